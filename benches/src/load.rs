@@ -1,0 +1,155 @@
+//! A closed loop of C connections: each sends its request again as soon as the answer is whole.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use futures::future::try_join_all;
+use hdrhistogram::Histogram;
+use memchr::memmem;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::figures::{Figures, Used};
+use crate::process;
+use crate::reply::Reply;
+use crate::request::{self, Kind};
+
+/// What to send, how often and for how long.
+#[derive(Debug, Clone)]
+pub(crate) struct Load {
+    pub(crate) address: String,
+    pub(crate) path: String,
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+    pub(crate) connections: usize,
+    pub(crate) warm_up: Duration,
+    pub(crate) extent: Extent,
+    /// The run ends here at the latest, whatever has been sent.
+    pub(crate) at_most: Duration,
+    /// How many events every stream must have.
+    pub(crate) events: Option<usize>,
+    pub(crate) server: Option<u32>,
+}
+
+/// When a run is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Requests(u64),
+    Time(Duration),
+}
+
+/// What the connections of one run share.
+struct Run {
+    request: Bytes,
+    kind: Kind,
+    events: Option<usize>,
+    /// Requests that may still be started.
+    left: AtomicU64,
+    until: Option<Instant>,
+    latency: Mutex<Histogram<u64>>,
+    shape: Mutex<(usize, usize)>,
+}
+
+/// Runs the load and tells what it measured. Connections stay open from the warm-up to the end.
+pub(crate) async fn run(load: &Load) -> Result<Figures> {
+    let work = async {
+        let mut streams = try_join_all((0..load.connections).map(|_| connect(&load.address)))
+            .await
+            .with_context(|| format!("connecting to {}", load.address))?;
+        if !load.warm_up.is_zero() {
+            (streams, _) = pass(load, Extent::Time(load.warm_up), streams).await?;
+        }
+        let (_, figures) = pass(load, load.extent, streams).await?;
+        Ok(figures)
+    };
+    match tokio::time::timeout(load.at_most, work).await {
+        Ok(figures) => figures,
+        Err(_) => bail!("not done after {:?}", load.at_most),
+    }
+}
+
+async fn connect(address: &str) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(Vec<TcpStream>, Figures)> {
+    let cpu_before = processor(load)?;
+    let start = Instant::now();
+    let (left, until) = match extent {
+        Extent::Requests(count) => (count, None),
+        Extent::Time(span) => (u64::MAX, Some(start + span)),
+    };
+    let run = Arc::new(Run {
+        request: request::bytes(load.kind, &load.address, &load.path, &load.text),
+        kind: load.kind,
+        events: load.events,
+        left: AtomicU64::new(left),
+        until,
+        latency: Mutex::new(Histogram::new_with_bounds(1, 120_000_000_000, 3)?),
+        shape: Mutex::new((0, 0)),
+    });
+    let tasks: Vec<_> = streams.into_iter().map(|stream| tokio::spawn(again_and_again(Arc::clone(&run), stream))).collect();
+    let mut streams = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        streams.push(task.await??);
+    }
+    let span = start.elapsed();
+    let cpu_after = processor(load)?;
+    let used = Used {
+        client: cpu_after.client - cpu_before.client,
+        server: cpu_after.server.zip(cpu_before.server).map(|(after, before)| after - before),
+    };
+    let latency = run.latency.lock().expect("no connection panicked");
+    let shape = *run.shape.lock().expect("no connection panicked");
+    ensure!(!latency.is_empty(), "not one request was answered");
+    Ok((streams, Figures::new(&latency, span, used, shape)))
+}
+
+fn processor(load: &Load) -> Result<Used> {
+    Ok(Used { client: process::cpu_time(std::process::id())?, server: load.server.map(process::cpu_time).transpose()? })
+}
+
+/// One connection, until the run has no request left for it.
+async fn again_and_again(run: Arc<Run>, mut stream: TcpStream) -> Result<TcpStream> {
+    let mut reply = Reply::new();
+    let proof = memmem::Finder::new(run.kind.proof());
+    let mut now = Instant::now();
+    while take_turn(&run, now) {
+        stream.write_all(&run.request).await.context("writing")?;
+        reply.read_whole(&mut stream).await?;
+        let done = Instant::now();
+        let nanos = (done - now).as_nanos() as u64;
+        if reply.status() != 200 || proof.find(reply.body()).is_none() {
+            bail!("a bad answer: {}", excerpt(&reply));
+        }
+        let events = match run.kind {
+            Kind::Stream => reply.events(),
+            Kind::Send | Kind::Card => 0,
+        };
+        if let Some(expected) = run.events {
+            ensure!(events == expected, "{events} events: {}", excerpt(&reply));
+        }
+        run.latency.lock().expect("no connection panicked").saturating_record(nanos);
+        now = done;
+        *run.shape.lock().expect("no connection panicked") = (reply.body().len(), events);
+    }
+    Ok(stream)
+}
+
+fn take_turn(run: &Run, now: Instant) -> bool {
+    if let Some(until) = run.until {
+        return now < until;
+    }
+    run.left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+fn excerpt(reply: &Reply) -> String {
+    let body = String::from_utf8_lossy(reply.body());
+    let body: String = body.chars().take(600).collect();
+    format!("{}{body}", String::from_utf8_lossy(reply.head()))
+}

@@ -1,0 +1,112 @@
+//! `chancery-bench`: Chancery beside a bare axum handler, each on one core, the load on the other.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool of the command line prints its report")]
+
+mod figures;
+mod load;
+mod process;
+mod reply;
+mod request;
+mod yardstick;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::load::{Extent, Load};
+use crate::request::Kind;
+
+// The allocator of the chancery binary, so that the comparison is not one of allocators.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Debug, Parser)]
+#[command(name = "chancery-bench", about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Send load to a running server and print what it measured
+    Load(LoadOptions),
+    /// Serve as the bare axum handler everything is compared with
+    #[command(hide = true)]
+    Yardstick(yardstick::Yardstick),
+}
+
+#[derive(Debug, Args)]
+struct LoadOptions {
+    /// `http://HOST:PORT`, with a path where it is not Chancery's own
+    #[arg(long)]
+    url: String,
+    #[arg(long, value_enum, default_value = "send")]
+    kind: Kind,
+    /// What the agent is told [default: hello, or stream 10]
+    #[arg(long)]
+    text: Option<String>,
+    /// Connections
+    #[arg(short, long, default_value_t = 64)]
+    connections: usize,
+    /// Requests
+    #[arg(short = 'n', long, default_value_t = 100_000, conflicts_with = "seconds")]
+    requests: u64,
+    /// Seconds, instead of a number of requests
+    #[arg(short, long)]
+    seconds: Option<f64>,
+    /// Seconds of load before anything is measured
+    #[arg(long, default_value_t = 0.5)]
+    warm_up: f64,
+    /// Give up after so many seconds
+    #[arg(long, default_value_t = 300.0)]
+    at_most: f64,
+    /// Fail unless each stream has so many events
+    #[arg(long)]
+    events: Option<usize>,
+    /// Process of the server, to tell its processor time for a request
+    #[arg(long)]
+    server_pid: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Load(options) => send_load(&options),
+        Command::Yardstick(options) => {
+            tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(yardstick::serve(&options))
+        }
+    }
+}
+
+fn send_load(options: &LoadOptions) -> Result<()> {
+    let (address, path) = request::address_and_path(&options.url, options.kind)?;
+    let load = Load {
+        address,
+        path,
+        kind: options.kind,
+        text: match &options.text {
+            Some(text) => text.clone(),
+            None => options.kind.usual_text().to_owned(),
+        },
+        connections: options.connections,
+        warm_up: Duration::try_from_secs_f64(options.warm_up)?,
+        extent: match options.seconds {
+            Some(seconds) => Extent::Time(Duration::try_from_secs_f64(seconds)?),
+            None => Extent::Requests(options.requests),
+        },
+        at_most: Duration::try_from_secs_f64(options.at_most)?,
+        events: options.events,
+        server: options.server_pid,
+    };
+    // One thread: the load has one core, and hand-overs between threads would only cost.
+    let figures = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(load::run(&load))?;
+    if options.json {
+        println!("{}", serde_json::to_string(&figures)?);
+    } else {
+        println!("{figures}");
+    }
+    Ok(())
+}

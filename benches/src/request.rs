@@ -1,0 +1,98 @@
+//! The requests the load is made of, built once as bytes.
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use clap::ValueEnum;
+use serde_json::json;
+
+/// What one request of the load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// A blocking `SendMessage`
+    Send,
+    /// A `SendStreamingMessage` read to its end
+    Stream,
+    /// The public agent card
+    Card,
+}
+
+impl Kind {
+    /// The text the agent gets when none is named.
+    pub(crate) fn usual_text(self) -> &'static str {
+        match self {
+            Self::Stream => "stream 10",
+            Self::Send | Self::Card => "hello",
+        }
+    }
+
+    /// Where Chancery answers this.
+    fn usual_path(self) -> &'static str {
+        match self {
+            Self::Send | Self::Stream => "/",
+            Self::Card => "/.well-known/agent-card.json",
+        }
+    }
+
+    /// What a good answer holds. JSON-RPC errors come with status 200, so the status alone proves nothing.
+    pub(crate) fn proof(self) -> &'static [u8] {
+        match self {
+            Self::Send | Self::Stream => b"TASK_STATE_COMPLETED",
+            Self::Card => b"\"skills\"",
+        }
+    }
+}
+
+/// Splits `http://HOST:PORT[/PATH]`; a missing path is the usual one of the kind.
+pub(crate) fn address_and_path(url: &str, kind: Kind) -> Result<(String, String)> {
+    let rest = url.strip_prefix("http://").with_context(|| format!("{url}: only http:// is measured"))?;
+    Ok(match rest.split_once('/') {
+        Some((address, path)) if !path.is_empty() => (address.to_owned(), format!("/{path}")),
+        Some((address, _)) => (address.to_owned(), kind.usual_path().to_owned()),
+        None => (rest.to_owned(), kind.usual_path().to_owned()),
+    })
+}
+
+/// The request as bytes.
+pub(crate) fn bytes(kind: Kind, address: &str, path: &str, text: &str) -> Bytes {
+    match kind {
+        Kind::Send => call(address, path, "SendMessage", &message(text)),
+        Kind::Stream => call(address, path, "SendStreamingMessage", &message(text)),
+        Kind::Card => get(address, path),
+    }
+}
+
+/// A JSON-RPC call of A2A 1.0 as bytes.
+pub(crate) fn call(address: &str, path: &str, method: &str, params: &serde_json::Value) -> Bytes {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\na2a-version: 1.0\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into()
+}
+
+/// A plain read as bytes.
+pub(crate) fn get(address: &str, path: &str) -> Bytes {
+    format!("GET {path} HTTP/1.1\r\nhost: {address}\r\na2a-version: 1.0\r\n\r\n").into()
+}
+
+/// The params of a send.
+pub(crate) fn message(text: &str) -> serde_json::Value {
+    json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}]}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_without_a_path_gets_the_usual_one() {
+        let split = |url, kind| address_and_path(url, kind).expect("valid");
+        let own = |a: &str, p: &str| (a.to_owned(), p.to_owned());
+        assert_eq!(split("http://h:1", Kind::Send), own("h:1", "/"));
+        assert_eq!(split("http://h:1/", Kind::Card), own("h:1", "/.well-known/agent-card.json"));
+        assert_eq!(split("http://h:1/x/y", Kind::Stream), own("h:1", "/x/y"));
+        assert!(address_and_path("https://h:1", Kind::Send).is_err());
+    }
+}
