@@ -1,0 +1,1 @@
+//! The control plane for agent-to-agent traffic, as a library.

@@ -1,0 +1,3 @@
+//! The chancery command.
+
+fn main() {}

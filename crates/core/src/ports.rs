@@ -1,0 +1,193 @@
+//! What the control plane needs from the outside: a store, a clock, a seal. Adapters live in crates of their own.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chancery_protocol::{AgentName, Caller, ContextId, TaskEvent, TaskId, TaskState, Timestamp, Version};
+
+/// Time, so that tests can move it.
+pub trait Clock: Send + Sync + Debug {
+    fn now(&self) -> Timestamp;
+}
+
+/// Makes text that only this node can have made, for tokens that callers carry and must not forge.
+pub trait Seal: Send + Sync + Debug {
+    fn seal(&self, purpose: &str, content: &[u8]) -> String;
+
+    /// The content, if the token is ours, for this purpose, and unaltered.
+    fn open(&self, purpose: &str, token: &str) -> Option<Vec<u8>>;
+}
+
+/// One entry of a task's log. Sequence numbers start at 1 and have no gaps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogEntry {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub event: TaskEvent,
+}
+
+/// What never changes about a task after it is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRecord {
+    pub id: TaskId,
+    pub context_id: ContextId,
+    pub agent: AgentName,
+    pub owner: Caller,
+    /// The version of the call that made it.
+    pub dialect: Version,
+    /// The name its client gave it, in the original protocol. Unique per owner.
+    pub client_task_id: Option<Arc<str>>,
+    pub created_at: Timestamp,
+}
+
+/// What changes with each append.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    pub state: TaskState,
+    pub status_at: Timestamp,
+    /// The last entry's number.
+    pub seq: u64,
+    /// Weight of all entries, as the limit on a task's size counts it.
+    pub bytes: u64,
+    /// The agent answered with a message: there is a log, but no task to show.
+    pub message_only: bool,
+}
+
+/// Entries of one task that become durable together with the task's new state, or not at all.
+#[derive(Clone, Debug)]
+pub struct Append {
+    pub task: Arc<TaskRecord>,
+    /// Set when this append makes the task.
+    pub creation: Option<Creation>,
+    pub progress: Progress,
+    /// In order, directly after what is stored.
+    pub entries: Vec<Arc<LogEntry>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Creation {
+    pub idempotency: Option<Idempotency>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    pub key: Arc<str>,
+    /// Digest of what was asked; the same key with another digest is refused.
+    pub fingerprint: [u8; 32],
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Appended {
+    Recorded,
+    /// The owner used this idempotency key before and it has not expired. Nothing was written.
+    KeyKnown {
+        task: TaskId,
+        fingerprint: [u8; 32],
+    },
+    /// The owner already has a task by this client-chosen name. Nothing was written.
+    ClientIdKnown {
+        task: TaskId,
+    },
+}
+
+/// Which names a task may be found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Only the id the server gave it.
+    Server,
+    /// Also the name the client gave it, in the original protocol.
+    ServerOrClient,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    pub task: Arc<TaskRecord>,
+    pub progress: Progress,
+}
+
+/// Newest status first, ties by id descending. Logs that hold only a message are never listed.
+#[derive(Clone, Debug, Default)]
+pub struct ListFilter {
+    /// `None` sees every owner's tasks: for the operator only.
+    pub owner: Option<Caller>,
+    /// `None` lists the tasks of all agents.
+    pub agent: Option<AgentName>,
+    pub context_id: Option<ContextId>,
+    pub state: Option<TaskState>,
+    /// Inclusive.
+    pub status_at_or_after: Option<Timestamp>,
+}
+
+/// Where the last page ended: the next one starts strictly after it in list order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListCursor {
+    pub status_at: Timestamp,
+    pub id: TaskId,
+}
+
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub tasks: Vec<Stored>,
+    /// All that match the filter, wherever the page starts.
+    pub total: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SweepPlan {
+    /// Terminal tasks whose status is older than this go.
+    pub older_than: Option<Timestamp>,
+    /// Of the terminal tasks that are left, only this many stay, newest first.
+    pub keep_at_most: Option<u64>,
+    /// At most this many tasks go in one sweep, so that writers are never held up for long.
+    pub at_most: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct StoreError {
+    pub message: String,
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl StoreError {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), source: None }
+    }
+
+    pub fn caused_by(message: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { message: message.into(), source: Some(source.into()) }
+    }
+}
+
+/// The durable log. When `append` answers, what it was given survives the end of the process.
+#[async_trait]
+pub trait Store: Send + Sync + Debug {
+    async fn append(&self, append: Append) -> Result<Appended, StoreError>;
+
+    /// A task of this owner. Someone else's task and none at all are the same answer.
+    async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError>;
+
+    /// A task of any owner: for the operator only.
+    async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError>;
+
+    /// Entries after `after`, in order, at most `limit`.
+    async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError>;
+
+    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Listed, StoreError>;
+
+    /// Tasks that were submitted or working: after a restart nobody works on them any more.
+    async fn unfinished(&self) -> Result<Vec<Stored>, StoreError>;
+
+    /// Forgets terminal tasks (and expired idempotency keys, as of `now`). Answers how many tasks went.
+    async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError>;
+
+    /// Whether reads and writes work, for readiness.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    /// Waits until everything appended is durable and lets go of files.
+    async fn close(&self, patience: Duration) -> Result<(), StoreError>;
+}

@@ -1,0 +1,1 @@
+//! Keys and the seals made with them.

@@ -1,0 +1,1 @@
+//! How calls come in: listeners, one file per transport, context, limits, admin API.

@@ -1,0 +1,1 @@
+//! How calls go out: the client behind the command line.

@@ -1,0 +1,110 @@
+//! What a caller may see of a failure. How each kind looks on each wire is one table in `chancery-wire`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    // The specification's nine.
+    TaskNotFound,
+    TaskNotCancelable,
+    PushNotificationNotSupported,
+    UnsupportedOperation,
+    ContentTypeNotSupported,
+    InvalidAgentResponse,
+    ExtendedAgentCardNotConfigured,
+    ExtensionSupportRequired,
+    VersionNotSupported,
+    // JSON-RPC's five.
+    Parse,
+    InvalidRequest,
+    MethodNotFound,
+    InvalidParams,
+    Internal,
+    // Ours.
+    /// More calls than the caller or its address may make for now.
+    RateLimited,
+    /// The call is larger than we read.
+    TooLarge,
+    /// A named limit of the node is reached: streams, events of a task.
+    LimitReached,
+    /// The same idempotency key came with other content.
+    IdempotencyConflict,
+    /// The node is shutting down or not ready.
+    Unavailable,
+    /// The call did not arrive in time.
+    DeadlineExceeded,
+}
+
+impl ErrorKind {
+    pub const ALL: [Self; 20] = [
+        Self::TaskNotFound,
+        Self::TaskNotCancelable,
+        Self::PushNotificationNotSupported,
+        Self::UnsupportedOperation,
+        Self::ContentTypeNotSupported,
+        Self::InvalidAgentResponse,
+        Self::ExtendedAgentCardNotConfigured,
+        Self::ExtensionSupportRequired,
+        Self::VersionNotSupported,
+        Self::Parse,
+        Self::InvalidRequest,
+        Self::MethodNotFound,
+        Self::InvalidParams,
+        Self::Internal,
+        Self::RateLimited,
+        Self::TooLarge,
+        Self::LimitReached,
+        Self::IdempotencyConflict,
+        Self::Unavailable,
+        Self::DeadlineExceeded,
+    ];
+}
+
+/// One field of a request that is wrong, by its path in the caller's own spelling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldViolation {
+    pub field: String,
+    pub description: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    pub kind: ErrorKind,
+    pub message: Cow<'static, str>,
+    pub violations: Vec<FieldViolation>,
+    /// Numbers and names that go with the message, for machines.
+    pub facts: Vec<(&'static str, String)>,
+    pub retry_after: Option<Duration>,
+}
+
+impl Error {
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, message: message.into(), violations: Vec::new(), facts: Vec::new(), retry_after: None }
+    }
+
+    pub fn task_not_found() -> Self {
+        Self::new(ErrorKind::TaskNotFound, "Task not found")
+    }
+
+    /// A request whose field `field` is wrong.
+    pub fn invalid_field(field: impl Into<String>, description: impl Into<String>) -> Self {
+        let violation = FieldViolation { field: field.into(), description: description.into() };
+        let message = format!("{}: {}", violation.field, violation.description);
+        Self { violations: vec![violation], ..Self::new(ErrorKind::InvalidParams, message) }
+    }
+
+    pub fn with_fact(mut self, name: &'static str, value: impl fmt::Display) -> Self {
+        self.facts.push((name, value.to_string()));
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

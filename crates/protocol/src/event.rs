@@ -1,0 +1,28 @@
+//! What can happen to a task: the entries of its log.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ArtifactChunk, Message, Metadata, Task, TaskStatus};
+
+/// One entry of a task's log. Everything a task is follows from its entries in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TaskEvent {
+    /// The task as it was made. Always the first entry of a task.
+    Created(Arc<Task>),
+    /// The caller said something more. Part of the history; streams do not show it.
+    Said(Arc<Message>),
+    Status(StatusChange),
+    Artifact(ArtifactChunk),
+    /// The agent answered with a message instead of working on a task. The only entry of its log.
+    Replied(Arc<Message>),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusChange {
+    pub status: TaskStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}

@@ -1,0 +1,43 @@
+//! The A2A model in the shape of the newest version: what agents say to each other, without I/O.
+//!
+//! The serde implementations on these types are the 1.0 JSON form (ProtoJSON). Older versions and protobuf are
+//! conversions that live in `chancery-wire`.
+
+mod artifact;
+mod call;
+mod card;
+mod error;
+mod event;
+mod ids;
+mod lenient;
+mod message;
+mod push;
+mod raw_json;
+mod reply;
+mod request;
+mod security;
+mod task;
+mod time;
+mod version;
+
+pub use artifact::{Artifact, ArtifactChunk};
+pub use call::{AgentName, CallContext, Caller};
+pub use card::{AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill};
+pub use error::{Error, ErrorKind, FieldViolation};
+pub use event::{StatusChange, TaskEvent};
+pub use ids::{ArtifactId, ContextId, MessageId, TaskId};
+pub use message::{Message, Part, PartContent, Role};
+pub use push::{AuthenticationInfo, PushConfig};
+pub use raw_json::{Json, Metadata};
+pub use reply::{PushConfigPage, Reply, Sent, Shown, TaskPage};
+pub use request::{
+    CancelTask, GetTask, ListPushConfigs, ListTasks, Operation, PushConfigRef, Request, SendConfiguration, SendMessage,
+    SubscribeToTask,
+};
+pub use security::{
+    ApiKeyScheme, AuthorizationCodeFlow, ClientCredentialsFlow, DeviceCodeFlow, HttpAuthScheme, ImplicitFlow, MutualTlsScheme,
+    OAuth2Scheme, OAuthFlows, OpenIdConnectScheme, PasswordFlow, SecurityRequirement, SecurityScheme, StringList,
+};
+pub use task::{Task, TaskState, TaskStatus};
+pub use time::Timestamp;
+pub use version::{Binding, Version};

@@ -1,0 +1,241 @@
+//! Messages and the parts they are made of.
+
+use bytes::Bytes;
+use serde::de::{self, Deserializer};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+
+use crate::lenient::{base64_bytes, decode_base64, encode_base64, non_empty, null_default, present};
+use crate::{ContextId, Json, MessageId, Metadata, TaskId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    User,
+    Agent,
+}
+
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "ROLE_USER",
+            Self::Agent => "ROLE_AGENT",
+        }
+    }
+}
+
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Role {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        crate::task::enum_value(from, "ROLE_USER or ROLE_AGENT", |name, number| match (name, number) {
+            (Some("ROLE_USER"), _) | (_, Some(1)) => Some(Self::User),
+            (Some("ROLE_AGENT"), _) | (_, Some(2)) => Some(Self::Agent),
+            _ => None,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    #[serde(alias = "message_id")]
+    pub message_id: MessageId,
+    #[serde(default, alias = "context_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub context_id: Option<ContextId>,
+    #[serde(default, alias = "task_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    pub role: Role,
+    #[serde(default, deserialize_with = "null_default")]
+    pub parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    #[serde(default, deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+    #[serde(default, alias = "reference_task_ids", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    pub reference_task_ids: Vec<TaskId>,
+}
+
+impl Message {
+    /// A message of one text part; ids are filled in where it is recorded.
+    pub fn text(role: Role, message_id: impl Into<MessageId>, text: impl Into<String>) -> Self {
+        Self::of_parts(role, message_id, vec![Part::text(text)])
+    }
+
+    pub fn of_parts(role: Role, message_id: impl Into<MessageId>, parts: Vec<Part>) -> Self {
+        Self {
+            message_id: message_id.into(),
+            context_id: None,
+            task_id: None,
+            role,
+            parts,
+            metadata: None,
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        }
+    }
+
+    /// The text of the first text part.
+    pub fn first_text(&self) -> Option<&str> {
+        self.parts.iter().find_map(Part::as_text)
+    }
+}
+
+/// One piece of content: text, bytes, a link or data, with what is known about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub content: PartContent,
+    pub metadata: Option<Metadata>,
+    pub filename: Option<String>,
+    pub media_type: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartContent {
+    Text(String),
+    Raw(Bytes),
+    Url(String),
+    Data(Json),
+}
+
+impl Part {
+    pub fn new(content: PartContent) -> Self {
+        Self { content, metadata: None, filename: None, media_type: None }
+    }
+
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(PartContent::Text(text.into()))
+    }
+
+    pub fn data(value: &serde_json::Value) -> Self {
+        Self::new(PartContent::Data(Json::from_value(value)))
+    }
+
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            PartContent::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Base64 as the protocol writes it, for codecs that have their own part shape.
+    pub fn raw_to_base64(bytes: &[u8]) -> String {
+        encode_base64(bytes)
+    }
+
+    /// Reads either base64 alphabet.
+    pub fn raw_from_base64(text: &str) -> Result<Bytes, String> {
+        decode_base64(text).map_err(|fault| format!("not base64: {fault}"))
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        match &self.content {
+            PartContent::Text(text) => map.serialize_entry("text", text)?,
+            PartContent::Raw(bytes) => map.serialize_entry("raw", &RawBytes(bytes))?,
+            PartContent::Url(url) => map.serialize_entry("url", url)?,
+            PartContent::Data(json) => map.serialize_entry("data", json)?,
+        }
+        if let Some(metadata) = &self.metadata {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        if let Some(filename) = &self.filename {
+            map.serialize_entry("filename", filename)?;
+        }
+        if let Some(media_type) = &self.media_type {
+            map.serialize_entry("mediaType", media_type)?;
+        }
+        map.end()
+    }
+}
+
+struct RawBytes<'a>(&'a Bytes);
+
+impl Serialize for RawBytes<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        base64_bytes::serialize(self.0, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Members {
+            #[serde(default)]
+            text: Option<String>,
+            #[serde(default, deserialize_with = "base64_bytes::deserialize")]
+            raw: Option<Bytes>,
+            #[serde(default)]
+            url: Option<String>,
+            #[serde(default, deserialize_with = "present")]
+            data: Option<Json>,
+            #[serde(default)]
+            metadata: Option<Metadata>,
+            #[serde(default, deserialize_with = "non_empty")]
+            filename: Option<String>,
+            #[serde(default, alias = "media_type", deserialize_with = "non_empty")]
+            media_type: Option<String>,
+        }
+
+        let members = Members::deserialize(from)?;
+        let content = match (members.text, members.raw, members.url, members.data) {
+            (Some(text), None, None, None) => PartContent::Text(text),
+            (None, Some(bytes), None, None) => PartContent::Raw(bytes),
+            (None, None, Some(url), None) => PartContent::Url(url),
+            (None, None, None, Some(json)) => PartContent::Data(json),
+            _ => return Err(de::Error::custom("a part has exactly one of text, raw, url and data")),
+        };
+        Ok(Self { content, metadata: members.metadata, filename: members.filename, media_type: members.media_type })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(text: &str) -> Result<Part, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn a_part_is_exactly_one_kind_of_content() {
+        assert_eq!(part(r#"{"text":""}"#).unwrap().as_text(), Some(""));
+        assert!(part(r#"{"text":"a","url":"b"}"#).is_err());
+        assert!(part("{}").is_err());
+        assert!(part(r#"{"text":null}"#).is_err());
+    }
+
+    #[test]
+    fn null_is_data() {
+        let null = part(r#"{"data":null}"#).unwrap();
+        assert_eq!(serde_json::to_string(&null).unwrap(), r#"{"data":null}"#);
+    }
+
+    #[test]
+    fn both_base64_alphabets_are_read_and_the_standard_one_is_written() {
+        for text in [r#"{"raw":"-_8="}"#, r#"{"raw":"+/8"}"#] {
+            assert_eq!(serde_json::to_string(&part(text).unwrap()).unwrap(), r#"{"raw":"+/8="}"#);
+        }
+        assert!(part(r#"{"raw":"%%"}"#).is_err());
+    }
+
+    #[test]
+    fn both_spellings_of_a_member_are_read() {
+        let text = r#"{"message_id":"m","context_id":"","role":1,"parts":[{"text":"x","media_type":"text/plain"}]}"#;
+        let message: Message = serde_json::from_str(text).unwrap();
+        let written = serde_json::to_string(&message).unwrap();
+        assert_eq!(written, r#"{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x","mediaType":"text/plain"}]}"#);
+    }
+
+    #[test]
+    fn unknown_roles_are_refused() {
+        let fault = serde_json::from_str::<Message>(r#"{"messageId":"m","role":"ROLE_KING","parts":[]}"#).unwrap_err();
+        assert!(fault.to_string().contains("ROLE_KING"), "{fault}");
+    }
+}

@@ -1,0 +1,51 @@
+//! What a caller can be told: one variant per kind of answer.
+
+use std::sync::Arc;
+
+use crate::{AgentCard, Message, PushConfig, Task, Version};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// To a sent message: the task it made or went on with, or a message alone.
+    Sent(Sent),
+    Task(Shown),
+    Tasks(TaskPage),
+    PushConfig(PushConfig),
+    PushConfigs(PushConfigPage),
+    PushConfigDeleted,
+    Card(Arc<AgentCard>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sent {
+    Task(Shown),
+    Message(Arc<Message>),
+}
+
+/// A task with what the older dialects need to show it under the name its caller knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    pub task: Arc<Task>,
+    /// The version of the call that made the task.
+    pub dialect: Version,
+    /// The client's own name for it, in the original protocol.
+    pub client_task_id: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskPage {
+    pub tasks: Vec<Shown>,
+    /// Empty on the last page.
+    pub next_page_token: String,
+    pub page_size: i32,
+    /// Matches before paging.
+    pub total_size: i32,
+    /// Whether the caller asked for artifacts: then the member is there even when there are none.
+    pub include_artifacts: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PushConfigPage {
+    pub configs: Vec<PushConfig>,
+    pub next_page_token: String,
+}

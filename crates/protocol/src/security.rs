@@ -1,0 +1,121 @@
+//! How an agent wants its callers to prove themselves, as its card declares it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lenient::{non_empty, null_default};
+
+/// Schemes that must all be satisfied, each with its scopes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SecurityRequirement {
+    #[serde(default, deserialize_with = "null_default")]
+    pub schemes: BTreeMap<String, StringList>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StringList {
+    #[serde(default, deserialize_with = "null_default")]
+    pub list: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum SecurityScheme {
+    #[serde(rename = "apiKeySecurityScheme", alias = "api_key_security_scheme")]
+    ApiKey(ApiKeyScheme),
+    #[serde(rename = "httpAuthSecurityScheme", alias = "http_auth_security_scheme")]
+    HttpAuth(HttpAuthScheme),
+    #[serde(rename = "oauth2SecurityScheme", alias = "oauth2_security_scheme")]
+    OAuth2(OAuth2Scheme),
+    #[serde(rename = "openIdConnectSecurityScheme", alias = "open_id_connect_security_scheme")]
+    OpenIdConnect(OpenIdConnectScheme),
+    #[serde(rename = "mtlsSecurityScheme", alias = "mtls_security_scheme")]
+    MutualTls(MutualTlsScheme),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApiKeyScheme {
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `query`, `header` or `cookie`.
+    pub location: String,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpAuthScheme {
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub scheme: String,
+    #[serde(default, alias = "bearer_format", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub bearer_format: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OAuth2Scheme {
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub flows: OAuthFlows,
+    #[serde(default, alias = "oauth2_metadata_url", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub oauth2_metadata_url: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenIdConnectScheme {
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(alias = "open_id_connect_url")]
+    pub open_id_connect_url: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MutualTlsScheme {
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Exactly one flow in 1.0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OAuthFlows {
+    #[serde(alias = "authorization_code")]
+    AuthorizationCode(AuthorizationCodeFlow),
+    #[serde(alias = "client_credentials")]
+    ClientCredentials(ClientCredentialsFlow),
+    #[serde(alias = "device_code")]
+    DeviceCode(DeviceCodeFlow),
+    /// Deprecated by the specification; still met in older cards.
+    Implicit(ImplicitFlow),
+    /// Deprecated by the specification; still met in older cards.
+    Password(PasswordFlow),
+}
+
+macro_rules! flow {
+    ($name:ident { $($field:ident : $alias:literal),* $(,)? } $($pkce:ident)?) => {
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            $(
+                #[serde(default, alias = $alias, deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
+                pub $field: String,
+            )*
+            #[serde(default, alias = "refresh_url", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+            pub refresh_url: Option<String>,
+            #[serde(default, deserialize_with = "null_default")]
+            pub scopes: BTreeMap<String, String>,
+            $(
+                #[serde(default, alias = "pkce_required", deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
+                pub $pkce: bool,
+            )?
+        }
+    };
+}
+
+flow!(AuthorizationCodeFlow { authorization_url: "authorization_url", token_url: "token_url" } pkce_required);
+flow!(ClientCredentialsFlow { token_url: "token_url" });
+flow!(DeviceCodeFlow { device_authorization_url: "device_authorization_url", token_url: "token_url" });
+flow!(ImplicitFlow { authorization_url: "authorization_url" });
+flow!(PasswordFlow { token_url: "token_url" });

@@ -1,0 +1,33 @@
+//! The versions and bindings of the protocol that a call can come in.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Version {
+    #[serde(rename = "1.0")]
+    V1_0,
+    #[serde(rename = "0.3")]
+    V0_3,
+    /// The first published protocol, with `tasks/send` and task ids chosen by the client.
+    #[serde(rename = "original")]
+    Original,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1_0 => "1.0",
+            Self::V0_3 => "0.3",
+            Self::Original => "original",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Binding {
+    JsonRpc,
+    Rest,
+    Grpc,
+}

@@ -1,0 +1,1 @@
+//! Durable state: SQLite by default, memory for tests and throw-away runs.

@@ -1,0 +1,1 @@
+//! Fakes for every port, a clock tests can move, scripted agents.

@@ -1,0 +1,46 @@
+//! One codec per version and JSON form, both directions, because a control plane is a server and a client.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use chancery_protocol::{AgentCard, ContextId, Error, Operation, Reply, Request, TaskEvent, TaskId};
+
+use crate::frames::Frames;
+
+/// The names an event's task goes by; events themselves do not repeat them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Face {
+    pub task_id: TaskId,
+    pub context_id: ContextId,
+    /// The client's own name for the task, in the original protocol.
+    pub client_task_id: Option<Arc<str>>,
+}
+
+/// Bytes to model and back for one JSON form. `params` and `result` are the JSON text of a JSON-RPC call's members
+/// of these names; over REST they are the joined request object and the response body.
+pub trait Codec: Send + Sync + Debug {
+    /// Reads a request. Faults name the field by its path.
+    fn decode_request(&self, operation: Operation, params: &str) -> Result<Request, Error>;
+
+    /// Writes the `params` of a request.
+    fn encode_request(&self, out: &mut Vec<u8>, request: &Request) -> Result<(), Error>;
+
+    /// Writes the `result` of a reply.
+    fn encode_reply(&self, out: &mut Vec<u8>, reply: &Reply);
+
+    /// Reads the `result` of a reply to `operation`.
+    fn decode_reply(&self, operation: Operation, result: &str) -> Result<Reply, Error>;
+
+    /// Writes what a stream shows of an event: usually one frame, none for what this version does not show, several
+    /// where one of ours is more than one of theirs.
+    fn encode_event(&self, frames: &mut Frames, face: &Face, event: &TaskEvent);
+
+    /// Reads one frame's payload of a stream.
+    fn decode_event(&self, payload: &str) -> Result<(Option<Face>, TaskEvent), Error>;
+
+    /// Writes an agent card in this version's shape.
+    fn encode_card(&self, card: &AgentCard) -> Vec<u8>;
+
+    /// Reads an agent card of this version.
+    fn decode_card(&self, text: &str) -> Result<AgentCard, Error>;
+}

@@ -1,0 +1,105 @@
+//! Server-sent events: how a stream of payloads becomes bytes.
+
+use serde::Serialize;
+
+/// A growing run of SSE frames. JSON-RPC streams wrap each payload in a response object; REST streams do not.
+#[derive(Clone, Debug, Default)]
+pub struct Frames {
+    prefix: Vec<u8>,
+    suffix: &'static [u8],
+    event_id: u64,
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    /// Frames whose payloads stand alone.
+    pub fn bare() -> Self {
+        Self::default()
+    }
+
+    /// Frames whose payloads are the `result` of a JSON-RPC response. `id` is the request's id as JSON text.
+    pub fn json_rpc(id: &str) -> Self {
+        let prefix = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#).into_bytes();
+        Self { prefix, suffix: b"}", ..Self::default() }
+    }
+
+    /// The id the next frames belong to.
+    pub fn set_event_id(&mut self, event_id: u64) {
+        self.event_id = event_id;
+    }
+
+    /// Adds a frame. Only the last frame of an event carries its id, so that a reader who saw some of them and
+    /// reconnects is sent the event whole.
+    pub fn push<T: Serialize + ?Sized>(&mut self, payload: &T, last: bool) {
+        use std::io::Write as _;
+        let start = self.bytes.len();
+        if last {
+            // Writing to a Vec cannot fail.
+            let _ = write!(self.bytes, "id: {}\n", self.event_id);
+        }
+        self.bytes.extend_from_slice(b"data: ");
+        self.bytes.extend_from_slice(&self.prefix);
+        if serde_json::to_writer(&mut self.bytes, payload).is_err() {
+            // Our own types always serialise; a frame that does not is left out rather than sent broken.
+            self.bytes.truncate(start);
+            return;
+        }
+        self.bytes.extend_from_slice(self.suffix);
+        self.bytes.extend_from_slice(b"\n\n");
+    }
+
+    /// Adds a comment, which clients skip: a heartbeat, or the reason of a close.
+    pub fn comment(&mut self, text: &str) {
+        self.bytes.extend_from_slice(b": ");
+        self.bytes.extend(text.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
+        self.bytes.extend_from_slice(b"\n\n");
+    }
+
+    /// Adds an error event in the shape of the caller's version and binding.
+    pub fn error(&mut self, payload: &[u8]) {
+        self.bytes.extend_from_slice(b"event: error\ndata: ");
+        self.bytes.extend_from_slice(payload);
+        self.bytes.extend_from_slice(b"\n\n");
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Takes what was written so far.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_one_line_of_data_whatever_the_text_holds() {
+        let mut frames = Frames::json_rpc("\"r-1\"");
+        frames.set_event_id(7);
+        frames.push("a\nb\r\ndata: c\u{2028}", true);
+        let text = String::from_utf8(frames.take()).unwrap();
+        assert_eq!(text.lines().count(), 3);
+        assert!(text.starts_with("id: 7\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"r-1\",\"result\":\"a\\nb"), "{text}");
+        assert!(text.ends_with("\"}\n\n"));
+    }
+
+    #[test]
+    fn only_the_last_frame_of_an_event_has_its_id() {
+        let mut frames = Frames::bare();
+        frames.set_event_id(2);
+        frames.push("a", false);
+        frames.push("b", true);
+        assert_eq!(String::from_utf8(frames.take()).unwrap(), "data: \"a\"\n\nid: 2\ndata: \"b\"\n\n");
+    }
+
+    #[test]
+    fn a_comment_cannot_break_out_of_its_line() {
+        let mut frames = Frames::bare();
+        frames.comment("x\ndata: {}");
+        assert_eq!(String::from_utf8(frames.take()).unwrap(), ": x data: {}\n\n");
+    }
+}

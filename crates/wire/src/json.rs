@@ -1,0 +1,3 @@
+//! The JSON forms of the protocol, one codec each.
+
+pub mod decode;
