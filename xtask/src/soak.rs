@@ -1,0 +1,75 @@
+//! `cargo xtask soak`: the long tests, in release builds, with the counts the promises are stated in.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::cargo;
+use crate::test::{Step, run_steps, run_tests};
+
+/// Tests read this and use full counts when it is `1`; without it they use the reduced ones of CI.
+const FULL_COUNTS: &str = "CHANCERY_SOAK";
+
+/// One `cargo test` call of the soak.
+struct Set {
+    name: &'static str,
+    package: &'static str,
+    /// The integration test binary, as `--test` takes it; nothing means every target of the package.
+    binary: Option<&'static str>,
+    /// Only tests whose path contains this; the empty word means all.
+    filter: &'static str,
+}
+
+/// The sets, in the order they run.
+const SETS: &[Set] = &[Set { name: "stories", package: "chancery", binary: Some("it"), filter: "" }];
+
+impl Set {
+    fn arguments(&self) -> Vec<&'static str> {
+        let mut arguments = vec!["test", "--release", "--locked", "-p", self.package];
+        if let Some(binary) = self.binary {
+            arguments.extend(["--test", binary]);
+        }
+        if !self.filter.is_empty() {
+            arguments.push(self.filter);
+        }
+        arguments.extend(["--", "--nocapture"]);
+        arguments
+    }
+}
+
+pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<ExitCode> {
+    let steps: Vec<Step<'_>> = SETS
+        .iter()
+        .filter(|set| only.is_none_or(|only| set.name.contains(only)))
+        .map(|set| Step {
+            name: set.name,
+            run: Box::new(move || {
+                let mut command = cargo::command(root);
+                run_tests(command.args(set.arguments()).env(FULL_COUNTS, "1"))
+            }),
+        })
+        .collect();
+    if steps.is_empty() {
+        let names: Vec<_> = SETS.iter().map(|set| set.name).collect();
+        bail!("no soak set is named like that; there are: {}", names.join(", "));
+    }
+    Ok(run_steps("soak", steps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_names_its_package_its_binary_and_its_filter() {
+        let set = Set { name: "crash", package: "chancery", binary: Some("it"), filter: "crash::" };
+        let expected = "test --release --locked -p chancery --test it crash:: -- --nocapture";
+        assert_eq!(set.arguments().join(" "), expected);
+    }
+
+    #[test]
+    fn a_name_that_chooses_nothing_is_an_error() {
+        assert!(run(Path::new("."), Some("no such set")).is_err());
+    }
+}

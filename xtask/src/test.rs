@@ -1,0 +1,222 @@
+//! `cargo xtask test`: everything a change must pass, one step after the other, stopping at the first that fails.
+
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::{cargo, check, packages, tools};
+
+/// One step: its name in headings, and what it does.
+pub(crate) struct Step<'a> {
+    pub name: &'static str,
+    pub run: Box<dyn FnOnce() -> Result<Outcome> + 'a>,
+}
+
+/// How a step ended, and what is worth repeating in the last line.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub passed: bool,
+    pub note: Option<String>,
+}
+
+pub(crate) fn run(root: &Path) -> Result<ExitCode> {
+    let step = |name, arguments: &'static [&'static str]| Step { name, run: Box::new(move || run_cargo(root, arguments)) };
+    let steps = vec![
+        step("format", &["fmt", "--all", "--check"]),
+        step("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+        Step { name: "house rules", run: Box::new(|| Ok(passed(check::run(root)? == ExitCode::SUCCESS))) },
+        Step { name: "generated code", run: Box::new(|| run_cargo(root, &cargo::codegen_arguments(true))) },
+        Step { name: "licences, bans and sources", run: Box::new(|| run_deny(root)) },
+        Step {
+            name: "tests",
+            run: Box::new(|| {
+                let mut command = cargo::command(root);
+                run_tests(command.args(["test", "--workspace", "--locked"]))
+            }),
+        },
+    ];
+    Ok(run_steps("test", steps))
+}
+
+fn run_cargo(root: &Path, arguments: &[&str]) -> Result<Outcome> {
+    let mut command = cargo::command(root);
+    let status = command.args(arguments).status().context("cannot start cargo")?;
+    Ok(passed(status.success()))
+}
+
+/// Advisories need a database that not every machine can reach, so they are not part of this.
+fn run_deny(root: &Path) -> Result<Outcome> {
+    let target = packages::read(root)?.target_directory;
+    let status = Command::new(tools::cargo_deny(root, &target)?)
+        .current_dir(root)
+        .args(["--locked", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"])
+        .status()
+        .context("cannot start cargo-deny")?;
+    Ok(passed(status.success()))
+}
+
+fn passed(passed: bool) -> Outcome {
+    Outcome { passed, note: None }
+}
+
+/// Runs `cargo test` on this terminal and adds up what its test binaries report. A run without a single test is a failure,
+/// because it proves nothing.
+pub(crate) fn run_tests(command: &mut Command) -> Result<Outcome> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo test")?;
+    let mut tally = Tally::default();
+    if let Some(stdout) = child.stdout.take() {
+        // Split by bytes: a test may print anything, and its noise must not end the run.
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            tally.add(&line);
+        }
+    }
+    let succeeded = child.wait()?.success();
+    Ok(Outcome { passed: succeeded && tally.passed > 0 && tally.failed == 0, note: Some(tally.to_string()) })
+}
+
+/// The sum of the `test result:` lines.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Tally {
+    fn add(&mut self, line: &str) {
+        let Some(results) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let counts = results.split_once(". ").map_or(results, |(_, counts)| counts);
+        for count in counts.split(';') {
+            match count.trim().split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "ignored")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passed, failed, ignored } = self;
+        write!(f, "{passed} tests passed, {failed} failed, {ignored} ignored")
+    }
+}
+
+/// Runs the steps in order under a heading each; the last line printed says how it all ended.
+pub(crate) fn run_steps(title: &str, steps: Vec<Step<'_>>) -> ExitCode {
+    let start = Instant::now();
+    let count = steps.len();
+    let mut notes = Vec::new();
+    for (number, step) in (1..).zip(steps) {
+        let name = step.name;
+        println!("\n== {number}/{count} {name}");
+        let begun = Instant::now();
+        let outcome = (step.run)().unwrap_or_else(|error| Outcome { passed: false, note: Some(format!("{error:#}")) });
+        let took = show(begun.elapsed());
+        notes.extend(outcome.note);
+        if !outcome.passed {
+            println!("{}", last_line(title, &format!("FAILED at step {number} of {count}, {name}, after {took}"), &notes));
+            return ExitCode::FAILURE;
+        }
+        println!("-- {name}: passed in {took}");
+    }
+    let summary = format!("all {count} steps passed in {}", show(start.elapsed()));
+    println!("\n{}", last_line(title, &summary, &notes));
+    ExitCode::SUCCESS
+}
+
+fn last_line(title: &str, summary: &str, notes: &[String]) -> String {
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    format!("xtask {title}: {summary}{notes}")
+}
+
+fn show(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 60.. => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{:.1} s", time.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    fn step<'a>(name: &'static str, log: &'a RefCell<Vec<&'static str>>, result: Result<bool>) -> Step<'a> {
+        Step {
+            name,
+            run: Box::new(move || {
+                log.borrow_mut().push(name);
+                result.map(passed)
+            }),
+        }
+    }
+
+    #[test]
+    fn the_first_failing_step_ends_the_run_with_a_failure() {
+        for failure in [Ok(false), Err(anyhow::anyhow!("no such tool"))] {
+            let log = RefCell::new(Vec::new());
+            let steps = vec![step("a", &log, Ok(true)), step("b", &log, failure), step("c", &log, Ok(true))];
+            assert_eq!(run_steps("test", steps), ExitCode::FAILURE);
+            assert_eq!(*log.borrow(), ["a", "b"]);
+        }
+    }
+
+    #[test]
+    fn a_run_succeeds_when_every_step_does() {
+        let log = RefCell::new(Vec::new());
+        let steps = vec![step("a", &log, Ok(true)), step("b", &log, Ok(true))];
+        assert_eq!(run_steps("test", steps), ExitCode::SUCCESS);
+        assert_eq!(*log.borrow(), ["a", "b"]);
+    }
+
+    #[test]
+    fn the_results_of_all_test_binaries_are_added_up() {
+        let mut tally = Tally::default();
+        for line in [
+            "test a ... ok",
+            "test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+        ] {
+            tally.add(line);
+        }
+        assert_eq!(tally.to_string(), "16 tests passed, 2 failed, 3 ignored");
+    }
+
+    fn shell(script: &str) -> Outcome {
+        run_tests(Command::new("sh").args(["-c", script])).unwrap()
+    }
+
+    #[test]
+    fn a_test_run_fails_when_it_says_so_when_it_crashes_and_when_nothing_ran() {
+        let ok = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
+        assert!(shell(ok).passed);
+        assert!(!shell(&format!("{ok}; exit 101")).passed);
+        assert!(!shell("echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored'").passed);
+        assert!(!shell("echo 'test result: ok. 0 passed; 0 failed; 0 ignored'").passed);
+    }
+
+    #[test]
+    fn output_that_is_not_text_does_not_end_the_run() {
+        assert!(shell("printf '\\377\\n'; echo 'test result: ok. 1 passed; 0 failed; 0 ignored'").passed);
+    }
+
+    #[test]
+    fn the_last_line_repeats_what_matters() {
+        let notes = ["9 tests passed".to_owned()];
+        assert_eq!(last_line("test", "FAILED", &notes), "xtask test: FAILED (9 tests passed)");
+        assert_eq!(show(Duration::from_millis(1250)), "1.2 s");
+        assert_eq!(show(Duration::from_secs(125)), "2 min 05 s");
+    }
+}
