@@ -1,13 +1,21 @@
 //! `chancery-bench`: Chancery beside a bare axum handler, each on one core, the load on the other.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool of the command line prints its report")]
 
+mod compare;
+mod contestant;
 mod figures;
+mod ground;
+mod hold;
 mod load;
 mod process;
 mod reply;
+mod report;
 mod request;
+mod rows;
+mod server;
 mod yardstick;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -21,16 +29,20 @@ use crate::request::Kind;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Debug, Parser)]
-#[command(name = "chancery-bench", about)]
+#[command(name = "chancery-bench", about, args_conflicts_with_subcommands = true)]
 struct Cli {
+    #[command(flatten)]
+    compare: compare::Compare,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Send load to a running server and print what it measured
     Load(LoadOptions),
+    /// Open idle subscriptions and hold them until standard input ends
+    Hold(hold::Hold),
     /// Serve as the bare axum handler everything is compared with
     #[command(hide = true)]
     Yardstick(yardstick::Yardstick),
@@ -72,13 +84,23 @@ struct LoadOptions {
     json: bool,
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().command {
-        Command::Load(options) => send_load(&options),
-        Command::Yardstick(options) => {
-            tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(yardstick::serve(&options))
+fn main() -> Result<ExitCode> {
+    let cli = Cli::parse();
+    match cli.command {
+        None => return compare::compare(&cli.compare),
+        Some(Command::Load(options)) => send_load(&options)?,
+        Some(Command::Hold(options)) => on_one_thread()?.block_on(hold::hold(&options))?,
+        Some(Command::Yardstick(options)) => {
+            let workers = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            workers.block_on(yardstick::serve(&options))?;
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The load has one core: hand-overs between threads would only cost.
+fn on_one_thread() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 fn send_load(options: &LoadOptions) -> Result<()> {
@@ -101,8 +123,7 @@ fn send_load(options: &LoadOptions) -> Result<()> {
         events: options.events,
         server: options.server_pid,
     };
-    // One thread: the load has one core, and hand-overs between threads would only cost.
-    let figures = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(load::run(&load))?;
+    let figures = on_one_thread()?.block_on(load::run(&load))?;
     if options.json {
         println!("{}", serde_json::to_string(&figures)?);
     } else {

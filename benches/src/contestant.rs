@@ -1,0 +1,106 @@
+//! The two sides of every row: how each is started and where it answers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result};
+
+use crate::ground::Ground;
+use crate::request::Kind;
+use crate::server::Server;
+
+/// Where tasks are kept; nothing to the yardstick, which keeps none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Store {
+    Memory,
+    Sqlite,
+}
+
+/// What a row needs the server to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    pub(crate) store: Store,
+    pub(crate) agent: &'static str,
+    /// Tasks kept before the oldest go.
+    pub(crate) retained: u32,
+}
+
+/// Sizes of the bodies the other side answers with.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sizes {
+    pub(crate) answer: usize,
+    pub(crate) card: usize,
+    pub(crate) stream: usize,
+}
+
+#[derive(Debug)]
+pub(crate) enum Contestant {
+    Yardstick(Sizes),
+    Chancery(PathBuf),
+}
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+impl Contestant {
+    pub(crate) fn start(&self, ground: &Ground, setting: Setting) -> Result<Server> {
+        // Every start gets a folder of its own: no row inherits the tasks of another.
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = ground.scratch().join(number.to_string());
+        fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+        let log = folder.join("log");
+        match self {
+            Self::Yardstick(sizes) => {
+                let mut command = ground.on_server_core(ground.own_program());
+                command.arg("yardstick");
+                for (name, bytes) in
+                    [("--answer-bytes", sizes.answer), ("--card-bytes", sizes.card), ("--stream-bytes", sizes.stream)]
+                {
+                    command.args([name, &bytes.to_string()]);
+                }
+                Server::start(command, log)
+            }
+            Self::Chancery(program) => {
+                let config = folder.join("bench.toml");
+                fs::write(&config, chancery_config(setting.retained))?;
+                let mut command = ground.on_server_core(program);
+                command.args(["serve", "--agent", setting.agent, "--config"]);
+                command.arg(&config);
+                match setting.store {
+                    Store::Memory => command.arg("--memory"),
+                    Store::Sqlite => command.arg("--data").arg(folder.join("data")),
+                };
+                Server::start(command, log)
+            }
+        }
+    }
+
+    /// The URL of `kind` at a server of this contestant.
+    pub(crate) fn url(&self, server: &Server, kind: Kind) -> String {
+        let address = server.address();
+        match (self, kind) {
+            (Self::Chancery(_), _) | (Self::Yardstick(_), Kind::Send) => format!("http://{address}"),
+            (Self::Yardstick(_), Kind::Stream) => format!("http://{address}/stream"),
+            (Self::Yardstick(_), Kind::Card) => format!("http://{address}/card"),
+        }
+    }
+
+    /// The URL idle subscriptions are opened at.
+    pub(crate) fn idle_url(&self, server: &Server) -> String {
+        let address = server.address();
+        match self {
+            Self::Chancery(_) => format!("http://{address}"),
+            Self::Yardstick(_) => format!("http://{address}/idle"),
+        }
+    }
+}
+
+/// Limits out of the way of the load; everything else as shipped.
+fn chancery_config(retained: u32) -> String {
+    format!("[retention]\ntasks = {retained}\n")
+}
+
+/// The chancery binary beside this one.
+pub(crate) fn beside(own_program: &Path) -> PathBuf {
+    own_program.with_file_name("chancery")
+}

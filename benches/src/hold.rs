@@ -1,0 +1,86 @@
+//! Opens many idle subscriptions and holds them until its input ends.
+
+use std::io::Read;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use clap::Args;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::reply::Reply;
+use crate::request::{self, Kind};
+
+/// What the child says once all subscriptions are open.
+pub(crate) const OPEN: &str = "open";
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Hold {
+    /// `http://HOST:PORT` of Chancery, or with the path of a stream to read
+    #[arg(long)]
+    url: String,
+    #[arg(short = 'n', long, default_value_t = 10_000)]
+    subscriptions: usize,
+    /// Subscriptions that share one parked task
+    #[arg(long, default_value_t = 100)]
+    per_task: usize,
+    /// Give up opening after so many seconds
+    #[arg(long, default_value_t = 120.0)]
+    at_most: f64,
+}
+
+/// Opens all, says so, and returns when standard input has ended.
+pub(crate) async fn hold(options: &Hold) -> Result<()> {
+    let at_most = Duration::try_from_secs_f64(options.at_most)?;
+    let held =
+        tokio::time::timeout(at_most, open_all(options)).await.with_context(|| format!("not all open after {at_most:?}"))??;
+    println!("{OPEN} {}", held.len());
+    let mut rest = Vec::new();
+    tokio::task::spawn_blocking(move || std::io::stdin().read_to_end(&mut rest)).await??;
+    drop(held);
+    Ok(())
+}
+
+async fn open_all(options: &Hold) -> Result<Vec<TcpStream>> {
+    let (address, path) = request::address_and_path(&options.url, Kind::Send)?;
+    let mut requests = Vec::new();
+    if path == "/" {
+        for _ in 0..options.subscriptions.div_ceil(options.per_task) {
+            let id = park(&address).await?;
+            let params = json!({ "id": id });
+            requests.push(request::call(&address, "/", "SubscribeToTask", &params));
+        }
+    } else {
+        requests.push(request::get(&address, &path));
+    }
+    stream::iter(0..options.subscriptions)
+        .map(|number| open(&address, requests[number % requests.len()].clone()))
+        .buffer_unordered(64)
+        .try_collect()
+        .await
+}
+
+/// Makes a task that waits for input, and gives its id.
+async fn park(address: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let call = request::call(address, "/", "SendMessage", &request::message("ask ?"));
+    stream.write_all(&call).await?;
+    let mut reply = Reply::new();
+    reply.read_whole(&mut stream).await?;
+    let answer: Value = serde_json::from_slice(reply.body())?;
+    let task = &answer["result"]["task"];
+    ensure!(task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED", "the task is not parked: {answer}");
+    Ok(task["id"].as_str().context("no task id")?.to_owned())
+}
+
+async fn open(address: &str, request: Bytes) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(address).await.context("connecting")?;
+    stream.write_all(&request).await?;
+    let mut reply = Reply::with_capacity(4096);
+    reply.read_first_event(&mut stream).await?;
+    ensure!(reply.status() == 200, "status {}", reply.status());
+    Ok(stream)
+}

@@ -1,0 +1,103 @@
+//! The rows of the report, what each has to reach, and which part measures it.
+
+mod growth;
+mod idle;
+mod rate;
+
+use anyhow::Result;
+
+use crate::contestant::{Contestant, Store};
+use crate::ground::Ground;
+use crate::report::Line;
+use crate::request::Kind;
+
+pub(crate) use self::rate::{Probe, probe};
+
+/// How long and how often to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) rounds: usize,
+    pub(crate) seconds: f64,
+    pub(crate) warm_up: f64,
+    pub(crate) subscriptions: usize,
+    /// Requests until memory should have stopped growing; twice as many follow.
+    pub(crate) filling: u64,
+}
+
+impl Effort {
+    pub(crate) const FULL: Self = Self { rounds: 7, seconds: 2.0, warm_up: 0.4, subscriptions: 10_000, filling: 60_000 };
+    pub(crate) const QUICK: Self = Self { rounds: 3, seconds: 0.7, warm_up: 0.2, subscriptions: 10_000, filling: 20_000 };
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    measure: Measure,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Measure {
+    Rate(Rate),
+    Idle,
+    Growth(Store),
+}
+
+/// A row of requests by the second.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    kind: Kind,
+    store: Store,
+    connections: usize,
+    /// Share of the yardstick's rate to reach; rows without one are shown for the reader.
+    least: Option<f64>,
+}
+
+/// What both sides and all rows share.
+#[derive(Debug)]
+pub(crate) struct Match<'a> {
+    pub(crate) ground: &'a Ground,
+    pub(crate) yardstick: &'a Contestant,
+    pub(crate) subject: &'a Contestant,
+    pub(crate) effort: Effort,
+    pub(crate) probe: Probe,
+}
+
+const fn rate(name: &'static str, title: &'static str, rate: Rate) -> Row {
+    Row { name, title, measure: Measure::Rate(rate) }
+}
+
+const fn send(store: Store, connections: usize, least: Option<f64>) -> Rate {
+    Rate { kind: Kind::Send, store, connections, least }
+}
+
+/// All rows, in the order of the report.
+pub(crate) const ROWS: &[Row] = &[
+    rate("send-memory-1", "blocking send, memory, 1", send(Store::Memory, 1, Some(0.70))),
+    rate("send-memory-64", "blocking send, memory, 64", send(Store::Memory, 64, Some(0.70))),
+    rate("send-memory-256", "blocking send, memory, 256", send(Store::Memory, 256, Some(0.70))),
+    rate("send-sqlite-1", "blocking send, SQLite, 1", send(Store::Sqlite, 1, None)),
+    rate("send-sqlite-64", "blocking send, SQLite, 64", send(Store::Sqlite, 64, None)),
+    rate("send-sqlite-256", "blocking send, SQLite, 256", send(Store::Sqlite, 256, Some(0.30))),
+    rate("card-64", "agent card, 64", Rate { kind: Kind::Card, store: Store::Memory, connections: 64, least: Some(0.95) }),
+    rate(
+        "stream-64",
+        "stream of 10 events, 64",
+        Rate { kind: Kind::Stream, store: Store::Memory, connections: 64, least: Some(0.50) },
+    ),
+    Row { name: "idle", title: "memory of an idle subscription", measure: Measure::Idle },
+    Row { name: "growth-memory", title: "memory kept per request, memory", measure: Measure::Growth(Store::Memory) },
+    Row { name: "growth-sqlite", title: "memory kept per request, SQLite", measure: Measure::Growth(Store::Sqlite) },
+];
+
+impl Row {
+    /// Measures the row on both sides.
+    pub(crate) fn measure(&self, this: &Match<'_>) -> Result<Line> {
+        match self.measure {
+            Measure::Rate(rate) => rate::measure(self, rate, this),
+            Measure::Idle => idle::measure(self, this),
+            Measure::Growth(store) => growth::measure(self, store, this),
+        }
+    }
+}

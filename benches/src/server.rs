@@ -1,0 +1,95 @@
+//! A server process under measurement: started on its core, waited for, ended with the value that holds it.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+
+const START_WITHIN: Duration = Duration::from_secs(20);
+const SETTLE_WITHIN: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    address: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `command` with `--listen` and a free port added, and waits until it accepts.
+    pub(crate) fn start(mut command: Command, log: PathBuf) -> Result<Self> {
+        let address = free_address()?;
+        let output = File::create(&log).with_context(|| log.display().to_string())?;
+        let child = command
+            .args(["--listen", &address])
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("starting {command:?}"))?;
+        let mut server = Self { child, address, log };
+        server.wait_until_it_accepts()?;
+        Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Resident memory once it has stopped moving.
+    pub(crate) fn settled_memory(&self) -> Result<u64> {
+        let deadline = Instant::now() + SETTLE_WITHIN;
+        let mut before = process::resident(self.pid())?;
+        loop {
+            sleep(Duration::from_millis(500));
+            let now = process::resident(self.pid())?;
+            if now.abs_diff(before) < 64 * 1024 || Instant::now() > deadline {
+                return Ok(now);
+            }
+            before = now;
+        }
+    }
+
+    fn wait_until_it_accepts(&mut self) -> Result<()> {
+        let deadline = Instant::now() + START_WITHIN;
+        while TcpStream::connect(&self.address).is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the server ended with {status}: {}", self.last_words());
+            }
+            if Instant::now() > deadline {
+                bail!("no server after {START_WITHIN:?}: {}", self.last_words());
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn last_words(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nothing left to do about either failure.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_address() -> Result<String> {
+    let probe = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+    Ok(probe.local_addr()?.to_string())
+}
