@@ -19,8 +19,9 @@ pub(crate) fn cargo_deny(root: &Path, target: &Path) -> Result<PathBuf> {
             return Ok(candidate);
         }
     }
-    println!("cargo-deny {CARGO_DENY} is not here; building it once into the target folder (a few minutes)");
-    let status = cargo::command(root).args(install_arguments()).arg("--root").arg(&tools).status()?;
+    println!("cargo-deny {CARGO_DENY} is not here; building it once into the target folder (a minute or two)");
+    let status =
+        cargo::command(root).args(install_arguments()).arg("--root").arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "0").status()?;
     if !status.success() || version(&installed).as_deref() != Some(CARGO_DENY) {
         bail!("cannot install cargo-deny {CARGO_DENY}: run `cargo install --locked cargo-deny --version {CARGO_DENY}` and look");
     }

@@ -7,21 +7,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use prost_types::FileDescriptorSet;
 
 /// File name to content.
 pub(crate) type Modules = BTreeMap<String, String>;
 
 /// Compiles every schema below `schemas`, with stubs for both sides of each service.
 pub(crate) fn compile(schemas: &Path) -> Result<Modules> {
-    let files = proto_files(schemas)?;
-    if files.is_empty() {
-        bail!("there is no .proto file in {}", schemas.display());
-    }
-    let descriptors = protox::compile(&files, [schemas]).context("the schemas do not compile")?;
+    let descriptors = descriptors(schemas)?;
     let out = tempfile::tempdir()?;
     tonic_prost_build::configure()
         .build_client(true)
         .build_server(true)
+        // File contents are shared with the buffer they arrived in, as in the model.
+        .bytes(".")
+        // Sorted maps, so that equal messages have equal bytes.
+        .btree_map(".")
+        .codec_path("crate::pb::Codec")
         .emit_rerun_if_changed(false)
         .out_dir(out.path())
         .compile_fds(descriptors)
@@ -35,6 +37,15 @@ pub(crate) fn compile(schemas: &Path) -> Result<Modules> {
         modules.insert(format!("{}.rs", package.replace('.', "_")), finish(package, &code)?);
     }
     Ok(modules)
+}
+
+/// What the schemas below `schemas` declare.
+pub(crate) fn descriptors(schemas: &Path) -> Result<FileDescriptorSet> {
+    let files = proto_files(schemas)?;
+    if files.is_empty() {
+        bail!("there is no .proto file in {}", schemas.display());
+    }
+    protox::compile(&files, [schemas]).context("the schemas do not compile")
 }
 
 fn proto_files(folder: &Path) -> Result<Vec<PathBuf>> {

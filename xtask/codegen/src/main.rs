@@ -2,6 +2,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
 mod compile;
+#[cfg(test)]
+mod facts;
 mod install;
 
 use std::path::Path;
