@@ -10,23 +10,23 @@ use std::fmt;
 use std::sync::Arc;
 
 /// `null` means the default, as everywhere in ProtoJSON.
-pub(crate) fn null_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+pub fn null_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
 /// Proto3 strings have no presence: an empty one is an absent one.
-pub(crate) fn non_empty<'de, D: Deserializer<'de>, T: From<String>>(from: D) -> Result<Option<T>, D::Error> {
+pub fn non_empty<'de, D: Deserializer<'de>, T: From<String>>(from: D) -> Result<Option<T>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     Ok(text.filter(|text| !text.is_empty()).map(T::from))
 }
 
 /// Keeps an explicit `null` apart from an absent member, for the one place where null is a value.
-pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
 /// An int32 as a number or as a decimal string.
-pub(crate) fn int32<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
+pub fn int32<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
     struct Int32;
 
     impl<'de> Visitor<'de> for Int32 {
@@ -97,6 +97,6 @@ pub(crate) mod base64_bytes {
 }
 
 /// A list of shared values, `null` for empty.
-pub(crate) fn arcs<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<Arc<T>>, D::Error> {
+pub fn arcs<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<Arc<T>>, D::Error> {
     Ok(Option::<Vec<Arc<T>>>::deserialize(from)?.unwrap_or_default())
 }

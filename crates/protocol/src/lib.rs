@@ -9,7 +9,7 @@ mod card;
 mod error;
 mod event;
 mod ids;
-mod lenient;
+pub mod lenient;
 mod message;
 mod push;
 mod raw_json;

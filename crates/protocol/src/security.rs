@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::lenient::{non_empty, null_default};
@@ -19,18 +20,53 @@ pub struct StringList {
     pub list: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum SecurityScheme {
-    #[serde(rename = "apiKeySecurityScheme", alias = "api_key_security_scheme")]
+    #[serde(rename = "apiKeySecurityScheme")]
     ApiKey(ApiKeyScheme),
-    #[serde(rename = "httpAuthSecurityScheme", alias = "http_auth_security_scheme")]
+    #[serde(rename = "httpAuthSecurityScheme")]
     HttpAuth(HttpAuthScheme),
-    #[serde(rename = "oauth2SecurityScheme", alias = "oauth2_security_scheme")]
+    #[serde(rename = "oauth2SecurityScheme")]
     OAuth2(OAuth2Scheme),
-    #[serde(rename = "openIdConnectSecurityScheme", alias = "open_id_connect_security_scheme")]
+    #[serde(rename = "openIdConnectSecurityScheme")]
     OpenIdConnect(OpenIdConnectScheme),
-    #[serde(rename = "mtlsSecurityScheme", alias = "mtls_security_scheme")]
+    #[serde(rename = "mtlsSecurityScheme")]
     MutualTls(MutualTlsScheme),
+}
+
+impl<'de> Deserialize<'de> for SecurityScheme {
+    /// By hand, because a derived enum refuses members it does not know, and cards for two versions have some.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Members {
+            #[serde(alias = "api_key_security_scheme")]
+            api_key_security_scheme: Option<ApiKeyScheme>,
+            #[serde(alias = "http_auth_security_scheme")]
+            http_auth_security_scheme: Option<HttpAuthScheme>,
+            #[serde(alias = "oauth2_security_scheme")]
+            oauth2_security_scheme: Option<OAuth2Scheme>,
+            #[serde(alias = "open_id_connect_security_scheme")]
+            open_id_connect_security_scheme: Option<OpenIdConnectScheme>,
+            #[serde(alias = "mtls_security_scheme")]
+            mtls_security_scheme: Option<MutualTlsScheme>,
+        }
+
+        let members = Members::deserialize(from)?;
+        let mut schemes = [
+            members.api_key_security_scheme.map(Self::ApiKey),
+            members.http_auth_security_scheme.map(Self::HttpAuth),
+            members.oauth2_security_scheme.map(Self::OAuth2),
+            members.open_id_connect_security_scheme.map(Self::OpenIdConnect),
+            members.mtls_security_scheme.map(Self::MutualTls),
+        ]
+        .into_iter()
+        .flatten();
+        match (schemes.next(), schemes.next()) {
+            (Some(scheme), None) => Ok(scheme),
+            _ => Err(de::Error::custom("a security scheme is exactly one of the known kinds")),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,3 +1,11 @@
 //! The JSON forms of the protocol, one codec each.
 
+pub mod card;
 pub mod decode;
+mod face;
+pub mod methods;
+pub mod original;
+mod peer;
+pub mod v0_3;
+pub mod v1_0;
+mod write;

@@ -1,0 +1,3 @@
+//! The original protocol: `tasks/send`, task ids chosen by the client.
+
+pub(crate) mod card;

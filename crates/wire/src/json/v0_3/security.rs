@@ -1,0 +1,161 @@
+//! Security schemes as 0.3 cards declare them: told apart by `type`, scopes directly under the scheme's name.
+
+use std::collections::BTreeMap;
+
+use chancery_protocol::lenient::null_default;
+use chancery_protocol::{
+    ApiKeyScheme, AuthorizationCodeFlow, ClientCredentialsFlow, HttpAuthScheme, ImplicitFlow, MutualTlsScheme, OAuth2Scheme,
+    OAuthFlows, OpenIdConnectScheme, PasswordFlow, SecurityRequirement, SecurityScheme, StringList,
+};
+use serde::{Deserialize, Serialize};
+
+/// Scheme names with the scopes each needs.
+pub(super) type Requirement = BTreeMap<String, Vec<String>>;
+
+pub(super) fn requirements(model: &[SecurityRequirement]) -> Vec<Requirement> {
+    let scopes =
+        |all: &BTreeMap<String, StringList>| all.iter().map(|(name, scopes)| (name.clone(), scopes.list.clone())).collect();
+    model.iter().map(|requirement| scopes(&requirement.schemes)).collect()
+}
+
+pub(super) fn to_model(requirements: Vec<Requirement>) -> Vec<SecurityRequirement> {
+    let schemes = |all: Requirement| all.into_iter().map(|(name, list)| (name, StringList { list })).collect();
+    requirements.into_iter().map(|requirement| SecurityRequirement { schemes: schemes(requirement) }).collect()
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub(super) enum Scheme {
+    #[serde(rename = "apiKey")]
+    ApiKey {
+        #[serde(rename = "in")]
+        location: String,
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+    #[serde(rename = "http")]
+    Http {
+        scheme: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bearer_format: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+    #[serde(rename = "oauth2")]
+    OAuth2 {
+        flows: Box<Flows>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        oauth2_metadata_url: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+    #[serde(rename = "openIdConnect")]
+    OpenIdConnect {
+        open_id_connect_url: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+    #[serde(rename = "mutualTLS")]
+    MutualTls {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+}
+
+/// Any number of flows side by side; 1.0 has exactly one.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Flows {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    authorization_code: Option<AuthorizationCodeFlow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client_credentials: Option<ClientCredentialsFlow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    implicit: Option<ImplicitFlow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password: Option<PasswordFlow>,
+}
+
+impl From<&SecurityScheme> for Scheme {
+    fn from(scheme: &SecurityScheme) -> Self {
+        match scheme.clone() {
+            SecurityScheme::ApiKey(ApiKeyScheme { description, location, name }) => Self::ApiKey { location, name, description },
+            SecurityScheme::HttpAuth(HttpAuthScheme { description, scheme, bearer_format }) => {
+                Self::Http { scheme, bearer_format, description }
+            }
+            SecurityScheme::OAuth2(OAuth2Scheme { description, flows, oauth2_metadata_url }) => {
+                Self::OAuth2 { flows: Box::new(flows.into()), oauth2_metadata_url, description }
+            }
+            SecurityScheme::OpenIdConnect(OpenIdConnectScheme { description, open_id_connect_url }) => {
+                Self::OpenIdConnect { open_id_connect_url, description }
+            }
+            SecurityScheme::MutualTls(MutualTlsScheme { description }) => Self::MutualTls { description },
+        }
+    }
+}
+
+impl From<OAuthFlows> for Flows {
+    fn from(flows: OAuthFlows) -> Self {
+        match flows {
+            OAuthFlows::AuthorizationCode(flow) => {
+                // 0.3 has no word for it.
+                let flow = AuthorizationCodeFlow { pkce_required: false, ..flow };
+                Self { authorization_code: Some(flow), ..Self::default() }
+            }
+            OAuthFlows::ClientCredentials(flow) => Self { client_credentials: Some(flow), ..Self::default() },
+            OAuthFlows::Implicit(flow) => Self { implicit: Some(flow), ..Self::default() },
+            OAuthFlows::Password(flow) => Self { password: Some(flow), ..Self::default() },
+            // 0.3 does not know this flow: what is left says OAuth without saying how.
+            OAuthFlows::DeviceCode(_) => Self::default(),
+        }
+    }
+}
+
+impl Scheme {
+    /// Nothing for OAuth without a flow: 1.0 cannot say it, and a requirement that names it then fails closed.
+    pub(super) fn into_model(self) -> Option<SecurityScheme> {
+        Some(match self {
+            Self::ApiKey { location, name, description } => SecurityScheme::ApiKey(ApiKeyScheme { description, location, name }),
+            Self::Http { scheme, bearer_format, description } => {
+                SecurityScheme::HttpAuth(HttpAuthScheme { description, scheme, bearer_format })
+            }
+            Self::OAuth2 { flows, oauth2_metadata_url, description } => {
+                SecurityScheme::OAuth2(OAuth2Scheme { description, flows: flows.first()?, oauth2_metadata_url })
+            }
+            Self::OpenIdConnect { open_id_connect_url, description } => {
+                SecurityScheme::OpenIdConnect(OpenIdConnectScheme { description, open_id_connect_url })
+            }
+            Self::MutualTls { description } => SecurityScheme::MutualTls(MutualTlsScheme { description }),
+        })
+    }
+}
+
+impl Flows {
+    /// Of several flows the one we would rather use.
+    fn first(self) -> Option<OAuthFlows> {
+        let code = self.authorization_code.map(OAuthFlows::AuthorizationCode);
+        let credentials = self.client_credentials.map(OAuthFlows::ClientCredentials);
+        let implicit = self.implicit.map(OAuthFlows::Implicit);
+        code.or(credentials).or(implicit).or(self.password.map(OAuthFlows::Password))
+    }
+}
+
+/// The schemes of a card by name, as the card's reader and writer use them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Schemes(#[serde(deserialize_with = "null_default")] BTreeMap<String, Scheme>);
+
+impl Schemes {
+    pub(super) fn of(model: &BTreeMap<String, SecurityScheme>) -> Self {
+        Self(model.iter().map(|(name, scheme)| (name.clone(), scheme.into())).collect())
+    }
+
+    pub(super) fn into_model(self) -> BTreeMap<String, SecurityScheme> {
+        self.0.into_iter().filter_map(|(name, scheme)| Some((name, scheme.into_model()?))).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
