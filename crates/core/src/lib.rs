@@ -1,8 +1,41 @@
 //! The control plane: one service, its steps and its ports.
 
+mod agents;
+mod cancel;
+mod check;
+mod clock;
+mod execute;
+mod find;
+mod get;
+mod ids;
+mod limits;
+mod list;
+mod live;
+mod open_tasks;
+mod operate;
 mod ports;
+mod publish;
+mod record;
+mod recover;
+mod retention;
+mod route;
+mod runner;
+mod send;
+mod service;
+mod sink;
+mod streams;
+mod subscribe;
 
+pub use agents::{Agent, Agents};
+pub use clock::SystemClock;
+pub use limits::TaskLimits;
 pub use ports::{
     Append, Appended, Clock, Creation, Idempotency, ListCursor, ListFilter, Listed, LogEntry, Names, Progress, Seal, Store,
     StoreError, Stored, SweepPlan, TaskRecord,
 };
+pub use publish::{Next, Subscription};
+pub use recover::Recovered;
+pub use retention::RetentionConfig;
+pub use runner::{AfterRestart, RunError, TaskRunner, Turn};
+pub use service::{Answer, Chancery, Dedupe, Parts};
+pub use sink::{Closed, Finished, TaskUpdateSink};

@@ -18,6 +18,9 @@ pub trait Seal: Send + Sync + Debug {
 
     /// The content, if the token is ours, for this purpose, and unaltered.
     fn open(&self, purpose: &str, token: &str) -> Option<Vec<u8>>;
+
+    /// A digest that nobody can find a second content for.
+    fn digest(&self, content: &[u8]) -> [u8; 32];
 }
 
 /// One entry of a task's log. Sequence numbers start at 1 and have no gaps.

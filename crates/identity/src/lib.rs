@@ -1,1 +1,5 @@
 //! Keys and the seals made with them.
+
+mod seal;
+
+pub use seal::{KeyError, SealKey};

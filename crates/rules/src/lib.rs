@@ -1,1 +1,3 @@
-//! Decisions as plain functions: task states and how events fold into a task.
+//! Decisions as plain functions: no async, no clock, no I/O.
+
+pub mod task_state;

@@ -1,9 +1,14 @@
 //! Bytes to model and back: JSON per version, protobuf, JSON-RPC, the REST table, SSE and the error table.
 
 mod codec;
+pub mod errors;
 mod frames;
 pub mod json;
+pub mod json_rpc;
 pub mod pb;
+pub mod rest;
+mod scan;
 
 pub use codec::{Codec, Face};
 pub use frames::Frames;
+pub use scan::{JsonLimits, scan};

@@ -1,0 +1,60 @@
+//! The agents this node serves, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_protocol::{AgentCard, AgentName, Error, ErrorKind};
+
+use crate::TaskRunner;
+
+#[derive(Clone)]
+pub struct Agent {
+    pub name: AgentName,
+    pub card: Arc<AgentCard>,
+    pub runner: Arc<dyn TaskRunner>,
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// At least one agent; the first one given also answers at the root.
+#[derive(Clone, Debug)]
+pub struct Agents {
+    first: Arc<Agent>,
+    by_name: BTreeMap<AgentName, Arc<Agent>>,
+}
+
+impl Agents {
+    pub fn new(first: Agent) -> Self {
+        let first = Arc::new(first);
+        Self { by_name: BTreeMap::from([(first.name.clone(), first.clone())]), first }
+    }
+
+    #[must_use]
+    pub fn with(mut self, agent: Agent) -> Self {
+        self.by_name.insert(agent.name.clone(), Arc::new(agent));
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.by_name.values()
+    }
+
+    pub fn first(&self) -> &Arc<Agent> {
+        &self.first
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<Agent>> {
+        self.by_name.get(name)
+    }
+
+    /// The agent a call is for.
+    pub(crate) fn called(&self, name: Option<&AgentName>) -> Result<&Arc<Agent>, Error> {
+        let Some(name) = name else { return Ok(&self.first) };
+        self.get(name).ok_or_else(|| Error::new(ErrorKind::MethodNotFound, format!("no agent named {name} here")))
+    }
+}

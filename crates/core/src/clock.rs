@@ -1,0 +1,18 @@
+//! The machine's clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chancery_protocol::Timestamp;
+
+use crate::Clock;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}

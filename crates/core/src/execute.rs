@@ -1,0 +1,125 @@
+//! Runs a turn of a local agent: its updates are recorded as it yields, its panic or error becomes the task's reason.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus};
+use futures::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+
+use crate::Turn;
+use crate::agents::Agent;
+use crate::ids::fresh_id;
+use crate::live::{LiveTask, Said};
+use crate::service::Inner;
+use crate::sink::TaskUpdateSink;
+
+/// How a turn came to its end.
+enum End {
+    /// The runner ended it through its sink.
+    Finished,
+    /// The runner gave up, or panicked.
+    Failed(String),
+    /// The runner did not stop in time after a cancel.
+    Dropped,
+}
+
+impl Inner {
+    /// Starts a turn. Its first step runs in the caller's own flow, which is all a quick agent needs; the rest goes
+    /// on in the background, whatever becomes of the caller.
+    pub(crate) async fn execute(
+        self: &Arc<Self>,
+        live: &Arc<LiveTask>,
+        agent: &Arc<Agent>,
+        said: Said,
+        token: CancellationToken,
+        resumed: bool,
+    ) {
+        let turns = Arc::clone(self).turns(Arc::clone(live), Arc::clone(agent), said, token, resumed);
+        let mut turns: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(turns);
+        let started = std::future::poll_fn(|context| Poll::Ready(turns.as_mut().poll(context))).await;
+        if started.is_pending() {
+            self.background.spawn(turns);
+        }
+    }
+
+    /// The turn, and the ones that were put in line meanwhile.
+    async fn turns(self: Arc<Self>, live: Arc<LiveTask>, agent: Arc<Agent>, said: Said, token: CancellationToken, resumed: bool) {
+        let mut next = Some((said, token, resumed));
+        while let Some((said, token, resumed)) = next {
+            self.turn(&live, &agent, said, token, resumed).await;
+            next = live.end_turn().map(|(said, token)| (said, token, false));
+        }
+    }
+
+    async fn turn(
+        self: &Arc<Self>,
+        live: &Arc<LiveTask>,
+        agent: &Arc<Agent>,
+        said: Said,
+        token: CancellationToken,
+        resumed: bool,
+    ) {
+        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits));
+        let turn = Turn {
+            task: live.task(),
+            message: said.message,
+            metadata: said.metadata,
+            caller: live.record.owner.clone(),
+            cancelled: token.clone(),
+            resumed,
+        };
+        let ending = {
+            let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
+            let mut overdue = Box::pin(self.overdue(&token));
+            std::future::poll_fn(|context| {
+                let ending = match run.poll_unpin(context) {
+                    Poll::Ready(Ok(Ok(_finished))) => Poll::Ready(End::Finished),
+                    Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error.reason)),
+                    Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(panic_text(panic.as_ref()))),
+                    Poll::Pending => overdue.as_mut().poll(context).map(|()| End::Dropped),
+                };
+                self.record(live, context);
+                ending
+            })
+            .await
+        };
+        match ending {
+            End::Finished if token.is_cancelled() => self.end_by_force(live, TaskState::Canceled, None).await,
+            End::Finished => {}
+            End::Failed(_) if token.is_cancelled() => self.end_by_force(live, TaskState::Canceled, None).await,
+            End::Failed(reason) => self.end_by_force(live, TaskState::Failed, Some(reason)).await,
+            End::Dropped => self.end_by_force(live, TaskState::Canceled, None).await,
+        }
+    }
+
+    /// Comes back when a cancelled runner has had its time.
+    async fn overdue(&self, token: &CancellationToken) {
+        token.cancelled().await;
+        tokio::time::sleep(self.limits.cancel_grace()).await;
+    }
+
+    /// Ends a task from outside its runner. A task that has ended already stays as it is.
+    pub(crate) async fn end_by_force(self: &Arc<Self>, live: &Arc<LiveTask>, state: TaskState, reason: Option<String>) {
+        let at = self.clock.now();
+        let message = reason.map(|reason| {
+            let mut message = Message::text(Role::Agent, MessageId::new(fresh_id()), reason);
+            message.context_id = Some(live.record.context_id.clone());
+            message.task_id = Some(live.record.id.clone());
+            Arc::new(message)
+        });
+        let status = TaskStatus { state, message, timestamp: Some(at) };
+        let event = TaskEvent::Status(StatusChange { status, metadata: None });
+        if let Ok(seq) = live.take(event, at, &self.limits) {
+            self.recorded(live, seq).await;
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the agent panicked: {}", text.unwrap_or("no reason given"))
+}

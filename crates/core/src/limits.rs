@@ -1,0 +1,66 @@
+//! The named limits on what tasks, messages and streams may be.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Part of the `[limits]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskLimits {
+    /// Parts of one message.
+    pub message_parts: usize,
+    /// Bytes of one `metadata` object.
+    pub metadata_bytes: usize,
+    /// Bytes of an id a caller chooses: message, context, task, idempotency key.
+    pub id_bytes: usize,
+    /// Entries in one task's log.
+    pub task_events: u64,
+    /// Weight of one task's log in bytes.
+    pub task_bytes: u64,
+    /// Updates of one task that wait for the store before its runner has to wait too.
+    pub task_updates_pending: usize,
+    /// Follow-up messages of one task that wait for its runner.
+    pub task_messages_queued: usize,
+    pub streams_per_caller: usize,
+    pub streams_per_task: usize,
+    pub streams_per_node: usize,
+    /// Events a stream holds in memory for one reader; a reader further behind is served from the log.
+    pub stream_buffer_events: usize,
+    /// The largest page of a list.
+    pub page_size: i32,
+    /// The page size of a caller who names none.
+    pub page_size_default: i32,
+    /// How long a runner may take to stop by itself after a cancel.
+    pub cancel_grace_ms: u64,
+    /// How long an idempotency key is remembered.
+    pub idempotency_hours: u32,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self {
+            message_parts: 256,
+            metadata_bytes: 64 * 1024,
+            id_bytes: 256,
+            task_events: 100_000,
+            task_bytes: 64 * 1024 * 1024,
+            task_updates_pending: 1024,
+            task_messages_queued: 16,
+            streams_per_caller: 32,
+            streams_per_task: 16,
+            streams_per_node: 10_000,
+            stream_buffer_events: 256,
+            page_size: 100,
+            page_size_default: 50,
+            cancel_grace_ms: 2_000,
+            idempotency_hours: 24,
+        }
+    }
+}
+
+impl TaskLimits {
+    pub(crate) fn cancel_grace(&self) -> Duration {
+        Duration::from_millis(self.cancel_grace_ms)
+    }
+}

@@ -1,0 +1,310 @@
+//! A task that something is going on with: updates that wait for the store, and what is already visible.
+//!
+//! Two pictures of the task are kept. The *projected* head says which update may come next and runs ahead of the
+//! store. The *visible* task changes only after the store has said that an update is durable.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use chancery_protocol::{Error, ErrorKind, Message, Metadata, Task, TaskEvent, Timestamp};
+use chancery_rules::task_state::{self, Head, Refusal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::TaskLimits;
+use crate::open_tasks::OpenTasks;
+use crate::{LogEntry, Progress, Stored, TaskRecord};
+
+#[derive(Debug)]
+pub(crate) struct LiveTask {
+    pub(crate) record: Arc<TaskRecord>,
+    state: Mutex<State>,
+    visible: watch::Sender<Visible>,
+    list: Weak<OpenTasks>,
+}
+
+impl Drop for LiveTask {
+    fn drop(&mut self) {
+        if let Some(list) = self.list.upgrade() {
+            list.forget(&self.record.id);
+        }
+    }
+}
+
+/// How far a task is, for those who wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Visible {
+    pub(crate) seq: u64,
+    /// The last entry that ended a turn: the task is then done or waits for its caller.
+    pub(crate) settled: u64,
+    pub(crate) terminal: bool,
+    /// The agent answered with a message; there is no task to show.
+    pub(crate) message_only: bool,
+    /// The store refused; what is visible is still true, but nothing more will come from here.
+    pub(crate) broken: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    head: Head,
+    projected: Progress,
+    pending: Vec<Arc<LogEntry>>,
+    recording: bool,
+    task: Arc<Task>,
+    tail: VecDeque<Arc<LogEntry>>,
+    turn: Option<CancellationToken>,
+    queued: VecDeque<Said>,
+}
+
+/// A message with what came beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) message: Arc<Message>,
+    pub(crate) metadata: Option<Metadata>,
+}
+
+/// Why an update was not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NotTaken {
+    Refused(Refusal),
+    TooManyEvents(u64),
+    TooManyBytes(u64),
+    Broken,
+}
+
+impl From<NotTaken> for Error {
+    fn from(reason: NotTaken) -> Self {
+        match reason {
+            NotTaken::Refused(Refusal::Ended(state)) => {
+                Error::new(ErrorKind::UnsupportedOperation, format!("the task has ended ({})", state.name()))
+            }
+            NotTaken::Refused(refusal) => Error::new(ErrorKind::InvalidAgentResponse, format!("{refusal:?}")),
+            NotTaken::TooManyEvents(limit) => limit_reached("limits.task_events", limit),
+            NotTaken::TooManyBytes(limit) => limit_reached("limits.task_bytes", limit),
+            NotTaken::Broken => Error::new(ErrorKind::Internal, "the task's log could not be written"),
+        }
+    }
+}
+
+fn limit_reached(name: &'static str, limit: u64) -> Error {
+    Error::new(ErrorKind::LimitReached, format!("the task has reached {name} = {limit}")).with_fact("limit", name)
+}
+
+impl LiveTask {
+    /// A task just made, whose creation is already durable.
+    pub(crate) fn created(record: Arc<TaskRecord>, entry: Arc<LogEntry>, task: Arc<Task>, progress: Progress) -> Self {
+        Self::new(record, task, progress, VecDeque::from([entry]))
+    }
+
+    /// A task read back from the store.
+    pub(crate) fn loaded(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress) -> Self {
+        Self::new(record, task, progress, VecDeque::new())
+    }
+
+    fn new(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, tail: VecDeque<Arc<LogEntry>>) -> Self {
+        let settled = if progress.state.is_terminal() || progress.state.is_interrupted() { progress.seq } else { 0 };
+        let visible = Visible {
+            seq: progress.seq,
+            settled,
+            terminal: progress.state.is_terminal(),
+            message_only: progress.message_only,
+            broken: false,
+        };
+        let state = State {
+            head: Head::of(&task),
+            projected: progress,
+            pending: Vec::new(),
+            recording: false,
+            task,
+            tail,
+            turn: None,
+            queued: VecDeque::new(),
+        };
+        Self { record, state: Mutex::new(state), visible: watch::Sender::new(visible), list: Weak::new() }
+    }
+
+    /// Leaves that list when the last holder lets go.
+    pub(crate) fn listed_in(mut self, list: &Arc<OpenTasks>) -> Self {
+        self.list = Arc::downgrade(list);
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs under this lock; if it ever did, the state is still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task as everybody may see it.
+    pub(crate) fn task(&self) -> Arc<Task> {
+        Arc::clone(&self.lock().task)
+    }
+
+    pub(crate) fn task_and_seq(&self) -> (Arc<Task>, u64) {
+        let state = self.lock();
+        (Arc::clone(&state.task), self.visible.borrow().seq)
+    }
+
+    /// What the store says of the task, without asking it.
+    pub(crate) fn stored(&self) -> Stored {
+        let state = self.lock();
+        let progress = Progress {
+            state: state.task.status.state,
+            status_at: state.task.status.timestamp.unwrap_or(state.projected.status_at),
+            seq: self.visible.borrow().seq,
+            bytes: state.projected.bytes,
+            message_only: self.visible.borrow().message_only,
+        };
+        Stored { task: Arc::clone(&self.record), progress }
+    }
+
+    pub(crate) fn message_only(&self) -> bool {
+        self.visible.borrow().message_only
+    }
+
+    pub(crate) fn visible(&self) -> Visible {
+        *self.visible.borrow()
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Visible> {
+        self.visible.subscribe()
+    }
+
+    /// Takes an update if it may follow what was taken before. It is not visible yet.
+    pub(crate) fn take(&self, event: TaskEvent, at: Timestamp, limits: &TaskLimits) -> Result<u64, NotTaken> {
+        let mut state = self.lock();
+        if self.visible.borrow().broken {
+            return Err(NotTaken::Broken);
+        }
+        let bytes = state.projected.bytes + task_state::weight(&event);
+        // An ending always fits: a task at its limit must still be able to say how it ended.
+        let ending = matches!(&event, TaskEvent::Status(change) if change.status.state.is_terminal());
+        if !ending && state.projected.seq >= limits.task_events {
+            return Err(NotTaken::TooManyEvents(limits.task_events));
+        }
+        if !ending && bytes > limits.task_bytes {
+            return Err(NotTaken::TooManyBytes(limits.task_bytes));
+        }
+        state.head.advance(&event).map_err(NotTaken::Refused)?;
+        let seq = state.projected.seq + 1;
+        state.projected.seq = seq;
+        state.projected.bytes = bytes;
+        state.projected.state = state.head.state;
+        match &event {
+            TaskEvent::Status(_) => state.projected.status_at = at,
+            TaskEvent::Replied(_) => {
+                state.projected.status_at = at;
+                state.projected.message_only = true;
+            }
+            _ => {}
+        }
+        state.pending.push(Arc::new(LogEntry { seq, at, event }));
+        Ok(seq)
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.lock().pending.len()
+    }
+
+    /// Makes the calling flow the one that records, if there is something to record and nobody does.
+    pub(crate) fn start_recording(&self) -> bool {
+        let mut state = self.lock();
+        if state.recording || state.pending.is_empty() {
+            return false;
+        }
+        state.recording = true;
+        true
+    }
+
+    /// What waits for the store, or the end of the recording.
+    pub(crate) fn next_to_record(&self) -> Option<(Progress, Vec<Arc<LogEntry>>)> {
+        let mut state = self.lock();
+        if state.pending.is_empty() {
+            state.recording = false;
+            return None;
+        }
+        Some((state.projected, std::mem::take(&mut state.pending)))
+    }
+
+    /// Shows entries that the store has made durable.
+    pub(crate) fn show(&self, entries: &[Arc<LogEntry>], buffer: usize) -> Visible {
+        let mut state = self.lock();
+        let mut visible = *self.visible.borrow();
+        let task = Arc::make_mut(&mut state.task);
+        for entry in entries {
+            task_state::apply(task, &entry.event);
+            visible.seq = entry.seq;
+            visible.message_only |= matches!(entry.event, TaskEvent::Replied(_));
+            if let TaskEvent::Status(_) | TaskEvent::Replied(_) = entry.event {
+                visible.terminal = task.status.state.is_terminal();
+                if visible.terminal || task.status.state.is_interrupted() {
+                    visible.settled = entry.seq;
+                }
+            }
+        }
+        state.tail.extend(entries.iter().cloned());
+        let excess = state.tail.len().saturating_sub(buffer);
+        state.tail.drain(..excess);
+        drop(state);
+        self.visible.send_replace(visible);
+        visible
+    }
+
+    /// The store refused: nobody waits for what will not come.
+    pub(crate) fn break_off(&self) {
+        let mut state = self.lock();
+        state.pending.clear();
+        state.recording = false;
+        if let Some(turn) = &state.turn {
+            turn.cancel();
+        }
+        drop(state);
+        self.visible.send_modify(|visible| visible.broken = true);
+    }
+
+    /// Entries after `after` that are still in memory. `None` when some of them are only in the store.
+    pub(crate) fn tail_after(&self, after: u64, limit: usize) -> Option<Vec<Arc<LogEntry>>> {
+        let state = self.lock();
+        let visible = self.visible.borrow().seq;
+        if after >= visible {
+            return Some(Vec::new());
+        }
+        let first = state.tail.front()?.seq;
+        let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
+        Some(state.tail.iter().skip(skip).take(limit).cloned().collect())
+    }
+
+    /// Begins a turn, or puts the message in line when one is running. `Err` when the line is full.
+    pub(crate) fn begin_turn(&self, said: Said, limits: &TaskLimits) -> Result<Option<(Said, CancellationToken)>, Error> {
+        let mut state = self.lock();
+        if state.turn.is_some() {
+            if state.queued.len() >= limits.task_messages_queued {
+                return Err(limit_reached("limits.task_messages_queued", limits.task_messages_queued as u64));
+            }
+            state.queued.push_back(said);
+            return Ok(None);
+        }
+        let token = CancellationToken::new();
+        state.turn = Some(token.clone());
+        Ok(Some((said, token)))
+    }
+
+    /// Ends a turn. Answers with the next message in line, whose turn has then begun.
+    pub(crate) fn end_turn(&self) -> Option<(Said, CancellationToken)> {
+        let mut state = self.lock();
+        state.turn = None;
+        if state.head.state.is_terminal() {
+            state.queued.clear();
+            return None;
+        }
+        let said = state.queued.pop_front()?;
+        let token = CancellationToken::new();
+        state.turn = Some(token.clone());
+        Some((said, token))
+    }
+
+    /// Asks the running turn to stop. `false` when none is running.
+    pub(crate) fn cancel_turn(&self) -> bool {
+        let state = self.lock();
+        state.turn.as_ref().map(CancellationToken::cancel).is_some()
+    }
+}

@@ -1,0 +1,44 @@
+//! What the operator may see and do: every caller's tasks, not only one's own.
+
+use chancery_protocol::{Error, Shown, TaskState};
+
+use crate::find::{internal, shown};
+use crate::service::Chancery;
+use crate::{ListCursor, ListFilter, LogEntry, Stored};
+use std::sync::Arc;
+
+impl Chancery {
+    /// Tasks of all callers, newest status first.
+    pub async fn operator_list(
+        &self,
+        state: Option<TaskState>,
+        after: Option<&ListCursor>,
+        limit: usize,
+    ) -> Result<(Vec<Stored>, u64), Error> {
+        let filter = ListFilter { state, ..ListFilter::default() };
+        let listed = self.0.store.list(&filter, after, limit).await.map_err(internal)?;
+        Ok((listed.tasks, listed.total))
+    }
+
+    pub async fn operator_get(&self, id: &str) -> Result<(Stored, Shown), Error> {
+        let stored = self.operator_find(id).await?;
+        let task = self.0.current(&stored).await?;
+        let shown = shown(&stored.task, task, None);
+        Ok((stored, shown))
+    }
+
+    pub async fn operator_entries(&self, id: &str, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Error> {
+        let stored = self.operator_find(id).await?;
+        self.0.entries(&stored.task.id, after, limit).await
+    }
+
+    pub async fn operator_cancel(&self, id: &str) -> Result<Shown, Error> {
+        let stored = self.operator_find(id).await?;
+        let live = self.0.open(stored).await?;
+        self.0.cancel_live(&live).await
+    }
+
+    async fn operator_find(&self, id: &str) -> Result<Stored, Error> {
+        self.0.store.find_any(id).await.map_err(internal)?.ok_or_else(Error::task_not_found)
+    }
+}

@@ -1,0 +1,141 @@
+//! What a reader of a task's events holds: a cursor into the log, woken when there is more. It never polls.
+
+use std::sync::Arc;
+
+use chancery_protocol::{ContextId, Error, ErrorKind, TaskEvent, TaskId, Version};
+use tokio::sync::watch;
+
+use crate::LogEntry;
+use crate::live::{LiveTask, Visible};
+use crate::service::Inner;
+use crate::streams::StreamPermit;
+
+/// When a stream is over, beside the end of its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Only the end of the task.
+    Terminal,
+    /// Also the end of the turn that began after this entry.
+    Settled(u64),
+}
+
+/// A run of events in order, never empty, or the reason why there are no more.
+#[derive(Debug)]
+pub enum Next {
+    Events(Vec<Arc<LogEntry>>),
+    /// The task ended, or the turn this stream was for.
+    Done,
+    /// The node is shutting down; the reader can resume after the last event it saw.
+    ShuttingDown,
+}
+
+#[derive(Debug)]
+pub struct Subscription {
+    inner: Arc<Inner>,
+    live: Arc<LiveTask>,
+    visible: watch::Receiver<Visible>,
+    /// The last entry the reader has.
+    cursor: u64,
+    /// Shown before anything else, without moving the cursor.
+    first: Option<Arc<LogEntry>>,
+    until: Until,
+    /// Wait for the agent's first word, because it may be a message instead of a task.
+    undecided: bool,
+    _permit: StreamPermit,
+}
+
+impl Subscription {
+    pub(crate) fn new(inner: Arc<Inner>, live: Arc<LiveTask>, cursor: u64, until: Until, permit: StreamPermit) -> Self {
+        let visible = live.watch();
+        Self { inner, live, visible, cursor, first: None, until, undecided: false, _permit: permit }
+    }
+
+    pub(crate) fn with_first(mut self, entry: LogEntry) -> Self {
+        self.first = Some(Arc::new(entry));
+        self
+    }
+
+    pub(crate) fn undecided(mut self, undecided: bool) -> Self {
+        self.undecided = undecided;
+        self
+    }
+
+    pub fn task_id(&self) -> &TaskId {
+        &self.live.record.id
+    }
+
+    pub fn context_id(&self) -> &ContextId {
+        &self.live.record.context_id
+    }
+
+    pub fn client_task_id(&self) -> Option<&Arc<str>> {
+        self.live.record.client_task_id.as_ref()
+    }
+
+    /// The version of the call that made the task.
+    pub fn dialect(&self) -> Version {
+        self.live.record.dialect
+    }
+
+    /// The last event handed out.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Waits for events. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Next, Error> {
+        if let Some(first) = self.first.take() {
+            return Ok(Next::Events(vec![first]));
+        }
+        loop {
+            // Mark before looking, so that what comes while we look wakes us again.
+            let visible = *self.visible.borrow_and_update();
+            let waiting = self.undecided && visible.seq < 2 && !visible.terminal && !visible.broken;
+            if visible.seq > self.cursor && !waiting {
+                let events = self.read().await?;
+                if !events.is_empty() {
+                    return Ok(Next::Events(events));
+                }
+                continue;
+            }
+            if visible.broken {
+                return Err(Error::new(ErrorKind::Internal, "the task's log could not be written"));
+            }
+            if self.is_over(visible) {
+                return Ok(Next::Done);
+            }
+            tokio::select! {
+                biased;
+                changed = self.visible.changed() => {
+                    if changed.is_err() {
+                        return Ok(Next::Done);
+                    }
+                }
+                () = self.inner.shutdown.cancelled() => return Ok(Next::ShuttingDown),
+            }
+        }
+    }
+
+    fn is_over(&self, visible: Visible) -> bool {
+        match self.until {
+            Until::Terminal => visible.terminal,
+            Until::Settled(after) => visible.terminal || visible.settled > after,
+        }
+    }
+
+    /// From memory when the reader keeps up, from the log when it does not.
+    async fn read(&mut self) -> Result<Vec<Arc<LogEntry>>, Error> {
+        let limit = self.inner.limits.stream_buffer_events;
+        let mut events = match self.live.tail_after(self.cursor, limit) {
+            Some(events) => events,
+            None => self.inner.entries(&self.live.record.id, self.cursor, limit).await?,
+        };
+        if let Some(last) = events.last() {
+            self.cursor = last.seq;
+        }
+        if std::mem::take(&mut self.undecided) && events.iter().any(|entry| matches!(entry.event, TaskEvent::Replied(_))) {
+            events.retain(|entry| !matches!(entry.event, TaskEvent::Created(_)));
+        }
+        Ok(events)
+    }
+}

@@ -1,0 +1,60 @@
+//! Makes updates durable, then visible: the only way from a runner's word to a reader's eye.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::live::LiveTask;
+use crate::service::Inner;
+use crate::{Append, Appended};
+
+impl Inner {
+    /// Records what waits, here and now if the store answers at once, otherwise in the background. All updates that
+    /// were taken since the last time become durable in one append.
+    pub(crate) fn record(self: &Arc<Self>, live: &Arc<LiveTask>, context: &mut Context<'_>) {
+        if !live.start_recording() {
+            return;
+        }
+        let mut recording: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(Arc::clone(self).recording(Arc::clone(live)));
+        if let Poll::Pending = recording.as_mut().poll(context) {
+            self.background.spawn(recording);
+        }
+    }
+
+    async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
+        while let Some((progress, entries)) = live.next_to_record() {
+            let append = Append { task: Arc::clone(&live.record), creation: None, progress, entries: entries.clone() };
+            match self.store.append(append).await {
+                Ok(Appended::Recorded) => {
+                    let visible = live.show(&entries, self.limits.stream_buffer_events);
+                    if visible.terminal {
+                        self.retention.one_more_ended();
+                    }
+                }
+                Ok(other) => {
+                    tracing::error!(task = %live.record.id, ?other, "the store took an update for a creation");
+                    return live.break_off();
+                }
+                Err(fault) => {
+                    tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "updates could not be recorded");
+                    return live.break_off();
+                }
+            }
+        }
+    }
+
+    /// Records what waits and comes back when it is visible, or will never be.
+    pub(crate) async fn recorded(self: &Arc<Self>, live: &Arc<LiveTask>, seq: u64) {
+        std::future::poll_fn(|context| {
+            self.record(live, context);
+            Poll::Ready(())
+        })
+        .await;
+        let visible = live.visible();
+        if visible.seq < seq && !visible.broken {
+            // The sender lives in `live`, so waiting cannot fail.
+            let _ = live.watch().wait_for(|visible| visible.seq >= seq || visible.broken).await;
+        }
+    }
+}

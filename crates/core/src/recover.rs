@@ -1,0 +1,51 @@
+//! After a restart: tasks nobody works on any more are taken up again, or fail with the restart as their reason.
+
+use std::sync::Arc;
+
+use chancery_protocol::{Error, TaskState};
+
+use crate::Stored;
+use crate::find::internal;
+use crate::live::Said;
+use crate::runner::AfterRestart;
+use crate::service::{Chancery, Inner};
+
+/// What a start found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    pub failed: usize,
+    pub resumed: usize,
+}
+
+impl Chancery {
+    /// To be called once, before the first call is taken.
+    pub async fn recover(&self) -> Result<Recovered, Error> {
+        let mut recovered = Recovered::default();
+        for stored in self.0.store.unfinished().await.map_err(internal)? {
+            match self.0.take_up(stored).await? {
+                AfterRestart::Fail => recovered.failed += 1,
+                AfterRestart::Resume => recovered.resumed += 1,
+            }
+        }
+        Ok(recovered)
+    }
+}
+
+impl Inner {
+    async fn take_up(self: &Arc<Self>, stored: Stored) -> Result<AfterRestart, Error> {
+        let agent = self.agents.get(&stored.task.agent).cloned();
+        let live = self.open(stored).await?;
+        let last = live.task().history.iter().rev().find(|message| message.role == chancery_protocol::Role::User).cloned();
+        if let (Some(agent), Some(message)) = (agent, last)
+            && agent.runner.after_restart() == AfterRestart::Resume
+        {
+            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None }, &self.limits)? {
+                self.execute(&live, &agent, said, token, true).await;
+            }
+            return Ok(AfterRestart::Resume);
+        }
+        let reason = "the node restarted while this task was being worked on; send the message again";
+        self.end_by_force(&live, TaskState::Failed, Some(reason.to_owned())).await;
+        Ok(AfterRestart::Fail)
+    }
+}

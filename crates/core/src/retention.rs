@@ -1,0 +1,101 @@
+//! Forgets ended tasks by age and count, so that memory and disk stay flat.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use chancery_protocol::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use crate::SweepPlan;
+use crate::service::Chancery;
+
+/// The `[retention]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionConfig {
+    /// Ended tasks older than this many hours go. 0 keeps them for ever.
+    pub max_age_hours: u64,
+    /// Of the ended tasks at most this many stay, the newest. 0 keeps all.
+    pub max_tasks: u64,
+    /// How often to look for tasks that have grown too old.
+    pub sweep_every_seconds: u64,
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self { max_age_hours: 30 * 24, max_tasks: 1_000_000, sweep_every_seconds: 60 }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Retention {
+    config: RetentionConfig,
+    ended_since_sweep: AtomicU64,
+    due: Notify,
+}
+
+/// One sweep removes at most this many tasks, so that writers never wait long behind it.
+const SWEEP_STEP: u64 = 500;
+
+impl Retention {
+    pub(crate) fn new(config: RetentionConfig) -> Self {
+        Self { config, ended_since_sweep: AtomicU64::new(0), due: Notify::new() }
+    }
+
+    /// Counts an ended task; enough of them make a sweep due before its time.
+    pub(crate) fn one_more_ended(&self) {
+        let step = SWEEP_STEP.min(self.config.max_tasks / 4).max(1);
+        if self.config.max_tasks > 0 && self.ended_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step {
+            self.ended_since_sweep.store(0, Ordering::Relaxed);
+            self.due.notify_one();
+        }
+    }
+
+    fn plan(&self, now: Timestamp) -> SweepPlan {
+        let age = i64::try_from(self.config.max_age_hours.saturating_mul(3_600_000_000)).unwrap_or(i64::MAX);
+        SweepPlan {
+            older_than: (age > 0).then(|| Timestamp::from_micros(now.micros().saturating_sub(age))),
+            keep_at_most: (self.config.max_tasks > 0).then_some(self.config.max_tasks),
+            at_most: SWEEP_STEP,
+        }
+    }
+}
+
+impl Chancery {
+    /// Sweeps until nothing is left to sweep. Answers how many tasks went.
+    pub async fn sweep(&self) -> u64 {
+        let inner = &self.0;
+        let mut gone = 0;
+        loop {
+            let now = inner.clock.now();
+            match inner.store.sweep(inner.retention.plan(now), now).await {
+                Ok(swept) => gone += swept,
+                Err(fault) => {
+                    tracing::error!(error = &fault as &dyn std::error::Error, "ended tasks could not be swept");
+                    return gone;
+                }
+            }
+            if gone % SWEEP_STEP != 0 || gone == 0 {
+                return gone;
+            }
+        }
+    }
+
+    /// Sweeps when it is due, until the node stops.
+    pub async fn keep_swept(&self) {
+        let inner = &self.0;
+        let every = Duration::from_secs(inner.retention.config.sweep_every_seconds.max(1));
+        while !inner.shutdown.is_cancelled() {
+            tokio::select! {
+                () = inner.retention.due.notified() => {}
+                () = tokio::time::sleep(every) => {}
+                () = inner.shutdown.cancelled() => return,
+            }
+            let gone = self.sweep().await;
+            if gone > 0 {
+                tracing::debug!(tasks = gone, "swept ended tasks");
+            }
+        }
+    }
+}

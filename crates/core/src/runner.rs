@@ -1,0 +1,64 @@
+//! The contract of an agent that runs inside this process.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chancery_protocol::{Caller, Message, Metadata, Task};
+use tokio_util::sync::CancellationToken;
+
+use crate::sink::{Finished, TaskUpdateSink};
+
+/// An agent. One call of `run` is one turn: from a message of the caller to the point where the agent is done or
+/// needs the caller again. The sink's ending methods consume it, so a turn ends exactly once and nothing can follow.
+#[async_trait]
+pub trait TaskRunner: Send + Sync + 'static {
+    async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError>;
+
+    /// What becomes of a task that was being worked on when the process ended.
+    fn after_restart(&self) -> AfterRestart {
+        AfterRestart::Fail
+    }
+
+    /// Whether a turn may end with a message instead of a task. Streams of such an agent wait for its first word
+    /// before they show a task.
+    fn may_reply_with_message(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterRestart {
+    /// The task fails, with the restart as its reason.
+    Fail,
+    /// The last turn runs again, with `Turn::resumed` set.
+    Resume,
+}
+
+/// What a runner gets to work with.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The task before this turn, with its whole history.
+    pub task: Arc<Task>,
+    /// What the caller said.
+    pub message: Arc<Message>,
+    /// What came beside the message.
+    pub metadata: Option<Metadata>,
+    pub caller: Caller,
+    /// Fires when the task is cancelled. A runner that does not listen is dropped after a grace period.
+    pub cancelled: CancellationToken,
+    /// This turn ran before and was cut short by a restart.
+    pub resumed: bool,
+}
+
+/// A turn that could not be finished. The task fails with this as its reason, which its caller can read.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct RunError {
+    pub reason: String,
+}
+
+impl RunError {
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}

@@ -1,0 +1,155 @@
+//! The one way in. Every transport turns bytes into these two values and an answer back into bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_protocol::{CallContext, Error, ErrorKind, Reply, Request};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agents::Agents;
+use crate::limits::TaskLimits;
+use crate::open_tasks::OpenTasks;
+use crate::publish::Subscription;
+use crate::retention::{Retention, RetentionConfig};
+use crate::streams::Streams;
+use crate::{Clock, Seal, Store, StoreError};
+
+/// What a call comes back with.
+#[derive(Debug)]
+pub enum Answer {
+    Reply(Reply),
+    Stream(Box<Subscription>),
+}
+
+/// Repeated `messageId`s are normal traffic; an operator may decide otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dedupe {
+    #[default]
+    Off,
+    /// A message id from the same caller is taken for an idempotency key.
+    MessageId,
+}
+
+/// What a control plane is made of.
+#[derive(Debug)]
+pub struct Parts {
+    pub agents: Agents,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub seal: Arc<dyn Seal>,
+    pub limits: TaskLimits,
+    pub retention: RetentionConfig,
+    pub dedupe: Dedupe,
+}
+
+/// The control plane. Cheap to clone; all clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Chancery(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) agents: Agents,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) seal: Arc<dyn Seal>,
+    pub(crate) limits: Arc<TaskLimits>,
+    pub(crate) dedupe: Dedupe,
+    pub(crate) retention: Retention,
+    pub(crate) open: Arc<OpenTasks>,
+    pub(crate) streams: Arc<Streams>,
+    /// Turns and recordings that outlive the call that began them.
+    pub(crate) background: TaskTracker,
+    /// Fires when the node stops: streams close, with an id to resume from.
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Chancery {
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            agents: parts.agents,
+            store: parts.store,
+            clock: parts.clock,
+            seal: parts.seal,
+            limits: Arc::new(parts.limits),
+            dedupe: parts.dedupe,
+            retention: Retention::new(parts.retention),
+            open: Arc::default(),
+            streams: Arc::default(),
+            background: TaskTracker::new(),
+            shutdown: CancellationToken::new(),
+        }))
+    }
+
+    /// Answers a call, or says why not.
+    pub async fn call(&self, context: &CallContext, request: Request) -> Result<Answer, Error> {
+        let inner = &self.0;
+        if inner.shutdown.is_cancelled() {
+            return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
+        }
+        let agent = inner.route(context)?;
+        match request {
+            Request::SendMessage(send) => inner.send(context, agent, send).await.map(|sent| Answer::Reply(Reply::Sent(sent))),
+            Request::StreamMessage(send) => inner.stream(context, agent, send).await.map(Answer::from),
+            Request::GetTask(get) => inner.get(context, agent, get).await.map(|task| Answer::Reply(Reply::Task(task))),
+            Request::ListTasks(list) => inner.list(context, agent, list).await.map(|page| Answer::Reply(Reply::Tasks(page))),
+            Request::CancelTask(cancel) => {
+                inner.cancel(context, agent, cancel).await.map(|task| Answer::Reply(Reply::Task(task)))
+            }
+            Request::SubscribeToTask(subscribe) => inner.subscribe(context, agent, subscribe).await.map(Answer::from),
+            Request::CreatePushConfig(_)
+            | Request::GetPushConfig(_)
+            | Request::ListPushConfigs(_)
+            | Request::DeletePushConfig(_) => Err(push_not_supported()),
+            Request::GetExtendedCard => Err(Error::new(ErrorKind::UnsupportedOperation, "this agent has no extended card")),
+        }
+    }
+
+    pub fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
+    pub fn limits(&self) -> &TaskLimits {
+        &self.0.limits
+    }
+
+    /// Fires when the node begins to stop.
+    pub fn shutdown_token(&self) -> CancellationToken {
+        self.0.shutdown.clone()
+    }
+
+    /// Whether the node can take calls.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        if self.0.shutdown.is_cancelled() {
+            return Err(StoreError::new("shutting down"));
+        }
+        self.0.store.check().await
+    }
+
+    /// Tasks being worked on or read, and open streams.
+    pub fn load(&self) -> (usize, usize) {
+        (self.0.open.len(), self.0.streams.open())
+    }
+
+    /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.
+    pub async fn shut_down(&self, patience: Duration) -> Result<(), StoreError> {
+        let inner = &self.0;
+        inner.shutdown.cancel();
+        inner.background.close();
+        if tokio::time::timeout(patience, inner.background.wait()).await.is_err() {
+            tracing::warn!(turns = inner.background.len(), "turns are still running; their tasks are taken up at the next start");
+        }
+        inner.store.close(patience).await
+    }
+}
+
+impl From<Subscription> for Answer {
+    fn from(subscription: Subscription) -> Self {
+        Self::Stream(Box::new(subscription))
+    }
+}
+
+pub(crate) fn push_not_supported() -> Error {
+    Error::new(ErrorKind::PushNotificationNotSupported, "push notifications are not supported")
+}

@@ -1,0 +1,157 @@
+//! How a runner says what it does. Endings consume the sink, so nothing can be said after them.
+
+use std::sync::Arc;
+
+use chancery_protocol::{
+    Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState, TaskStatus,
+};
+
+use crate::Clock;
+use crate::ids::fresh_id;
+use crate::limits::TaskLimits;
+use crate::live::{LiveTask, NotTaken};
+
+/// Proof that a turn was ended. Only the sink makes it.
+#[derive(Debug)]
+#[must_use]
+pub struct Finished(());
+
+/// Why an update was not taken. A runner can only stop then.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Closed(String);
+
+impl From<Closed> for crate::RunError {
+    fn from(closed: Closed) -> Self {
+        Self::new(closed.0)
+    }
+}
+
+impl From<NotTaken> for Closed {
+    fn from(reason: NotTaken) -> Self {
+        Self(chancery_protocol::Error::from(reason).message.into_owned())
+    }
+}
+
+#[derive(Debug)]
+pub struct TaskUpdateSink {
+    live: Arc<LiveTask>,
+    clock: Arc<dyn Clock>,
+    limits: Arc<TaskLimits>,
+}
+
+impl TaskUpdateSink {
+    pub(crate) fn new(live: Arc<LiveTask>, clock: Arc<dyn Clock>, limits: Arc<TaskLimits>) -> Self {
+        Self { live, clock, limits }
+    }
+
+    /// The task is being worked on; `message` may say how far.
+    pub async fn working(&mut self, message: Option<Message>) -> Result<(), Closed> {
+        let event = self.status(TaskState::Working, message);
+        self.update(event).await
+    }
+
+    /// A whole artifact. One of the same id is replaced.
+    pub async fn artifact(&mut self, artifact: Artifact) -> Result<(), Closed> {
+        self.chunk(artifact, false, true).await
+    }
+
+    /// One more piece of an artifact: `append` continues the one of this id, otherwise it is started anew.
+    pub async fn chunk(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Result<(), Closed> {
+        let chunk = ArtifactChunk { artifact: Arc::new(artifact), append, last_chunk, metadata: None };
+        self.update(TaskEvent::Artifact(chunk)).await
+    }
+
+    /// A new id for an artifact of this task.
+    pub fn new_artifact_id(&self) -> ArtifactId {
+        ArtifactId::new(fresh_id())
+    }
+
+    /// A message of the agent in this task's conversation.
+    pub fn message(&self, parts: Vec<Part>) -> Message {
+        Message::of_parts(Role::Agent, MessageId::new(fresh_id()), parts)
+    }
+
+    /// A message of one text part.
+    pub fn text(&self, text: impl Into<String>) -> Message {
+        self.message(vec![Part::text(text)])
+    }
+
+    pub fn complete(self, message: Option<Message>) -> Finished {
+        self.end(TaskState::Completed, message)
+    }
+
+    pub fn fail(self, reason: impl Into<String>) -> Finished {
+        let message = self.text(reason);
+        self.end(TaskState::Failed, Some(message))
+    }
+
+    pub fn reject(self, reason: impl Into<String>) -> Finished {
+        let message = self.text(reason);
+        self.end(TaskState::Rejected, Some(message))
+    }
+
+    /// Stopped because it was told to.
+    pub fn canceled(self) -> Finished {
+        self.end(TaskState::Canceled, None)
+    }
+
+    /// The caller must say more; its next message on this task is the next turn.
+    pub fn input_required(self, question: Message) -> Finished {
+        self.end(TaskState::InputRequired, Some(question))
+    }
+
+    /// The caller must authorise something, by means outside the protocol.
+    pub fn auth_required(self, explanation: Message) -> Finished {
+        self.end(TaskState::AuthRequired, Some(explanation))
+    }
+
+    /// Answers with a message instead of a task. Only before any update, and only by a runner that said it may.
+    pub fn reply(self, message: Message) -> Finished {
+        let mut message = message;
+        message.context_id = Some(self.live.record.context_id.clone());
+        self.take_ending(TaskEvent::Replied(Arc::new(message)))
+    }
+
+    /// Adds facts of the agent's own to the task.
+    pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), Closed> {
+        let status = TaskStatus { state: TaskState::Working, message: None, timestamp: Some(self.clock.now()) };
+        self.update(TaskEvent::Status(StatusChange { status, metadata: Some(metadata) })).await
+    }
+
+    async fn update(&mut self, event: TaskEvent) -> Result<(), Closed> {
+        if self.live.pending() >= self.limits.task_updates_pending {
+            let mut visible = self.live.watch();
+            while self.live.pending() >= self.limits.task_updates_pending {
+                if visible.changed().await.is_err() {
+                    break;
+                }
+            }
+        }
+        self.live.take(event, self.clock.now(), &self.limits)?;
+        Ok(())
+    }
+
+    fn end(self, state: TaskState, message: Option<Message>) -> Finished {
+        let event = self.status(state, message);
+        self.take_ending(event)
+    }
+
+    fn take_ending(self, event: TaskEvent) -> Finished {
+        // Refused only when the task has ended otherwise meanwhile, by a cancel for instance. That ending stands.
+        if let Err(reason) = self.live.take(event, self.clock.now(), &self.limits) {
+            tracing::debug!(task = %self.live.record.id, ?reason, "an ending came too late");
+        }
+        Finished(())
+    }
+
+    fn status(&self, state: TaskState, message: Option<Message>) -> TaskEvent {
+        let message = message.map(|mut message| {
+            message.context_id = Some(self.live.record.context_id.clone());
+            message.task_id = Some(self.live.record.id.clone());
+            Arc::new(message)
+        });
+        let status = TaskStatus { state, message, timestamp: Some(self.clock.now()) };
+        TaskEvent::Status(StatusChange { status, metadata: None })
+    }
+}

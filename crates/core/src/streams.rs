@@ -1,0 +1,96 @@
+//! Counts open streams per caller, task and node, and gives each one's place back when it closes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chancery_protocol::{Caller, Error, ErrorKind, TaskId};
+
+use crate::limits::TaskLimits;
+
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    node: usize,
+    callers: HashMap<Caller, usize>,
+    tasks: HashMap<TaskId, usize>,
+}
+
+/// A place among the open streams. Dropping it gives the place back.
+#[derive(Debug)]
+pub(crate) struct StreamPermit {
+    streams: Arc<Streams>,
+    caller: Caller,
+    task: TaskId,
+}
+
+impl Streams {
+    pub(crate) fn enter(self: &Arc<Self>, caller: &Caller, task: &TaskId, limits: &TaskLimits) -> Result<StreamPermit, Error> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_caller = open.callers.get(caller).copied().unwrap_or(0);
+        let of_task = open.tasks.get(task).copied().unwrap_or(0);
+        let full = [
+            ("limits.streams_per_node", open.node, limits.streams_per_node),
+            ("limits.streams_per_caller", of_caller, limits.streams_per_caller),
+            ("limits.streams_per_task", of_task, limits.streams_per_task),
+        ];
+        if let Some((name, _, limit)) = full.into_iter().find(|(_, used, limit)| used >= limit) {
+            return Err(
+                Error::new(ErrorKind::LimitReached, format!("{name} = {limit} streams are open")).with_fact("limit", name)
+            );
+        }
+        open.node += 1;
+        *open.callers.entry(caller.clone()).or_default() += 1;
+        *open.tasks.entry(task.clone()).or_default() += 1;
+        Ok(StreamPermit { streams: Arc::clone(self), caller: caller.clone(), task: task.clone() })
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).node
+    }
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.node -= 1;
+        leave(&mut open.callers, &self.caller);
+        leave(&mut open.tasks, &self.task);
+    }
+}
+
+fn leave<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_holds_at_its_edge_and_frees_on_close() {
+        let limits = TaskLimits { streams_per_node: 3, streams_per_caller: 2, streams_per_task: 2, ..TaskLimits::default() };
+        let streams = Arc::new(Streams::default());
+        let (a, b) = (Caller::new("t", "a"), Caller::new("t", "b"));
+        let first = streams.enter(&a, &"1".into(), &limits).unwrap();
+        let _second = streams.enter(&a, &"1".into(), &limits).unwrap();
+        let by_caller = streams.enter(&a, &"2".into(), &limits).unwrap_err();
+        assert_eq!(by_caller.facts, [("limit", "limits.streams_per_caller".to_owned())]);
+        let by_task = streams.enter(&b, &"1".into(), &limits).unwrap_err();
+        assert_eq!(by_task.facts, [("limit", "limits.streams_per_task".to_owned())]);
+        let _third = streams.enter(&b, &"2".into(), &limits).unwrap();
+        let by_node = streams.enter(&b, &"3".into(), &limits).unwrap_err();
+        assert_eq!(by_node.facts, [("limit", "limits.streams_per_node".to_owned())]);
+        drop(first);
+        let _again = streams.enter(&a, &"3".into(), &limits).unwrap();
+        assert_eq!(streams.open(), 3);
+    }
+}

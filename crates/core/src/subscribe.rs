@@ -1,0 +1,61 @@
+//! A caller watches a task: from now on, or from the last event it saw.
+
+use std::sync::Arc;
+
+use chancery_protocol::{CallContext, Error, ErrorKind, SubscribeToTask, TaskEvent, Version};
+use chancery_rules::task_state;
+
+use crate::LogEntry;
+use crate::agents::Agent;
+use crate::live::LiveTask;
+use crate::publish::{Subscription, Until};
+use crate::service::Inner;
+
+impl Inner {
+    pub(crate) async fn subscribe(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        subscribe: SubscribeToTask,
+    ) -> Result<Subscription, Error> {
+        let stored = self.find(context, agent, &subscribe.id).await?;
+        let seen = context.last_event_id;
+        if let Some(seen) = seen.filter(|seen| *seen > stored.progress.seq) {
+            let description = format!("is {seen}, past the last event ({})", stored.progress.seq);
+            return Err(Error::invalid_field("Last-Event-ID", description));
+        }
+        // A task that has ended has nothing to watch, but a caller that was cut off may still fetch what it missed.
+        if stored.progress.state.is_terminal() && seen.is_none_or(|seen| seen == stored.progress.seq) {
+            let message = format!("the task has ended ({}); get it instead", stored.progress.state.name());
+            return Err(Error::new(ErrorKind::UnsupportedOperation, message));
+        }
+        let live = self.open(stored).await?;
+        let permit = self.streams.enter(&context.caller, &live.record.id, &self.limits)?;
+        let until = match context.version {
+            Version::V1_0 => Until::Terminal,
+            // Before 1.0 an event with `final` ends the stream, and a task that waits for its caller sends one.
+            Version::V0_3 | Version::Original => Until::Settled(seen.unwrap_or_else(|| live.visible().seq)),
+        };
+        let cursor = seen.unwrap_or_else(|| live.visible().seq);
+        let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
+        match (seen, context.version) {
+            // Older callers that resume get just what they missed.
+            (Some(_), Version::V0_3 | Version::Original) => Ok(subscription),
+            // A 1.0 stream opens with the task: for one that resumes, as it was when the connection was lost.
+            _ => Ok(subscription.with_first(self.snapshot(&live, cursor).await?)),
+        }
+    }
+
+    /// The task as it was after entry `seq`, as the first event of a stream that goes on from there.
+    pub(crate) async fn snapshot(&self, live: &LiveTask, seq: u64) -> Result<LogEntry, Error> {
+        let at = self.clock.now();
+        let (task, visible) = live.task_and_seq();
+        let task = if visible == seq {
+            task
+        } else {
+            let entries = self.entries(&live.record.id, 0, usize::try_from(seq).unwrap_or(usize::MAX)).await?;
+            Arc::new(task_state::fold(entries.iter().map(|entry| &entry.event)).ok_or_else(Error::task_not_found)?)
+        };
+        Ok(LogEntry { seq, at, event: TaskEvent::Created(task) })
+    }
+}

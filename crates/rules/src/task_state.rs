@@ -1,0 +1,156 @@
+//! How a task moves: which events may follow which, and what a task is after them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chancery_protocol::{Artifact, ArtifactChunk, ArtifactId, Message, Metadata, Part, PartContent, Task, TaskEvent, TaskState};
+
+/// Why an event may not follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The task has ended; nothing follows.
+    Ended(TaskState),
+    /// States a task is never moved to: unspecified, or back to submitted.
+    NotAState(TaskState),
+    /// A piece for an artifact that was never started.
+    UnknownArtifact(ArtifactId),
+    /// A log starts with its creation and has only one.
+    OutOfPlace,
+}
+
+/// What must be known of a task to judge its next event. Much smaller than the task.
+#[derive(Clone, Debug)]
+pub struct Head {
+    pub state: TaskState,
+    artifacts: HashSet<ArtifactId>,
+}
+
+impl Head {
+    pub fn of(task: &Task) -> Self {
+        Self { state: task.status.state, artifacts: task.artifacts.iter().map(|artifact| artifact.artifact_id.clone()).collect() }
+    }
+
+    /// Judges an event and, if it may follow, moves on.
+    pub fn advance(&mut self, event: &TaskEvent) -> Result<(), Refusal> {
+        if self.state.is_terminal() {
+            return Err(Refusal::Ended(self.state));
+        }
+        match event {
+            TaskEvent::Created(_) => Err(Refusal::OutOfPlace),
+            TaskEvent::Said(_) => Ok(()),
+            TaskEvent::Replied(_) => {
+                self.state = TaskState::Completed;
+                Ok(())
+            }
+            TaskEvent::Status(change) => match change.status.state {
+                state @ (TaskState::Unspecified | TaskState::Submitted) => Err(Refusal::NotAState(state)),
+                state => {
+                    self.state = state;
+                    Ok(())
+                }
+            },
+            TaskEvent::Artifact(chunk) => {
+                let id = &chunk.artifact.artifact_id;
+                if chunk.append && !self.artifacts.contains(id) {
+                    return Err(Refusal::UnknownArtifact(id.clone()));
+                }
+                if !chunk.append {
+                    self.artifacts.insert(id.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Applies an event that was accepted. A task is nothing but its events applied in order.
+pub fn apply(task: &mut Task, event: &TaskEvent) {
+    match event {
+        TaskEvent::Created(created) => *task = (**created).clone(),
+        TaskEvent::Said(message) => {
+            keep_what_was_said(task);
+            task.history.push(Arc::clone(message));
+        }
+        TaskEvent::Replied(_) => task.status.state = TaskState::Completed,
+        TaskEvent::Status(change) => {
+            keep_what_was_said(task);
+            task.status = change.status.clone();
+            if let Some(metadata) = &change.metadata {
+                task.metadata = Some(merged(task.metadata.as_ref(), metadata));
+            }
+        }
+        TaskEvent::Artifact(chunk) => apply_chunk(&mut task.artifacts, chunk),
+    }
+}
+
+/// What the agent said with its status stays part of the conversation, before what comes next.
+fn keep_what_was_said(task: &mut Task) {
+    task.history.extend(task.status.message.take());
+}
+
+fn apply_chunk(artifacts: &mut Vec<Arc<Artifact>>, chunk: &ArtifactChunk) {
+    let known = artifacts.iter_mut().find(|artifact| artifact.artifact_id == chunk.artifact.artifact_id);
+    match known {
+        None => artifacts.push(Arc::clone(&chunk.artifact)),
+        Some(artifact) if !chunk.append => *artifact = Arc::clone(&chunk.artifact),
+        Some(artifact) => {
+            let whole = Arc::make_mut(artifact);
+            whole.parts.extend(chunk.artifact.parts.iter().cloned());
+            if let Some(metadata) = &chunk.artifact.metadata {
+                whole.metadata = Some(merged(whole.metadata.as_ref(), metadata));
+            }
+        }
+    }
+}
+
+fn merged(old: Option<&Metadata>, new: &Metadata) -> Metadata {
+    let Some(old) = old else { return new.clone() };
+    let mut object = old.to_object();
+    object.extend(new.to_object());
+    Metadata::from_object(object)
+}
+
+/// The whole task, from its log.
+pub fn fold<'a>(events: impl IntoIterator<Item = &'a TaskEvent>) -> Option<Task> {
+    let mut events = events.into_iter();
+    let TaskEvent::Created(created) = events.next()? else { return None };
+    let mut task = (**created).clone();
+    for event in events {
+        apply(&mut task, event);
+    }
+    Some(task)
+}
+
+/// Bytes an event counts for against the limit on a task's size: its content, and a little for the entry itself.
+pub fn weight(event: &TaskEvent) -> u64 {
+    const ENTRY: usize = 64;
+    let content = match event {
+        TaskEvent::Created(task) => task.history.iter().map(|message| message_weight(message)).sum(),
+        TaskEvent::Said(message) | TaskEvent::Replied(message) => message_weight(message),
+        TaskEvent::Status(change) => {
+            change.status.message.as_deref().map_or(0, message_weight) + metadata_weight(change.metadata.as_ref())
+        }
+        TaskEvent::Artifact(chunk) => parts_weight(&chunk.artifact.parts) + metadata_weight(chunk.artifact.metadata.as_ref()),
+    };
+    (ENTRY + content) as u64
+}
+
+fn message_weight(message: &Message) -> usize {
+    parts_weight(&message.parts) + metadata_weight(message.metadata.as_ref())
+}
+
+fn parts_weight(parts: &[Part]) -> usize {
+    let weigh = |part: &Part| {
+        let content = match &part.content {
+            PartContent::Text(text) | PartContent::Url(text) => text.len(),
+            PartContent::Raw(bytes) => bytes.len(),
+            PartContent::Data(json) => json.text().len(),
+        };
+        content + metadata_weight(part.metadata.as_ref())
+    };
+    parts.iter().map(weigh).sum()
+}
+
+fn metadata_weight(metadata: Option<&Metadata>) -> usize {
+    metadata.map_or(0, |metadata| metadata.text().len())
+}

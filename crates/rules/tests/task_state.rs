@@ -1,0 +1,106 @@
+//! Properties of the task state machine under any order of events.
+
+use std::sync::Arc;
+
+use chancery_protocol::{Artifact, ArtifactChunk, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus};
+use chancery_rules::task_state::{Head, Refusal, apply, fold};
+use proptest::prelude::*;
+
+fn created() -> Task {
+    Task {
+        id: "t".into(),
+        context_id: "c".into(),
+        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: None },
+        artifacts: Vec::new(),
+        history: vec![Arc::new(Message::text(Role::User, "m", "hello"))],
+        metadata: None,
+    }
+}
+
+fn status(state: TaskState) -> TaskEvent {
+    TaskEvent::Status(StatusChange { status: TaskStatus { state, message: None, timestamp: None }, metadata: None })
+}
+
+fn chunk(id: &str, text: &str, append: bool) -> TaskEvent {
+    let artifact = Arc::new(Artifact::new(id, vec![Part::text(text)]));
+    TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None })
+}
+
+fn any_event() -> impl Strategy<Value = TaskEvent> {
+    prop_oneof![
+        (0_usize..9).prop_map(|index| status(TaskState::ALL[index])),
+        ("[ab]", "[a-z]{1,3}", any::<bool>()).prop_map(|(id, text, append)| chunk(&id, &text, append)),
+        Just(TaskEvent::Said(Arc::new(Message::text(Role::User, "n", "more")))),
+        Just(TaskEvent::Created(Arc::new(created()))),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_terminal_task_never_moves(events in prop::collection::vec(any_event(), 0..40)) {
+        let mut head = Head::of(&created());
+        let mut ended: Option<TaskState> = None;
+        for event in &events {
+            let verdict = head.advance(event);
+            if let Some(state) = ended {
+                prop_assert_eq!(verdict, Err(Refusal::Ended(state)));
+                prop_assert_eq!(head.state, state);
+            } else if head.state.is_terminal() {
+                ended = Some(head.state);
+            }
+        }
+    }
+
+    #[test]
+    fn the_fold_of_accepted_events_agrees_with_the_head(events in prop::collection::vec(any_event(), 0..40)) {
+        let mut head = Head::of(&created());
+        let mut log = vec![TaskEvent::Created(Arc::new(created()))];
+        let mut stepwise = created();
+        for event in events {
+            if head.advance(&event).is_ok() {
+                apply(&mut stepwise, &event);
+                log.push(event);
+            }
+        }
+        let folded = fold(&log).unwrap();
+        prop_assert_eq!(folded.status.state, head.state);
+        prop_assert_eq!(&folded, &stepwise);
+        // Re-reading the head from the task loses nothing that judging needs.
+        let reread = Head::of(&folded);
+        for id in ["a", "b"] {
+            prop_assert_eq!(reread.clone().advance(&chunk(id, "x", true)).is_ok(), head.clone().advance(&chunk(id, "x", true)).is_ok());
+        }
+    }
+}
+
+#[test]
+fn appending_extends_and_not_appending_replaces() {
+    let mut task = created();
+    for event in [chunk("a", "1", false), chunk("a", "2", true), chunk("b", "x", false), chunk("a", "3", true)] {
+        apply(&mut task, &event);
+    }
+    let texts: Vec<_> = task.artifacts[0].parts.iter().filter_map(Part::as_text).collect();
+    assert_eq!(texts, ["1", "2", "3"]);
+    apply(&mut task, &chunk("a", "new", false));
+    assert_eq!(task.artifacts[0].parts, vec![Part::text("new")]);
+    assert_eq!(task.artifacts.len(), 2);
+}
+
+#[test]
+fn a_piece_for_an_unknown_artifact_is_refused() {
+    let mut head = Head::of(&created());
+    assert_eq!(head.advance(&chunk("a", "1", true)), Err(Refusal::UnknownArtifact("a".into())));
+}
+
+#[test]
+fn what_the_agent_said_with_a_status_moves_into_the_history() {
+    let mut task = created();
+    let question = Arc::new(Message::text(Role::Agent, "q", "which one?"));
+    let asked = TaskStatus { state: TaskState::InputRequired, message: Some(question.clone()), timestamp: None };
+    apply(&mut task, &TaskEvent::Status(StatusChange { status: asked, metadata: None }));
+    apply(&mut task, &TaskEvent::Said(Arc::new(Message::text(Role::User, "a", "that one"))));
+    apply(&mut task, &status(TaskState::Working));
+    assert_eq!(task.history[1], question);
+    assert_eq!(task.history[2].first_text(), Some("that one"));
+    assert_eq!(task.status.message, None);
+}

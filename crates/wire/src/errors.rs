@@ -1,0 +1,218 @@
+//! The one table of how each kind of error looks on each wire, and the writers that use it.
+
+use chancery_protocol::{Error, ErrorKind, Version};
+use serde_json::{Value, json};
+use tonic::Code;
+
+/// How a kind of error is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub json_rpc: i32,
+    pub http: u16,
+    pub grpc: Code,
+    pub reason: &'static str,
+    /// Version 0.3 had no error mapping for REST and gRPC in its text; these are what its SDKs agreed on.
+    pub http_0_3: u16,
+    pub grpc_0_3: Code,
+    pub name_0_3: &'static str,
+}
+
+const fn row(json_rpc: i32, http: u16, grpc: Code, reason: &'static str, older: (u16, Code, &'static str)) -> Row {
+    Row { json_rpc, http, grpc, reason, http_0_3: older.0, grpc_0_3: older.1, name_0_3: older.2 }
+}
+
+/// The specification's rows as of 1.0.1, then ours.
+#[rustfmt::skip]
+pub const fn row_of(kind: ErrorKind) -> Row {
+    use Code::{Aborted, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted, Unavailable, Unimplemented};
+    match kind {
+        ErrorKind::TaskNotFound => row(-32001, 404, NotFound, "TASK_NOT_FOUND", (404, NotFound, "TaskNotFoundError")),
+        ErrorKind::TaskNotCancelable => row(-32002, 400, FailedPrecondition, "TASK_NOT_CANCELABLE", (409, FailedPrecondition, "TaskNotCancelableError")),
+        ErrorKind::PushNotificationNotSupported => row(-32003, 400, FailedPrecondition, "PUSH_NOTIFICATION_NOT_SUPPORTED", (501, Unimplemented, "PushNotificationNotSupportedError")),
+        ErrorKind::UnsupportedOperation => row(-32004, 400, FailedPrecondition, "UNSUPPORTED_OPERATION", (501, Unimplemented, "UnsupportedOperationError")),
+        ErrorKind::ContentTypeNotSupported => row(-32005, 400, InvalidArgument, "CONTENT_TYPE_NOT_SUPPORTED", (415, InvalidArgument, "ContentTypeNotSupportedError")),
+        ErrorKind::InvalidAgentResponse => row(-32006, 500, Internal, "INVALID_AGENT_RESPONSE", (502, Internal, "InvalidAgentResponseError")),
+        ErrorKind::ExtendedAgentCardNotConfigured => row(-32007, 400, FailedPrecondition, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", (404, FailedPrecondition, "ExtendedAgentCardNotConfiguredError")),
+        ErrorKind::ExtensionSupportRequired => row(-32008, 400, FailedPrecondition, "EXTENSION_SUPPORT_REQUIRED", (400, FailedPrecondition, "InternalError")),
+        ErrorKind::VersionNotSupported => row(-32009, 400, FailedPrecondition, "VERSION_NOT_SUPPORTED", (400, FailedPrecondition, "InternalError")),
+        ErrorKind::Parse => row(-32700, 400, InvalidArgument, "INVALID_REQUEST", (400, InvalidArgument, "JSONParseError")),
+        ErrorKind::InvalidRequest => row(-32600, 400, InvalidArgument, "INVALID_REQUEST", (400, InvalidArgument, "InvalidRequestError")),
+        ErrorKind::MethodNotFound => row(-32601, 404, NotFound, "METHOD_NOT_FOUND", (404, NotFound, "MethodNotFoundError")),
+        ErrorKind::InvalidParams => row(-32602, 400, InvalidArgument, "INVALID_PARAMS", (400, InvalidArgument, "InvalidParamsError")),
+        ErrorKind::Internal => row(-32603, 500, Internal, "INTERNAL_ERROR", (500, Internal, "InternalError")),
+        ErrorKind::RateLimited => row(-32040, 429, ResourceExhausted, "RATE_LIMITED", (429, ResourceExhausted, "RateLimitedError")),
+        ErrorKind::TooLarge => row(-32041, 413, ResourceExhausted, "TOO_LARGE", (413, ResourceExhausted, "TooLargeError")),
+        ErrorKind::LimitReached => row(-32042, 429, ResourceExhausted, "LIMIT_REACHED", (429, ResourceExhausted, "LimitReachedError")),
+        ErrorKind::IdempotencyConflict => row(-32043, 409, Aborted, "IDEMPOTENCY_CONFLICT", (409, Aborted, "IdempotencyConflictError")),
+        ErrorKind::Unavailable => row(-32044, 503, Unavailable, "UNAVAILABLE", (503, Unavailable, "UnavailableError")),
+        ErrorKind::DeadlineExceeded => row(-32045, 408, DeadlineExceeded, "DEADLINE_EXCEEDED", (408, DeadlineExceeded, "DeadlineExceededError")),
+    }
+}
+
+const DOMAIN: &str = "a2a-protocol.org";
+
+/// The JSON-RPC code in the caller's version.
+pub const fn json_rpc_code(kind: ErrorKind, version: Version) -> i32 {
+    match (kind, version) {
+        // Codes that came with 1.0; older callers know them only as something that went wrong here.
+        (ErrorKind::ExtensionSupportRequired | ErrorKind::VersionNotSupported, Version::V0_3 | Version::Original) => -32603,
+        (kind, _) => row_of(kind).json_rpc,
+    }
+}
+
+/// The HTTP status over REST, in the caller's version.
+pub const fn http_status(kind: ErrorKind, version: Version) -> u16 {
+    match version {
+        Version::V1_0 => row_of(kind).http,
+        Version::V0_3 | Version::Original => row_of(kind).http_0_3,
+    }
+}
+
+/// The HTTP status of a JSON-RPC response: 200, because the call arrived, unless the refusal is about HTTP itself.
+pub const fn json_rpc_http_status(kind: ErrorKind) -> u16 {
+    match kind {
+        ErrorKind::RateLimited | ErrorKind::TooLarge | ErrorKind::Unavailable | ErrorKind::DeadlineExceeded => row_of(kind).http,
+        _ => 200,
+    }
+}
+
+/// A JSON-RPC error response. `id` is the request's id as JSON text.
+pub fn json_rpc(error: &Error, version: Version, id: &str) -> Vec<u8> {
+    let body = json!({ "code": json_rpc_code(error.kind, version), "message": error.message, "data": details(error) });
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{body}}}"#).into_bytes()
+}
+
+/// A REST error body.
+pub fn rest(error: &Error, version: Version) -> Vec<u8> {
+    let row = row_of(error.kind);
+    let body = match version {
+        Version::V1_0 => json!({ "error": {
+            "code": row.http, "status": code_name(row.grpc), "message": error.message, "details": details(error),
+        }}),
+        Version::V0_3 | Version::Original => json!({
+            "code": json_rpc_code(error.kind, version), "message": error.message, "type": row.name_0_3,
+        }),
+    };
+    body.to_string().into_bytes()
+}
+
+fn details(error: &Error) -> Value {
+    let facts: serde_json::Map<String, Value> =
+        error.facts.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let mut details = vec![json!({
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": row_of(error.kind).reason, "domain": DOMAIN, "metadata": facts,
+    })];
+    if !error.violations.is_empty() {
+        let violations: Vec<Value> =
+            error.violations.iter().map(|fault| json!({ "field": fault.field, "description": fault.description })).collect();
+        details.push(json!({ "@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations }));
+    }
+    Value::Array(details)
+}
+
+/// A gRPC status, with the details in its trailer.
+pub fn grpc(error: &Error, version: Version) -> tonic::Status {
+    use tonic_types::{ErrorDetails, StatusExt as _};
+    let row = row_of(error.kind);
+    let metadata = error.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    let mut details = ErrorDetails::with_error_info(row.reason, DOMAIN, metadata.collect::<std::collections::HashMap<_, _>>());
+    for fault in &error.violations {
+        details.add_bad_request_violation(&fault.field, &fault.description);
+    }
+    if let Some(delay) = error.retry_after {
+        details.set_retry_info(Some(delay));
+    }
+    match version {
+        Version::V1_0 => tonic::Status::with_error_details(row.grpc, error.message.to_string(), details),
+        // Clients of 0.3 find the kind of error in front of the message.
+        Version::V0_3 | Version::Original => {
+            tonic::Status::with_error_details(row.grpc_0_3, format!("{}: {}", row.name_0_3, error.message), details)
+        }
+    }
+}
+
+const fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The specification's table, 1.0.1 section 5.4, written out a second time on purpose.
+    #[test]
+    fn the_table_is_the_specifications_row_by_row() {
+        let specification = [
+            (ErrorKind::TaskNotFound, -32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
+            (ErrorKind::TaskNotCancelable, -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+            (ErrorKind::PushNotificationNotSupported, -32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+            (ErrorKind::UnsupportedOperation, -32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+            (ErrorKind::ContentTypeNotSupported, -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+            (ErrorKind::InvalidAgentResponse, -32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+            (ErrorKind::ExtendedAgentCardNotConfigured, -32007, 400, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
+            (ErrorKind::ExtensionSupportRequired, -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
+            (ErrorKind::VersionNotSupported, -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+            (ErrorKind::Parse, -32700, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+            (ErrorKind::InvalidRequest, -32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+            (ErrorKind::MethodNotFound, -32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND"),
+            (ErrorKind::InvalidParams, -32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+            (ErrorKind::Internal, -32603, 500, "INTERNAL", "INTERNAL_ERROR"),
+        ];
+        for (kind, json_rpc, http, grpc, reason) in specification {
+            let row = row_of(kind);
+            assert_eq!((row.json_rpc, row.http, code_name(row.grpc), row.reason), (json_rpc, http, grpc, reason));
+        }
+    }
+
+    #[test]
+    fn no_two_kinds_share_a_json_rpc_code() {
+        let codes: std::collections::BTreeSet<_> = ErrorKind::ALL.into_iter().map(|kind| row_of(kind).json_rpc).collect();
+        assert_eq!(codes.len(), ErrorKind::ALL.len());
+    }
+
+    #[test]
+    fn errors_are_written_in_the_callers_version() {
+        let error = Error::invalid_field("message.parts", "must contain at least one element");
+        let text = String::from_utf8(json_rpc(&error, Version::V1_0, "7")).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["id"], 7);
+        assert_eq!(value["error"]["code"], -32602);
+        assert_eq!(value["error"]["data"][0]["domain"], "a2a-protocol.org");
+        assert_eq!(value["error"]["data"][1]["fieldViolations"][0]["field"], "message.parts");
+        let newer: Value = serde_json::from_slice(&rest(&Error::task_not_found(), Version::V1_0)).unwrap();
+        assert_eq!((newer["error"]["code"].as_i64(), newer["error"]["status"].as_str()), (Some(404), Some("NOT_FOUND")));
+        let older: Value = serde_json::from_slice(&rest(&Error::task_not_found(), Version::V0_3)).unwrap();
+        assert_eq!((older["code"].as_i64(), older["type"].as_str()), (Some(-32001), Some("TaskNotFoundError")));
+        assert_eq!(json_rpc_code(ErrorKind::VersionNotSupported, Version::V0_3), -32603);
+    }
+
+    #[test]
+    fn a_grpc_status_carries_the_reason_in_its_details() {
+        use tonic_types::StatusExt as _;
+        let status = grpc(&Error::task_not_found().with_fact("id", "x"), Version::V1_0);
+        let details = status.get_error_details();
+        let info = details.error_info().unwrap();
+        assert_eq!((info.reason.as_str(), info.domain.as_str()), ("TASK_NOT_FOUND", DOMAIN));
+        assert_eq!(info.metadata["id"], "x");
+        assert_eq!(grpc(&Error::task_not_found(), Version::V0_3).message(), "TaskNotFoundError: Task not found");
+    }
+}

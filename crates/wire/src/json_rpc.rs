@@ -1,0 +1,114 @@
+//! The JSON-RPC envelope: one object in, one object out.
+
+use std::borrow::Cow;
+
+use chancery_protocol::{Error, ErrorKind};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A call, with its `params` still as text.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    /// The caller's id as JSON text; `null` for a notification, which is answered all the same.
+    pub id: &'a str,
+    pub method: Cow<'a, str>,
+    pub params: &'a str,
+}
+
+/// A call that is no call, with the id to answer to if there was a usable one.
+#[derive(Debug)]
+pub struct NotACall<'a> {
+    pub id: &'a str,
+    pub error: Error,
+}
+
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// Reads the envelope of a text that was scanned.
+pub fn open(text: &str) -> Result<Envelope<'_>, NotACall<'_>> {
+    let refuse = |id, error| Err(NotACall { id, error });
+    let invalid = |message: &'static str| Error::new(ErrorKind::InvalidRequest, message);
+    let members: Members<'_> = match serde_json::from_str(text) {
+        Ok(members) => members,
+        Err(fault) if fault.is_data() => {
+            let batch = text.trim_start().starts_with('[');
+            return refuse(
+                "null",
+                invalid(if batch { "batch requests are not supported" } else { "a request is a JSON object" }),
+            );
+        }
+        Err(fault) => return refuse("null", Error::new(ErrorKind::Parse, fault.to_string())),
+    };
+    let id = members.id.map_or("null", RawValue::get);
+    if !(id == "null" || id.starts_with(['"', '-']) || id.starts_with(|first: char| first.is_ascii_digit())) {
+        return refuse("null", invalid("id: must be a string, a number or null"));
+    }
+    if members.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        return refuse(id, invalid("jsonrpc: must be \"2.0\""));
+    }
+    let method = match members.method.map(|method| serde_json::from_str::<Cow<'_, str>>(method.get())) {
+        Some(Ok(method)) => method,
+        Some(Err(_)) => return refuse(id, invalid("method: must be a string")),
+        None => return refuse(id, invalid("method: is required")),
+    };
+    let params = members.params.map_or("{}", RawValue::get);
+    if !(params.starts_with('{') || params == "null") {
+        return refuse(id, Error::invalid_field("params", "must be an object"));
+    }
+    Ok(Envelope { id, method, params: if params == "null" { "{}" } else { params } })
+}
+
+/// Writes a response around a result that `write` appends.
+pub fn respond(id: &str, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(br#","result":"#);
+    write(&mut out);
+    out.push(b'}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_opened_without_reading_its_params() {
+        let call = open(r#" {"jsonrpc":"2.0","method":"Get\u0054ask","id":"a\"b","params":{"id":[1,{}]}} "#).unwrap();
+        assert_eq!((call.id, &*call.method, call.params), (r#""a\"b""#, "GetTask", r#"{"id":[1,{}]}"#));
+        assert_eq!(open(r#"{"jsonrpc":"2.0","method":"m","id":1}"#).unwrap().params, "{}");
+    }
+
+    #[test]
+    fn what_is_no_call_is_refused_in_the_right_words() {
+        let cases = [
+            ("[]", ErrorKind::InvalidRequest, "null", "batch"),
+            ("7", ErrorKind::InvalidRequest, "null", "object"),
+            ("{", ErrorKind::Parse, "null", ""),
+            ("", ErrorKind::Parse, "null", ""),
+            ("{} x", ErrorKind::Parse, "null", ""),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, ErrorKind::InvalidRequest, "null", "id"),
+            (r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#, ErrorKind::InvalidRequest, "null", "id"),
+            (r#"{"jsonrpc":"1.0","id":5,"method":"m"}"#, ErrorKind::InvalidRequest, "5", "jsonrpc"),
+            (r#"{"jsonrpc":"2.0","id":5}"#, ErrorKind::InvalidRequest, "5", "method"),
+            (r#"{"jsonrpc":"2.0","id":5,"method":3}"#, ErrorKind::InvalidRequest, "5", "method"),
+            (r#"{"jsonrpc":"2.0","id":5,"method":"m","params":[1]}"#, ErrorKind::InvalidParams, "5", "params"),
+        ];
+        for (text, kind, id, word) in cases {
+            let refused = open(text).unwrap_err();
+            assert_eq!((refused.error.kind, refused.id), (kind, id), "{text}");
+            assert!(refused.error.message.contains(word), "{text}: {}", refused.error);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Looks over JSON before anybody reads it, and refuses what two readers could understand differently.
+//!
+//! Duplicate keys at any depth, bytes that are not UTF-8, and nesting or node counts past the limits never get as far
+//! as a typed reader. Plain syntax is left to that reader.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use chancery_protocol::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+/// Part of the `[limits]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JsonLimits {
+    /// Arrays and objects inside each other.
+    pub json_depth: usize,
+    /// Values in one document.
+    pub json_nodes: usize,
+    /// Bytes of one member name.
+    pub json_key_bytes: usize,
+}
+
+impl Default for JsonLimits {
+    fn default() -> Self {
+        Self { json_depth: 64, json_nodes: 100_000, json_key_bytes: 256 }
+    }
+}
+
+/// From this many keys on, an object's keys are kept in a set instead of compared one by one.
+const MANY_KEYS: usize = 16;
+
+#[derive(Default)]
+struct Frame<'a> {
+    is_object: bool,
+    wants_key: bool,
+    /// Where this object's keys begin in the shared list.
+    first_key: usize,
+    seen: Option<HashSet<Cow<'a, str>>>,
+    /// Elements before the current one, of an array.
+    index: usize,
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    limits: &'a JsonLimits,
+    frames: Vec<Frame<'a>>,
+    keys: Vec<Cow<'a, str>>,
+    nodes: usize,
+}
+
+/// The text, if it is fit to be read.
+pub fn scan<'a>(bytes: &'a [u8], limits: &'a JsonLimits) -> Result<&'a str, Error> {
+    let text = std::str::from_utf8(bytes).map_err(|fault| parse_error(format!("not UTF-8 at byte {}", fault.valid_up_to())))?;
+    Scan { text, limits, frames: Vec::with_capacity(8), keys: Vec::with_capacity(16), nodes: 0 }.run()?;
+    Ok(text)
+}
+
+fn parse_error(message: String) -> Error {
+    Error::new(ErrorKind::Parse, message)
+}
+
+impl<'a> Scan<'a> {
+    fn run(&mut self) -> Result<(), Error> {
+        let bytes = self.text.as_bytes();
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b'"' => {
+                    at = self.string(at)?;
+                    continue;
+                }
+                b'{' | b'[' => self.open(byte == b'{')?,
+                b'}' | b']' => self.close(),
+                b',' => {
+                    if let Some(frame) = self.frames.last_mut() {
+                        frame.wants_key = frame.is_object;
+                        frame.index += 1;
+                        self.node()?;
+                    }
+                }
+                b':' => {
+                    if let Some(frame) = self.frames.last_mut() {
+                        frame.wants_key = false;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    fn node(&mut self) -> Result<(), Error> {
+        self.nodes += 1;
+        if self.nodes > self.limits.json_nodes {
+            return Err(parse_error(format!("more than limits.json_nodes = {} values", self.limits.json_nodes)));
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, is_object: bool) -> Result<(), Error> {
+        if self.frames.len() >= self.limits.json_depth {
+            let path = self.path(None);
+            return Err(parse_error(format!("{path}: deeper than limits.json_depth = {}", self.limits.json_depth)));
+        }
+        self.node()?;
+        self.frames.push(Frame { is_object, wants_key: is_object, first_key: self.keys.len(), ..Frame::default() });
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some(frame) = self.frames.pop() {
+            self.keys.truncate(frame.first_key);
+        }
+    }
+
+    /// Passes over a string that begins at `at`; where it is a key, remembers it. Answers the place behind it.
+    fn string(&mut self, at: usize) -> Result<usize, Error> {
+        let bytes = self.text.as_bytes();
+        let mut end = at + 1;
+        let mut escaped = false;
+        loop {
+            match bytes.get(end) {
+                None => return Ok(end),
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    end += 2;
+                }
+                Some(_) => end += 1,
+            }
+        }
+        if self.frames.last().is_some_and(|frame| frame.wants_key) {
+            self.key(at, end + 1, escaped)?;
+        }
+        Ok(end + 1)
+    }
+
+    fn key(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), Error> {
+        let Some(quoted) = self.text.get(start..end) else { return Ok(()) };
+        // A key with escapes is compared by what it means, so that "\u0069d" and "id" are the same.
+        let key: Cow<'a, str> = if escaped {
+            match serde_json::from_str::<String>(quoted) {
+                Ok(key) => Cow::Owned(key),
+                Err(fault) => return Err(parse_error(format!("bad member name: {fault}"))),
+            }
+        } else {
+            Cow::Borrowed(&quoted[1..quoted.len() - 1])
+        };
+        if key.len() > self.limits.json_key_bytes {
+            let path = self.path(None);
+            return Err(parse_error(format!(
+                "{path}: a member name is longer than limits.json_key_bytes = {}",
+                self.limits.json_key_bytes
+            )));
+        }
+        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        let siblings = &self.keys[frame.first_key..];
+        let known = match &mut frame.seen {
+            Some(seen) => !seen.insert(key.clone()),
+            None if siblings.len() >= MANY_KEYS => {
+                let seen = frame.seen.insert(siblings.iter().cloned().collect());
+                !seen.insert(key.clone())
+            }
+            None => siblings.contains(&key),
+        };
+        if known {
+            return Err(parse_error(format!("{}: appears twice", self.path(Some(&key)))));
+        }
+        // Keys of a crowded object live in its set; the list then only needs the current one, for the path.
+        match frame.seen {
+            Some(_) => {
+                self.keys.truncate(frame.first_key);
+                self.keys.push(key);
+            }
+            None => self.keys.push(key),
+        }
+        Ok(())
+    }
+
+    /// Where we are, for a human: `params.message.parts[2]`.
+    fn path(&self, key: Option<&str>) -> String {
+        let mut path = String::new();
+        for (depth, frame) in self.frames.iter().enumerate() {
+            let ends = self.frames.get(depth + 1).map_or(self.keys.len(), |next| next.first_key);
+            let innermost = depth + 1 == self.frames.len();
+            let name = match key {
+                Some(key) if innermost => Some(key),
+                _ => self.keys[frame.first_key..ends].last().map(|key| &**key),
+            };
+            if !frame.is_object {
+                path.push_str(&format!("[{}]", frame.index));
+            } else if let Some(name) = name {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+            }
+        }
+        if path.is_empty() { "the document".to_owned() } else { path }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &[u8]) -> String {
+        let error = scan(text, &JsonLimits::default()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Parse);
+        error.message.into_owned()
+    }
+
+    #[test]
+    fn duplicate_keys_are_refused_at_every_level_and_in_every_spelling() {
+        assert_eq!(fault(br#"{"a":1,"a":2}"#), "a: appears twice");
+        assert_eq!(fault(br#"{"params":{"message":{"parts":[{},{"x":1,"x":1}]}}}"#), "params.message.parts[1].x: appears twice");
+        assert_eq!(fault(br#"{"id":1,"\u0069d":2}"#), "id: appears twice");
+        let many: Vec<_> = (0..100).map(|n| format!("\"k{n}\":{{\"a\":1}}")).collect();
+        assert!(scan(format!("{{{}}}", many.join(",")).as_bytes(), &JsonLimits::default()).is_ok());
+        assert_eq!(fault(format!("{{{},\"k3\":0}}", many.join(",")).as_bytes()), "k3: appears twice");
+    }
+
+    #[test]
+    fn equal_keys_of_different_objects_are_fine() {
+        for text in
+            [r#"{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}"#, r#"{"a":"a","b":"a"}"#, r#"["a","a",{"a":"}{"}]"#, "", "7", "}]"]
+        {
+            assert!(scan(text.as_bytes(), &JsonLimits::default()).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_held_at_its_edge() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(scan(nested(64).as_bytes(), &JsonLimits::default()).is_ok());
+        assert!(fault(nested(65).as_bytes()).contains("limits.json_depth = 64"));
+        assert!(fault("[".repeat(1_000_000).as_bytes()).contains("json_depth"));
+    }
+
+    #[test]
+    fn node_count_and_key_length_are_held_at_their_edges() {
+        let limits = JsonLimits { json_nodes: 4, json_key_bytes: 3, ..JsonLimits::default() };
+        assert!(scan(b"[1,2,3,4]", &limits).is_ok());
+        assert!(scan(b"[1,2,3,4,5]", &limits).is_err());
+        assert!(scan(br#"{"abc":1}"#, &limits).is_ok());
+        assert!(scan(br#"{"abcd":1}"#, &limits).is_err());
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_refused() {
+        assert_eq!(fault(b"{\"a\":\"\xff\"}"), "not UTF-8 at byte 6");
+    }
+}
