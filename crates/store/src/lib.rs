@@ -1,1 +1,10 @@
 //! Durable state: SQLite by default, memory for tests and throw-away runs.
+//!
+//! Both are adapters of `chancery_core::Store` and keep one contract, which `tests/contract.rs` runs on each of them.
+
+mod memory;
+mod numbering;
+mod sqlite;
+
+pub use memory::MemoryStore;
+pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};

@@ -1,0 +1,32 @@
+//! Pages of tasks, newest status first.
+
+use chancery_core::{ListCursor, ListFilter, Listed};
+
+use super::shard::Kept;
+use super::{MemoryStore, locked};
+
+pub(super) fn list(store: &MemoryStore, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Listed {
+    let mut matching = Vec::new();
+    for shard in &store.shards {
+        matching.extend(locked(shard).iter().filter(|kept| matches(kept, filter)).map(|kept| kept.stored()));
+    }
+    let total = matching.len() as u64;
+    if let Some(cursor) = after {
+        matching.retain(|stored| (stored.progress.status_at, &stored.task.id) < (cursor.status_at, &cursor.id));
+    }
+    matching.sort_unstable_by(|left, right| {
+        (right.progress.status_at, &right.task.id).cmp(&(left.progress.status_at, &left.task.id))
+    });
+    matching.truncate(limit);
+    Listed { tasks: matching, total }
+}
+
+fn matches(kept: &Kept, filter: &ListFilter) -> bool {
+    let Kept { task, progress, .. } = kept;
+    !progress.message_only
+        && filter.owner.as_ref().is_none_or(|owner| task.owner == *owner)
+        && filter.agent.as_ref().is_none_or(|agent| task.agent == *agent)
+        && filter.context_id.as_ref().is_none_or(|context| task.context_id == *context)
+        && filter.state.is_none_or(|state| progress.state == state)
+        && filter.status_at_or_after.is_none_or(|bound| progress.status_at >= bound)
+}

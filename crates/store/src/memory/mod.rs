@@ -1,0 +1,88 @@
+//! Tasks in the memory of this process: gone when it ends.
+
+mod append;
+mod find;
+mod list;
+mod names;
+mod shard;
+mod sweep;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chancery_core::{Append, Appended, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
+use chancery_protocol::{Caller, TaskId, Timestamp};
+
+use self::names::NamesInUse;
+use self::shard::Shard;
+
+/// Enough that appends to different tasks seldom meet, few enough to lock them all for a sweep.
+const SHARDS: usize = 32;
+
+/// Where two kinds of locks are held, `names` is taken first, then shards by index.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    shards: [Mutex<Shard>; SHARDS],
+    names: Mutex<NamesInUse>,
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn shard(&self, id: &str) -> MutexGuard<'_, Shard> {
+        locked(&self.shards[shard_of(id)])
+    }
+}
+
+/// The last characters of the ids we make are random, so they alone spread tasks evenly.
+fn shard_of(id: &str) -> usize {
+    let tail = id.as_bytes().iter().rev().take(4);
+    tail.fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte))) % SHARDS
+}
+
+/// No operation here can stop half-way in a state that would mislead the next one.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
+        append::append(self, append)
+    }
+
+    async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
+        Ok(find::find(self, owner, id, names))
+    }
+
+    async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
+        Ok(self.shard(id).get(id).map(|kept| kept.stored()))
+    }
+
+    async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {
+        Ok(self.shard(task.as_str()).get(task.as_str()).map(|kept| kept.entries(after, limit)).unwrap_or_default())
+    }
+
+    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Listed, StoreError> {
+        Ok(list::list(self, filter, after, limit))
+    }
+
+    async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
+        Ok(find::unfinished(self))
+    }
+
+    async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
+        Ok(sweep::sweep(self, plan, now))
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn close(&self, _patience: Duration) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

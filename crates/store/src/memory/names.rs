@@ -1,0 +1,84 @@
+//! Names that callers gave to their tasks: idempotency keys and client-chosen task ids.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use chancery_core::{Appended, Idempotency, TaskRecord};
+use chancery_protocol::{Caller, TaskId, Timestamp};
+
+type Name = (Caller, Arc<str>);
+
+#[derive(Debug)]
+struct Key {
+    task: TaskId,
+    fingerprint: [u8; 32],
+    /// Its place in `expiring`.
+    expiry: (Timestamp, u64),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct NamesInUse {
+    keys: HashMap<Name, Key>,
+    /// Keys in the order they expire; the number tells apart those of the same time.
+    expiring: BTreeMap<(Timestamp, u64), Name>,
+    keys_ever: u64,
+    client_ids: HashMap<Name, TaskId>,
+}
+
+impl NamesInUse {
+    /// Why a task of these names cannot be made, if it cannot.
+    pub(super) fn taken(&self, task: &TaskRecord, idempotency: Option<&Idempotency>) -> Option<Appended> {
+        if let Some(idempotency) = idempotency
+            && let Some(known) = self.keys.get(&(task.owner.clone(), Arc::clone(&idempotency.key)))
+            && known.expiry.0 > task.created_at
+        {
+            return Some(Appended::KeyKnown { task: known.task.clone(), fingerprint: known.fingerprint });
+        }
+        let name = task.client_task_id.as_ref()?;
+        self.client_id(&task.owner, name).map(|known| Appended::ClientIdKnown { task: known.clone() })
+    }
+
+    pub(super) fn client_id(&self, owner: &Caller, name: &str) -> Option<&TaskId> {
+        self.client_ids.get(&(owner.clone(), name.into()))
+    }
+
+    pub(super) fn take(&mut self, task: &TaskRecord, idempotency: Option<&Idempotency>) {
+        if let Some(idempotency) = idempotency {
+            let name = (task.owner.clone(), Arc::clone(&idempotency.key));
+            self.keys_ever += 1;
+            let expiry = (idempotency.expires_at, self.keys_ever);
+            let key = Key { task: task.id.clone(), fingerprint: idempotency.fingerprint, expiry };
+            self.expiring.insert(expiry, name.clone());
+            if let Some(expired) = self.keys.insert(name, key) {
+                self.expiring.remove(&expired.expiry);
+            }
+        }
+        if let Some(name) = &task.client_task_id {
+            self.client_ids.insert((task.owner.clone(), Arc::clone(name)), task.id.clone());
+        }
+    }
+
+    pub(super) fn release(&mut self, task: &TaskRecord, key: Option<&Arc<str>>) {
+        if let Some(key) = key {
+            let name = (task.owner.clone(), Arc::clone(key));
+            // After it expired, the key may have become another task's.
+            if self.keys.get(&name).is_some_and(|known| known.task == task.id)
+                && let Some(known) = self.keys.remove(&name)
+            {
+                self.expiring.remove(&known.expiry);
+            }
+        }
+        if let Some(name) = &task.client_task_id {
+            self.client_ids.remove(&(task.owner.clone(), Arc::clone(name)));
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Timestamp) {
+        while let Some(next) = self.expiring.first_entry()
+            && next.key().0 <= now
+        {
+            let name = next.remove();
+            self.keys.remove(&name);
+        }
+    }
+}

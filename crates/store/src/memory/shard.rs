@@ -1,0 +1,108 @@
+//! A part of the tasks, with those that may be forgotten in the order in which they will be.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use chancery_core::{Append, LogEntry, Progress, StoreError, Stored, TaskRecord};
+use chancery_protocol::{TaskId, Timestamp};
+
+use crate::numbering;
+
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) task: Arc<TaskRecord>,
+    pub(super) progress: Progress,
+    /// The idempotency key it was made under, to give it free when the task goes.
+    pub(super) key: Option<Arc<str>>,
+    /// Entry `n` is at `n - 1`.
+    log: Vec<Arc<LogEntry>>,
+}
+
+impl Kept {
+    pub(super) fn stored(&self) -> Stored {
+        Stored { task: Arc::clone(&self.task), progress: self.progress }
+    }
+
+    pub(super) fn entries(&self, after: u64, limit: usize) -> Vec<Arc<LogEntry>> {
+        let after = usize::try_from(after).unwrap_or(usize::MAX);
+        self.log.iter().skip(after).take(limit).cloned().collect()
+    }
+}
+
+/// Place of a finished task in the order of forgetting: oldest status first, ties by id.
+pub(super) type Departure = (Timestamp, TaskId);
+
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    tasks: HashMap<TaskId, Kept>,
+    /// Sorted. Time moves on, so a new one nearly always belongs at the end.
+    finished: VecDeque<Departure>,
+}
+
+impl Shard {
+    pub(super) fn get(&self, id: &str) -> Option<&Kept> {
+        self.tasks.get(id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Kept> {
+        self.tasks.values()
+    }
+
+    pub(super) fn make(&mut self, append: Append) -> Result<(), StoreError> {
+        let Append { task, creation, progress, entries } = append;
+        if self.tasks.contains_key(&task.id) {
+            return Err(numbering::made_twice(&task));
+        }
+        if numbering::is_finished(&progress) {
+            self.enqueue((progress.status_at, task.id.clone()));
+        }
+        let key = creation.and_then(|creation| creation.idempotency).map(|idempotency| idempotency.key);
+        self.tasks.insert(task.id.clone(), Kept { task, progress, key, log: entries });
+        Ok(())
+    }
+
+    pub(super) fn extend(&mut self, append: Append, follows: u64) -> Result<(), StoreError> {
+        let Some(kept) = self.tasks.get_mut(&append.task.id) else {
+            return Err(numbering::unknown(&append.task));
+        };
+        if kept.progress.seq != follows {
+            return Err(numbering::out_of_turn(&append.task, kept.progress.seq, follows));
+        }
+        let before = std::mem::replace(&mut kept.progress, append.progress);
+        kept.log.extend(append.entries);
+
+        let id = &append.task.id;
+        if numbering::is_finished(&before) {
+            self.dequeue(&(before.status_at, id.clone()));
+        }
+        if numbering::is_finished(&append.progress) {
+            self.enqueue((append.progress.status_at, id.clone()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn finished(&self) -> &VecDeque<Departure> {
+        &self.finished
+    }
+
+    /// Takes out the task that would be forgotten first.
+    pub(super) fn forget_first(&mut self) -> Option<Kept> {
+        self.finished.pop_front().and_then(|(_, id)| self.tasks.remove(&id))
+    }
+
+    fn enqueue(&mut self, departure: Departure) {
+        match self.finished.back() {
+            Some(last) if *last > departure => {
+                let place = self.finished.partition_point(|other| *other < departure);
+                self.finished.insert(place, departure);
+            }
+            _ => self.finished.push_back(departure),
+        }
+    }
+
+    fn dequeue(&mut self, departure: &Departure) {
+        if let Ok(place) = self.finished.binary_search(departure) {
+            self.finished.remove(place);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Connections to the database, set up for what they are used for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::Synchronous;
+use super::fault::Fault;
+
+/// How long to wait for someone from outside who holds the database, such as an operator's shell.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn to_write(path: &Path, synchronous: Synchronous) -> Result<Connection, Fault> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    // Asking for the mode answers with the one that is in force.
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Fault::unreadable(format!("the database insists on journal mode {mode}; its file system may not allow WAL")));
+    }
+    connection.pragma_update(None, "synchronous", synchronous.word())?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+pub(super) fn to_read(path: &Path) -> Result<Connection, Fault> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}

@@ -1,0 +1,77 @@
+//! Log entries as rows: several to a row on the way in, one by one on the way out.
+
+use std::sync::Arc;
+
+use chancery_core::{LogEntry, StoreError};
+use chancery_protocol::{TaskEvent, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::fault::Fault;
+use super::schema::{ENTRY_BITS, MOST_ENTRIES};
+
+/// A row never holds more, so that reading a page out of a long log does not decode much that it skips.
+const ENTRIES_PER_ROW: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct LogRow {
+    pub(super) first_seq: i64,
+    pub(super) last_seq: i64,
+    pub(super) entries: String,
+}
+
+/// Done where the append is asked for, so that the one writer only writes.
+pub(super) fn encode(entries: &[Arc<LogEntry>]) -> Result<Vec<LogRow>, StoreError> {
+    entries.chunks(ENTRIES_PER_ROW).map(encode_row).collect()
+}
+
+fn encode_row(entries: &[Arc<LogEntry>]) -> Result<LogRow, StoreError> {
+    let seq = |entry: Option<&Arc<LogEntry>>| entry.map_or(0, |entry| entry.seq);
+    let (first, last) = (seq(entries.first()), seq(entries.last()));
+    if last > MOST_ENTRIES {
+        return Err(StoreError::new(format!("a task's log cannot have more than {MOST_ENTRIES} entries")));
+    }
+    let lines: Vec<_> = entries.iter().map(|entry| (entry.seq, entry.at.micros(), &entry.event)).collect();
+    let entries =
+        serde_json::to_string(&lines).map_err(|error| StoreError::caused_by("an entry cannot be written as JSON", error))?;
+    Ok(LogRow { first_seq: first as i64, last_seq: last as i64, entries })
+}
+
+pub(super) fn place(task: i64, seq: i64) -> i64 {
+    (task << ENTRY_BITS) | seq
+}
+
+/// The places of all rows of a task.
+pub(super) fn places(task: i64) -> (i64, i64) {
+    (place(task, 0), place(task, MOST_ENTRIES as i64))
+}
+
+pub(super) fn read(connection: &Connection, id: &str, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Fault> {
+    let mut found = Vec::new();
+    let task = connection.prepare_cached("SELECT num FROM tasks WHERE id = ?1")?.query_row([id], |row| row.get(0)).optional()?;
+    let Some(task) = task else { return Ok(found) };
+    let (lowest, highest) = places(task);
+    let first_wanted = place(task, after.saturating_add(1).min(MOST_ENTRIES) as i64);
+
+    // The row that holds the first wanted entry may start before it.
+    let mut statement = connection.prepare_cached(
+        "SELECT entries FROM log
+         WHERE place BETWEEN ifnull((SELECT max(place) FROM log WHERE place BETWEEN ?1 AND ?2), ?2) AND ?3 AND last_seq > ?4
+         ORDER BY place",
+    )?;
+    let after_bound = after.min(MOST_ENTRIES) as i64;
+    let mut rows = statement.query((lowest, first_wanted, highest, after_bound))?;
+    while found.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let wanted =
+            decode_row(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?.into_iter().filter(|entry| entry.seq > after);
+        found.extend(wanted.take(limit - found.len()).map(Arc::new));
+    }
+    Ok(found)
+}
+
+fn decode_row(text: &str) -> Result<Vec<LogEntry>, Fault> {
+    let lines: Vec<(u64, i64, TaskEvent)> =
+        serde_json::from_str(text).map_err(|error| Fault::unreadable(format!("a row of the log: {error}")))?;
+    Ok(lines.into_iter().map(|(seq, at, event)| LogEntry { seq, at: Timestamp::from_micros(at), event }).collect())
+}

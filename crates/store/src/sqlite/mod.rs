@@ -1,0 +1,159 @@
+//! Tasks in one SQLite file: one thread writes and commits in groups, a few read, one tidies up.
+
+mod append;
+mod checkpoint;
+mod connection;
+mod entries;
+mod fault;
+mod find;
+mod folder;
+mod list;
+mod options;
+mod readers;
+mod schema;
+mod sweep;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chancery_core::{Append, Appended, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
+use chancery_protocol::{Caller, TaskId, Timestamp};
+use tokio::sync::{mpsc, oneshot};
+
+pub use self::options::{SqliteOptions, Synchronous};
+
+use self::append::Prepared;
+use self::checkpoint::Bell;
+use self::readers::Readers;
+use self::writer::Job;
+
+#[derive(Debug)]
+pub struct SqliteStore {
+    writer: mpsc::Sender<Job>,
+    readers: Readers,
+    /// One sweep at a time, or two would each remove what is too many.
+    sweeping: tokio::sync::Mutex<()>,
+    /// Taken by whoever closes. Stays the last field: it waits for threads that end when the queues above are gone.
+    open: Mutex<Option<Open>>,
+}
+
+/// What has to end before somebody else may open the files.
+#[derive(Debug)]
+struct Open {
+    threads: Vec<JoinHandle<()>>,
+    _claim: folder::Claim,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the store ended in a panic");
+            }
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens the database, makes it if there is none, and brings it to the newest version. Blocks: it is for the start.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let in_context =
+            |error: StoreError| StoreError { message: format!("{}: {}", path.display(), error.message), source: error.source };
+        let claim = folder::claim(path)?;
+        let opening = |fault: fault::Fault| in_context(fault.while_doing("opening the database"));
+        let mut writing = connection::to_write(path, options.synchronous).map_err(opening)?;
+        schema::migrate(&mut writing).map_err(in_context)?;
+        let tidying = connection::to_write(path, options.synchronous).map_err(opening)?;
+        let (readers, mut threads) = Readers::start(path, options.readers, options.queue_limit).map_err(in_context)?;
+
+        let bell = Arc::new(Bell::default());
+        let (writer, queue) = mpsc::channel(options.queue_limit.max(1));
+        let tidy_bell = Arc::clone(&bell);
+        threads.push(spawn("store-tidy", move || checkpoint::run(&tidying, &tidy_bell, options.wal_limit_bytes))?);
+        threads.push(spawn("store-write", move || {
+            if let Err(fault) = writer::run(&writing, queue, options, &bell) {
+                tracing::error!(%fault, "the store cannot write");
+            }
+            bell.stop();
+        })?);
+        let open = Mutex::new(Some(Open { threads, _claim: claim }));
+        Ok(Self { writer, readers, sweeping: tokio::sync::Mutex::default(), open })
+    }
+
+    async fn write<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.writer.send(job(answer)).await.map_err(|_| fault::closed())?;
+        answered.await.map_err(|_| fault::stopped())?
+    }
+
+    fn take_open(&self) -> Option<Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    let thread = std::thread::Builder::new().name(name.into()).spawn(run);
+    thread.map_err(|error| StoreError::caused_by(format!("starting thread {name} failed"), error))
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
+        let prepared = Box::new(Prepared::new(append)?);
+        self.write(|answer| Job::Append(prepared, answer)).await
+    }
+
+    async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
+        let (owner, id) = (owner.clone(), id.to_owned());
+        self.readers.read("looking up a task", move |connection| find::find(connection, &owner, &id, names)).await
+    }
+
+    async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
+        let id = id.to_owned();
+        self.readers.read("looking up a task", move |connection| find::find_any(connection, &id)).await
+    }
+
+    async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {
+        let task = task.clone();
+        self.readers.read("reading a log", move |connection| entries::read(connection, task.as_str(), after, limit)).await
+    }
+
+    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Listed, StoreError> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.readers.read("listing tasks", move |connection| list::list(connection, &filter, after.as_ref(), limit)).await
+    }
+
+    async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
+        self.readers.read("looking for unfinished tasks", |connection| find::unfinished(connection)).await
+    }
+
+    async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
+        let _alone = self.sweeping.lock().await;
+        let count = self.readers.read("counting old tasks", move |connection| sweep::due(connection, plan)).await?;
+        self.write(|answer| Job::Sweep { count, now, answer }).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.readers.read("a trial read", |connection| find::find_any(connection, "").map(drop)).await?;
+        self.write(Job::Check).await
+    }
+
+    async fn close(&self, patience: Duration) -> Result<(), StoreError> {
+        let Some(open) = self.take_open() else { return Ok(()) };
+        let ending = async {
+            drop(self.writer.send(Job::Close).await);
+            self.readers.close().await;
+            tokio::task::spawn_blocking(|| drop(open)).await
+        };
+        match tokio::time::timeout(patience, ending).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(StoreError::caused_by("waiting for the store's threads failed", error)),
+            Err(late) => Err(StoreError::caused_by("the store did not finish writing in time", late)),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What can be chosen about the SQLite store.
+
+use serde::{Deserialize, Serialize};
+
+/// How often SQLite waits for the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Synchronous {
+    /// At every commit: nothing that was answered is lost, whatever happens to the machine.
+    #[default]
+    Full,
+    /// At checkpoints: nothing is lost when the process dies, but the last moments may be when the power fails.
+    Normal,
+}
+
+impl Synchronous {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SqliteOptions {
+    pub synchronous: Synchronous,
+    /// Connections, each with its thread, that read while the one writer writes.
+    pub readers: usize,
+    /// At most this many appends share one commit.
+    pub batch_limit: usize,
+    /// At most this many appends wait for the writer; the next one waits for its place.
+    pub queue_limit: usize,
+    /// A write-ahead log longer than this is emptied, even if writers have to wait for that.
+    pub wal_limit_bytes: u64,
+    /// Breaks durability on purpose so that the crash test can prove that it would notice.
+    #[serde(skip)]
+    pub answer_before_commit: bool,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            synchronous: Synchronous::Full,
+            readers: 2,
+            batch_limit: 256,
+            queue_limit: 1024,
+            wal_limit_bytes: 64 * 1024 * 1024,
+            answer_before_commit: false,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The tables, version by version, and the way from any version to the newest.
+
+use chancery_core::StoreError;
+use rusqlite::Connection;
+
+use super::fault::Fault;
+
+/// Marks a database file as ours ("Chcy").
+const APPLICATION_ID: i32 = 0x4368_6379;
+
+/// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
+const STEPS: [&str; 1] = [include_str!("schema/v1.sql")];
+
+pub(super) const NEWEST: usize = STEPS.len();
+
+/// Where a log row lies: the task's number, then the number of the row's first entry, in one integer. Rows of a task
+/// are neighbours, new tasks come last, and no index is needed beside the table itself.
+pub(super) const ENTRY_BITS: u32 = 24;
+pub(super) const MOST_ENTRIES: u64 = (1 << ENTRY_BITS) - 1;
+
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let version = version(connection)?;
+    for (from, step) in STEPS.iter().enumerate().skip(version) {
+        let to = from + 1;
+        take_step(connection, step, to).map_err(|fault| fault.while_doing(&format!("bringing the database to version {to}")))?;
+    }
+    Ok(())
+}
+
+fn take_step(connection: &mut Connection, step: &str, to: usize) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(step)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", to as i64)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The version a database has. One that we could not read, or should not touch, is refused.
+fn version(connection: &Connection) -> Result<usize, StoreError> {
+    let (application, version, tables) =
+        marks(connection).map_err(|fault| fault.while_doing("reading the version of the database"))?;
+    if application != i64::from(APPLICATION_ID) && (application, version, tables) != (0, 0, 0) {
+        return Err(StoreError::new("the file is a database of some other program; it was left as it is"));
+    }
+    match usize::try_from(version) {
+        Ok(version) if version <= NEWEST => Ok(version),
+        _ => Err(StoreError::new(format!(
+            "the database has version {version}, but this program knows versions up to {NEWEST}: \
+             start it with a newer program; it was left as it is"
+        ))),
+    }
+}
+
+fn marks(connection: &Connection) -> Result<(i64, i64, i64), Fault> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get(0));
+    Ok((number("PRAGMA application_id")?, number("PRAGMA user_version")?, number("SELECT count(*) FROM sqlite_schema")?))
+}
+
+/// The tests in SQL that name states by number, as the partial indexes do. SQLite uses such an index only if a query repeats its test.
+pub(super) const IS_UNFINISHED: &str = "state IN (1, 2) AND message_only = 0";
+pub(super) const IS_FINISHED: &str = "(state IN (3, 4, 5, 7) OR message_only = 1)";
+
+#[cfg(test)]
+mod tests {
+    use chancery_core::Progress;
+    use chancery_protocol::{TaskState, Timestamp};
+
+    use super::*;
+    use crate::numbering::is_finished;
+
+    fn opened() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        connection
+    }
+
+    #[test]
+    fn state_numbers_in_sql_mean_what_the_model_says() {
+        let connection = opened();
+        for state in TaskState::ALL {
+            for message_only in [false, true] {
+                let ask = |test: &str| {
+                    let sql = format!("SELECT {test} FROM (SELECT ?1 AS state, ?2 AS message_only)");
+                    connection.query_row(&sql, (state.number(), message_only), |row| row.get::<_, bool>(0)).unwrap()
+                };
+                let progress = Progress { state, status_at: Timestamp::default(), seq: 1, bytes: 0, message_only };
+                assert_eq!(ask(IS_FINISHED), is_finished(&progress), "{state:?}");
+                let waiting = matches!(state, TaskState::Submitted | TaskState::Working) && !message_only;
+                assert_eq!(ask(IS_UNFINISHED), waiting, "{state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn queries_use_the_indexes_made_for_them() {
+        let connection = opened();
+        let plan = |sql: &str| -> String {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let lines = statement.query_map([], |row| row.get::<_, String>(3)).unwrap();
+            lines.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+        };
+        let unfinished = plan(&format!("SELECT id FROM tasks WHERE {IS_UNFINISHED}"));
+        assert!(unfinished.contains("tasks_unfinished"), "{unfinished}");
+        let finished = plan(&format!("SELECT num FROM tasks WHERE {IS_FINISHED} ORDER BY status_at, id LIMIT 5"));
+        assert!(finished.contains("tasks_finished") && !finished.contains("TEMP"), "{finished}");
+        let listed = plan(
+            "SELECT id FROM tasks WHERE message_only = 0 AND tenant = 'a' AND owner = 'b' \
+             AND (status_at, id) < (5, 'x') ORDER BY status_at DESC, id DESC LIMIT 5",
+        );
+        assert!(listed.contains("tasks_listed") && !listed.contains("TEMP"), "{listed}");
+    }
+
+    #[test]
+    fn a_new_database_gets_the_newest_version_and_a_second_start_changes_nothing() {
+        let mut connection = opened();
+        assert_eq!(version(&connection).unwrap(), NEWEST);
+        migrate(&mut connection).unwrap();
+        assert_eq!(version(&connection).unwrap(), NEWEST);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_version_before_it() {
+        let mut connection = opened();
+        let broken = "CREATE TABLE half (done INTEGER); INSERT INTO nowhere VALUES (1);";
+        assert!(take_step(&mut connection, broken, NEWEST + 1).is_err());
+        assert_eq!(version(&connection).unwrap(), NEWEST);
+        let half: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'half'", [], |row| row.get(0)).unwrap();
+        assert_eq!(half, 0);
+    }
+}

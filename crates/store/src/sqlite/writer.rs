@@ -1,0 +1,142 @@
+//! The one thread that writes: takes what has queued up, commits it at once, answers.
+
+use std::time::Duration;
+
+use chancery_core::{Appended, StoreError};
+use chancery_protocol::Timestamp;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::SqliteOptions;
+use super::append::{Prepared, Statements};
+use super::checkpoint::Bell;
+use super::fault::Fault;
+use super::sweep;
+
+#[derive(Debug)]
+pub(super) enum Job {
+    Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
+    Sweep {
+        count: u64,
+        now: Timestamp,
+        answer: oneshot::Sender<Result<u64, StoreError>>,
+    },
+    /// A write that changes nothing anyone sees.
+    Check(oneshot::Sender<Result<(), StoreError>>),
+    /// No more jobs are taken; those that are queued are still done.
+    Close,
+}
+
+/// How long answered appends stay undurable when that is asked for: long enough to be killed in.
+const GAP_BEFORE_COMMIT: Duration = Duration::from_millis(20);
+
+/// What was done about a job, to be told when it is durable.
+enum Done {
+    Append(Result<Appended, StoreError>),
+    Sweep(u64),
+    Check,
+}
+
+pub(super) fn run(
+    connection: &Connection,
+    mut queue: mpsc::Receiver<Job>,
+    options: SqliteOptions,
+    bell: &Bell,
+) -> Result<(), Fault> {
+    let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options };
+    let mut batch = Vec::with_capacity(options.batch_limit);
+    while let Some(first) = queue.blocking_recv() {
+        let mut next = Some(first);
+        while let Some(job) = next {
+            match job {
+                Job::Close => queue.close(),
+                job => batch.push(job),
+            }
+            next = if batch.len() < options.batch_limit { queue.try_recv().ok() } else { None };
+        }
+        writer.write(&mut batch);
+        bell.ring();
+    }
+    Ok(())
+}
+
+struct Writer<'c> {
+    connection: &'c Connection,
+    statements: Statements<'c>,
+    options: SqliteOptions,
+}
+
+impl Writer<'_> {
+    /// All of it in one transaction. If one job turns out to be impossible, each gets a transaction of its own.
+    fn write(&mut self, batch: &mut Vec<Job>) {
+        if self.options.answer_before_commit {
+            return self.answer_then_commit(batch);
+        }
+        match self.commit(batch) {
+            Ok(done) => batch.drain(..).zip(done).for_each(|(job, done)| tell(job, Ok(done))),
+            Err(fault) if fault.concerns_one_append() && batch.len() > 1 => {
+                for job in batch.drain(..) {
+                    let done = self.commit(std::slice::from_ref(&job)).map(|mut done| done.pop());
+                    tell(job, done.and_then(|done| done.ok_or_else(|| Fault::unreadable("nothing was done"))));
+                }
+            }
+            Err(fault) => batch.drain(..).for_each(|job| tell(job, Err(fault.clone()))),
+        }
+    }
+
+    /// The wrong order, for the test that must find it out.
+    fn answer_then_commit(&mut self, batch: &mut Vec<Job>) {
+        let done = self.connection.execute_batch("BEGIN IMMEDIATE").map_err(Fault::from);
+        let done = done.and_then(|()| batch.iter().map(|job| self.perform(job)).collect::<Result<Vec<_>, _>>());
+        match done {
+            Ok(done) => batch.drain(..).zip(done).for_each(|(job, done)| tell(job, Ok(done))),
+            Err(fault) => batch.drain(..).for_each(|job| tell(job, Err(fault.clone()))),
+        }
+        std::thread::sleep(GAP_BEFORE_COMMIT);
+        if let Err(error) = self.connection.execute_batch("COMMIT") {
+            tracing::error!(%error, "a commit failed after its appends were answered");
+        }
+    }
+
+    fn commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, Fault> {
+        let outcome = self.try_commit(batch);
+        if outcome.is_err() && !self.connection.is_autocommit() {
+            // SQLite has undone the transaction by itself after some faults; after the others we do.
+            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+                tracing::error!(%error, "a transaction that failed could not be rolled back");
+            }
+        }
+        outcome
+    }
+
+    fn try_commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, Fault> {
+        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        let done = batch.iter().map(|job| self.perform(job)).collect::<Result<_, _>>()?;
+        self.connection.execute_batch("COMMIT")?;
+        Ok(done)
+    }
+
+    fn perform(&mut self, job: &Job) -> Result<Done, Fault> {
+        Ok(match job {
+            Job::Append(prepared, _) => Done::Append(self.statements.write(prepared)?),
+            Job::Sweep { count, now, .. } => Done::Sweep(sweep::remove(self.connection, *count, *now)?),
+            Job::Check(_) | Job::Close => {
+                self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
+                Done::Check
+            }
+        })
+    }
+}
+
+/// Nobody may be waiting any more; that is fine.
+fn tell(job: Job, done: Result<Done, Fault>) {
+    match (job, done) {
+        (Job::Append(_, answer), Ok(Done::Append(verdict))) => drop(answer.send(verdict)),
+        (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
+        (Job::Sweep { answer, .. }, Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
+        (Job::Sweep { answer, .. }, Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
+        (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Check(answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("a trial write")))),
+        _ => {}
+    }
+}

@@ -1,0 +1,148 @@
+//! Stores to test and tasks to put into them.
+
+use std::sync::Arc;
+
+use chancery_core::{Append, Creation, Idempotency, ListFilter, LogEntry, Progress, Store, TaskRecord};
+use chancery_protocol::{
+    Artifact, ArtifactChunk, Caller, Part, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp, Version,
+};
+use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
+use tempfile::TempDir;
+
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    /// Goes when the test ends.
+    _folder: Option<TempDir>,
+}
+
+pub(crate) fn memory() -> Opened {
+    Opened { store: Arc::new(MemoryStore::new()), _folder: None }
+}
+
+pub(crate) fn sqlite() -> Opened {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("chancery.db"), SqliteOptions::default()).unwrap();
+    Opened { store: Arc::new(store), _folder: Some(folder) }
+}
+
+/// Runs each of the named functions as a test of its own on each store.
+macro_rules! on_every_store {
+    ($($name:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::sample::memory()).await;
+            })*
+        }
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::sample::sqlite()).await;
+            })*
+        }
+    };
+}
+pub(crate) use on_every_store;
+
+pub(crate) fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+pub(crate) fn ada() -> Caller {
+    Caller::new("acme", "ada")
+}
+
+pub(crate) fn bob() -> Caller {
+    Caller::new("acme", "bob")
+}
+
+pub(crate) fn record(id: &str, owner: Caller) -> TaskRecord {
+    TaskRecord {
+        id: id.into(),
+        context_id: format!("context of {id}").into(),
+        agent: "echo".into(),
+        owner,
+        dialect: Version::V1_0,
+        client_task_id: None,
+        created_at: at(1_000),
+    }
+}
+
+pub(crate) fn task(id: &str) -> Arc<TaskRecord> {
+    Arc::new(record(id, ada()))
+}
+
+fn progress(state: TaskState, status_at: Timestamp, seq: u64) -> Progress {
+    Progress { state, status_at, seq, bytes: seq * 100, message_only: false }
+}
+
+/// An entry that can be told from its neighbours.
+pub(crate) fn piece(seq: u64) -> Arc<LogEntry> {
+    let artifact = Arc::new(Artifact::new("a", vec![Part::text(format!("piece {seq} \u{2013} \"quoted\""))]));
+    let event = TaskEvent::Artifact(ArtifactChunk { artifact, append: seq > 2, last_chunk: false, metadata: None });
+    Arc::new(LogEntry { seq, at: at(1_000_000 + seq as i64), event })
+}
+
+/// Makes the task, submitted, with one entry.
+pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
+    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None };
+    let made = Task {
+        id: task.id.clone(),
+        context_id: task.context_id.clone(),
+        status,
+        artifacts: Vec::new(),
+        history: Vec::new(),
+        metadata: None,
+    };
+    Append {
+        task: Arc::clone(task),
+        creation: Some(Creation::default()),
+        progress: progress(TaskState::Submitted, task.created_at, 1),
+        entries: vec![Arc::new(LogEntry { seq: 1, at: task.created_at, event: TaskEvent::Created(Arc::new(made)) })],
+    }
+}
+
+pub(crate) fn creation_with_key(task: &Arc<TaskRecord>, key: &str, fingerprint: u8, expires_at: Timestamp) -> Append {
+    let idempotency = Idempotency { key: key.into(), fingerprint: [fingerprint; 32], expires_at };
+    Append { creation: Some(Creation { idempotency: Some(idempotency) }), ..creation(task) }
+}
+
+/// Entry `seq`, which brings the task into a state.
+pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_at: Timestamp) -> Append {
+    let status = TaskStatus { state, message: None, timestamp: None };
+    let event = TaskEvent::Status(StatusChange { status, metadata: None });
+    Append {
+        task: Arc::clone(task),
+        creation: None,
+        progress: progress(state, status_at, seq),
+        entries: vec![Arc::new(LogEntry { seq, at: status_at, event })],
+    }
+}
+
+/// Entries `first` to `last` while the task works.
+pub(crate) fn pieces(task: &Arc<TaskRecord>, first: u64, last: u64) -> Append {
+    Append {
+        task: Arc::clone(task),
+        creation: None,
+        progress: progress(TaskState::Working, at(2_000), last),
+        entries: (first..=last).map(piece).collect(),
+    }
+}
+
+/// A task that was made and is in this state since then.
+pub(crate) async fn put(store: &dyn Store, record: TaskRecord, state: TaskState, status_at: Timestamp) {
+    let task = Arc::new(record);
+    store.append(creation(&task)).await.unwrap();
+    store.append(change(&task, 2, state, status_at)).await.unwrap();
+}
+
+pub(crate) async fn completed(store: &dyn Store, id: &str, status_at: i64) {
+    put(store, record(id, ada()), TaskState::Completed, at(status_at)).await;
+}
+
+/// The ids of all listed tasks of all owners, in list order.
+pub(crate) async fn listed_ids(store: &dyn Store) -> Vec<String> {
+    let listed = store.list(&ListFilter::default(), None, 1_000_000).await.unwrap();
+    assert_eq!(listed.total, listed.tasks.len() as u64);
+    listed.tasks.iter().map(|stored| stored.task.id.to_string()).collect()
+}

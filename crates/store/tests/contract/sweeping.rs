@@ -1,0 +1,104 @@
+//! Retention: what goes, what stays, and how much at a time.
+
+use chancery_core::{Append, SweepPlan};
+use chancery_protocol::TaskState;
+
+use crate::sample::{Opened, ada, at, change, completed, creation, listed_ids, on_every_store, put, record, task};
+
+on_every_store! {
+    a_sweep_by_age_takes_finished_tasks_that_are_older,
+    a_sweep_by_count_keeps_the_newest,
+    age_and_count_together_take_whatever_either_takes,
+    a_sweep_is_bounded_and_takes_the_oldest_first,
+    only_finished_tasks_are_swept,
+    message_only_logs_are_swept_too,
+    a_task_that_is_swept_takes_its_log_along,
+    a_sweep_without_limits_takes_nothing,
+}
+
+fn plan(older_than: Option<i64>, keep_at_most: Option<u64>, at_most: u64) -> SweepPlan {
+    SweepPlan { older_than: older_than.map(at), keep_at_most, at_most }
+}
+
+async fn a_sweep_by_age_takes_finished_tasks_that_are_older(Opened { store, .. }: Opened) {
+    for (id, time) in [("a", 1), ("b", 2), ("c", 3)] {
+        completed(&*store, id, time).await;
+    }
+    assert_eq!(store.sweep(plan(Some(3), None, 100), at(0)).await.unwrap(), 2);
+    assert_eq!(listed_ids(&*store).await, ["c"]);
+    assert_eq!(store.sweep(plan(Some(3), None, 100), at(0)).await.unwrap(), 0);
+}
+
+async fn a_sweep_by_count_keeps_the_newest(Opened { store, .. }: Opened) {
+    // Not in the order of time, and with a tie at the border.
+    for (id, time) in [("a", 5), ("b", 1), ("c", 3), ("d", 3), ("e", 2)] {
+        completed(&*store, id, time).await;
+    }
+    assert_eq!(store.sweep(plan(None, Some(2), 100), at(0)).await.unwrap(), 3);
+    assert_eq!(listed_ids(&*store).await, ["a", "d"]);
+    assert_eq!(store.sweep(plan(None, Some(2), 100), at(0)).await.unwrap(), 0);
+}
+
+async fn age_and_count_together_take_whatever_either_takes(Opened { store, .. }: Opened) {
+    for (id, time) in [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)] {
+        completed(&*store, id, time).await;
+    }
+    assert_eq!(store.sweep(plan(Some(3), Some(4), 100), at(0)).await.unwrap(), 2);
+    assert_eq!(store.sweep(plan(Some(3), Some(1), 100), at(0)).await.unwrap(), 2);
+    assert_eq!(listed_ids(&*store).await, ["e"]);
+}
+
+async fn a_sweep_is_bounded_and_takes_the_oldest_first(Opened { store, .. }: Opened) {
+    for number in 0..10 {
+        completed(&*store, &format!("t{number}"), number).await;
+    }
+    assert_eq!(store.sweep(plan(Some(8), None, 3), at(0)).await.unwrap(), 3);
+    assert_eq!(listed_ids(&*store).await.last().unwrap(), "t3");
+    assert_eq!(store.sweep(plan(None, Some(1), 4), at(0)).await.unwrap(), 4);
+    assert_eq!(listed_ids(&*store).await, ["t9", "t8", "t7"]);
+    assert_eq!(store.sweep(plan(Some(100), Some(0), 0), at(0)).await.unwrap(), 0);
+}
+
+async fn only_finished_tasks_are_swept(Opened { store, .. }: Opened) {
+    for state in TaskState::ALL {
+        put(&*store, record(state.name(), ada()), state, at(1)).await;
+    }
+    let finished = TaskState::ALL.iter().filter(|state| state.is_terminal()).count() as u64;
+    assert_eq!(store.sweep(plan(Some(100), Some(0), 100), at(0)).await.unwrap(), finished);
+    let left = listed_ids(&*store).await;
+    assert_eq!(left.len(), TaskState::ALL.len() - finished as usize);
+
+    // A task that comes to its end later goes later, by the time of its end.
+    let late = task(TaskState::Working.name());
+    store.append(change(&late, 3, TaskState::Completed, at(50))).await.unwrap();
+    assert_eq!(store.sweep(plan(Some(50), None, 100), at(0)).await.unwrap(), 0);
+    assert_eq!(store.sweep(plan(Some(51), None, 100), at(0)).await.unwrap(), 1);
+}
+
+async fn message_only_logs_are_swept_too(Opened { store, .. }: Opened) {
+    let made = creation(&task("t1"));
+    let mut progress = made.progress;
+    progress.message_only = true;
+    store.append(Append { progress, ..made }).await.unwrap();
+    assert_eq!(store.sweep(plan(None, Some(0), 100), at(0)).await.unwrap(), 1);
+    assert_eq!(store.find_any("t1").await.unwrap(), None);
+}
+
+async fn a_task_that_is_swept_takes_its_log_along(Opened { store, .. }: Opened) {
+    completed(&*store, "t1", 1).await;
+    completed(&*store, "t2", 2).await;
+    assert_eq!(store.sweep(plan(Some(2), None, 100), at(0)).await.unwrap(), 1);
+    assert!(store.entries(&"t1".into(), 0, 100).await.unwrap().is_empty());
+    assert_eq!(store.entries(&"t2".into(), 0, 100).await.unwrap().len(), 2);
+    assert!(store.append(change(&task("t1"), 3, TaskState::Working, at(9))).await.is_err());
+
+    // A new task of that name starts with an empty log.
+    store.append(creation(&task("t1"))).await.unwrap();
+    assert_eq!(store.entries(&"t1".into(), 0, 100).await.unwrap().len(), 1);
+}
+
+async fn a_sweep_without_limits_takes_nothing(Opened { store, .. }: Opened) {
+    completed(&*store, "t1", 1).await;
+    assert_eq!(store.sweep(plan(None, None, 100), at(1_000_000)).await.unwrap(), 0);
+    assert_eq!(listed_ids(&*store).await, ["t1"]);
+}
