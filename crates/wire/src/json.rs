@@ -5,6 +5,7 @@ pub mod decode;
 mod face;
 pub mod methods;
 pub mod original;
+mod part;
 mod peer;
 pub mod v0_3;
 pub mod v1_0;

@@ -25,6 +25,20 @@ pub fn hybrid(card: &AgentCard) -> Vec<u8> {
     out
 }
 
+/// The card at the end of the 0.3 REST paths. Some of its readers take it for the 0.3 JSON and some for the JSON of the
+/// 0.3 proto; the two differ in how they declare security schemes, so each scheme is declared both ways.
+pub(crate) fn v0_3_rest(card: &AgentCard) -> Vec<u8> {
+    let mut out = Vec::new();
+    let older = v0_3::card::Card::from(card);
+    if card.security_schemes.is_empty() {
+        write(&mut out, &older);
+    } else if let (Ok(mut older), Ok(schemes)) = (serde_json::to_value(older), serde_json::to_value(&card.security_schemes)) {
+        add(&mut older, serde_json::json!({ "securitySchemes": schemes }));
+        write(&mut out, &older);
+    }
+    out
+}
+
 /// The card of the original protocol, in the shape the ADR gives it.
 pub fn adr(card: &AgentCard) -> Vec<u8> {
     let mut out = Vec::new();

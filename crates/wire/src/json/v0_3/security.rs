@@ -10,17 +10,27 @@ use chancery_protocol::{
 use serde::{Deserialize, Serialize};
 
 /// Scheme names with the scopes each needs.
-pub(super) type Requirement = BTreeMap<String, Vec<String>>;
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Requirement {
+    Plain(BTreeMap<String, Vec<String>>),
+    /// As the JSON of the 0.3 proto has it; some REST servers answer so.
+    Wrapped(SecurityRequirement),
+}
 
 pub(super) fn requirements(model: &[SecurityRequirement]) -> Vec<Requirement> {
-    let scopes =
-        |all: &BTreeMap<String, StringList>| all.iter().map(|(name, scopes)| (name.clone(), scopes.list.clone())).collect();
-    model.iter().map(|requirement| scopes(&requirement.schemes)).collect()
+    let scopes = |(name, scopes): (&String, &StringList)| (name.clone(), scopes.list.clone());
+    model.iter().map(|requirement| Requirement::Plain(requirement.schemes.iter().map(scopes).collect())).collect()
 }
 
 pub(super) fn to_model(requirements: Vec<Requirement>) -> Vec<SecurityRequirement> {
-    let schemes = |all: Requirement| all.into_iter().map(|(name, list)| (name, StringList { list })).collect();
-    requirements.into_iter().map(|requirement| SecurityRequirement { schemes: schemes(requirement) }).collect()
+    let one = |requirement| match requirement {
+        Requirement::Plain(all) => {
+            SecurityRequirement { schemes: all.into_iter().map(|(name, list)| (name, StringList { list })).collect() }
+        }
+        Requirement::Wrapped(requirement) => requirement,
+    };
+    requirements.into_iter().map(one).collect()
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -144,15 +154,27 @@ impl Flows {
 /// The schemes of a card by name, as the card's reader and writer use them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Schemes(#[serde(deserialize_with = "null_default")] BTreeMap<String, Scheme>);
+pub(super) struct Schemes(#[serde(deserialize_with = "null_default")] BTreeMap<String, Declared>);
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Declared {
+    Tagged(Scheme),
+    /// As the JSON of the 0.3 proto has it; some REST servers answer so.
+    Wrapped(SecurityScheme),
+}
 
 impl Schemes {
     pub(super) fn of(model: &BTreeMap<String, SecurityScheme>) -> Self {
-        Self(model.iter().map(|(name, scheme)| (name.clone(), scheme.into())).collect())
+        Self(model.iter().map(|(name, scheme)| (name.clone(), Declared::Tagged(scheme.into()))).collect())
     }
 
     pub(super) fn into_model(self) -> BTreeMap<String, SecurityScheme> {
-        self.0.into_iter().filter_map(|(name, scheme)| Some((name, scheme.into_model()?))).collect()
+        let one = |declared| match declared {
+            Declared::Tagged(scheme) => scheme.into_model(),
+            Declared::Wrapped(scheme) => Some(scheme),
+        };
+        self.0.into_iter().filter_map(|(name, declared)| Some((name, one(declared)?))).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,0 +1,256 @@
+//! Parts as the versions before 1.0 write them: told apart by a tag, files in an object of their own.
+
+use std::fmt;
+
+use bytes::Bytes;
+use chancery_protocol::lenient::{non_empty, present};
+use chancery_protocol::{Json, Metadata, Part, PartContent};
+use serde::de::{self, Deserializer};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Marks data that was no object and had to be put into one.
+const WRAPPED: &str = "data_part_compat";
+const WRAPPER: &str = "value";
+
+/// A part to write, with the name of its tag.
+pub(crate) struct Tagged<'a> {
+    tag: &'static str,
+    part: &'a Part,
+}
+
+/// As 0.2.2 and later tag it.
+pub(crate) fn by_kind(part: &Part) -> Tagged<'_> {
+    Tagged { tag: "kind", part }
+}
+
+/// As the original tags it.
+pub(crate) fn by_type(part: &Part) -> Tagged<'_> {
+    Tagged { tag: "type", part }
+}
+
+impl Serialize for Tagged<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        match &self.part.content {
+            PartContent::Text(text) => {
+                map.serialize_entry(self.tag, "text")?;
+                map.serialize_entry("text", text)?;
+            }
+            PartContent::Raw(bytes) => {
+                map.serialize_entry(self.tag, "file")?;
+                let bytes = Part::raw_to_base64(bytes);
+                map.serialize_entry("file", &File { bytes: Some(&bytes), uri: None, ..File::described(self.part) })?;
+            }
+            PartContent::Url(url) => {
+                map.serialize_entry(self.tag, "file")?;
+                map.serialize_entry("file", &File { bytes: None, uri: Some(url), ..File::described(self.part) })?;
+            }
+            PartContent::Data(json) => {
+                map.serialize_entry(self.tag, "data")?;
+                if !json.is_object() {
+                    map.serialize_entry("data", &Wrapper { value: json })?;
+                    map.serialize_entry("metadata", &marked(self.part.metadata.as_ref()))?;
+                    return map.end();
+                }
+                map.serialize_entry("data", json)?;
+            }
+        }
+        if let Some(metadata) = &self.part.metadata {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
+impl<'a> File<'a> {
+    fn described(part: &'a Part) -> Self {
+        Self { bytes: None, uri: None, mime_type: part.media_type.as_deref(), name: part.filename.as_deref() }
+    }
+}
+
+/// Data that is no object, in the object that older versions ask for.
+#[derive(Serialize)]
+pub(crate) struct Wrapper<'a> {
+    value: &'a Json,
+}
+
+impl<'a> Wrapper<'a> {
+    pub(crate) fn around(value: &'a Json) -> Self {
+        Self { value }
+    }
+}
+
+/// A wrapped part's metadata: what it had, and the mark.
+pub(crate) fn marked(metadata: Option<&Metadata>) -> Metadata {
+    let mut object = metadata.map(Metadata::to_object).unwrap_or_default();
+    object.insert(WRAPPED.to_owned(), Value::Bool(true));
+    Metadata::from_object(object)
+}
+
+/// Takes data out of its wrapper again, if the mark says there is one.
+pub(crate) fn unwrapped(data: Json, metadata: Option<Metadata>) -> (Json, Option<Metadata>) {
+    let marked = metadata.as_ref().filter(|metadata| metadata.text().contains(WRAPPED)).map(Metadata::to_object);
+    let Some(mut object) = marked.filter(|object| object.get(WRAPPED) == Some(&Value::Bool(true))) else {
+        return (data, metadata);
+    };
+    let Some(value) = data.to_value().get(WRAPPER).map(Json::from_value) else {
+        return (data, metadata);
+    };
+    object.remove(WRAPPED);
+    (value, (!object.is_empty()).then(|| Metadata::from_object(object)))
+}
+
+/// Base64 in either alphabet, as a member of its own so that faults name it.
+#[derive(Debug)]
+pub(crate) struct Base64(pub Bytes);
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        Part::raw_from_base64(&text).map(Self).map_err(de::Error::custom)
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Tag {
+    Text,
+    File,
+    Data,
+}
+
+#[derive(Deserialize)]
+struct Members {
+    kind: Option<Tag>,
+    r#type: Option<Tag>,
+    text: Option<String>,
+    file: Option<FileMembers>,
+    #[serde(default, deserialize_with = "present")]
+    data: Option<Json>,
+    metadata: Option<Metadata>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FileMembers {
+    bytes: Option<Base64>,
+    uri: Option<String>,
+    #[serde(default, deserialize_with = "non_empty")]
+    mime_type: Option<String>,
+    #[serde(default, deserialize_with = "non_empty")]
+    name: Option<String>,
+}
+
+/// A part that was read, tagged either way. `ANY_DATA` lets data be something else than an object.
+pub(crate) struct Read<const ANY_DATA: bool>(pub Part);
+
+impl<const ANY_DATA: bool> fmt::Debug for Read<ANY_DATA> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de, const ANY_DATA: bool> Deserialize<'de> for Read<ANY_DATA> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let members = Members::deserialize(from)?;
+        let missing = <D::Error as de::Error>::missing_field;
+        let tag = members.kind.or(members.r#type).ok_or_else(|| missing("kind"))?;
+        let metadata = members.metadata;
+        Ok(Self(match tag {
+            Tag::Text => {
+                let text = members.text.ok_or_else(|| missing("text"))?;
+                Part { metadata, ..Part::text(text) }
+            }
+            Tag::File => {
+                let file = members.file.ok_or_else(|| missing("file"))?;
+                let content = match (file.bytes, file.uri) {
+                    (Some(Base64(bytes)), None) => PartContent::Raw(bytes),
+                    (None, Some(uri)) => PartContent::Url(uri),
+                    _ => return Err(de::Error::custom("a file has exactly one of bytes and uri")),
+                };
+                Part { content, metadata, filename: file.name, media_type: file.mime_type }
+            }
+            Tag::Data => {
+                let data = members.data.ok_or_else(|| missing("data"))?;
+                if !ANY_DATA && !data.is_object() {
+                    return Err(de::Error::custom("data must be a JSON object"));
+                }
+                let (data, metadata) = unwrapped(data, metadata);
+                Part { metadata, ..Part::new(PartContent::Data(data)) }
+            }
+        }))
+    }
+}
+
+/// A list of parts, with nothing left of how they were read.
+pub(crate) fn parts<const ANY_DATA: bool>(read: Vec<Read<ANY_DATA>>) -> Vec<Part> {
+    read.into_iter().map(|Read(part)| part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(part: &Part) -> String {
+        serde_json::to_string(&by_kind(part)).unwrap()
+    }
+
+    fn read(text: &str) -> Result<Part, serde_json::Error> {
+        serde_json::from_str::<Read<false>>(text).map(|Read(part)| part)
+    }
+
+    #[test]
+    fn data_that_is_no_object_is_wrapped_and_comes_back() {
+        let mut part = Part::data(&serde_json::json!([1, null]));
+        assert_eq!(written(&part), r#"{"kind":"data","data":{"value":[1,null]},"metadata":{"data_part_compat":true}}"#);
+        assert_eq!(read(&written(&part)).unwrap(), part);
+        part.metadata = Some(serde_json::from_str(r#"{"a":1}"#).unwrap());
+        assert_eq!(read(&written(&part)).unwrap(), part);
+    }
+
+    #[test]
+    fn an_object_that_only_looks_wrapped_stays_as_it_is() {
+        for metadata in [r#"{}"#, r#"{"data_part_compat":false}"#, r#"{"data_part_compat":"true"}"#] {
+            let text = format!(r#"{{"kind":"data","data":{{"value":1}},"metadata":{metadata}}}"#);
+            assert_eq!(written(&read(&text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn either_tag_is_read_and_none_is_refused() {
+        assert_eq!(read(r#"{"type":"text","text":""}"#).unwrap(), read(r#"{"kind":"text","text":""}"#).unwrap());
+        assert!(read(r#"{"text":"a"}"#).unwrap_err().to_string().contains("`kind`"));
+        assert!(read(r#"{"kind":"image","text":"a"}"#).is_err());
+        assert!(read(r#"{"kind":"text","data":{}}"#).is_err());
+    }
+
+    #[test]
+    fn a_file_is_either_bytes_or_a_uri() {
+        assert!(read(r#"{"kind":"file","file":{"bytes":"aGk=","uri":null,"name":""}}"#).is_ok());
+        assert!(read(r#"{"kind":"file","file":{"bytes":"aGk=","uri":"http://h"}}"#).is_err());
+        assert!(read(r#"{"kind":"file","file":{"name":"n"}}"#).is_err());
+        assert!(read(r#"{"kind":"file","file":{"bytes":"%"}}"#).is_err());
+    }
+
+    #[test]
+    fn only_the_original_takes_bare_data() {
+        let text = r#"{"type":"data","data":7}"#;
+        assert!(read(text).is_err());
+        assert_eq!(serde_json::from_str::<Read<true>>(text).unwrap().0, Part::data(&serde_json::json!(7)));
+    }
+}

@@ -1,0 +1,87 @@
+//! Messages of 0.3.
+
+use chancery_protocol::lenient::{non_empty, null_default};
+use chancery_protocol::{ContextId, Message, MessageId, Metadata, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+use super::state::Speaker;
+use crate::json::part::{Read, Tagged, by_kind, parts};
+use crate::json::write::Each;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MessageView<'a> {
+    kind: Kind,
+    message_id: &'a MessageId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_id: Option<&'a ContextId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<&'a TaskId>,
+    role: Speaker,
+    parts: Each<'a, chancery_protocol::Part, Tagged<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Metadata>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    extensions: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    reference_task_ids: &'a [TaskId],
+}
+
+impl<'a> From<&'a Message> for MessageView<'a> {
+    fn from(message: &'a Message) -> Self {
+        Self {
+            kind: Kind::Message,
+            message_id: &message.message_id,
+            context_id: message.context_id.as_ref(),
+            task_id: message.task_id.as_ref(),
+            role: message.role.into(),
+            parts: Each(&message.parts, by_kind),
+            metadata: message.metadata.as_ref(),
+            extensions: &message.extensions,
+            reference_task_ids: &message.reference_task_ids,
+        }
+    }
+}
+
+/// A message as it is read. Its `kind` may be missing, but not wrong.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MessageMembers {
+    #[serde(rename = "kind")]
+    _kind: Option<MessageKind>,
+    message_id: MessageId,
+    #[serde(default, deserialize_with = "non_empty")]
+    context_id: Option<ContextId>,
+    #[serde(default, deserialize_with = "non_empty")]
+    task_id: Option<TaskId>,
+    role: Speaker,
+    #[serde(default, deserialize_with = "null_default")]
+    parts: Vec<Read<false>>,
+    metadata: Option<Metadata>,
+    #[serde(default, deserialize_with = "null_default")]
+    extensions: Vec<String>,
+    #[serde(default, deserialize_with = "null_default")]
+    reference_task_ids: Vec<TaskId>,
+}
+
+#[derive(Deserialize)]
+enum MessageKind {
+    #[serde(rename = "message")]
+    Message,
+}
+
+impl From<MessageMembers> for Message {
+    fn from(members: MessageMembers) -> Self {
+        Self {
+            message_id: members.message_id,
+            context_id: members.context_id,
+            task_id: members.task_id,
+            role: members.role.into(),
+            parts: parts(members.parts),
+            metadata: members.metadata,
+            extensions: members.extensions,
+            reference_task_ids: members.reference_task_ids,
+        }
+    }
+}
