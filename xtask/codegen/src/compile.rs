@@ -16,6 +16,9 @@ pub(crate) type Modules = BTreeMap<String, String>;
 pub(crate) fn compile(schemas: &Path) -> Result<Modules> {
     let descriptors = descriptors(schemas)?;
     let out = tempfile::tempdir()?;
+    let mut config = tonic_prost_build::Config::new();
+    // By its package a message tells which version of the protocol it belongs to.
+    config.enable_type_names();
     tonic_prost_build::configure()
         .build_client(true)
         .build_server(true)
@@ -26,7 +29,7 @@ pub(crate) fn compile(schemas: &Path) -> Result<Modules> {
         .codec_path("crate::pb::Codec")
         .emit_rerun_if_changed(false)
         .out_dir(out.path())
-        .compile_fds(descriptors)
+        .compile_fds_with_config(descriptors, config)
         .context("cannot generate code")?;
     let mut modules = Modules::new();
     for entry in fs::read_dir(out.path())? {

@@ -117,7 +117,8 @@ fn a_changed_number_type_label_or_method_is_another_fact() {
         fs::write(folder.path().join("a.proto"), format!("syntax = \"proto3\";\npackage p;\n{body}")).unwrap();
         of_schemas(folder.path())
     };
-    let first = schema("message M { oneof o { string a = 1; } optional bool b = 2; repeated int32 c = 3; map<string, M> d = 4; }");
+    let first =
+        schema("message M { oneof o { string a = 1; } optional bool b = 2; repeated int32 c = 3; map<string, M> d = 4; }");
     assert_eq!(
         first.iter().map(String::as_str).collect::<Vec<_>>(),
         ["p.M.a 1 string oneof:o", "p.M.b 2 bool optional", "p.M.c 3 int32 repeated", "p.M.d 4 map<string,p.M> map"]
