@@ -1,11 +1,13 @@
 //! What the operator may see and do: every caller's tasks, not only one's own.
 
-use chancery_protocol::{Error, Shown, TaskState};
+use std::sync::Arc;
+
+use chancery_protocol::{Caller, Error, Shown, TaskState};
 
 use crate::find::{internal, shown};
+use crate::publish::{Subscription, Until};
 use crate::service::Chancery;
 use crate::{ListCursor, ListFilter, LogEntry, Stored};
-use std::sync::Arc;
 
 impl Chancery {
     /// Tasks of all callers, newest status first.
@@ -36,6 +38,14 @@ impl Chancery {
         let stored = self.operator_find(id).await?;
         let live = self.0.open(stored).await?;
         self.0.cancel_live(&live).await
+    }
+
+    /// Every entry of a task's log after `after`, as it comes, until the task ends.
+    pub async fn operator_watch(&self, id: &str, after: u64) -> Result<Subscription, Error> {
+        let stored = self.operator_find(id).await?;
+        let live = self.0.open(stored).await?;
+        let permit = self.0.streams.enter(&Caller::new("", "operator"), &live.record.id, &self.0.limits)?;
+        Ok(Subscription::new(Arc::clone(&self.0), live, after, Until::Terminal, permit))
     }
 
     async fn operator_find(&self, id: &str) -> Result<Stored, Error> {

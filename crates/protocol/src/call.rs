@@ -1,5 +1,6 @@
 //! What is known about a call beside what it asks: who, how, under which conditions.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::{Binding, Version};
@@ -20,6 +21,35 @@ impl Caller {
     }
 }
 
+/// W3C trace id of a call: the caller's, or one made here. For telemetry only, never for accounting.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceId(pub u128);
+
+impl TraceId {
+    /// The id inside a `traceparent` header: `00-<32 hex digits>-<16 hex digits>-<flags>`.
+    pub fn from_traceparent(header: &str) -> Option<Self> {
+        let mut fields = header.split('-');
+        let (version, id, parent) = (fields.next()?, fields.next()?, fields.next()?);
+        let hex = |text: &str, length| text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if !hex(version, 2) || version == "ff" || !hex(id, 32) || !hex(parent, 16) {
+            return None;
+        }
+        u128::from_str_radix(id, 16).ok().filter(|id| *id != 0).map(Self)
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct CallContext {
     pub version: Version,
@@ -33,6 +63,20 @@ pub struct CallContext {
     pub idempotency_key: Option<Arc<str>>,
     /// The last event the caller has seen of the task it subscribes to.
     pub last_event_id: Option<u64>,
-    /// W3C trace id of the call, or one made here.
-    pub trace_id: Arc<str>,
+    pub trace: TraceId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_well_formed_traceparent_gives_an_id() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(TraceId::from_traceparent(good).unwrap().to_string(), "0af7651916cd43dd8448eb211c80319c");
+        for bad in ["", "00", "00-0-0-0", "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", &good.replace('a', "G")] {
+            assert_eq!(TraceId::from_traceparent(bad), None, "{bad}");
+        }
+        assert_eq!(TraceId::from_traceparent(&format!("00-{}-b7ad6b7169203331-01", "0".repeat(32))), None);
+    }
 }

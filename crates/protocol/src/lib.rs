@@ -21,7 +21,7 @@ mod time;
 mod version;
 
 pub use artifact::{Artifact, ArtifactChunk};
-pub use call::{AgentName, CallContext, Caller};
+pub use call::{AgentName, CallContext, Caller, TraceId};
 pub use card::{AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill};
 pub use error::{Error, ErrorKind, FieldViolation};
 pub use event::{StatusChange, TaskEvent};

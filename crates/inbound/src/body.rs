@@ -1,0 +1,86 @@
+//! Reads a request's body under the limits on size and time.
+
+use bytes::{Bytes, BytesMut};
+use chancery_protocol::{Error, ErrorKind};
+use http_body::Body;
+use http_body_util::BodyExt as _;
+
+use crate::limits::InboundLimits;
+
+pub(crate) async fn read<B>(body: B, limits: &InboundLimits) -> Result<Bytes, Error>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let announced = body.size_hint().lower();
+    if announced > limits.body_bytes as u64 {
+        return Err(too_large(limits));
+    }
+    match tokio::time::timeout(limits.body_read(), collect(body, limits)).await {
+        Ok(read) => read,
+        Err(_) => Err(Error::new(
+            ErrorKind::DeadlineExceeded,
+            format!("the body did not arrive within limits.body_read_ms = {}", limits.body_read_ms),
+        )),
+    }
+}
+
+async fn collect<B>(mut body: B, limits: &InboundLimits) -> Result<Bytes, Error>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let mut first: Option<Bytes> = None;
+    let mut joined = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else {
+            return Err(Error::new(ErrorKind::InvalidRequest, "the body could not be read to its end"));
+        };
+        let Ok(bytes) = frame.into_data() else { continue };
+        let so_far = first.as_ref().map_or(joined.len(), Bytes::len);
+        if so_far + bytes.len() > limits.body_bytes {
+            return Err(too_large(limits));
+        }
+        // Most bodies come in one piece, which is then not copied.
+        match first.take() {
+            None if joined.is_empty() => first = Some(bytes),
+            None => joined.extend_from_slice(&bytes),
+            Some(earlier) => {
+                joined.extend_from_slice(&earlier);
+                joined.extend_from_slice(&bytes);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| joined.freeze()))
+}
+
+fn too_large(limits: &InboundLimits) -> Error {
+    Error::new(ErrorKind::TooLarge, format!("the body has more than limits.body_bytes = {} bytes", limits.body_bytes))
+        .with_fact("limit", "limits.body_bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::stream;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    fn pieces(pieces: &[&'static str]) -> impl Body<Data = Bytes> + Unpin + use<> {
+        let frames: Vec<_> =
+            pieces.iter().map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(piece.as_bytes())))).collect();
+        StreamBody::new(stream::iter(frames))
+    }
+
+    #[tokio::test]
+    async fn size_is_counted_as_it_arrives_and_held_at_its_edge() {
+        let limits = InboundLimits { body_bytes: 6, ..InboundLimits::default() };
+        assert_eq!(read(pieces(&["ab", "cd", "ef"]), &limits).await.unwrap(), "abcdef");
+        assert_eq!(read(pieces(&["ab", "cd", "efg"]), &limits).await.unwrap_err().kind, ErrorKind::TooLarge);
+        assert_eq!(read(pieces(&[]), &limits).await.unwrap(), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_ends_is_given_up() {
+        let endless = StreamBody::new(stream::pending::<Result<Frame<Bytes>, std::io::Error>>());
+        assert_eq!(read(endless, &InboundLimits::default()).await.unwrap_err().kind, ErrorKind::DeadlineExceeded);
+    }
+}

@@ -1,0 +1,165 @@
+//! Who and how: headers become a call context. The version of a call is decided here and nowhere else.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use chancery_protocol::{AgentName, Binding, CallContext, Caller, Error, ErrorKind, TraceId, Version};
+use http::HeaderMap;
+
+/// What the caller said about the version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Nothing,
+    For(Version),
+}
+
+impl Asked {
+    /// From the header, or the query parameter of the same name. Only major and minor count.
+    pub(crate) fn of(headers: &HeaderMap, query: Option<&str>) -> Result<Self, Error> {
+        let header = headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+        let text = header.or_else(|| query.and_then(version_in_query)).unwrap_or_default().trim();
+        let mut numbers = text.split('.');
+        match (numbers.next(), numbers.next()) {
+            (Some(""), None) => Ok(Self::Nothing),
+            (Some("1"), Some("0")) => Ok(Self::For(Version::V1_0)),
+            (Some("0"), Some("3")) => Ok(Self::For(Version::V0_3)),
+            _ => {
+                Err(Error::new(ErrorKind::VersionNotSupported, format!("A2A version {text:?} is not supported; use 1.0 or 0.3"))
+                    .with_fact("supported", "1.0, 0.3"))
+            }
+        }
+    }
+
+    /// The version a method or path belongs to must be the one that was asked for. None asked for means 0.3; the
+    /// original protocol knows no version header, its method names stand for it.
+    pub(crate) fn agree(self, version: Version, what: &str) -> Result<(), Error> {
+        let agrees = match (self, version) {
+            (Self::Nothing, Version::V0_3 | Version::Original) => true,
+            (Self::Nothing, Version::V1_0) => false,
+            (Self::For(asked), Version::Original) => asked == Version::V0_3,
+            (Self::For(asked), version) => asked == version,
+        };
+        if agrees {
+            return Ok(());
+        }
+        let asked = match self {
+            Self::Nothing => "no A2A-Version, which means 0.3".to_owned(),
+            Self::For(asked) => format!("A2A-Version {asked}"),
+        };
+        Err(Error::new(ErrorKind::VersionNotSupported, format!("{what} belongs to A2A {version}, but the call has {asked}")))
+    }
+
+    /// The version to answer in when the call itself could not be understood.
+    pub(crate) fn or_0_3(self) -> Version {
+        match self {
+            Self::For(version) => version,
+            Self::Nothing => Version::V0_3,
+        }
+    }
+}
+
+fn version_in_query(query: &str) -> Option<&str> {
+    query
+        .split('&')
+        .find_map(|pair| pair.split_once('=').filter(|(name, _)| name.eq_ignore_ascii_case("a2a-version")))
+        .map(|(_, version)| version)
+}
+
+/// Whoever calls without credentials. Until callers are configured, everybody on the loopback is this one.
+pub(crate) fn anonymous() -> Caller {
+    thread_local! {
+        static ANONYMOUS: Caller = Caller::new("default", "anonymous");
+    }
+    ANONYMOUS.with(Caller::clone)
+}
+
+/// What is known before the payload is read.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) agent: Option<AgentName>,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) caller: Caller,
+}
+
+impl Draft {
+    /// The context of a call whose version is settled.
+    pub(crate) fn context(self, headers: &HeaderMap, binding: Binding, version: Version) -> Result<CallContext, Error> {
+        let text = |name: &'static str| match headers.get(name).map(|value| value.to_str()) {
+            None => Ok(None),
+            Some(Ok(text)) => Ok(Some(text)),
+            Some(Err(_)) => Err(Error::invalid_field(name, "must be visible ASCII")),
+        };
+        let last_event_id = match text("last-event-id")? {
+            None | Some("") => None,
+            Some(id) => Some(id.trim().parse().map_err(|_| Error::invalid_field("Last-Event-ID", "must be a number we sent"))?),
+        };
+        let idempotency_key = match text("idempotency-key")? {
+            Some("") => return Err(Error::invalid_field("Idempotency-Key", "must not be empty")),
+            key => key.map(Arc::from),
+        };
+        let trace =
+            text("traceparent").ok().flatten().and_then(TraceId::from_traceparent).unwrap_or_else(|| TraceId(rand::random()));
+        Ok(CallContext {
+            version,
+            binding,
+            caller: self.caller,
+            agent: self.agent,
+            extensions: extensions(headers),
+            idempotency_key,
+            last_event_id,
+            trace,
+        })
+    }
+}
+
+fn extensions(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all("a2a-extensions").iter().chain(headers.get_all("x-a2a-extensions"));
+    let uris = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    uris.map(str::trim).filter(|uri| !uri.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(header: Option<&str>, query: Option<&str>) -> Result<Asked, ErrorKind> {
+        let mut headers = HeaderMap::new();
+        if let Some(header) = header {
+            headers.insert("a2a-version", header.parse().unwrap());
+        }
+        Asked::of(&headers, query).map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn the_version_is_the_headers_then_the_querys_and_nothing_else() {
+        assert_eq!(asked(None, None), Ok(Asked::Nothing));
+        assert_eq!(asked(Some(""), None), Ok(Asked::Nothing));
+        assert_eq!(asked(Some("1.0"), None), Ok(Asked::For(Version::V1_0)));
+        assert_eq!(asked(Some("1.0.1"), None), Ok(Asked::For(Version::V1_0)));
+        assert_eq!(asked(Some("0.3.0"), None), Ok(Asked::For(Version::V0_3)));
+        assert_eq!(asked(None, Some("x=1&a2a-version=1.0")), Ok(Asked::For(Version::V1_0)));
+        assert_eq!(asked(Some("0.3"), Some("A2A-Version=1.0")), Ok(Asked::For(Version::V0_3)));
+        for unknown in ["99.0", "1.1", "1", "2.0", "abc", "0.2"] {
+            assert_eq!(asked(Some(unknown), None), Err(ErrorKind::VersionNotSupported), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_method_of_another_version_is_refused_as_such() {
+        use Version::{Original, V0_3, V1_0};
+        let cases = [
+            (Asked::Nothing, V1_0, false),
+            (Asked::Nothing, V0_3, true),
+            (Asked::Nothing, Original, true),
+            (Asked::For(V1_0), V1_0, true),
+            (Asked::For(V1_0), V0_3, false),
+            (Asked::For(V1_0), Original, false),
+            (Asked::For(V0_3), V0_3, true),
+            (Asked::For(V0_3), Original, true),
+            (Asked::For(V0_3), V1_0, false),
+        ];
+        for (asked, version, agrees) in cases {
+            assert_eq!(asked.agree(version, "m").is_ok(), agrees, "{asked:?} {version}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Which door a request goes through, and what all doors share: settings, rate limits, the service behind them.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use chancery_core::{Answer, Chancery};
+use chancery_protocol::{AgentName, CallContext, Caller, Error, ErrorKind, Request as Call, Version};
+use chancery_wire::JsonLimits;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Method, Request, StatusCode};
+use http_body::Body;
+
+use crate::buckets::Buckets;
+use crate::card::{Cards, Headerless};
+use crate::context::{Draft, anonymous};
+use crate::grpc::GrpcDoors;
+use crate::limits::InboundLimits;
+use crate::response::{self, DoorBody, DoorResponse, JSON};
+use crate::{admin, body, rest};
+
+/// What the doors need to know beside the service.
+#[derive(Clone, Debug)]
+pub struct DoorSettings {
+    /// Where callers reach this node; cards and links say so. Never taken from a request.
+    pub public_url: String,
+    pub headerless: Headerless,
+    pub limits: InboundLimits,
+    pub json: JsonLimits,
+    /// The operator's token. Without one there is no admin API.
+    pub admin_token: Option<String>,
+}
+
+/// Every way into one control plane. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Doors(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    chancery: Chancery,
+    settings: DoorSettings,
+    cards: Cards,
+    grpc: GrpcDoors,
+    admin: Option<axum::Router>,
+    per_caller: Option<Buckets<Caller>>,
+    per_address: Option<Buckets<IpAddr>>,
+    start: Instant,
+}
+
+impl Doors {
+    pub fn new(chancery: Chancery, settings: DoorSettings) -> Self {
+        let limits = &settings.limits;
+        let per_caller = Buckets::new(limits.calls_per_second_per_caller, limits.calls_burst_per_caller);
+        let per_address = Buckets::new(limits.calls_per_second_per_address, limits.calls_burst_per_address);
+        let cards = Cards::of(chancery.agents(), settings.headerless);
+        let admin = settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token));
+        let grpc = GrpcDoors::new(chancery.clone(), limits);
+        Self(Arc::new(Inner { chancery, settings, cards, grpc, admin, per_caller, per_address, start: Instant::now() }))
+    }
+
+    /// All doors as one axum router, to be mounted in a program of your own.
+    pub fn router(&self) -> axum::Router {
+        axum::Router::new().fallback_service(self.clone())
+    }
+
+    pub(crate) fn settings(&self) -> &DoorSettings {
+        &self.0.settings
+    }
+
+    pub(crate) fn chancery(&self) -> &Chancery {
+        &self.0.chancery
+    }
+
+    /// The service, with what goes wrong inside it logged once.
+    pub(crate) async fn call(&self, context: &CallContext, call: Call) -> Result<Answer, Error> {
+        let operation = call.operation();
+        let answer = self.0.chancery.call(context, call).await;
+        match &answer {
+            Ok(_) => tracing::debug!(trace = %context.trace, ?operation, version = %context.version, "answered"),
+            Err(error) if error.kind == ErrorKind::Internal => {
+                tracing::error!(trace = %context.trace, ?operation, version = %context.version, error = %error, "failed");
+            }
+            Err(error) => {
+                tracing::debug!(trace = %context.trace, ?operation, version = %context.version, kind = ?error.kind, error = %error, "refused")
+            }
+        }
+        answer
+    }
+
+    /// One request, whichever door it is for.
+    pub async fn handle<B>(&self, request: Request<B>, address: Option<IpAddr>) -> http::Response<DoorBody>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    {
+        let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+        if is_grpc {
+            return match self.admit(address, &anonymous()) {
+                Ok(()) => self.0.grpc.call(request).await,
+                Err(error) => GrpcDoors::refuse(&error, request.uri().path()),
+            };
+        }
+        let (head, body) = request.into_parts();
+        let (agent, path) = match self.agent_of(head.uri.path()) {
+            Ok(found) => found,
+            Err(error) => return response::rest_error(&error, Version::V1_0),
+        };
+        if path.is_empty() || path == "/" {
+            return self.root(&head, agent, address, body).await;
+        }
+        if let Some(response) = self.page(&head, agent.as_ref(), path).await {
+            return response;
+        }
+        if agent.is_none() && (path == "/admin" || path.starts_with("/admin/")) {
+            return self.admin(Request::from_parts(head, body)).await;
+        }
+        let call = match rest::lookup(&head.method, path) {
+            Ok(call) => call,
+            Err(response) => return response,
+        };
+        let version = call.version;
+        match self.enter(&head, agent, address, body).await {
+            Ok((draft, body)) => self.rest(&head, draft, call, &body).await,
+            Err(error) => response::rest_error(&error, version),
+        }
+    }
+
+    async fn root<B>(&self, head: &Parts, agent: Option<AgentName>, address: Option<IpAddr>, body: B) -> DoorResponse
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        if head.method != Method::POST {
+            let error =
+                Error::new(ErrorKind::InvalidRequest, "POST a JSON-RPC call here; the card is at /.well-known/agent-card.json");
+            let mut response = response::rest_error(&error, Version::V1_0);
+            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static("POST"));
+            return response;
+        }
+        match self.enter(head, agent, address, body).await {
+            Ok((draft, body)) => self.json_rpc(head, draft, &body).await,
+            Err(error) => response::json_rpc_error(&error, Version::V1_0, "null"),
+        }
+    }
+
+    /// What every call passes before it is read: rate limits, then its body under its limits.
+    async fn enter<B>(
+        &self,
+        head: &Parts,
+        agent: Option<AgentName>,
+        address: Option<IpAddr>,
+        body: B,
+    ) -> Result<(Draft, Bytes), Error>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let caller = anonymous();
+        self.admit(address, &caller)?;
+        let bytes = body::read(body, &self.settings().limits).await?;
+        check_content(head, &bytes)?;
+        Ok((Draft { agent, address, caller }, bytes))
+    }
+
+    /// Takes a token from the caller's and the address's bucket.
+    fn admit(&self, address: Option<IpAddr>, caller: &Caller) -> Result<(), Error> {
+        let now = self.0.start.elapsed();
+        let of_address =
+            self.0.per_address.as_ref().zip(address).map_or(Ok(()), |(buckets, address)| buckets.take(&address, now));
+        of_address.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
+        let of_caller = self.0.per_caller.as_ref().map_or(Ok(()), |buckets| buckets.take(caller, now));
+        of_caller.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))
+    }
+
+    /// Splits `/agents/NAME/rest` into the agent and the rest. Everything else is for the first agent.
+    fn agent_of<'a>(&self, path: &'a str) -> Result<(Option<AgentName>, &'a str), Error> {
+        let Some(rest) = path.strip_prefix("/agents/") else { return Ok((None, path)) };
+        let (name, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        match self.0.chancery.agents().get(name) {
+            Some(agent) => Ok((Some(agent.name.clone()), rest)),
+            None => Err(Error::new(ErrorKind::MethodNotFound, "no agent of this name is served here")),
+        }
+    }
+
+    /// What can be fetched without being a call.
+    async fn page(&self, head: &Parts, agent: Option<&AgentName>, path: &str) -> Option<DoorResponse> {
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return None;
+        }
+        let name = agent.unwrap_or(&self.0.chancery.agents().first().name);
+        match path {
+            "/.well-known/agent-card.json" => Some(self.0.cards.current(name, head)),
+            "/.well-known/agent.json" => Some(self.0.cards.original(name, head)),
+            "/healthz" => Some(response::whole(StatusCode::OK, JSON, br#"{"status":"ok"}"#.to_vec())),
+            "/readyz" => Some(match self.0.chancery.check().await {
+                Ok(()) => response::whole(StatusCode::OK, JSON, br#"{"status":"ready"}"#.to_vec()),
+                Err(fault) => {
+                    let body = serde_json::json!({ "status": "not ready", "reason": fault.to_string() });
+                    response::whole(StatusCode::SERVICE_UNAVAILABLE, JSON, body.to_string().into_bytes())
+                }
+            }),
+            _ => None,
+        }
+    }
+
+    async fn admin<B>(&self, request: Request<B>) -> DoorResponse
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    {
+        use tower::ServiceExt as _;
+        let Some(admin) = self.0.admin.clone() else {
+            return response::rest_error(
+                &Error::new(ErrorKind::MethodNotFound, "the admin API is off: no token is set"),
+                Version::V1_0,
+            );
+        };
+        match admin.oneshot(request.map(axum::body::Body::new)).await {
+            Ok(response) => response.map(DoorBody::Pages),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Only JSON, said to be JSON: a page in somebody's browser cannot send that here without asking first.
+fn check_content(head: &Parts, body: &Bytes) -> Result<(), Error> {
+    if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| encoding.as_bytes() != b"identity") {
+        return Err(Error::new(
+            ErrorKind::ContentTypeNotSupported,
+            format!("send the body plain, not with Content-Encoding {encoding:?}"),
+        ));
+    }
+    if body.is_empty() {
+        return Ok(());
+    }
+    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") || essence.eq_ignore_ascii_case("application/a2a+json") {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::ContentTypeNotSupported, "send Content-Type: application/json"))
+}
+
+fn rate_limited(limit: &'static str, wait: Duration) -> Error {
+    let mut error =
+        Error::new(ErrorKind::RateLimited, format!("too many calls ({limit}); try again later")).with_fact("limit", limit);
+    error.retry_after = Some(wait);
+    error
+}
+
+/// So that the doors can be mounted in an axum router.
+impl tower::Service<Request<axum::body::Body>> for Doors {
+    type Response = http::Response<DoorBody>;
+    type Error = Infallible;
+    type Future = futures::future::BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _context: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
+        let doors = self.clone();
+        let address = request.extensions().get::<axum::extract::ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+        Box::pin(async move { Ok(doors.handle(request, address).await) })
+    }
+}

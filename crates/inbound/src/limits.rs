@@ -1,0 +1,68 @@
+//! The named limits on connections, calls and their bytes.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Part of the `[limits]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InboundLimits {
+    /// Bytes of one request body, counted as they arrive.
+    pub body_bytes: usize,
+    /// Bytes of a request's head over HTTP/1.1, or of its header list over HTTP/2.
+    pub header_bytes: usize,
+    pub header_count: usize,
+    /// How long a connection may take to send a request's head; also how long it may sit idle between requests.
+    pub header_read_ms: u64,
+    /// How long a request may take to send its body.
+    pub body_read_ms: u64,
+    /// How long a peer may take no byte of what is sent to it before the connection is closed.
+    pub write_stall_ms: u64,
+    pub connections: usize,
+    pub connections_per_address: usize,
+    /// Calls in flight on one HTTP/2 connection.
+    pub http2_streams: u32,
+    /// Calls a second, on average, from one caller; 0 for no limit.
+    pub calls_per_second_per_caller: u32,
+    /// How many calls one caller may make at once after a pause.
+    pub calls_burst_per_caller: u32,
+    pub calls_per_second_per_address: u32,
+    pub calls_burst_per_address: u32,
+    /// How often an idle stream says that it is still there.
+    pub stream_heartbeat_ms: u64,
+    /// How long a stop waits for connections to finish.
+    pub drain_ms: u64,
+}
+
+impl Default for InboundLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 4 * 1024 * 1024,
+            header_bytes: 16 * 1024,
+            header_count: 100,
+            header_read_ms: 30_000,
+            body_read_ms: 30_000,
+            write_stall_ms: 30_000,
+            connections: 20_000,
+            connections_per_address: 256,
+            http2_streams: 128,
+            calls_per_second_per_caller: 1_000,
+            calls_burst_per_caller: 2_000,
+            calls_per_second_per_address: 2_000,
+            calls_burst_per_address: 4_000,
+            stream_heartbeat_ms: 15_000,
+            drain_ms: 5_000,
+        }
+    }
+}
+
+impl InboundLimits {
+    pub(crate) fn body_read(&self) -> Duration {
+        Duration::from_millis(self.body_read_ms)
+    }
+
+    pub(crate) fn stream_heartbeat(&self) -> Duration {
+        Duration::from_millis(self.stream_heartbeat_ms.max(1))
+    }
+}

@@ -1,0 +1,165 @@
+//! The listener: accepts connections under their limits, serves HTTP/1.1 and HTTP/2 on each, and drains them on a stop.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::doors::Doors;
+use crate::limits::InboundLimits;
+use crate::stall::StallGuard;
+
+/// Serves until `stop` fires and the connections have finished, or have had their time.
+pub async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken) {
+    let limits = doors.settings().limits.clone();
+    let builder = Arc::new(builder(&limits));
+    let connections = Arc::new(Connections::default());
+    let tracker = TaskTracker::new();
+    let abandon = CancellationToken::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let (stream, address) = match accepted {
+            Ok((stream, address)) => (stream, address.ip()),
+            Err(fault) => {
+                // Out of file descriptors, mostly. Others will close; until then, do not spin.
+                tracing::warn!(error = %fault, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Some(place) = connections.enter(address, &limits) else {
+            tracing::debug!(%address, "too many connections; one was closed at once");
+            continue;
+        };
+        let connection = connection(stream, address, doors.clone(), Arc::clone(&builder), stop.clone(), limits.write_stall_ms);
+        let abandon = abandon.clone();
+        tracker.spawn(async move {
+            tokio::select! {
+                () = connection => {}
+                () = abandon.cancelled() => {}
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    tracker.close();
+    if tokio::time::timeout(Duration::from_millis(limits.drain_ms), tracker.wait()).await.is_err() {
+        tracing::warn!(connections = tracker.len(), "connections were still open after limits.drain_ms; closing them");
+        abandon.cancel();
+        tracker.wait().await;
+    }
+}
+
+fn builder(limits: &InboundLimits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(limits.header_read_ms))
+        .max_headers(limits.header_count)
+        // hyper's smallest buffer; a head that does not fit is answered with 431.
+        .max_buf_size(limits.header_bytes.max(8192));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.http2_streams)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .keep_alive_interval(Some(Duration::from_millis(limits.header_read_ms)))
+        .keep_alive_timeout(Duration::from_millis(limits.header_read_ms));
+    builder
+}
+
+async fn connection(
+    stream: TcpStream,
+    address: IpAddr,
+    doors: Doors,
+    builder: Arc<Builder<TokioExecutor>>,
+    stop: CancellationToken,
+    stall_ms: u64,
+) {
+    // Small writes must not wait for each other: a stream's events are small writes.
+    if let Err(fault) = stream.set_nodelay(true) {
+        tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
+    }
+    let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(stall_ms)));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let doors = doors.clone();
+        async move { Ok::<_, std::convert::Infallible>(doors.handle(request, Some(address)).await) }
+    });
+    let mut served = std::pin::pin!(builder.serve_connection(stream, service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = stop.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(fault) = ended {
+        tracing::debug!(%address, error = fault, "a connection ended badly");
+    }
+}
+
+#[derive(Debug, Default)]
+struct Connections(Mutex<HashMap<IpAddr, usize>>);
+
+/// A place among the open connections. Dropping it gives the place back.
+struct Place {
+    connections: Arc<Connections>,
+    address: IpAddr,
+}
+
+impl Connections {
+    fn enter(self: &Arc<Self>, address: IpAddr, limits: &InboundLimits) -> Option<Place> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = open.values().sum();
+        let of_address = open.entry(address).or_default();
+        if all >= limits.connections || *of_address >= limits.connections_per_address {
+            return None;
+        }
+        *of_address += 1;
+        Some(Place { connections: Arc::clone(self), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.connections.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_held_at_their_limits_and_freed_on_close() {
+        let limits = InboundLimits { connections: 3, connections_per_address: 2, ..InboundLimits::default() };
+        let connections = Arc::new(Connections::default());
+        let (a, b): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [127, 0, 0, 2].into());
+        let first = connections.enter(a, &limits).unwrap();
+        let _second = connections.enter(a, &limits).unwrap();
+        assert!(connections.enter(a, &limits).is_none(), "per address");
+        let _third = connections.enter(b, &limits).unwrap();
+        assert!(connections.enter(b, &limits).is_none(), "all together");
+        drop(first);
+        assert!(connections.enter(a, &limits).is_some());
+    }
+}
