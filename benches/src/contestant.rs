@@ -62,9 +62,9 @@ impl Contestant {
             }
             Self::Chancery(program) => {
                 let config = folder.join("bench.toml");
-                fs::write(&config, chancery_config(setting.retained))?;
+                fs::write(&config, chancery_config(setting))?;
                 let mut command = ground.on_server_core(program);
-                command.args(["serve", "--agent", setting.agent, "--config"]);
+                command.args(["serve", "--config"]);
                 command.arg(&config);
                 match setting.store {
                     Store::Memory => command.arg("--memory"),
@@ -95,9 +95,30 @@ impl Contestant {
     }
 }
 
-/// Limits out of the way of the load; everything else as shipped.
-fn chancery_config(retained: u32) -> String {
-    format!("[retention]\ntasks = {retained}\n")
+/// Limits high enough to be out of the way, but at work: what they cost is part of what is measured.
+fn chancery_config(setting: Setting) -> String {
+    format!(
+        r#"
+[agents.bench]
+run = "{agent}"
+
+[retention]
+max_tasks = {retained}
+
+[limits]
+connections = 100000
+connections_per_address = 100000
+calls_per_second_per_caller = 10000000
+calls_burst_per_caller = 10000000
+calls_per_second_per_address = 10000000
+calls_burst_per_address = 10000000
+streams_per_caller = 100000
+streams_per_task = 100000
+streams_per_node = 100000
+"#,
+        agent = setting.agent,
+        retained = setting.retained
+    )
 }
 
 /// The chancery binary beside this one.
