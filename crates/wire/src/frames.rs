@@ -31,11 +31,24 @@ impl Frames {
     /// Adds a frame. Only the last frame of an event carries its id, so that a reader who saw some of them and
     /// reconnects is sent the event whole.
     pub fn push<T: Serialize + ?Sized>(&mut self, payload: &T, last: bool) {
+        self.frame(None, payload, last);
+    }
+
+    /// Adds a frame whose event has a name where payloads stand alone. Inside JSON-RPC, names mean nothing to anyone.
+    pub fn push_named<T: Serialize + ?Sized>(&mut self, name: &str, payload: &T, last: bool) {
+        let bare = self.prefix.is_empty();
+        self.frame(bare.then_some(name), payload, last);
+    }
+
+    fn frame<T: Serialize + ?Sized>(&mut self, name: Option<&str>, payload: &T, last: bool) {
         use std::io::Write as _;
         let start = self.bytes.len();
+        // Writing to a Vec cannot fail.
+        if let Some(name) = name {
+            let _ = writeln!(self.bytes, "event: {name}");
+        }
         if last {
-            // Writing to a Vec cannot fail.
-            let _ = write!(self.bytes, "id: {}\n", self.event_id);
+            let _ = writeln!(self.bytes, "id: {}", self.event_id);
         }
         self.bytes.extend_from_slice(b"data: ");
         self.bytes.extend_from_slice(&self.prefix);
@@ -94,6 +107,16 @@ mod tests {
         frames.push("a", false);
         frames.push("b", true);
         assert_eq!(String::from_utf8(frames.take()).unwrap(), "data: \"a\"\n\nid: 2\ndata: \"b\"\n\n");
+    }
+
+    #[test]
+    fn a_name_is_written_only_where_payloads_stand_alone() {
+        let mut frames = Frames::bare();
+        frames.push_named("status", "a", true);
+        assert_eq!(String::from_utf8(frames.take()).unwrap(), "event: status\nid: 0\ndata: \"a\"\n\n");
+        let mut frames = Frames::json_rpc("1");
+        frames.push_named("status", "a", true);
+        assert!(!String::from_utf8(frames.take()).unwrap().contains("event"));
     }
 
     #[test]

@@ -51,6 +51,13 @@ impl<'a> From<&'a PushConfig> for ConfigView<'a> {
     }
 }
 
+impl<'a> ConfigView<'a> {
+    /// As the original has it, with one configuration per task.
+    pub(crate) fn without_id(config: &'a PushConfig) -> Self {
+        Self { id: None, ..config.into() }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskConfigMembers {

@@ -1,0 +1,106 @@
+//! Events of the original protocol: a status or an artifact, never a task or a message.
+
+use std::sync::Arc;
+
+use chancery_protocol::{ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, TaskStatus};
+use serde::{Deserialize, Serialize};
+
+use super::task::{ArtifactMembers, ArtifactView, StatusMembers, StatusView};
+use crate::codec::Face;
+use crate::frames::Frames;
+use crate::json::peer::{from_peer, not_understood};
+use crate::json::v0_3::state::is_final;
+
+#[derive(Serialize)]
+struct StatusUpdate<'a> {
+    id: &'a str,
+    status: StatusView<'a>,
+    r#final: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Metadata>,
+}
+
+#[derive(Serialize)]
+struct ArtifactUpdate<'a, 'v> {
+    id: &'a str,
+    artifact: ArtifactView<'v>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Metadata>,
+}
+
+/// Writes the frames of one task under the name its caller knows.
+pub(super) struct Writer<'a> {
+    frames: &'a mut Frames,
+    id: &'a str,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(frames: &'a mut Frames, face: &'a Face) -> Self {
+        Self { frames, id: face.client_task_id.as_deref().unwrap_or(face.task_id.as_str()) }
+    }
+
+    pub(super) fn event(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::Created(task) => self.created(task),
+            TaskEvent::Said(_) => {}
+            TaskEvent::Status(StatusChange { status, metadata }) => self.status(status, metadata.as_ref(), true),
+            TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata }) => {
+                self.artifact(ArtifactView::chunk(artifact, *append, *last_chunk), metadata.as_ref(), true);
+            }
+            TaskEvent::Replied(message) => self.replied(message),
+        }
+    }
+
+    /// A task is its status and its artifacts. The status comes first, unless the stream may end with it.
+    fn created(&mut self, task: &Task) {
+        let ends = is_final(task.status.state);
+        if !ends {
+            self.status(&task.status, None, task.artifacts.is_empty());
+        }
+        for (left, artifact) in (0..task.artifacts.len()).rev().zip(&task.artifacts) {
+            self.artifact(ArtifactView::chunk(artifact, false, true), None, left == 0 && !ends);
+        }
+        if ends {
+            self.status(&task.status, None, true);
+        }
+    }
+
+    fn status(&mut self, status: &TaskStatus, metadata: Option<&Metadata>, last: bool) {
+        let update = StatusUpdate { id: self.id, status: status.into(), r#final: is_final(status.state), metadata };
+        self.frames.push_named("status", &update, last);
+    }
+
+    fn artifact(&mut self, artifact: ArtifactView<'_>, metadata: Option<&Metadata>, last: bool) {
+        self.frames.push_named("artifact", &ArtifactUpdate { id: self.id, artifact, metadata }, last);
+    }
+
+    fn replied(&mut self, message: &Message) {
+        let update = StatusUpdate { id: self.id, status: StatusView::said(message), r#final: true, metadata: None };
+        self.frames.push_named("status", &update, true);
+    }
+}
+
+#[derive(Deserialize)]
+struct EventMembers {
+    id: String,
+    status: Option<StatusMembers>,
+    artifact: Option<ArtifactMembers>,
+    metadata: Option<Metadata>,
+}
+
+pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
+    let members: EventMembers = from_peer(payload)?;
+    let metadata = members.metadata;
+    let event = match (members.status, members.artifact) {
+        (Some(status), None) => TaskEvent::Status(StatusChange { status: status.into(), metadata }),
+        (None, Some(artifact)) => {
+            let (append, last_chunk) = (artifact.append, artifact.last_chunk);
+            TaskEvent::Artifact(ArtifactChunk { artifact: Arc::new(artifact.into()), append, last_chunk, metadata })
+        }
+        _ => return Err(not_understood("an event has exactly one of status and artifact")),
+    };
+    // Events do not say which session they belong to.
+    let face =
+        Face { client_task_id: Some(members.id.as_str().into()), ..Face::named(TaskId::from(members.id), ContextId::from("")) };
+    Ok((Some(face), event))
+}
