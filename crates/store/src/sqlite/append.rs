@@ -1,12 +1,12 @@
 //! Writes one append inside the transaction of its batch.
 
-use chancery_core::{Append, Appended, Idempotency, StoreError};
-use chancery_protocol::TaskId;
+use chancery_core::{Append, Appended, Idempotency, StoreError, TaskRecord};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::entries::{self, LogRow, place};
 use super::fault::Fault;
 use super::find::dialect_name;
+use super::schema::Stage;
 use crate::numbering;
 
 /// An append that is ready to be written: checked by itself, its entries encoded.
@@ -36,10 +36,24 @@ pub(super) struct Statements<'c> {
     stand: Statement<'c>,
     advance: Statement<'c>,
     log: Statement<'c>,
+    /// How many finished tasks there are. Counting them anew for each sweep would take longer than the sweep.
+    pub(super) finished: u64,
 }
 
-/// What the store says to the one who asked. The outer fault, where there is one, is about the database.
-pub(super) type Verdict = Result<Appended, StoreError>;
+/// Why an append was not recorded.
+enum Stop {
+    /// Its name is known: a proper answer.
+    Known(Appended),
+    Refused(StoreError),
+    /// The database failed, which is not this append's alone.
+    Fault(Fault),
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
 
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, Fault> {
@@ -54,40 +68,45 @@ impl<'c> Statements<'c> {
                 .prepare("UPDATE tasks SET key = NULL, key_fingerprint = NULL, key_expires_at = NULL WHERE num = ?1")?,
             make: connection.prepare(
                 "INSERT INTO tasks (id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes,
-                                    message_only, client_task_id, key, key_fingerprint, key_expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+                                    message_only, stage, client_task_id, key, key_fingerprint, key_expires_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
                  ON CONFLICT (id) DO NOTHING",
             )?,
-            stand: connection.prepare("SELECT num, seq FROM tasks WHERE id = ?1")?,
-            advance: connection
-                .prepare("UPDATE tasks SET state = ?2, status_at = ?3, seq = ?4, bytes = ?5, message_only = ?6 WHERE num = ?1")?,
+            stand: connection.prepare("SELECT num, seq, stage = 3 FROM tasks WHERE id = ?1")?,
+            advance: connection.prepare(
+                "UPDATE tasks SET state = ?2, status_at = ?3, seq = ?4, bytes = ?5, message_only = ?6, stage = ?7 WHERE num = ?1",
+            )?,
             log: connection.prepare("INSERT INTO log (place, last_seq, entries) VALUES (?1, ?2, ?3)")?,
+            finished: connection.query_row("SELECT count(*) FROM tasks WHERE stage = 3", [], |row| row.get(0))?,
         })
     }
 
+    /// What to say to the one who asked, once the batch is durable.
+    pub(super) fn write(&mut self, prepared: &Prepared) -> Result<Result<Appended, StoreError>, Fault> {
+        match self.record(prepared) {
+            Ok(()) => Ok(Ok(Appended::Recorded)),
+            Err(Stop::Known(known)) => Ok(Ok(known)),
+            Err(Stop::Refused(refusal)) => Ok(Err(refusal)),
+            Err(Stop::Fault(fault)) => Err(fault),
+        }
+    }
+
     /// Looks before it writes, so a refusal has written nothing and its neighbours in the batch do not notice.
-    pub(super) fn write(&mut self, prepared: &Prepared) -> Result<Verdict, Fault> {
+    fn record(&mut self, prepared: &Prepared) -> Result<(), Stop> {
         let task = match &prepared.append.creation {
-            Some(creation) => match self.make(prepared, creation.idempotency.as_ref())? {
-                Ok(task) => task,
-                Err(verdict) => return Ok(verdict),
-            },
-            None => match self.advance(prepared)? {
-                Ok(task) => task,
-                Err(refusal) => return Ok(Err(refusal)),
-            },
+            Some(creation) => self.make(prepared, creation.idempotency.as_ref())?,
+            None => self.advance(prepared)?,
         };
+        self.finished += u64::from(numbering::is_finished(&prepared.append.progress));
         for row in &prepared.rows {
             self.log.execute((place(task, row.first_seq), row.last_seq, &row.entries))?;
         }
-        Ok(Ok(Appended::Recorded))
+        Ok(())
     }
 
-    fn make(&mut self, prepared: &Prepared, idempotency: Option<&Idempotency>) -> Result<Result<i64, Verdict>, Fault> {
+    fn make(&mut self, prepared: &Prepared, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {
         let Append { task, progress, .. } = &prepared.append;
-        if let Some(known) = self.name_in_use(prepared, idempotency)? {
-            return Ok(Err(Ok(known)));
-        }
+        self.refuse_known_names(task, idempotency)?;
         let made = self.make.execute(params![
             task.id.as_str(),
             task.context_id.as_str(),
@@ -101,16 +120,19 @@ impl<'c> Statements<'c> {
             progress.seq,
             progress.bytes,
             progress.message_only,
+            Stage::of(progress) as i64,
             task.client_task_id.as_deref(),
             idempotency.map(|idempotency| &*idempotency.key),
             idempotency.map(|idempotency| idempotency.fingerprint.as_slice()),
             idempotency.map(|idempotency| idempotency.expires_at.micros()),
         ])?;
-        Ok(if made == 1 { Ok(self.connection.last_insert_rowid()) } else { Err(Err(numbering::made_twice(task))) })
+        if made == 0 {
+            return Err(Stop::Refused(numbering::made_twice(task)));
+        }
+        Ok(self.connection.last_insert_rowid())
     }
 
-    fn name_in_use(&mut self, prepared: &Prepared, idempotency: Option<&Idempotency>) -> Result<Option<Appended>, Fault> {
-        let task = &prepared.append.task;
+    fn refuse_known_names(&mut self, task: &TaskRecord, idempotency: Option<&Idempotency>) -> Result<(), Stop> {
         let (tenant, owner) = (&*task.owner.tenant, &*task.owner.name);
         let mut expired = None;
         if let Some(idempotency) = idempotency {
@@ -119,7 +141,7 @@ impl<'c> Statements<'c> {
             });
             match known.optional()? {
                 Some((_, id, fingerprint, expires_at)) if expires_at > task.created_at.micros() => {
-                    return Ok(Some(Appended::KeyKnown { task: TaskId::from(id), fingerprint }));
+                    return Err(Stop::Known(Appended::KeyKnown { task: id.into(), fingerprint }));
                 }
                 Some((num, ..)) => expired = Some(num),
                 None => {}
@@ -128,26 +150,36 @@ impl<'c> Statements<'c> {
         if let Some(name) = &task.client_task_id {
             let known = self.known_client_id.query_row((tenant, owner, &**name), |row| row.get::<_, String>(0));
             if let Some(id) = known.optional()? {
-                return Ok(Some(Appended::ClientIdKnown { task: TaskId::from(id) }));
+                return Err(Stop::Known(Appended::ClientIdKnown { task: id.into() }));
             }
         }
         if let Some(num) = expired {
             self.drop_key.execute([num])?;
         }
-        Ok(None)
+        Ok(())
     }
 
-    fn advance(&mut self, prepared: &Prepared) -> Result<Result<i64, StoreError>, Fault> {
+    fn advance(&mut self, prepared: &Prepared) -> Result<i64, Stop> {
         let Append { task, progress, .. } = &prepared.append;
-        let stand = self.stand.query_row([task.id.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?)));
-        let Some((num, seq)) = stand.optional()? else {
-            return Ok(Err(numbering::unknown(task)));
+        let stand = self
+            .stand
+            .query_row([task.id.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?)));
+        let Some((num, seq, was_finished)) = stand.optional()? else {
+            return Err(Stop::Refused(numbering::unknown(task)));
         };
         if seq != prepared.follows {
-            return Ok(Err(numbering::out_of_turn(task, seq, prepared.follows)));
+            return Err(Stop::Refused(numbering::out_of_turn(task, seq, prepared.follows)));
         }
-        let status_at = progress.status_at.micros();
-        self.advance.execute((num, progress.state.number(), status_at, progress.seq, progress.bytes, progress.message_only))?;
-        Ok(Ok(num))
+        self.advance.execute((
+            num,
+            progress.state.number(),
+            progress.status_at.micros(),
+            progress.seq,
+            progress.bytes,
+            progress.message_only,
+            Stage::of(progress) as i64,
+        ))?;
+        self.finished -= u64::from(was_finished);
+        Ok(num)
     }
 }

@@ -7,7 +7,6 @@ use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, Version
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
-use super::schema::IS_UNFINISHED;
 
 /// In the order `stored` reads them.
 pub(super) const COLUMNS: &str = "id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes, \
@@ -31,7 +30,7 @@ pub(super) fn find_any(connection: &Connection, id: &str) -> Result<Option<Store
 }
 
 pub(super) fn unfinished(connection: &Connection) -> Result<Vec<Stored>, Fault> {
-    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM tasks WHERE {IS_UNFINISHED}"))?;
+    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM tasks WHERE stage = 1"))?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {

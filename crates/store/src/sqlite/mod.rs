@@ -35,8 +35,6 @@ use self::writer::Job;
 pub struct SqliteStore {
     writer: mpsc::Sender<Job>,
     readers: Readers,
-    /// One sweep at a time, or two would each remove what is too many.
-    sweeping: tokio::sync::Mutex<()>,
     /// Taken by whoever closes. Stays the last field: it waits for threads that end when the queues above are gone.
     open: Mutex<Option<Open>>,
 }
@@ -82,7 +80,7 @@ impl SqliteStore {
             bell.stop();
         })?);
         let open = Mutex::new(Some(Open { threads, _claim: claim }));
-        Ok(Self { writer, readers, sweeping: tokio::sync::Mutex::default(), open })
+        Ok(Self { writer, readers, open })
     }
 
     async fn write<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Result<T, StoreError> {
@@ -133,9 +131,7 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
-        let _alone = self.sweeping.lock().await;
-        let count = self.readers.read("counting old tasks", move |connection| sweep::due(connection, plan)).await?;
-        self.write(|answer| Job::Sweep { count, now, answer }).await
+        self.write(|answer| Job::Sweep { plan, now, answer }).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

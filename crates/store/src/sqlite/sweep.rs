@@ -6,29 +6,9 @@ use rusqlite::Connection;
 
 use super::entries::places;
 use super::fault::Fault;
-use super::schema::IS_FINISHED;
 
-/// How many tasks have to go. Asked on a reading connection: counting takes time that writers need not wait for.
-pub(super) fn due(connection: &mut Connection, plan: SweepPlan) -> Result<u64, Fault> {
-    let view = connection.transaction()?;
-    let count = |sql: String, bound: i64| view.prepare_cached(&sql)?.query_row([bound], |row| row.get::<_, u64>(0));
-    let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX);
-    let too_old = match plan.older_than {
-        Some(bound) => count(
-            format!("SELECT count(*) FROM (SELECT 1 FROM tasks WHERE {IS_FINISHED} AND status_at < ?1 LIMIT {at_most})"),
-            bound.micros(),
-        )?,
-        None => 0,
-    };
-    let too_many = match plan.keep_at_most {
-        Some(keep) => count(format!("SELECT count(*) FROM tasks WHERE {IS_FINISHED} AND 0 = ?1"), 0)?.saturating_sub(keep),
-        None => 0,
-    };
-    Ok(too_old.max(too_many).min(plan.at_most))
-}
-
-/// Removes that many tasks. Part of a batch's transaction.
-pub(super) fn remove(connection: &Connection, count: u64, now: Timestamp) -> Result<u64, Fault> {
+/// Part of a batch's transaction. `finished` is the number of tasks that could go.
+pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, finished: u64) -> Result<u64, Fault> {
     connection
         .prepare_cached(
             "UPDATE tasks SET key = NULL, key_fingerprint = NULL, key_expires_at = NULL
@@ -36,10 +16,8 @@ pub(super) fn remove(connection: &Connection, count: u64, now: Timestamp) -> Res
         )?
         .execute([now.micros()])?;
 
-    let oldest = format!("SELECT num FROM tasks WHERE {IS_FINISHED} ORDER BY status_at, id LIMIT ?1");
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
-    let tasks =
-        connection.prepare_cached(&oldest)?.query_map([count], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
+    let tasks = due(connection, plan, too_many)?;
     let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
     let mut remove_task = connection.prepare_cached("DELETE FROM tasks WHERE num = ?1")?;
     for task in &tasks {
@@ -47,4 +25,22 @@ pub(super) fn remove(connection: &Connection, count: u64, now: Timestamp) -> Res
         remove_task.execute([task])?;
     }
     Ok(tasks.len() as u64)
+}
+
+/// The tasks that go: the oldest, as long as they are too old or there are too many.
+fn due(connection: &Connection, plan: SweepPlan, too_many: u64) -> Result<Vec<i64>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT num, status_at FROM tasks WHERE stage = 3 ORDER BY status_at, id")?;
+    let mut rows = statement.query([])?;
+    let mut tasks = Vec::new();
+    while (tasks.len() as u64) < plan.at_most
+        && let Some(row) = rows.next()?
+    {
+        let status_at = Timestamp::from_micros(row.get(1)?);
+        let too_old = plan.older_than.is_some_and(|bound| status_at < bound);
+        if !too_old && tasks.len() as u64 >= too_many {
+            break;
+        }
+        tasks.push(row.get(0)?);
+    }
+    Ok(tasks)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::{Appended, StoreError};
+use chancery_core::{Appended, StoreError, SweepPlan};
 use chancery_protocol::Timestamp;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -17,7 +17,7 @@ use super::sweep;
 pub(super) enum Job {
     Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
     Sweep {
-        count: u64,
+        plan: SweepPlan,
         now: Timestamp,
         answer: oneshot::Sender<Result<u64, StoreError>>,
     },
@@ -99,10 +99,14 @@ impl Writer<'_> {
     }
 
     fn commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, Fault> {
+        let finished_before = self.statements.finished;
         let outcome = self.try_commit(batch);
-        if outcome.is_err() && !self.connection.is_autocommit() {
+        if outcome.is_err() {
+            self.statements.finished = finished_before;
             // SQLite has undone the transaction by itself after some faults; after the others we do.
-            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+            if !self.connection.is_autocommit()
+                && let Err(error) = self.connection.execute_batch("ROLLBACK")
+            {
                 tracing::error!(%error, "a transaction that failed could not be rolled back");
             }
         }
@@ -119,7 +123,11 @@ impl Writer<'_> {
     fn perform(&mut self, job: &Job) -> Result<Done, Fault> {
         Ok(match job {
             Job::Append(prepared, _) => Done::Append(self.statements.write(prepared)?),
-            Job::Sweep { count, now, .. } => Done::Sweep(sweep::remove(self.connection, *count, *now)?),
+            Job::Sweep { plan, now, .. } => {
+                let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished)?;
+                self.statements.finished -= gone;
+                Done::Sweep(gone)
+            }
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
                 Done::Check

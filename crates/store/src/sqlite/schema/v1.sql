@@ -13,6 +13,7 @@ CREATE TABLE tasks (
     seq             INTEGER NOT NULL,
     bytes           INTEGER NOT NULL,
     message_only    INTEGER NOT NULL,
+    stage           INTEGER NOT NULL, -- 1 somebody works on it, 2 it waits for its caller, 3 nothing can happen any more
     client_task_id  TEXT,
     key             TEXT,
     key_fingerprint BLOB,
@@ -20,8 +21,8 @@ CREATE TABLE tasks (
 ) STRICT;
 
 CREATE INDEX tasks_listed ON tasks (tenant, owner, status_at, id) WHERE message_only = 0;
-CREATE INDEX tasks_finished ON tasks (status_at, id) WHERE (state IN (3, 4, 5, 7) OR message_only = 1);
-CREATE INDEX tasks_unfinished ON tasks (state) WHERE state IN (1, 2) AND message_only = 0;
+CREATE INDEX tasks_finished ON tasks (status_at, id) WHERE stage = 3;
+CREATE INDEX tasks_unfinished ON tasks (stage) WHERE stage = 1;
 CREATE UNIQUE INDEX tasks_client_id ON tasks (tenant, owner, client_task_id) WHERE client_task_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_key ON tasks (tenant, owner, key) WHERE key IS NOT NULL;
 CREATE INDEX tasks_key_expiry ON tasks (key_expires_at) WHERE key IS NOT NULL;

@@ -1,0 +1,157 @@
+//! Measures both stores: tasks that are made and completed (two appends each) per second, by number of callers.
+//!
+//! `cargo run --release -p chancery-store --example store_bench -- [seconds] [only rows that start so] [folder]`
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chancery_core::{Append, Creation, LogEntry, Progress, Store, SweepPlan, TaskRecord};
+use chancery_protocol::{
+    Artifact, ArtifactChunk, Caller, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
+    Version,
+};
+use chancery_store::{MemoryStore, SqliteOptions, SqliteStore, Synchronous};
+use uuid::Uuid;
+
+const KEPT: u64 = 50_000;
+const SWEEP_EVERY: u64 = 500;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let seconds: u64 = arguments.next().map_or(Ok(3), |text| text.parse())?;
+    let wanted = arguments.next().unwrap_or_default();
+    let folder = arguments.next().map_or_else(std::env::temp_dir, Into::into);
+    let folder = tempfile::tempdir_in(folder)?;
+
+    println(format_args!(
+        "{:<20} {:>10} {:>10} {:>10} {:>10} {:>14}",
+        "store and callers", "tasks/s", "appends/s", "p50 us", "p99 us", "cpu us/append"
+    ));
+    for callers in [1, 64, 256] {
+        let name = format!("memory {callers}");
+        if name.starts_with(&wanted) {
+            measure(&name, Arc::new(MemoryStore::new()), callers, seconds).await?;
+        }
+    }
+    for synchronous in [Synchronous::Full, Synchronous::Normal] {
+        for callers in [1, 64, 256] {
+            let name = format!("sqlite {synchronous:?} {callers}");
+            if name.starts_with(&wanted) {
+                let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
+                let store = SqliteStore::open(folder.path().join(&name), options)?;
+                measure(&name, Arc::new(store), callers, seconds).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn measure(name: &str, store: Arc<dyn Store>, callers: usize, seconds: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let (start, cpu_before) = (Instant::now(), cpu_seconds());
+    let end = start + Duration::from_secs(seconds);
+    let tasks = (0..callers).map(|_| tokio::spawn(call_until(Arc::clone(&store), end)));
+    let mut times = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        times.extend(task.await?.map_err(|error| error.to_string())?);
+    }
+    let elapsed = start.elapsed().as_secs_f64();
+    let cpu = cpu_seconds() - cpu_before;
+    store.close(Duration::from_secs(10)).await?;
+    times.sort_unstable();
+    let rank = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
+    let rate = times.len() as f64 / elapsed;
+    println(format_args!(
+        "{name:<20} {:>10.0} {rate:>10.0} {:>10.1} {:>10.1} {:>14.1}",
+        rate / 2.0,
+        rank(0.5),
+        rank(0.99),
+        cpu * 1e6 / times.len() as f64
+    ));
+    Ok(())
+}
+
+/// Times of single appends.
+async fn call_until(store: Arc<dyn Store>, end: Instant) -> Result<Vec<Duration>, chancery_core::StoreError> {
+    let mut times = Vec::new();
+    let mut made = 0;
+    while Instant::now() < end {
+        let [made_it, completed_it] = appends();
+        for append in [made_it, completed_it] {
+            let asked = Instant::now();
+            store.append(append).await?;
+            times.push(asked.elapsed());
+        }
+        made += 1;
+        if made % SWEEP_EVERY == 0 {
+            let plan = SweepPlan { older_than: None, keep_at_most: Some(KEPT), at_most: 4 * SWEEP_EVERY };
+            store.sweep(plan, now()).await?;
+        }
+        // A store that answers at once must not keep the other callers waiting.
+        tokio::task::yield_now().await;
+    }
+    Ok(times)
+}
+
+/// What all threads of this process have used, in the kernel's hundredths of a second.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
+}
+
+#[expect(clippy::disallowed_methods, reason = "nothing here is a test that moves time")]
+fn now() -> Timestamp {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(elapsed.as_micros() as i64)
+}
+
+/// What a short blocking call leaves: the task with the caller's message, then work, an artifact and the end.
+fn appends() -> [Append; 2] {
+    let at = now();
+    let record = Arc::new(TaskRecord {
+        id: Uuid::now_v7().to_string().into(),
+        context_id: Uuid::now_v7().to_string().into(),
+        agent: "echo".into(),
+        owner: Caller::new("default", "anonymous"),
+        dialect: Version::V1_0,
+        client_task_id: None,
+        created_at: at,
+    });
+    let text = "Please repeat what I say, word by word, and nothing else than that. ".repeat(3);
+    let message = Arc::new(Message::text(Role::User, Uuid::now_v7().to_string(), text.clone()));
+    let status = |state| TaskStatus { state, message: None, timestamp: Some(at) };
+    let made = Task {
+        id: record.id.clone(),
+        context_id: record.context_id.clone(),
+        status: status(TaskState::Submitted),
+        artifacts: Vec::new(),
+        history: vec![message],
+        metadata: None,
+    };
+    let artifact = Arc::new(Artifact::new(Uuid::now_v7().to_string(), vec![Part::text(text)]));
+    let events = [
+        TaskEvent::Created(Arc::new(made)),
+        TaskEvent::Status(StatusChange { status: status(TaskState::Working), metadata: None }),
+        TaskEvent::Artifact(ArtifactChunk { artifact, append: false, last_chunk: true, metadata: None }),
+        TaskEvent::Status(StatusChange { status: status(TaskState::Completed), metadata: None }),
+    ];
+    let mut entries: Vec<_> = events.into_iter().zip(1..).map(|(event, seq)| Arc::new(LogEntry { seq, at, event })).collect();
+    let rest = entries.split_off(1);
+    let progress = |state, seq| Progress { state, status_at: at, seq, bytes: seq * 300, message_only: false };
+    [
+        Append {
+            task: Arc::clone(&record),
+            creation: Some(Creation::default()),
+            progress: progress(TaskState::Submitted, 1),
+            entries,
+        },
+        Append { task: record, creation: None, progress: progress(TaskState::Completed, 4), entries: rest },
+    ]
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are what this program is for")]
+fn println(line: std::fmt::Arguments<'_>) {
+    println!("{line}");
+}
