@@ -9,6 +9,28 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use prost_types::FileDescriptorSet;
 
+/// Messages of 0.3 that 1.0 kept number for number, or only added fields to, with their name there. They become one Rust
+/// type, so that what reads and writes a card's security is written once. A test compares the two sides.
+pub(crate) const SHARED: [(&str, &str); 17] = [
+    ("AgentCardSignature", "AgentCardSignature"),
+    ("AgentExtension", "AgentExtension"),
+    ("AgentProvider", "AgentProvider"),
+    ("AgentSkill", "AgentSkill"),
+    ("APIKeySecurityScheme", "APIKeySecurityScheme"),
+    ("AuthorizationCodeOAuthFlow", "AuthorizationCodeOAuthFlow"),
+    ("ClientCredentialsOAuthFlow", "ClientCredentialsOAuthFlow"),
+    ("HTTPAuthSecurityScheme", "HTTPAuthSecurityScheme"),
+    ("ImplicitOAuthFlow", "ImplicitOAuthFlow"),
+    ("MutualTlsSecurityScheme", "MutualTlsSecurityScheme"),
+    ("OAuth2SecurityScheme", "OAuth2SecurityScheme"),
+    ("OAuthFlows", "OAuthFlows"),
+    ("OpenIdConnectSecurityScheme", "OpenIdConnectSecurityScheme"),
+    ("PasswordOAuthFlow", "PasswordOAuthFlow"),
+    ("Security", "SecurityRequirement"),
+    ("SecurityScheme", "SecurityScheme"),
+    ("StringList", "StringList"),
+];
+
 /// File name to content.
 pub(crate) type Modules = BTreeMap<String, String>;
 
@@ -19,6 +41,10 @@ pub(crate) fn compile(schemas: &Path) -> Result<Modules> {
     let mut config = tonic_prost_build::Config::new();
     // By its package a message tells which version of the protocol it belongs to.
     config.enable_type_names();
+    for (older, newer) in SHARED {
+        let rust_name = newer.replace("API", "Api").replace("HTTP", "Http");
+        config.extern_path(format!(".a2a.v1.{older}"), format!("crate::pb::generated::lf_a2a_v1::{rust_name}"));
+    }
     tonic_prost_build::configure()
         .build_client(true)
         .build_server(true)

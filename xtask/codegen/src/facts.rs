@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 
-use crate::compile::descriptors;
+use crate::compile::{SHARED, descriptors};
 
 /// Every field, enum value and method of a package as one line of the table.
 fn facts(file: &FileDescriptorProto) -> BTreeSet<String> {
@@ -108,6 +108,25 @@ fn the_table_holds_both_packages_whole() {
     let methods = |package: &str| table.iter().filter(|line| line.starts_with(&format!("{package}.A2AService."))).count();
     assert_eq!((methods("lf.a2a.v1"), methods("a2a.v1")), (11, 10));
     assert_eq!(table.len(), 374);
+}
+
+#[test]
+fn messages_that_share_a_type_say_the_same_on_the_wire() {
+    let table = table();
+    let newer_name = |name: &str| match name.strip_prefix("a2a.v1.") {
+        Some(older) => SHARED.iter().find(|pair| pair.0 == older).map_or(name.to_owned(), |pair| format!("lf.a2a.v1.{}", pair.1)),
+        None => name.to_owned(),
+    };
+    // Number, type and label in words; a field may have changed its own name.
+    let fields = |message: &str| -> BTreeSet<Vec<String>> {
+        let of_message = table.iter().filter_map(|line| line.strip_prefix(message)?.strip_prefix('.')?.split_once(' '));
+        of_message.map(|(_, fact)| fact.split([' ', '<', ',', '>']).map(newer_name).collect()).collect()
+    };
+    for (older, newer) in SHARED {
+        let (before, after) = (fields(&format!("a2a.v1.{older}")), fields(&format!("lf.a2a.v1.{newer}")));
+        assert!(!before.is_empty(), "{older} has no fields");
+        assert!(before.is_subset(&after), "{older}: {before:?} is not within {after:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use chancery_protocol::{Error, Version};
+use chancery_protocol::{Error, ErrorKind, Version};
 use prost::{DecodeError, Message, Name};
 use tonic::Status;
 use tonic::codec::{DecodeBuf, Decoder};
@@ -73,6 +73,9 @@ pub fn decode_error(fault: &DecodeError) -> Error {
     let named = steps.iter().take_while(|step| is_field(step)).count();
     let description = steps.split_off(named).join(": ");
     let path: Vec<&str> = steps.iter().rev().filter_map(|step| step.split_once('.')).map(|(_, field)| field).collect();
+    if path.is_empty() {
+        return Error::new(ErrorKind::InvalidParams, format!("the bytes are no message of the service: {description}"));
+    }
     Error::invalid_field(path.join("."), description)
 }
 

@@ -3,6 +3,7 @@
 mod faults;
 mod properties;
 mod samples;
+mod v0_3;
 mod v1;
 
 use prost::Message;

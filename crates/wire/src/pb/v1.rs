@@ -8,7 +8,7 @@ pub mod peer;
 mod push;
 pub mod reply;
 pub mod request;
-mod security;
+pub(super) mod security;
 mod task;
 
 pub use super::generated::lf_a2a_v1 as proto;

@@ -2,7 +2,7 @@
 
 mod event;
 mod page;
-mod part;
+pub(crate) mod part;
 mod request;
 mod task;
 

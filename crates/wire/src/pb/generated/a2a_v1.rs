@@ -536,7 +536,7 @@ pub struct AgentCard {
     #[prost(string, tag = "3")]
     pub url: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "4")]
-    pub provider: ::core::option::Option<AgentProvider>,
+    pub provider: ::core::option::Option<crate::pb::generated::lf_a2a_v1::AgentProvider>,
     #[prost(string, tag = "5")]
     pub version: ::prost::alloc::string::String,
     #[prost(string, tag = "6")]
@@ -544,15 +544,16 @@ pub struct AgentCard {
     #[prost(message, optional, tag = "7")]
     pub capabilities: ::core::option::Option<AgentCapabilities>,
     #[prost(btree_map = "string, message", tag = "8")]
-    pub security_schemes: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, SecurityScheme>,
+    pub security_schemes:
+        ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, crate::pb::generated::lf_a2a_v1::SecurityScheme>,
     #[prost(message, repeated, tag = "9")]
-    pub security: ::prost::alloc::vec::Vec<Security>,
+    pub security: ::prost::alloc::vec::Vec<crate::pb::generated::lf_a2a_v1::SecurityRequirement>,
     #[prost(string, repeated, tag = "10")]
     pub default_input_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "11")]
     pub default_output_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(message, repeated, tag = "12")]
-    pub skills: ::prost::alloc::vec::Vec<AgentSkill>,
+    pub skills: ::prost::alloc::vec::Vec<crate::pb::generated::lf_a2a_v1::AgentSkill>,
     #[prost(bool, tag = "13")]
     pub supports_authenticated_extended_card: bool,
     #[prost(string, tag = "14")]
@@ -562,7 +563,7 @@ pub struct AgentCard {
     #[prost(string, tag = "16")]
     pub protocol_version: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "17")]
-    pub signatures: ::prost::alloc::vec::Vec<AgentCardSignature>,
+    pub signatures: ::prost::alloc::vec::Vec<crate::pb::generated::lf_a2a_v1::AgentCardSignature>,
     #[prost(string, tag = "18")]
     pub icon_url: ::prost::alloc::string::String,
 }
@@ -593,23 +594,6 @@ impl ::prost::Name for AgentInterface {
         "/a2a.v1.AgentInterface".into()
     }
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AgentProvider {
-    #[prost(string, tag = "1")]
-    pub url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub organization: ::prost::alloc::string::String,
-}
-impl ::prost::Name for AgentProvider {
-    const NAME: &'static str = "AgentProvider";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.AgentProvider".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.AgentProvider".into()
-    }
-}
 /// What 1.0 also keeps here, the extended card, is a field of the card itself.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentCapabilities {
@@ -618,7 +602,7 @@ pub struct AgentCapabilities {
     #[prost(bool, tag = "2")]
     pub push_notifications: bool,
     #[prost(message, repeated, tag = "3")]
-    pub extensions: ::prost::alloc::vec::Vec<AgentExtension>,
+    pub extensions: ::prost::alloc::vec::Vec<crate::pb::generated::lf_a2a_v1::AgentExtension>,
 }
 impl ::prost::Name for AgentCapabilities {
     const NAME: &'static str = "AgentCapabilities";
@@ -628,335 +612,6 @@ impl ::prost::Name for AgentCapabilities {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/a2a.v1.AgentCapabilities".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentExtension {
-    #[prost(string, tag = "1")]
-    pub uri: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(bool, tag = "3")]
-    pub required: bool,
-    #[prost(message, optional, tag = "4")]
-    pub params: ::core::option::Option<::prost_types::Struct>,
-}
-impl ::prost::Name for AgentExtension {
-    const NAME: &'static str = "AgentExtension";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.AgentExtension".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.AgentExtension".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentSkill {
-    #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "4")]
-    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "5")]
-    pub examples: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "6")]
-    pub input_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(string, repeated, tag = "7")]
-    pub output_modes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    #[prost(message, repeated, tag = "8")]
-    pub security: ::prost::alloc::vec::Vec<Security>,
-}
-impl ::prost::Name for AgentSkill {
-    const NAME: &'static str = "AgentSkill";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.AgentSkill".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.AgentSkill".into()
-    }
-}
-/// A detached JWS.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AgentCardSignature {
-    #[prost(string, tag = "1")]
-    pub protected: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub signature: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "3")]
-    pub header: ::core::option::Option<::prost_types::Struct>,
-}
-impl ::prost::Name for AgentCardSignature {
-    const NAME: &'static str = "AgentCardSignature";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.AgentCardSignature".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.AgentCardSignature".into()
-    }
-}
-/// Schemes that must all be satisfied, each with its scopes.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Security {
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub schemes: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, StringList>,
-}
-impl ::prost::Name for Security {
-    const NAME: &'static str = "Security";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.Security".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.Security".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StringList {
-    #[prost(string, repeated, tag = "1")]
-    pub list: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for StringList {
-    const NAME: &'static str = "StringList";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.StringList".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.StringList".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SecurityScheme {
-    #[prost(oneof = "security_scheme::Scheme", tags = "1, 2, 3, 4, 5")]
-    pub scheme: ::core::option::Option<security_scheme::Scheme>,
-}
-/// Nested message and enum types in `SecurityScheme`.
-pub mod security_scheme {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Scheme {
-        #[prost(message, tag = "1")]
-        ApiKeySecurityScheme(super::ApiKeySecurityScheme),
-        #[prost(message, tag = "2")]
-        HttpAuthSecurityScheme(super::HttpAuthSecurityScheme),
-        #[prost(message, tag = "3")]
-        Oauth2SecurityScheme(super::OAuth2SecurityScheme),
-        #[prost(message, tag = "4")]
-        OpenIdConnectSecurityScheme(super::OpenIdConnectSecurityScheme),
-        #[prost(message, tag = "5")]
-        MtlsSecurityScheme(super::MutualTlsSecurityScheme),
-    }
-}
-impl ::prost::Name for SecurityScheme {
-    const NAME: &'static str = "SecurityScheme";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.SecurityScheme".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.SecurityScheme".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ApiKeySecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    /// query, header or cookie.
-    #[prost(string, tag = "2")]
-    pub location: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub name: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ApiKeySecurityScheme {
-    const NAME: &'static str = "APIKeySecurityScheme";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.APIKeySecurityScheme".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.APIKeySecurityScheme".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HttpAuthSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub scheme: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub bearer_format: ::prost::alloc::string::String,
-}
-impl ::prost::Name for HttpAuthSecurityScheme {
-    const NAME: &'static str = "HTTPAuthSecurityScheme";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.HTTPAuthSecurityScheme".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.HTTPAuthSecurityScheme".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OAuth2SecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "2")]
-    pub flows: ::core::option::Option<OAuthFlows>,
-    #[prost(string, tag = "3")]
-    pub oauth2_metadata_url: ::prost::alloc::string::String,
-}
-impl ::prost::Name for OAuth2SecurityScheme {
-    const NAME: &'static str = "OAuth2SecurityScheme";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.OAuth2SecurityScheme".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.OAuth2SecurityScheme".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenIdConnectSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub open_id_connect_url: ::prost::alloc::string::String,
-}
-impl ::prost::Name for OpenIdConnectSecurityScheme {
-    const NAME: &'static str = "OpenIdConnectSecurityScheme";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.OpenIdConnectSecurityScheme".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.OpenIdConnectSecurityScheme".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct MutualTlsSecurityScheme {
-    #[prost(string, tag = "1")]
-    pub description: ::prost::alloc::string::String,
-}
-impl ::prost::Name for MutualTlsSecurityScheme {
-    const NAME: &'static str = "MutualTlsSecurityScheme";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.MutualTlsSecurityScheme".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.MutualTlsSecurityScheme".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct OAuthFlows {
-    #[prost(oneof = "o_auth_flows::Flow", tags = "1, 2, 3, 4")]
-    pub flow: ::core::option::Option<o_auth_flows::Flow>,
-}
-/// Nested message and enum types in `OAuthFlows`.
-pub mod o_auth_flows {
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Flow {
-        #[prost(message, tag = "1")]
-        AuthorizationCode(super::AuthorizationCodeOAuthFlow),
-        #[prost(message, tag = "2")]
-        ClientCredentials(super::ClientCredentialsOAuthFlow),
-        #[prost(message, tag = "3")]
-        Implicit(super::ImplicitOAuthFlow),
-        #[prost(message, tag = "4")]
-        Password(super::PasswordOAuthFlow),
-    }
-}
-impl ::prost::Name for OAuthFlows {
-    const NAME: &'static str = "OAuthFlows";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.OAuthFlows".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.OAuthFlows".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AuthorizationCodeOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub authorization_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "4")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
-}
-impl ::prost::Name for AuthorizationCodeOAuthFlow {
-    const NAME: &'static str = "AuthorizationCodeOAuthFlow";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.AuthorizationCodeOAuthFlow".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.AuthorizationCodeOAuthFlow".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ClientCredentialsOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
-}
-impl ::prost::Name for ClientCredentialsOAuthFlow {
-    const NAME: &'static str = "ClientCredentialsOAuthFlow";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.ClientCredentialsOAuthFlow".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.ClientCredentialsOAuthFlow".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ImplicitOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub authorization_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
-}
-impl ::prost::Name for ImplicitOAuthFlow {
-    const NAME: &'static str = "ImplicitOAuthFlow";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.ImplicitOAuthFlow".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.ImplicitOAuthFlow".into()
-    }
-}
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PasswordOAuthFlow {
-    #[prost(string, tag = "1")]
-    pub token_url: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub refresh_url: ::prost::alloc::string::String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub scopes: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
-}
-impl ::prost::Name for PasswordOAuthFlow {
-    const NAME: &'static str = "PasswordOAuthFlow";
-    const PACKAGE: &'static str = "a2a.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "a2a.v1.PasswordOAuthFlow".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/a2a.v1.PasswordOAuthFlow".into()
     }
 }
 /// Where a task stands; 5 has two Ls in this version.

@@ -154,13 +154,13 @@ fn text_that_is_not_utf_8_is_refused_by_the_name_of_the_field() {
     assert_eq!(cut.kind, ErrorKind::InvalidParams);
 }
 
-/// Reads one gRPC frame around `bytes` the way the generated server does.
-async fn received(bytes: &[u8]) -> Result<Option<proto::SendMessageRequest>, tonic::Status> {
+/// Reads one gRPC frame around `bytes` the way the generated stubs do.
+async fn received<M: prost::Message + prost::Name + Default + 'static>(bytes: &[u8]) -> Result<Option<M>, tonic::Status> {
     use tonic::codec::Codec as _;
     let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
     let frame = [&[0], &length[..], bytes].concat();
     let body = http_body_util::Full::new(bytes::Bytes::from(frame));
-    let decoder = Codec::<proto::SendMessageResponse, proto::SendMessageRequest>::default().decoder();
+    let decoder = Codec::<proto::SendMessageResponse, M>::default().decoder();
     tonic::Streaming::new_request(decoder, body, None, None).message().await
 }
 
@@ -168,9 +168,12 @@ async fn received(bytes: &[u8]) -> Result<Option<proto::SendMessageRequest>, ton
 async fn unreadable_bytes_on_a_call_are_the_senders_fault() {
     let request = proto::SendMessageRequest { message: Some(message()), ..Default::default() };
     assert_eq!(received(&request.encode_to_vec()).await.unwrap(), Some(request));
-    let status = received(&lists(100)).await.unwrap_err();
+    let status = received::<proto::SendMessageRequest>(&lists(100)).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::InvalidArgument);
     assert!(status.message().starts_with("message.parts.content.kind.values"), "{status}");
     let source = std::error::Error::source(&status).unwrap();
     assert!(source.is::<prost::DecodeError>());
+    let older = received::<crate::pb::v0_3::proto::SendMessageRequest>(b"\xff").await.unwrap_err();
+    assert_eq!(older.code(), tonic::Code::InvalidArgument);
+    assert!(older.message().starts_with("InvalidParamsError: the bytes are no message of the service: "), "{older}");
 }

@@ -17,7 +17,7 @@ fn read_card(card: proto::AgentCard) -> Result<AgentCard, Error> {
         name: card.name,
         description: card.description,
         supported_interfaces: card.supported_interfaces.into_iter().map(read_interface).collect(),
-        provider: card.provider.map(|provider| AgentProvider { url: provider.url, organization: provider.organization }),
+        provider: card.provider.map(read_provider),
         version: card.version,
         documentation_url: card.documentation_url,
         capabilities: read_capabilities(card.capabilities.unwrap_or_default()).within("capabilities")?,
@@ -68,7 +68,11 @@ fn write_interface(interface: &AgentInterface) -> proto::AgentInterface {
     }
 }
 
-fn write_provider(provider: &AgentProvider) -> proto::AgentProvider {
+pub(in crate::pb) fn read_provider(provider: proto::AgentProvider) -> AgentProvider {
+    AgentProvider { url: provider.url, organization: provider.organization }
+}
+
+pub(in crate::pb) fn write_provider(provider: &AgentProvider) -> proto::AgentProvider {
     proto::AgentProvider { url: provider.url.clone(), organization: provider.organization.clone() }
 }
 
@@ -90,7 +94,7 @@ fn write_capabilities(capabilities: &AgentCapabilities) -> proto::AgentCapabilit
     }
 }
 
-fn read_extension(extension: proto::AgentExtension) -> Result<AgentExtension, Error> {
+pub(in crate::pb) fn read_extension(extension: proto::AgentExtension) -> Result<AgentExtension, Error> {
     Ok(AgentExtension {
         uri: extension.uri,
         description: extension.description,
@@ -99,7 +103,7 @@ fn read_extension(extension: proto::AgentExtension) -> Result<AgentExtension, Er
     })
 }
 
-fn write_extension(extension: &AgentExtension) -> proto::AgentExtension {
+pub(in crate::pb) fn write_extension(extension: &AgentExtension) -> proto::AgentExtension {
     proto::AgentExtension {
         uri: extension.uri.clone(),
         description: extension.description.clone(),
@@ -108,7 +112,7 @@ fn write_extension(extension: &AgentExtension) -> proto::AgentExtension {
     }
 }
 
-fn read_skill(skill: proto::AgentSkill) -> AgentSkill {
+pub(in crate::pb) fn read_skill(skill: proto::AgentSkill) -> AgentSkill {
     AgentSkill {
         id: skill.id,
         name: skill.name,
@@ -121,7 +125,7 @@ fn read_skill(skill: proto::AgentSkill) -> AgentSkill {
     }
 }
 
-fn write_skill(skill: &AgentSkill) -> proto::AgentSkill {
+pub(in crate::pb) fn write_skill(skill: &AgentSkill) -> proto::AgentSkill {
     proto::AgentSkill {
         id: skill.id.clone(),
         name: skill.name.clone(),
@@ -134,7 +138,7 @@ fn write_skill(skill: &AgentSkill) -> proto::AgentSkill {
     }
 }
 
-fn read_signature(signature: proto::AgentCardSignature) -> Result<AgentCardSignature, Error> {
+pub(in crate::pb) fn read_signature(signature: proto::AgentCardSignature) -> Result<AgentCardSignature, Error> {
     Ok(AgentCardSignature {
         protected: signature.protected,
         signature: signature.signature,

@@ -11,22 +11,24 @@ use chancery_protocol::{
 use super::proto::{self, o_auth_flows::Flow, security_scheme::Scheme};
 use crate::pb::fields::{Within, optional, or_empty, required};
 
-pub(super) fn read_requirement(requirement: proto::SecurityRequirement) -> SecurityRequirement {
+pub(in crate::pb) fn read_requirement(requirement: proto::SecurityRequirement) -> SecurityRequirement {
     let schemes = requirement.schemes.into_iter().map(|(name, scopes)| (name, StringList { list: scopes.list }));
     SecurityRequirement { schemes: schemes.collect() }
 }
 
-pub(super) fn write_requirement(requirement: &SecurityRequirement) -> proto::SecurityRequirement {
+pub(in crate::pb) fn write_requirement(requirement: &SecurityRequirement) -> proto::SecurityRequirement {
     let schemes = requirement.schemes.iter();
     let schemes = schemes.map(|(name, scopes)| (name.clone(), proto::StringList { list: scopes.list.clone() }));
     proto::SecurityRequirement { schemes: schemes.collect() }
 }
 
-pub(super) fn read_schemes(schemes: BTreeMap<String, proto::SecurityScheme>) -> Result<BTreeMap<String, SecurityScheme>, Error> {
+pub(in crate::pb) fn read_schemes(
+    schemes: BTreeMap<String, proto::SecurityScheme>,
+) -> Result<BTreeMap<String, SecurityScheme>, Error> {
     schemes.into_iter().map(|(name, scheme)| Ok((name.clone(), read_scheme(scheme).within(&name)?))).collect()
 }
 
-pub(super) fn write_schemes(schemes: &BTreeMap<String, SecurityScheme>) -> BTreeMap<String, proto::SecurityScheme> {
+pub(in crate::pb) fn write_schemes(schemes: &BTreeMap<String, SecurityScheme>) -> BTreeMap<String, proto::SecurityScheme> {
     schemes.iter().map(|(name, scheme)| (name.clone(), write_scheme(scheme))).collect()
 }
 

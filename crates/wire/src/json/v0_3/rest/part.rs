@@ -124,7 +124,7 @@ const LONGER_THAN_A_WORD: usize = 32;
 /// The official Python SDK puts the base64 *text* of a file where its bytes belong, so over REST it arrives encoded twice;
 /// the JavaScript one encodes it once. Bytes that are themselves exact base64 are taken for the former, unless that would
 /// turn a short text into noise. A guess: a file that holds nothing but base64 is taken for what it encodes.
-fn plain(bytes: Bytes, media_type: Option<&str>) -> Bytes {
+pub(crate) fn plain(bytes: Bytes, media_type: Option<&str>) -> Bytes {
     if bytes.is_empty() {
         return bytes;
     }

@@ -1,0 +1,28 @@
+//! Artifacts.
+
+use chancery_protocol::{Artifact, Error};
+
+use super::{part, proto};
+use crate::pb::fields::{list, metadata, optional, or_empty, text, to_metadata};
+
+pub(super) fn read(artifact: proto::Artifact) -> Result<Artifact, Error> {
+    Ok(Artifact {
+        artifact_id: text(artifact.artifact_id, "artifact_id")?,
+        name: optional(artifact.name),
+        description: optional(artifact.description),
+        parts: list(artifact.parts, "parts", part::read)?,
+        metadata: metadata(artifact.metadata, "metadata")?,
+        extensions: artifact.extensions,
+    })
+}
+
+pub(super) fn write(artifact: &Artifact) -> proto::Artifact {
+    proto::Artifact {
+        artifact_id: artifact.artifact_id.to_string(),
+        name: or_empty(artifact.name.as_ref()),
+        description: or_empty(artifact.description.as_ref()),
+        parts: artifact.parts.iter().map(part::write).collect(),
+        metadata: to_metadata(artifact.metadata.as_ref()),
+        extensions: artifact.extensions.clone(),
+    }
+}
