@@ -1,1 +1,37 @@
-//! The control plane for agent-to-agent traffic, as a library.
+//! The control plane for agent-to-agent traffic, as a library: write a `TaskRunner`, build a `Node`, mount its router.
+//!
+//! `crates/chancery/examples/mount.rs` is a whole program.
+
+pub mod agents;
+pub mod config;
+mod data_folder;
+mod node;
+mod seal;
+pub mod tool_parts;
+
+pub use async_trait::async_trait;
+pub use chancery_core::{
+    AfterRestart, Chancery, Closed, Finished, RetentionConfig, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
+};
+pub use chancery_inbound::InboundLimits;
+pub use chancery_protocol as protocol;
+pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, TaskState};
+
+pub use self::agents::new_card;
+pub use self::config::Config;
+pub use self::data_folder::{Announced, DataFolder, FolderError, Whereabouts};
+pub use self::node::{BuildError, Node, NodeBuilder};
+
+/// The versions of the A2A protocol implemented here, newest first. The workspace's Cargo metadata says the same.
+pub const A2A_VERSIONS: [&str; 3] = ["1.0.1", "0.3.0", "0.1.0"];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_versions_are_those_of_the_cargo_metadata() {
+        let manifest: toml::Table = include_str!("../../../Cargo.toml").parse().unwrap();
+        let versions = manifest["workspace"]["metadata"]["a2a"]["versions"].as_array().unwrap();
+        let versions: Vec<_> = versions.iter().filter_map(toml::Value::as_str).collect();
+        assert_eq!(versions, super::A2A_VERSIONS);
+    }
+}

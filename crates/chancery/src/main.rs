@@ -1,3 +1,10 @@
 //! The chancery command.
 
-fn main() {}
+mod commands;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    commands::run()
+}

@@ -1,0 +1,51 @@
+//! The agents that come with the binary, and the cards they are announced with.
+
+mod card;
+mod conformance;
+mod echo;
+
+use std::sync::Arc;
+
+use chancery_core::TaskRunner;
+use chancery_protocol::AgentCard;
+use serde::{Deserialize, Serialize};
+
+pub use self::card::new_card;
+pub(crate) use self::card::{authority, interfaces};
+pub use self::conformance::Conformance;
+pub use self::echo::Echo;
+
+/// An agent that comes with the binary, by the word that config and command line use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BuiltIn {
+    /// Completes every task with one artifact: the text it was sent.
+    Echo,
+    /// Does what the message says, so that every state can be seen without a model.
+    Conformance,
+}
+
+impl BuiltIn {
+    pub const ALL: [Self; 2] = [Self::Echo, Self::Conformance];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Conformance => "conformance",
+        }
+    }
+
+    pub fn card(self) -> AgentCard {
+        match self {
+            Self::Echo => echo::card(),
+            Self::Conformance => conformance::card(),
+        }
+    }
+
+    pub fn runner(self) -> Arc<dyn TaskRunner> {
+        match self {
+            Self::Echo => Arc::new(Echo::default()),
+            Self::Conformance => Arc::new(Conformance),
+        }
+    }
+}

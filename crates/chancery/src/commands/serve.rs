@@ -1,0 +1,217 @@
+//! `chancery serve`: a node, from its first line on stdout to its last on stderr.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use chancery::agents::BuiltIn;
+use chancery::config::{AgentConfig, Config};
+use chancery::{DataFolder, Node, NodeBuilder, Whereabouts};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{Failure, Shared};
+
+/// How long running turns, and then the store, may take to finish after a stop.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// The latest end of a stop, whatever still holds on.
+const GIVE_UP: Duration = Duration::from_secs(9);
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery serve                                             echo on http://127.0.0.1:7420, tasks kept on disk
+  chancery serve --listen 127.0.0.1:0 --memory               any free port, nothing kept
+  chancery serve --agent conformance --agent-name tester     the conformance agent, at / and /agents/tester
+  chancery serve --config chancery.toml                      what the file says; flags outrank it
+
+On stdout: the base URL, then a curl line that works. Logs go to stderr; RUST_LOG says how much of them.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Serve {
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// What cards and links say [default: http:// and the address]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// A built-in agent to serve; can be given several times, the first one also answers at the root [default: echo]
+    #[arg(long = "agent", value_name = "AGENT", value_enum)]
+    agents: Vec<AgentChoice>,
+    /// The name the first agent is served and announced under
+    #[arg(long, value_name = "NAME")]
+    agent_name: Option<String>,
+    /// Keep tasks in memory only; without --data nothing is written at all and there is no admin API
+    #[arg(long)]
+    memory: bool,
+    /// Read settings from a TOML file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listen beyond the loopback although callers are not authenticated
+    #[arg(long)]
+    insecure: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum AgentChoice {
+    /// Completes every task with the text it was sent
+    Echo,
+    /// Does what the message says, so that every state can be seen without a model
+    Conformance,
+}
+
+impl From<AgentChoice> for BuiltIn {
+    fn from(choice: AgentChoice) -> Self {
+        match choice {
+            AgentChoice::Echo => Self::Echo,
+            AgentChoice::Conformance => Self::Conformance,
+        }
+    }
+}
+
+impl Serve {
+    pub(super) fn run(self, shared: &Shared) -> Result<(), Failure> {
+        super::log::start();
+        let (config, folder) = self.settle(shared)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+        let served = runtime.block_on(serve(config, folder, self.memory));
+        // Turns that were given up on must not hold up the exit.
+        runtime.shutdown_background();
+        served
+    }
+
+    /// The file's settings with the flags put over them, and the folder to use.
+    fn settle(&self, shared: &Shared) -> Result<(Config, Option<PathBuf>), Failure> {
+        let loaded = self.config.as_deref().map(Config::load).transpose();
+        let mut config = loaded.map_err(|fault| Failure::Usage(fault.to_string()))?.unwrap_or_default();
+        if let Some(listen) = self.listen {
+            config.node.listen = listen;
+        }
+        if let Some(url) = self.public_url.clone() {
+            config.node.public_url = Some(url.try_into().map_err(|fault| Failure::Usage(format!("--public-url {fault}")))?);
+        }
+        if !self.agents.is_empty() {
+            let chosen = self.agents.iter().map(|choice| BuiltIn::from(*choice));
+            config.agents = chosen.map(|run| (run.name().to_owned(), AgentConfig::of(run))).collect();
+        }
+        if let (Some(name), Some((first, agent))) = (&self.agent_name, config.agents.first_mut()) {
+            name.clone_into(first);
+            agent.title = Some(name.clone());
+        }
+        if !config.node.listen.ip().is_loopback() && !self.insecure {
+            return Err(Failure::Usage(format!(
+                "{} is not a loopback address, and callers cannot be authenticated yet: anybody who reaches it could use \
+                 the agents and read every task. Put something in front that authenticates, or say --insecure",
+                config.node.listen
+            )));
+        }
+        let folder = shared.data.clone().or_else(|| config.node.data.clone());
+        let folder =
+            match folder {
+                None if self.memory => None,
+                None => Some(DataFolder::default_path().ok_or_else(|| {
+                    Failure::Usage("there is no HOME to keep tasks in; say --data FOLDER or --memory".to_owned())
+                })?),
+                given => given,
+            };
+        Ok((config, folder))
+    }
+}
+
+async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool) -> Result<(), Failure> {
+    // From here on a signal is a stop, also while the node is still starting.
+    let stop = stop_on_signal()?;
+    let listen = config.node.listen;
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen}"))?;
+    let address = listener.local_addr().context("the listener has no address")?;
+    let public_url =
+        config.node.public_url.as_ref().map_or_else(|| format!("http://{}", reachable(address)), ToString::to_string);
+
+    let mut builder = agents(Node::builder(), &config).public_url(public_url.clone());
+    builder = builder.answer_before_commit(std::env::var_os("CHANCERY_TEST_ANSWER_BEFORE_COMMIT").is_some_and(|set| set == "1"));
+    if let Some(folder) = folder {
+        builder = builder.data(folder);
+    }
+    if in_memory {
+        builder = builder.memory();
+    }
+    let node = builder.config(config).build().await.map_err(|fault| anyhow!(fault))?;
+    let base = format!("http://{}", reachable(address));
+    let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id() };
+    let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
+    introduce(&base);
+    tracing::info!(%address, public_url, "serving");
+
+    let stopping = async {
+        stop.cancelled().await;
+        drop(announced);
+        tracing::info!("stopping");
+        node.shut_down(PATIENCE).await
+    };
+    let ending = async { tokio::join!(node.serve(listener, stop.clone()), stopping) };
+    tokio::select! {
+        ((), stored) = ending => stored.context("the store did not close in order")?,
+        () = overdue(&stop) => tracing::warn!("gave up waiting; what was acknowledged is kept"),
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn agents(builder: NodeBuilder, config: &Config) -> NodeBuilder {
+    config.agents.iter().fold(builder, |builder, (name, agent)| {
+        let mut card = agent.run.card();
+        if let Some(title) = &agent.title {
+            title.clone_into(&mut card.name);
+        }
+        if let Some(description) = &agent.description {
+            description.clone_into(&mut card.description);
+        }
+        builder.shared_agent(name, card, agent.run.runner())
+    })
+}
+
+/// The address as somebody on this machine can dial it.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
+    }
+    address
+}
+
+/// All that is ever said on stdout.
+fn introduce(base: &str) {
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"hello-1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}"#;
+    let lines = format!("{base}\ncurl -sS {base}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d '{call}'\n");
+    let mut out = std::io::stdout().lock();
+    // A reader that went away is no reason not to serve.
+    let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Fires at the first SIGTERM or SIGINT. A second one ends the process there and then.
+fn stop_on_signal() -> Result<CancellationToken, Failure> {
+    let stop = CancellationToken::new();
+    let fired = stop.clone();
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if fired.is_cancelled() {
+                std::process::exit(1);
+            }
+            fired.cancel();
+        }
+    });
+    Ok(stop)
+}
+
+async fn overdue(stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(GIVE_UP).await;
+}

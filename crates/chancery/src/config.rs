@@ -1,0 +1,126 @@
+//! The one config of a node: what its components can be set to, added up.
+
+mod agent;
+mod fault;
+mod fields;
+mod nearest;
+mod public_url;
+mod section;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
+use chancery_inbound::{Headerless, InboundLimits};
+use chancery_store::{SqliteOptions, Synchronous};
+use chancery_wire::JsonLimits;
+use serde::Deserialize;
+
+pub use self::agent::AgentConfig;
+pub(crate) use self::agent::is_name as is_agent_name;
+pub use self::fault::{ConfigError, Fault};
+pub use self::public_url::PublicUrl;
+use self::section::Section;
+use crate::agents::BuiltIn;
+
+/// What stands in no section.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeConfig {
+    pub listen: SocketAddr,
+    /// What cards and links say; the address we listen at, if nothing else is said.
+    pub public_url: Option<PublicUrl>,
+    /// The folder of the database, the keys and the admin token.
+    pub data: Option<PathBuf>,
+    pub dedupe: Dedupe,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)), public_url: None, data: None, dedupe: Dedupe::default() }
+    }
+}
+
+/// The `[limits]` section: every component's limits under one roof.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    pub tasks: TaskLimits,
+    pub inbound: InboundLimits,
+    pub json: JsonLimits,
+}
+
+/// The `[card]` section.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CardConfig {
+    /// The shape of the card for those who name no version.
+    pub headerless: Headerless,
+}
+
+/// The `[store]` section.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// How often the database waits for the disk.
+    pub synchronous: Synchronous,
+}
+
+impl StoreConfig {
+    pub(crate) fn sqlite(&self) -> SqliteOptions {
+        SqliteOptions { synchronous: self.synchronous, ..SqliteOptions::default() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub node: NodeConfig,
+    pub limits: Limits,
+    pub retention: RetentionConfig,
+    pub card: CardConfig,
+    pub store: StoreConfig,
+    /// In the order of the file; the first one also answers at the root.
+    pub agents: Vec<(String, AgentConfig)>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            node: NodeConfig::default(),
+            limits: Limits::default(),
+            retention: RetentionConfig::default(),
+            card: CardConfig::default(),
+            store: StoreConfig::default(),
+            agents: vec![("echo".to_owned(), AgentConfig::of(BuiltIn::Echo))],
+        }
+    }
+}
+
+impl Config {
+    pub fn load(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| ConfigError::Unreadable { file: file.to_owned(), reason: source.to_string() })?;
+        Self::parse(&text).map_err(|faults| ConfigError::Faulty { file: file.to_owned(), faults })
+    }
+
+    /// Reads a config. What is wrong with it is told all at once, in the order of the text.
+    pub fn parse(text: &str) -> Result<Self, Vec<Fault>> {
+        section::read(text, |file| {
+            let limits = |section: &mut Section<'_, '_>| Limits {
+                tasks: section.fields(),
+                inbound: section.fields(),
+                json: section.fields(),
+            };
+            Self {
+                node: file.fields(),
+                limits: file.section("limits", limits).unwrap_or_default(),
+                retention: file.section("retention", |section| section.fields()).unwrap_or_default(),
+                card: file.section("card", |section| section.fields()).unwrap_or_default(),
+                store: file.section("store", |section| section.fields()).unwrap_or_default(),
+                agents: file.section("agents", agent::read_all).unwrap_or_else(|| Self::default().agents),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The `[agents.NAME]` sections.
+
+use serde::Deserialize;
+
+use super::section::Section;
+use crate::agents::BuiltIn;
+
+/// The longest name an agent can be mounted under.
+const LONGEST_NAME: usize = 64;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentConfig {
+    pub run: BuiltIn,
+    /// The name on the card, if not the agent's own.
+    pub title: Option<String>,
+    /// The description on the card, if not the agent's own.
+    pub description: Option<String>,
+}
+
+impl AgentConfig {
+    pub fn of(run: BuiltIn) -> Self {
+        Self { run, title: None, description: None }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Fields {
+    run: Option<BuiltIn>,
+    title: Option<String>,
+    description: Option<String>,
+}
+
+pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig)> {
+    let mut read = Vec::new();
+    agents.each(|name, section| {
+        let fields: Fields = section.fields();
+        if !is_name(name) {
+            section
+                .complain(format!("an agent's name is 1 to {LONGEST_NAME} of a-z, 0-9, - and _, because it is part of its URL"));
+        }
+        match fields.run {
+            Some(run) => read.push((name.to_owned(), AgentConfig { run, title: fields.title, description: fields.description })),
+            None if section.has_fault_at("run") => {}
+            None => section.complain("needs `run`: \"echo\" or \"conformance\"".to_owned()),
+        }
+    });
+    if read.is_empty() && agents.is_sound() {
+        agents.complain("names no agent; leave the section out to get the echo agent".to_owned());
+    }
+    read
+}
+
+/// Whether an agent can be mounted under this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(legal)
+}

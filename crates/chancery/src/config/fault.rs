@@ -1,0 +1,90 @@
+//! What is wrong with a config, and where.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// One fault, at a line and column counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read {file}: {reason}", file = file.display())]
+    Unreadable { file: PathBuf, reason: String },
+    #[error("{}", listed(file, faults))]
+    Faulty { file: PathBuf, faults: Vec<Fault> },
+}
+
+/// A line per fault, in the form editors and terminals make clickable.
+fn listed(file: &std::path::Path, faults: &[Fault]) -> String {
+    let lines: Vec<_> = faults.iter().map(|fault| format!("{}:{fault}", file.display())).collect();
+    lines.join("\n")
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+/// Faults as they are found, by their place in the text.
+pub(super) struct Faults<'t> {
+    text: &'t str,
+    found: Vec<(usize, Fault)>,
+}
+
+impl<'t> Faults<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, found: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, span: &Range<usize>, message: String) {
+        let (line, column) = place(self.text, span.start);
+        self.found.push((span.start, Fault { line, column, message }));
+    }
+
+    pub(super) fn lines(&self) -> Vec<usize> {
+        self.found.iter().map(|(_, fault)| fault.line).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Adds what others found, but not on lines where something was found before: it would only be a consequence.
+    pub(super) fn add_consequences(&mut self, others: Self) {
+        let lines = self.lines();
+        self.found.extend(others.found.into_iter().filter(|(_, fault)| !lines.contains(&fault.line)));
+    }
+
+    pub(super) fn into_sorted(mut self) -> Vec<Fault> {
+        self.found.sort_by_key(|(at, _)| *at);
+        self.found.into_iter().map(|(_, fault)| fault).collect()
+    }
+}
+
+/// Line and column of a byte, counted from 1, columns in characters.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_from_one_and_in_characters() {
+        let text = "a\nüü = 1\n";
+        let one = text.find('1').unwrap();
+        assert_eq!(place(text, 0), (1, 1));
+        assert_eq!(place(text, one), (2, 6));
+        assert_eq!(place(text, text.len()), (3, 1));
+    }
+}

@@ -1,0 +1,72 @@
+//! The URL others reach this node at.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// An absolute http or https URL, without a slash at its end, that paths can be added to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PublicUrl(Url);
+
+impl PublicUrl {
+    /// The URL with a path added to it.
+    pub fn join(&self, path: &str) -> String {
+        format!("{self}{path}")
+    }
+
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+impl TryFrom<String> for PublicUrl {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let url = Url::parse(&text).map_err(|fault| format!("not a URL: {fault}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("must begin with http:// or https://, not {}:", url.scheme()));
+        }
+        if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+            return Err("must have no user, query or fragment".to_owned());
+        }
+        Ok(Self(url))
+    }
+}
+
+impl From<PublicUrl> for String {
+    fn from(url: PublicUrl) -> Self {
+        url.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_added_with_one_slash() {
+        for (text, joined) in [
+            ("http://h:1", "http://h:1/agents/a"),
+            ("http://h:1/", "http://h:1/agents/a"),
+            ("https://h/deep/", "https://h/deep/agents/a"),
+        ] {
+            assert_eq!(PublicUrl::try_from(text.to_owned()).unwrap().join("/agents/a"), joined);
+        }
+    }
+
+    #[test]
+    fn what_paths_cannot_be_added_to_is_refused() {
+        for text in ["", "h:1", "/x", "ftp://h", "http://h?x", "http://h#x", "http://u:p@h"] {
+            assert!(PublicUrl::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
+}

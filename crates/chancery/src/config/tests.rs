@@ -1,0 +1,161 @@
+//! What the loader promises: every fault at once, each with its place, and defaults that match the shipped file.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::fields::field_names;
+use super::*;
+
+fn faults(text: &str) -> Vec<String> {
+    Config::parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+fn examples() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"))
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    assert_eq!(Config::parse("").unwrap(), Config::default());
+}
+
+#[test]
+fn what_is_set_is_taken_and_the_rest_stays_as_it_was() {
+    let text = "listen = '127.0.0.2:1'\ndedupe = 'message_id'\npublic_url = 'https://h/a/'\n[limits]\nbody_bytes = 5\njson_depth = 3\n\
+                page_size = 7\n[card]\nheaderless = '0.3'\n[store]\nsynchronous = 'normal'\n[retention]\nmax_tasks = 9\n\
+                [agents.z]\nrun = 'conformance'\ntitle = 'Zed'\n[agents.a]\nrun = 'echo'\n";
+    let config = Config::parse(text).unwrap();
+    assert_eq!(config.node.listen.to_string(), "127.0.0.2:1");
+    assert_eq!(config.node.public_url.unwrap().to_string(), "https://h/a");
+    assert_eq!(config.node.dedupe, Dedupe::MessageId);
+    let limits = Limits::default();
+    assert_eq!(config.limits.inbound, InboundLimits { body_bytes: 5, ..limits.inbound });
+    assert_eq!(config.limits.json, JsonLimits { json_depth: 3, ..limits.json });
+    assert_eq!(config.limits.tasks, TaskLimits { page_size: 7, ..limits.tasks });
+    assert_eq!(config.card.headerless, Headerless::V0_3);
+    assert_eq!(config.store.synchronous, Synchronous::Normal);
+    assert_eq!(config.retention, RetentionConfig { max_tasks: 9, ..RetentionConfig::default() });
+    let names: Vec<_> = config.agents.iter().map(|(name, agent)| (name.as_str(), agent.run, agent.title.as_deref())).collect();
+    assert_eq!(names, [("z", BuiltIn::Conformance, Some("Zed")), ("a", BuiltIn::Echo, None)], "in the order of the file");
+}
+
+#[test]
+fn all_faults_are_told_at_once_in_the_order_of_the_text() {
+    let text = "lissten = '127.0.0.1:1'\nlisten = 7\n[limits]\njson_dept = 1\nbody_bytes = -1\nnonsense = true\n[retention]\n\
+                max_tasks = 'all'\n[card]\nheaderless = 'both'\n[bugdet]\nx = 1\n[agents.a]\nrun = 'ehco'\n[agents.'B C']\nrun = 'echo'\n\
+                [agents.c]\nurl = 'http://h'\n";
+    let found = faults(text);
+    let expected = [
+        ("1:1: ", "unknown key `lissten`; did you mean `listen`?"),
+        ("2:10: ", "listen: invalid type: integer `7`"),
+        ("4:1: ", "unknown key `limits.json_dept`; did you mean `json_depth`?"),
+        ("5:14: ", "limits.body_bytes: invalid value: integer `-1`"),
+        ("6:1: ", "unknown key `limits.nonsense`; there are: message_parts, "),
+        ("8:13: ", "retention.max_tasks: invalid type: string \"all\""),
+        ("10:14: ", "card.headerless: unknown variant `both`"),
+        ("11:2: ", "unknown key `bugdet`; there are: listen, "),
+        ("14:7: ", "agents.a.run: unknown variant `ehco`, expected `echo` or `conformance`"),
+        ("15:9: ", "agents.B C: an agent's name is "),
+        ("17:9: ", "agents.c: needs `run`"),
+        ("18:1: ", "unknown key `agents.c.url`; "),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (fault, (place, message)) in found.iter().zip(expected) {
+        assert!(fault.starts_with(place) && fault[place.len()..].starts_with(message), "{fault}\nwanted {place}{message}");
+    }
+}
+
+#[test]
+fn a_syntax_fault_does_not_hide_the_others() {
+    let found = faults("listen = \n[limits\njson_dept = 1\n[retention]\nmax_tusks = 1\n");
+    assert!(found[0].starts_with("1:"), "{found:#?}");
+    assert!(found.iter().any(|fault| fault.starts_with("2:")), "{found:#?}");
+    assert!(found.iter().any(|fault| fault.starts_with("5:1: unknown key `retention.max_tusks`")), "{found:#?}");
+}
+
+#[test]
+fn a_key_given_twice_is_a_fault() {
+    let found = faults("dedupe = 'off'\ndedupe = 'message_id'\n");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].starts_with("2:1: duplicate key"), "{found:#?}");
+}
+
+#[test]
+fn a_section_that_is_none_and_agents_that_are_nobody_are_faults() {
+    assert_eq!(faults("limits = 3"), ["1:1: limits: must be a section, not an integer"]);
+    let found = faults("[agents]\n");
+    assert!(found[0].starts_with("1:2: agents: names no agent"), "{found:#?}");
+    assert_eq!(faults("agents.a = 'echo'"), ["1:8: agents.a: must be a section, not a string"]);
+}
+
+#[test]
+fn values_are_checked_where_they_stand() {
+    for (text, word) in [
+        ("listen = 'localhost'", "socket address"),
+        ("public_url = 'h:1'", "must begin with http"),
+        ("public_url = 'http://h?x=1'", "no user, query or fragment"),
+        ("dedupe = 'on'", "`off` or `message_id`"),
+        ("[store]\nsynchronous = 'off'", "`full` or `normal`"),
+    ] {
+        let found = faults(text);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].contains(word), "{found:#?}");
+    }
+}
+
+/// The keys of every section, as the structs name them.
+fn all_names() -> Vec<&'static str> {
+    [
+        field_names::<NodeConfig>(),
+        field_names::<TaskLimits>(),
+        field_names::<InboundLimits>(),
+        field_names::<JsonLimits>(),
+        field_names::<RetentionConfig>(),
+        field_names::<CardConfig>(),
+        field_names::<StoreConfig>(),
+    ]
+    .concat()
+}
+
+#[test]
+fn no_key_of_the_joined_limits_belongs_to_two_components() {
+    let names = [field_names::<TaskLimits>(), field_names::<InboundLimits>(), field_names::<JsonLimits>()].concat();
+    assert!(names.len() > 20);
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+}
+
+#[test]
+fn the_shipped_file_is_the_default_and_shows_every_key() {
+    let text = std::fs::read_to_string(examples().join("chancery.toml")).unwrap();
+    assert_eq!(Config::parse(&text).unwrap(), Config::default());
+    let shown: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.trim_start_matches("# ").split_once(" = ")).map(|(key, _)| key).collect();
+    let hidden: Vec<_> = all_names().into_iter().filter(|name| !shown.contains(name)).collect();
+    assert_eq!(hidden, [""; 0], "keys the shipped file does not show");
+}
+
+#[test]
+fn every_config_among_the_examples_loads() {
+    let mut loaded = 0;
+    for entry in std::fs::read_dir(examples()).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_some_and(|extension| extension == "toml") {
+            Config::load(&file).unwrap();
+            loaded += 1;
+        }
+    }
+    assert!(loaded >= 2);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_and_a_faulty_one_are_named() {
+    let missing = Config::load(std::path::Path::new("no/such.toml")).unwrap_err().to_string();
+    assert!(missing.starts_with("cannot read no/such.toml: "), "{missing}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.toml");
+    std::fs::write(&file, "a = 1\nb = 2\n").unwrap();
+    let faulty = Config::load(&file).unwrap_err().to_string();
+    let lines: Vec<_> = faulty.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[1].starts_with(&format!("{}:2:1: unknown key `b`", file.display())), "{faulty}");
+}

@@ -1,0 +1,209 @@
+//! One node put together: agents, store, service and doors.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{Agent, Agents, Chancery, Parts, Store, StoreError, SystemClock, TaskRunner};
+use chancery_identity::{KeyError, SealKey};
+use chancery_inbound::{DoorSettings, Doors};
+use chancery_protocol::AgentCard;
+use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::agents::{authority, interfaces};
+use crate::config::{Config, PublicUrl, is_agent_name};
+use crate::data_folder::{DataFolder, FolderError};
+use crate::seal::KeySeal;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    #[error("a node needs at least one agent")]
+    NoAgent,
+    #[error("the agent name {0:?} is taken, or is not made of a-z, 0-9, - and _")]
+    AgentName(String),
+    #[error("the public URL {url:?} {fault}")]
+    PublicUrl { url: String, fault: String },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the tasks of the last run could not be taken up: {0}")]
+    Recovery(chancery_protocol::Error),
+}
+
+/// A control plane with its doors. It works from the moment it is built; `router` or `serve` let callers in.
+#[derive(Debug)]
+pub struct Node {
+    chancery: Chancery,
+    doors: Doors,
+    folder: Option<DataFolder>,
+}
+
+/// What a node is built from. The default keeps tasks in memory and calls itself `http://127.0.0.1:7420`.
+#[derive(Default)]
+#[must_use]
+pub struct NodeBuilder {
+    agents: Vec<(String, AgentCard, Arc<dyn TaskRunner>)>,
+    public_url: Option<String>,
+    config: Config,
+    folder: Option<PathBuf>,
+    in_memory: bool,
+    answer_before_commit: bool,
+}
+
+impl std::fmt::Debug for NodeBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeBuilder").field("config", &self.config).field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl NodeBuilder {
+    /// Serves an agent at `/agents/NAME`; the first one given also at the root. A card without interfaces gets those of
+    /// this node.
+    pub fn agent(self, name: impl Into<String>, card: AgentCard, runner: impl TaskRunner) -> Self {
+        self.shared_agent(name, card, Arc::new(runner))
+    }
+
+    /// The same, for a runner that is held elsewhere too.
+    pub fn shared_agent(mut self, name: impl Into<String>, card: AgentCard, runner: Arc<dyn TaskRunner>) -> Self {
+        self.agents.push((name.into(), card, runner));
+        self
+    }
+
+    /// Keeps tasks in memory only.
+    pub fn memory(mut self) -> Self {
+        self.in_memory = true;
+        self
+    }
+
+    /// Keeps tasks in a database in this folder, with the node's keys and the operator's token beside it.
+    pub fn sqlite(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.in_memory = false;
+        self.data(folder)
+    }
+
+    /// Keeps the node's keys and the operator's token in this folder, and tasks too unless `memory` was asked for.
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Where callers reach the node; cards say so.
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
+
+    /// Limits, retention and the other settings of a config. Its agents and addresses are left to the caller.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Breaks durability on purpose, so that the crash test can prove that it would notice.
+    #[doc(hidden)]
+    pub fn answer_before_commit(mut self, broken: bool) -> Self {
+        self.answer_before_commit = broken;
+        self
+    }
+
+    /// Opens the store, takes up what the last run left behind, and starts to keep house.
+    pub async fn build(self) -> Result<Node, BuildError> {
+        let public_url = self.read_public_url()?;
+        let agents = mount(self.agents, &public_url)?;
+        let folder = self.folder.map(DataFolder::claim).transpose()?;
+        let admin_token = folder.as_ref().map(DataFolder::admin_token).transpose()?;
+        let (store, key): (Arc<dyn Store>, SealKey) = match &folder {
+            Some(folder) if !self.in_memory => {
+                let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..self.config.store.sqlite() };
+                (Arc::new(SqliteStore::open(folder.database(), options)?), folder.seal_key()?)
+            }
+            _ => (Arc::new(MemoryStore::new()), SealKey::new(&SealKey::random_bytes()?)?),
+        };
+        let Config { node, limits, retention, card, .. } = self.config;
+        let chancery = Chancery::new(Parts {
+            agents,
+            store,
+            clock: Arc::new(SystemClock),
+            seal: Arc::new(KeySeal(key)),
+            limits: limits.tasks,
+            retention,
+            dedupe: node.dedupe,
+        });
+        let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
+        if recovered.failed + recovered.resumed > 0 {
+            tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
+        }
+        let settings = DoorSettings {
+            public_url: public_url.to_string(),
+            headerless: card.headerless,
+            limits: limits.inbound,
+            json: limits.json,
+            admin_token,
+        };
+        let doors = Doors::new(chancery.clone(), settings);
+        let keeper = chancery.clone();
+        tokio::spawn(async move { keeper.keep_swept().await });
+        Ok(Node { chancery, doors, folder })
+    }
+
+    fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
+        let url = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.config.node.listen));
+        PublicUrl::try_from(url.clone()).map_err(|fault| BuildError::PublicUrl { url, fault })
+    }
+}
+
+fn mount(given: Vec<(String, AgentCard, Arc<dyn TaskRunner>)>, public_url: &PublicUrl) -> Result<Agents, BuildError> {
+    let mut mounted: Option<Agents> = None;
+    for (name, mut card, runner) in given {
+        if !is_agent_name(&name) || mounted.as_ref().is_some_and(|agents| agents.get(&name).is_some()) {
+            return Err(BuildError::AgentName(name));
+        }
+        if card.supported_interfaces.is_empty() {
+            card.supported_interfaces = match mounted {
+                None => interfaces(&public_url.to_string(), authority(public_url.url()).as_deref()),
+                Some(_) => interfaces(&public_url.join(&format!("/agents/{name}")), None),
+            };
+        }
+        let agent = Agent { name: name.into(), card: Arc::new(card), runner };
+        mounted = Some(match mounted {
+            None => Agents::new(agent),
+            Some(agents) => agents.with(agent),
+        });
+    }
+    mounted.ok_or(BuildError::NoAgent)
+}
+
+impl Node {
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder::default()
+    }
+
+    /// All doors, to be merged into an axum app of your own.
+    pub fn router(&self) -> axum::Router {
+        self.doors.router()
+    }
+
+    /// Lets callers in through a listener, until `stop` fires and the open connections are done.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+        chancery_inbound::serve(listener, self.doors.clone(), stop).await;
+    }
+
+    /// The service behind the doors.
+    pub fn chancery(&self) -> &Chancery {
+        &self.chancery
+    }
+
+    pub fn data_folder(&self) -> Option<&DataFolder> {
+        self.folder.as_ref()
+    }
+
+    /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.
+    pub async fn shut_down(&self, patience: Duration) -> Result<(), StoreError> {
+        self.chancery.shut_down(patience).await
+    }
+}
