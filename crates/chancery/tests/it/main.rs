@@ -1,0 +1,8 @@
+//! Stories told to the built server and the built command line, a file per story.
+
+mod patience;
+mod server;
+
+mod config;
+mod mount;
+mod serve;
