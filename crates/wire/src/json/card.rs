@@ -109,6 +109,7 @@ mod tests {
         assert_eq!(value["url"], "http://h/old");
         assert_eq!(value["preferredTransport"], "JSONRPC");
         assert_eq!(value["additionalInterfaces"][1]["url"], "http://h:1");
+        assert_eq!(value["additionalInterfaces"][2]["url"], "h:1");
         assert_eq!(value["supportsAuthenticatedExtendedCard"], true);
         assert_eq!(value["securitySchemes"]["key"]["type"], "http");
         assert_eq!(value.get("signatures"), None);

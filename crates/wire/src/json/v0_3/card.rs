@@ -98,13 +98,13 @@ fn speaks_0_3(interface: &AgentInterface) -> bool {
     interface.protocol_version == INTERFACE_VERSION || interface.protocol_version.starts_with("0.3.")
 }
 
-impl From<&AgentInterface> for Interface {
-    fn from(interface: &AgentInterface) -> Self {
-        let bare = interface.protocol_binding == GRPC && !interface.url.contains("://");
-        // 0.3 writes gRPC addresses as URLs, 1.0 as host and port.
-        let url = if bare { format!("http://{}", interface.url) } else { interface.url.clone() };
-        Self { url, transport: interface.protocol_binding.clone() }
-    }
+/// An interface as 0.3 lists it. A gRPC address is listed twice: 0.3 writes it as a URL, and the conformance kit dials that;
+/// the official clients hand it to gRPC as it stands, which takes only host and port, and of two they use the last.
+fn listed(interface: &AgentInterface) -> impl Iterator<Item = Interface> {
+    let with = |url: String| Interface { url, transport: interface.protocol_binding.clone() };
+    let bare = interface.protocol_binding == GRPC && !interface.url.contains("://");
+    let as_url = bare.then(|| with(format!("http://{}", interface.url)));
+    as_url.into_iter().chain([with(interface.url.clone())])
 }
 
 impl From<Interface> for AgentInterface {
@@ -119,7 +119,8 @@ impl From<Interface> for AgentInterface {
 
 impl From<&AgentCard> for Card {
     fn from(card: &AgentCard) -> Self {
-        let interfaces: Vec<Interface> = card.supported_interfaces.iter().filter(|one| speaks_0_3(one)).map(Into::into).collect();
+        let interfaces: Vec<Interface> =
+            card.supported_interfaces.iter().filter(|one| speaks_0_3(one)).flat_map(listed).collect();
         let main = interfaces.first().cloned();
         let capabilities = &card.capabilities;
         Self {
@@ -170,11 +171,17 @@ impl From<Card> for AgentCard {
     fn from(card: Card) -> Self {
         let transport = card.preferred_transport.unwrap_or_else(|| "JSONRPC".to_owned());
         let main = Interface { url: card.url, transport };
-        let beside = card.additional_interfaces.into_iter().filter(|one| *one != main);
+        let mut interfaces: Vec<AgentInterface> = Vec::new();
+        for interface in std::iter::once(main).chain(card.additional_interfaces).map(AgentInterface::from) {
+            // Cards repeat their main address, and a gRPC one in both of its forms.
+            if !interfaces.contains(&interface) {
+                interfaces.push(interface);
+            }
+        }
         Self {
             name: card.name,
             description: card.description,
-            supported_interfaces: std::iter::once(main.clone()).chain(beside).map(Into::into).collect(),
+            supported_interfaces: interfaces,
             provider: card.provider,
             version: card.version,
             documentation_url: card.documentation_url,
