@@ -4,6 +4,7 @@ pub mod card;
 pub mod decode;
 mod face;
 pub mod methods;
+pub(crate) mod objects;
 pub mod original;
 mod part;
 mod peer;

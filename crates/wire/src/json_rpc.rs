@@ -6,6 +6,8 @@ use chancery_protocol::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json::objects::Objects;
+
 /// A call, with its `params` still as text.
 #[derive(Debug)]
 pub struct Envelope<'a> {
@@ -38,7 +40,9 @@ struct Members<'a> {
 pub fn open(text: &str) -> Result<Envelope<'_>, NotACall<'_>> {
     let refuse = |id, error| Err(NotACall { id, error });
     let invalid = |message: &'static str| Error::new(ErrorKind::InvalidRequest, message);
-    let members: Members<'_> = match serde_json::from_str(text) {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let members = Members::deserialize(Objects(&mut reader)).and_then(|members| reader.end().map(|()| members));
+    let members = match members {
         Ok(members) => members,
         Err(fault) if fault.is_data() => {
             let batch = text.trim_start().starts_with('[');

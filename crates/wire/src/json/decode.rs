@@ -3,14 +3,18 @@
 use chancery_protocol::{Error, ErrorKind, FieldViolation};
 use serde::de::DeserializeOwned;
 
+use super::objects::Objects;
+
 /// Reads `text` as `T`. The slow reader that tracks paths runs only after the fast one has failed.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|_| fault::<T>(text))
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = T::deserialize(Objects(&mut reader)).and_then(|read| reader.end().map(|()| read));
+    read.map_err(|_| fault::<T>(text))
 }
 
 fn fault<T: DeserializeOwned>(text: &str) -> Error {
     let mut reader = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+    match serde_path_to_error::deserialize::<_, T>(Objects(&mut reader)) {
         Ok(_) => Error::new(ErrorKind::InvalidParams, "trailing characters after the request"),
         Err(fault) => field_fault(&fault.path().to_string(), &fault.inner().to_string()),
     }
@@ -46,7 +50,9 @@ mod tests {
             (r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"a"},{}]}}"#, "message.parts[1]", "exactly one"),
             (r#"{"message":{"messageId":7,"role":"ROLE_USER","parts":[]}}"#, "message.messageId", "invalid type"),
             (r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[],"metadata":3}}"#, "message.metadata", "object"),
-            ("[]", "params", ""),
+            (r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[]},"configuration":[]}"#, "configuration", "an object"),
+            (r#"{"message":["m",null,null,"ROLE_USER",[]]}"#, "message", "an object"),
+            ("[]", "params", "an object"),
         ];
         for (text, field, description) in cases {
             let error = from_json::<SendMessage>(text).unwrap_err();
