@@ -18,9 +18,10 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn new(append: Append) -> Result<Self, StoreError> {
+    pub(super) fn new(mut append: Append) -> Result<Self, StoreError> {
         let follows = numbering::follows(&append)?;
-        let rows = entries::encode(&append.entries)?;
+        // The writer has no use for the entries themselves, and better things to do than to free them.
+        let rows = entries::encode(&std::mem::take(&mut append.entries))?;
         Ok(Self { append, follows, rows })
     }
 }

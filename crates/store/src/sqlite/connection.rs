@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::Synchronous;
+use super::SqliteOptions;
 use super::fault::Fault;
 
 /// How long to wait for someone from outside who holds the database, such as an operator's shell.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn to_write(path: &Path, synchronous: Synchronous) -> Result<Connection, Fault> {
+pub(super) fn to_write(path: &Path, options: SqliteOptions) -> Result<Connection, Fault> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     // Asking for the mode answers with the one that is in force.
@@ -19,8 +19,11 @@ pub(super) fn to_write(path: &Path, synchronous: Synchronous) -> Result<Connecti
     if mode != "wal" {
         return Err(Fault::unreadable(format!("the database insists on journal mode {mode}; its file system may not allow WAL")));
     }
-    connection.pragma_update(None, "synchronous", synchronous.word())?;
+    connection.pragma_update(None, "synchronous", options.synchronous.word())?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // Below this size the log's file is written over and over, which costs less than to cut and to grow it.
+    let keep = i64::try_from(options.wal_limit_bytes).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "journal_size_limit", keep)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }

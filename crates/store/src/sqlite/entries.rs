@@ -12,6 +12,9 @@ use super::schema::{ENTRY_BITS, MOST_ENTRIES};
 /// A row never holds more, so that reading a page out of a long log does not decode much that it skips.
 const ENTRIES_PER_ROW: usize = 64;
 
+/// Room for most rows, so that they are not moved as they grow.
+const TYPICAL_ROW_BYTES: usize = 1024;
+
 #[derive(Debug)]
 pub(super) struct LogRow {
     pub(super) first_seq: i64,
@@ -31,8 +34,10 @@ fn encode_row(entries: &[Arc<LogEntry>]) -> Result<LogRow, StoreError> {
         return Err(StoreError::new(format!("a task's log cannot have more than {MOST_ENTRIES} entries")));
     }
     let lines: Vec<_> = entries.iter().map(|entry| (entry.seq, entry.at.micros(), &entry.event)).collect();
-    let entries =
-        serde_json::to_string(&lines).map_err(|error| StoreError::caused_by("an entry cannot be written as JSON", error))?;
+    let mut text = Vec::with_capacity(TYPICAL_ROW_BYTES);
+    let written = serde_json::to_writer(&mut text, &lines).map_err(|error| error.to_string());
+    let entries = written.and_then(|()| String::from_utf8(text).map_err(|error| error.to_string()));
+    let entries = entries.map_err(|error| StoreError::new(format!("an entry cannot be written as JSON: {error}")))?;
     Ok(LogRow { first_seq: first as i64, last_seq: last as i64, entries })
 }
 

@@ -64,9 +64,9 @@ impl SqliteStore {
             |error: StoreError| StoreError { message: format!("{}: {}", path.display(), error.message), source: error.source };
         let claim = folder::claim(path)?;
         let opening = |fault: fault::Fault| in_context(fault.while_doing("opening the database"));
-        let mut writing = connection::to_write(path, options.synchronous).map_err(opening)?;
+        let mut writing = connection::to_write(path, options).map_err(opening)?;
         schema::migrate(&mut writing).map_err(in_context)?;
-        let tidying = connection::to_write(path, options.synchronous).map_err(opening)?;
+        let tidying = connection::to_write(path, options).map_err(opening)?;
         let (readers, mut threads) = Readers::start(path, options.readers, options.queue_limit).map_err(in_context)?;
 
         let bell = Arc::new(Bell::default());
@@ -131,7 +131,7 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
-        self.write(|answer| Job::Sweep { plan, now, answer }).await
+        self.write(|answer| Job::Sweep(plan, now, answer)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

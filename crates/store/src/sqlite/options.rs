@@ -32,7 +32,7 @@ pub struct SqliteOptions {
     pub batch_limit: usize,
     /// At most this many appends wait for the writer; the next one waits for its place.
     pub queue_limit: usize,
-    /// A write-ahead log longer than this is emptied, even if writers have to wait for that.
+    /// When the write-ahead log has grown to this it is started anew, even if writers have to wait a moment for that.
     pub wal_limit_bytes: u64,
     /// Breaks durability on purpose so that the crash test can prove that it would notice.
     #[serde(skip)]
@@ -43,7 +43,7 @@ impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
             synchronous: Synchronous::Full,
-            readers: 2,
+            readers: 4,
             batch_limit: 256,
             queue_limit: 1024,
             wal_limit_bytes: 64 * 1024 * 1024,
