@@ -1,4 +1,4 @@
-//! The exact bytes of every request, reply, event and card in every version, kept in `fixtures/`.
+//! The exact bytes of every request, reply, event, error and card in every version, kept in `fixtures/`.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p chancery-wire --test golden` rewrites them; the diff is then the change to review.
 
@@ -9,14 +9,14 @@ mod samples;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use chancery_protocol::{Operation, Reply, Version};
+use chancery_protocol::{Error, ErrorKind, Operation, Reply, Version};
 use chancery_wire::json::card::{adr, hybrid};
 use chancery_wire::json::methods::name;
 use chancery_wire::json::original::Original;
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v0_3::rest::V0_3Rest;
 use chancery_wire::json::v1_0::V1_0;
-use chancery_wire::{Codec, Frames};
+use chancery_wire::{Codec, Frames, errors as table};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
@@ -78,6 +78,20 @@ fn events(codec: &dyn Codec, folder: &str, frames: &Frames) -> Written {
     written
 }
 
+/// Every kind of error, a line each, in the order of `ErrorKind::ALL`.
+fn errors(written: impl Fn(&Error) -> Vec<u8>) -> Written {
+    let one = |kind| {
+        let error = Error::new(kind, format!("a message about {kind:?}")).with_fact("limit", 5);
+        if kind == ErrorKind::InvalidParams {
+            Error { facts: error.facts, ..Error::invalid_field("message.parts[0]", "is odd") }
+        } else {
+            error
+        }
+    };
+    let lines = ErrorKind::ALL.into_iter().flat_map(|kind| line(written(&one(kind)))).collect();
+    Written::from([("errors/every-kind.jsonl".to_owned(), lines)])
+}
+
 /// Compares what is written with what is kept, or keeps it. A file that nothing writes any more is a fault too.
 fn check(version: &str, written: Written) {
     let folder = fixtures().join(version);
@@ -131,6 +145,9 @@ fn version_1_0_is_written_as_kept() {
     check_read_back(&V1_0, &written);
     written.extend(events(&V1_0, "events", &Frames::json_rpc("\"call-1\"")));
     written.extend(events(&V1_0, "events-rest", &Frames::bare()));
+    written.extend(errors(|error| table::json_rpc(error, Version::V1_0, "\"call-1\"")));
+    let over_rest = errors(|error| table::rest(error, Version::V1_0));
+    written.extend(over_rest.into_iter().map(|(name, bytes)| (name.replace("errors/", "errors-rest/"), bytes)));
     check("1.0", written);
 }
 
@@ -140,6 +157,7 @@ fn version_0_3_is_written_as_kept() {
     written.extend(replies(&V0_3, Version::V0_3));
     check_read_back(&V0_3, &written);
     written.extend(events(&V0_3, "events", &Frames::json_rpc("7")));
+    written.extend(errors(|error| table::json_rpc(error, Version::V0_3, "7")));
     check("0.3", written);
 }
 
@@ -149,6 +167,7 @@ fn version_0_3_over_rest_is_written_as_kept() {
     written.extend(replies(&V0_3Rest, Version::V0_3));
     check_read_back(&V0_3Rest, &written);
     written.extend(events(&V0_3Rest, "events", &Frames::bare()));
+    written.extend(errors(|error| table::rest(error, Version::V0_3)));
     check("0.3-rest", written);
 }
 
@@ -159,6 +178,7 @@ fn the_original_is_written_as_kept() {
     check_read_back(&Original, &written);
     written.extend(events(&Original, "events", &Frames::json_rpc("7")));
     written.extend(events(&Original, "events-bare", &Frames::bare()));
+    written.extend(errors(|error| table::json_rpc(error, Version::Original, "7")));
     check("original", written);
 }
 
