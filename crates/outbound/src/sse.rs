@@ -1,0 +1,149 @@
+//! Reads server-sent events out of bytes that arrive in any pieces.
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSentEvent {
+    /// The last id the stream has named so far.
+    pub id: Option<String>,
+    /// The kind of event; `message` unless the stream says otherwise.
+    pub event: String,
+    pub data: String,
+}
+
+/// A single event grew past the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event is longer than {0} bytes")]
+pub struct TooLong(pub usize);
+
+#[derive(Clone, Debug)]
+pub struct Parser {
+    limit: usize,
+    line: Vec<u8>,
+    /// The last byte was a carriage return, so a newline now would belong to it.
+    after_return: bool,
+    at_start: bool,
+    id: Option<String>,
+    event: String,
+    data: String,
+    has_data: bool,
+}
+
+impl Parser {
+    /// A parser that holds at most about `limit` bytes of one event.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            after_return: false,
+            at_start: true,
+            id: None,
+            event: String::new(),
+            data: String::new(),
+            has_data: false,
+        }
+    }
+
+    /// Takes more bytes and answers the events they complete.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<ServerSentEvent>, TooLong> {
+        let mut events = Vec::new();
+        for &byte in bytes {
+            let second_half = std::mem::take(&mut self.after_return) && byte == b'\n';
+            match byte {
+                _ if second_half => {}
+                b'\n' | b'\r' => {
+                    self.after_return = byte == b'\r';
+                    events.extend(self.end_line());
+                }
+                _ if self.line.len() + self.data.len() >= self.limit => return Err(TooLong(self.limit)),
+                _ => self.line.push(byte),
+            }
+        }
+        Ok(events)
+    }
+
+    fn end_line(&mut self) -> Option<ServerSentEvent> {
+        let line = std::mem::take(&mut self.line);
+        let mut line = String::from_utf8_lossy(&line).into_owned();
+        if std::mem::take(&mut self.at_start)
+            && let Some(rest) = line.strip_prefix('\u{feff}')
+        {
+            line = rest.to_owned();
+        }
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if self.has_data {
+                    self.data.push('\n');
+                }
+                self.has_data = true;
+                self.data.push_str(value);
+            }
+            "event" => value.clone_into(&mut self.event),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            // Comments have an empty field name; others mean nothing to us.
+            _ => {}
+        }
+        None
+    }
+
+    fn end_event(&mut self) -> Option<ServerSentEvent> {
+        let (event, data) = (std::mem::take(&mut self.event), std::mem::take(&mut self.data));
+        if !std::mem::take(&mut self.has_data) {
+            return None;
+        }
+        let event = if event.is_empty() { "message".to_owned() } else { event };
+        Some(ServerSentEvent { id: self.id.clone(), event, data })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = "\u{feff}: hello\r\nid: 1\r\ndata: {\"a\":1}\r\n\r\ndata:one\ndata:  two\n\nevent: error\rdata\r\r\
+                          id: 3\nretry: 5\nnonsense\n\nid\ndata: ü\n\ndata: unfinished";
+
+    fn event(id: Option<&str>, event: &str, data: &str) -> ServerSentEvent {
+        ServerSentEvent { id: id.map(str::to_owned), event: event.to_owned(), data: data.to_owned() }
+    }
+
+    fn expected() -> Vec<ServerSentEvent> {
+        vec![
+            event(Some("1"), "message", "{\"a\":1}"),
+            event(Some("1"), "message", "one\n two"),
+            event(Some("1"), "error", ""),
+            event(Some(""), "message", "ü"),
+        ]
+    }
+
+    #[test]
+    fn every_line_ending_and_field_is_understood() {
+        assert_eq!(Parser::new(1000).feed(STREAM.as_bytes()).unwrap(), expected());
+    }
+
+    #[test]
+    fn events_are_the_same_however_the_bytes_are_cut() {
+        let bytes = STREAM.as_bytes();
+        for cut in 0..=bytes.len() {
+            let mut parser = Parser::new(1000);
+            let mut events = parser.feed(&bytes[..cut]).unwrap();
+            events.extend(parser.feed(&bytes[cut..]).unwrap());
+            assert_eq!(events, expected(), "cut at {cut}");
+        }
+        let mut parser = Parser::new(1000);
+        let single: Vec<_> = bytes.iter().flat_map(|byte| parser.feed(&[*byte]).unwrap()).collect();
+        assert_eq!(single, expected());
+    }
+
+    #[test]
+    fn an_event_without_end_is_refused_at_the_limit() {
+        for endless in ["data: xxxxxxxxxxxxxxxxxxxx", "data: x\ndata: x\ndata: xxxxxxxxx", ": xxxxxxxxxxxxxxxxxxxxx"] {
+            assert_eq!(Parser::new(10).feed(endless.as_bytes()), Err(TooLong(10)), "{endless}");
+        }
+        let many = "data: 123\n\n".repeat(100);
+        assert_eq!(Parser::new(10).feed(many.as_bytes()).unwrap().len(), 100, "only single events are limited");
+    }
+}
