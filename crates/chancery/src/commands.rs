@@ -1,14 +1,22 @@
 //! The command line: what can be asked, and what the exit code means.
 
+mod card;
 mod log;
+mod nearby;
+mod send;
 mod serve;
+mod show;
+mod tasks;
 
 use std::fmt;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context as _;
+use chancery_outbound::CallError;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,12 +52,28 @@ struct Shared {
     /// The node's data folder [default: $XDG_DATA_HOME/chancery or ~/.local/share/chancery]
     #[arg(long, global = true, value_name = "FOLDER", env = "CHANCERY_DATA")]
     data: Option<PathBuf>,
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Serve agents
     Serve(serve::Serve),
+    /// Send a message to an agent and print what it answers
+    #[command(alias = "send-task")]
+    Send(send::Send),
+    /// Fetch an agent's card, show it and say what is wrong with it
+    #[command(alias = "discover")]
+    Card(card::Card),
+    /// See and cancel the tasks of the node on this machine
+    Tasks(tasks::Tasks),
+    /// Print the completions for a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
 }
 
 /// Why a command did not do what it was asked.
@@ -59,6 +83,8 @@ enum Failure {
     Usage(String),
     /// The answer is no.
     Refused(String),
+    /// There was no answer.
+    Unreachable(String),
 }
 
 impl Failure {
@@ -66,6 +92,7 @@ impl Failure {
         match self {
             Self::Refused(_) => 1,
             Self::Usage(_) => 2,
+            Self::Unreachable(_) => 3,
         }
     }
 }
@@ -73,7 +100,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(reason) | Self::Refused(reason) => f.write_str(reason),
+            Self::Usage(reason) | Self::Refused(reason) | Self::Unreachable(reason) => f.write_str(reason),
         }
     }
 }
@@ -85,10 +112,31 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        // Parts of it were written by the other side.
+        let reason = show::safe(&error.to_string());
+        match error {
+            CallError::BadUrl { .. } => Self::Usage(reason),
+            CallError::Unreachable { .. } => Self::Unreachable(reason),
+            CallError::Setup { .. } | CallError::Refused { .. } | CallError::NotUnderstood { .. } => Self::Refused(reason),
+        }
+    }
+}
+
 pub(crate) fn run() -> ExitCode {
-    let arguments = Arguments::parse();
-    let done = match arguments.command {
-        Command::Serve(serve) => serve.run(&arguments.shared),
+    let Arguments { shared, command } = Arguments::parse();
+    let done = match command {
+        Command::Serve(serve) => serve.run(&shared),
+        Command::Send(send) => as_client(send.run(&shared)),
+        Command::Card(card) => as_client(card.run(&shared)),
+        Command::Tasks(tasks) => as_client(tasks.run(&shared)),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);
+            show::print(&String::from_utf8_lossy(&script));
+            Ok(())
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -99,16 +147,24 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Says something beside the result.
-#[expect(clippy::print_stderr, reason = "this is where a command talks to its user")]
+fn as_client(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
+    runtime.block_on(command)
+}
+
+/// Says something beside the result that is worth knowing. With stderr gone there is nobody left to tell.
+fn remark(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Says what went wrong.
 fn complain(text: &str) {
-    eprintln!("chancery: {text}");
+    remark(&format!("chancery: {text}"));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_arguments_do_not_contradict_each_other() {

@@ -80,7 +80,7 @@ fn refusal(text: &str) -> Option<CallError> {
 /// The entries of a task's log, as they are added.
 #[derive(Debug)]
 pub struct AdminEvents {
-    frames: Frames,
+    frames: Box<Frames>,
 }
 
 impl AdminEvents {

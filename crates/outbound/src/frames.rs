@@ -13,7 +13,7 @@ use crate::sse::{Parser, ServerSentEvent};
 const MOST_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 pub(crate) enum Opened {
-    Stream(Frames),
+    Stream(Box<Frames>),
     /// The answer is no stream.
     Whole(StatusCode, String),
 }

@@ -102,7 +102,7 @@ impl Peer {
 /// The events of a stream, in order.
 #[derive(Debug)]
 pub struct Events {
-    frames: Frames,
+    frames: Box<Frames>,
 }
 
 impl Events {

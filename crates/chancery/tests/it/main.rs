@@ -3,6 +3,7 @@
 mod patience;
 mod server;
 
+mod cli;
 mod config;
 mod mount;
 mod serve;

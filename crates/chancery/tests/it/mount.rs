@@ -27,7 +27,7 @@ fn build() -> std::path::PathBuf {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let messages = String::from_utf8(built.stdout).expect("text");
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages.filter_map(|message| message["executable"].as_str().map(Into::into)).last().expect("an executable")
+    messages.filter_map(|message| message["executable"].as_str().map(Into::into)).next_back().expect("an executable")
 }
 
 #[tokio::test]

@@ -1,0 +1,230 @@
+//! `chancery tasks`: the operator's view of every caller's tasks on this machine's node.
+
+use chancery::protocol::{Task, TaskEvent, TaskState};
+use chancery_outbound::Admin;
+use serde_json::Value;
+
+use super::{Failure, Shared, nearby, remark, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery tasks list                      the newest first
+  chancery tasks list --state working      only those in one state
+  chancery tasks get TASK                  one task with all it has
+  chancery tasks watch TASK                its log so far, and then what is added
+  chancery tasks cancel TASK
+
+These commands find the node and its token in the data folder (--data).";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Tasks {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List tasks of all callers, newest first
+    List {
+        /// Only tasks in this state: working, completed, input-required, ...
+        #[arg(long, value_name = "STATE", value_parser = state_named)]
+        state: Option<TaskState>,
+        /// How many to list
+        #[arg(long, value_name = "COUNT", default_value_t = 50)]
+        limit: usize,
+        /// Go on where an earlier list ended
+        #[arg(long, value_name = "PLACE")]
+        after: Option<String>,
+    },
+    /// Show one task
+    Get { id: String },
+    /// Cancel a task
+    Cancel { id: String },
+    /// Show a task's log, and follow it until the task ends
+    Watch {
+        id: String,
+        /// Leave out what came before this entry, and the entry itself
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        after: u64,
+    },
+}
+
+fn state_named(name: &str) -> Result<TaskState, String> {
+    let known = TaskState::ALL.into_iter().filter(|state| *state != TaskState::Unspecified);
+    let found = known.clone().find(|state| state.name() == name || show::state(*state) == name);
+    found.ok_or_else(|| format!("the states are {}", known.map(show::state).collect::<Vec<_>>().join(", ")))
+}
+
+impl Tasks {
+    pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+        let admin = nearby::admin(shared)?;
+        match self.command {
+            Command::List { state, limit, after } => list(&admin, state, limit, after.as_deref(), shared.json).await,
+            Command::Get { id } => {
+                let answer = admin.task(&id).await?;
+                if shared.json {
+                    show::print_json(&answer.to_string());
+                    return Ok(());
+                }
+                show_one(&answer["record"], &read(&answer["task"])?);
+                Ok(())
+            }
+            Command::Cancel { id } => {
+                let answer = admin.cancel(&id).await?;
+                if shared.json {
+                    show::print_json(&answer.to_string());
+                    return Ok(());
+                }
+                let task: Task = read(&answer["task"])?;
+                show::print_line(&format!("{} {}", show::safe(task.id.as_str()), show::state(task.status.state)));
+                Ok(())
+            }
+            Command::Watch { id, after } => watch(&admin, &id, after, shared.json).await,
+        }
+    }
+}
+
+async fn list(admin: &Admin, state: Option<TaskState>, limit: usize, after: Option<&str>, json: bool) -> Result<(), Failure> {
+    let answer = admin.tasks(state.map(TaskState::name), limit, after).await?;
+    if json {
+        show::print_json(&answer.to_string());
+        return Ok(());
+    }
+    let tasks = answer["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !tasks.is_empty() {
+        let head = ["TASK", "STATE", "AGENT", "CALLER", "SINCE", "EVENTS"].map(str::to_owned);
+        show::print(&columns(std::iter::once(head).chain(tasks.iter().map(row)).collect()));
+    }
+    remark(&format!("{} of {}", tasks.len(), answer["total"]));
+    if let Some(next) = answer["next"].as_str() {
+        remark(&format!("more with: chancery tasks list --after {}", show::safe(next)));
+    }
+    Ok(())
+}
+
+fn row(record: &Value) -> [String; 6] {
+    let caller = format!("{}/{}", text(&record["caller"]["tenant"]), text(&record["caller"]["name"]));
+    [
+        text(&record["id"]),
+        show::state_name(&text(&record["state"])),
+        text(&record["agent"]),
+        caller,
+        text(&record["statusAt"]),
+        record["events"].to_string(),
+    ]
+}
+
+/// Rows under each other, every column as wide as its widest entry.
+fn columns<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn show_one(record: &Value, task: &Task) {
+    let facts = [
+        ("task", text(&record["id"])),
+        ("context", text(&record["contextId"])),
+        ("agent", text(&record["agent"])),
+        ("caller", row(record)[3].clone()),
+        ("state", show::state(task.status.state)),
+        ("since", text(&record["statusAt"])),
+        ("made", text(&record["createdAt"])),
+        ("events", record["events"].to_string()),
+    ];
+    show::print(&columns(facts.map(|(name, fact)| [name.to_owned(), fact]).to_vec()));
+    for message in &task.history {
+        let who = message.role.name().trim_start_matches("ROLE_").to_lowercase();
+        show::print(&format!("\n{who}:\n{}\n", show::message(message)));
+    }
+    if let Some(message) = &task.status.message {
+        show::print(&format!("\nstatus:\n{}\n", show::message(message)));
+    }
+    for artifact in &task.artifacts {
+        show::print(&format!("\nartifact {}:\n{}\n", show::safe(artifact.artifact_id.as_str()), show::parts(&artifact.parts)));
+    }
+}
+
+async fn watch(admin: &Admin, id: &str, after: u64, json: bool) -> Result<(), Failure> {
+    let mut events = admin.follow(id, after).await?;
+    let mut last = None;
+    while let Some(entry) = events.next().await? {
+        let event: TaskEvent = read(&entry["event"])?;
+        last = state_of(&event).or(last);
+        if json {
+            show::print_json(&entry.to_string());
+        } else {
+            show::print_line(&format!("{:>4}  {}  {}", entry["seq"].to_string(), text(&entry["at"]), told(&event)));
+        }
+    }
+    match last {
+        Some(TaskState::Failed | TaskState::Rejected | TaskState::Canceled) => {
+            Err(Failure::Refused(format!("task {} {}", show::safe(id), last.map(show::state).unwrap_or_default())))
+        }
+        Some(state) if !state.is_terminal() => Err(Failure::Unreachable("the node stopped before the task ended".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+fn state_of(event: &TaskEvent) -> Option<TaskState> {
+    match event {
+        TaskEvent::Created(task) => Some(task.status.state),
+        TaskEvent::Status(change) => Some(change.status.state),
+        TaskEvent::Replied(_) => Some(TaskState::Completed),
+        TaskEvent::Said(_) | TaskEvent::Artifact(_) => None,
+    }
+}
+
+fn told(event: &TaskEvent) -> String {
+    let said = |what: String, text: String| if text.is_empty() { what } else { format!("{what}: {text}") };
+    match event {
+        TaskEvent::Created(task) => {
+            let first = task.history.first().map(|message| show::message(message));
+            said(show::state(task.status.state), first.unwrap_or_default())
+        }
+        TaskEvent::Said(message) => said("said".to_owned(), show::message(message)),
+        TaskEvent::Status(change) => {
+            let message = change.status.message.as_deref().map(show::message);
+            said(show::state(change.status.state), message.unwrap_or_default())
+        }
+        TaskEvent::Artifact(chunk) => {
+            let verb = if chunk.append { "more of artifact" } else { "artifact" };
+            said(format!("{verb} {}", show::safe(chunk.artifact.artifact_id.as_str())), show::parts(&chunk.artifact.parts))
+        }
+        TaskEvent::Replied(message) => said("replied".to_owned(), show::message(message)),
+    }
+}
+
+fn text(value: &Value) -> String {
+    show::safe(value.as_str().unwrap_or_default())
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, Failure> {
+    // By way of text, because metadata and data keep the text they came in.
+    serde_json::from_str(&value.to_string())
+        .map_err(|error| Failure::Refused(format!("the node's answer is not understood: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_found_by_either_name() {
+        assert_eq!(state_named("input-required"), Ok(TaskState::InputRequired));
+        assert_eq!(state_named("TASK_STATE_WORKING"), Ok(TaskState::Working));
+        assert!(state_named("happy").is_err_and(|fault| fault.contains("working")));
+        assert!(state_named("unspecified").is_err());
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_entry() {
+        let rows = [["a", "b"], ["long", "c"]].map(|row| row.map(str::to_owned)).to_vec();
+        assert_eq!(columns(rows), "a     b\nlong  c\n");
+    }
+}
