@@ -1,6 +1,5 @@
 //! Who and how: headers become a call context. The version of a call is decided here and nowhere else.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Binding, CallContext, Caller, Error, ErrorKind, TraceId, Version};
@@ -77,7 +76,6 @@ pub(crate) fn anonymous() -> Caller {
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) agent: Option<AgentName>,
-    pub(crate) address: Option<IpAddr>,
     pub(crate) caller: Caller,
 }
 

@@ -70,10 +70,6 @@ impl Doors {
         &self.0.settings
     }
 
-    pub(crate) fn chancery(&self) -> &Chancery {
-        &self.0.chancery
-    }
-
     /// The service, with what goes wrong inside it logged once.
     pub(crate) async fn call(&self, context: &CallContext, call: Call) -> Result<Answer, Error> {
         let operation = call.operation();
@@ -161,7 +157,7 @@ impl Doors {
         self.admit(address, &caller)?;
         let bytes = body::read(body, &self.settings().limits).await?;
         check_content(head, &bytes)?;
-        Ok((Draft { agent, address, caller }, bytes))
+        Ok((Draft { agent, caller }, bytes))
     }
 
     /// Takes a token from the caller's and the address's bucket.

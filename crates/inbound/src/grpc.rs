@@ -77,7 +77,7 @@ fn context<T>(request: &tonic::Request<T>, version: Version) -> Result<CallConte
         Asked::Nothing => {}
         asked => asked.agree(version, "this gRPC service")?,
     }
-    Draft { agent: None, address: None, caller: anonymous() }.context(&headers, Binding::Grpc, version)
+    Draft { agent: None, caller: anonymous() }.context(&headers, Binding::Grpc, version)
 }
 
 /// One call with one answer: read, ask, write.
