@@ -35,7 +35,8 @@ impl Peer {
             let (status, text) = read(url, response).await?;
             return Ok(Opened::Whole(status, text));
         }
-        Ok(Opened::Stream(Frames { url: url.clone(), response, parser: Parser::new(MOST_EVENT_BYTES), ready: VecDeque::new() }))
+        let parser = Parser::new(MOST_EVENT_BYTES);
+        Ok(Opened::Stream(Box::new(Frames { url: url.clone(), response, parser, ready: VecDeque::new() })))
     }
 }
 
