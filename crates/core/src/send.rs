@@ -177,6 +177,9 @@ impl Inner {
             Appended::ClientIdKnown { task } => return self.attach(context, &task, true).await,
         }
         let live = self.open.add(LiveTask::created(record, entry, task, progress));
+        if live.record.client_task_id.is_some() {
+            self.named.send_modify(|count| *count += 1);
+        }
         let said = Said { message, metadata: send.metadata };
         if let Some((said, token)) = live.begin_turn(said, &self.limits)? {
             self.execute(&live, agent, said, token, false).await;

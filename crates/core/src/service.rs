@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, Reply, Request};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -61,6 +62,8 @@ pub(crate) struct Inner {
     pub(crate) streams: Arc<Streams>,
     /// Turns and recordings that outlive the call that began them.
     pub(crate) background: TaskTracker,
+    /// Counts tasks that came with a name of their client's choice, for those who wait for one.
+    pub(crate) named: watch::Sender<u64>,
     /// Fires when the node stops: streams close, with an id to resume from.
     pub(crate) shutdown: CancellationToken,
 }
@@ -78,6 +81,7 @@ impl Chancery {
             open: Arc::default(),
             streams: Arc::default(),
             background: TaskTracker::new(),
+            named: watch::Sender::new(0),
             shutdown: CancellationToken::new(),
         }))
     }
@@ -112,6 +116,11 @@ impl Chancery {
 
     pub fn limits(&self) -> &TaskLimits {
         &self.0.limits
+    }
+
+    /// Changes whenever a client of the original protocol has named a new task.
+    pub fn tasks_named(&self) -> watch::Receiver<u64> {
+        self.0.named.subscribe()
     }
 
     /// Fires when the node begins to stop.

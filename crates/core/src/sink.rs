@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState, TaskStatus,
+    Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
+    TaskStatus, Version,
 };
 
 use crate::Clock;
@@ -107,8 +108,11 @@ impl TaskUpdateSink {
     }
 
     /// Answers with a message instead of a task. Only before any update, and only by a runner that said it may.
-    pub fn reply(self, message: Message) -> Finished {
-        let mut message = message;
+    pub fn reply(self, mut message: Message) -> Finished {
+        // The original protocol has no answer but a task.
+        if self.live.record.dialect == Version::Original {
+            return self.complete(Some(message));
+        }
         message.context_id = Some(self.live.record.context_id.clone());
         self.take_ending(TaskEvent::Replied(Arc::new(message)))
     }

@@ -20,7 +20,7 @@ use crate::context::{Draft, anonymous};
 use crate::grpc::GrpcDoors;
 use crate::limits::InboundLimits;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
-use crate::{admin, body, rest};
+use crate::{admin, body, listening, rest};
 
 /// What the doors need to know beside the service.
 #[derive(Clone, Debug)]
@@ -70,6 +70,10 @@ impl Doors {
         &self.0.settings
     }
 
+    pub(crate) fn chancery(&self) -> &Chancery {
+        &self.0.chancery
+    }
+
     /// The service, with what goes wrong inside it logged once.
     pub(crate) async fn call(&self, context: &CallContext, call: Call) -> Result<Answer, Error> {
         let operation = call.operation();
@@ -112,6 +116,12 @@ impl Doors {
         }
         if agent.is_none() && (path == "/admin" || path.starts_with("/admin/")) {
             return self.admin(Request::from_parts(head, body)).await;
+        }
+        if listening::is_listening(&head, path) {
+            return match self.admit(address, &anonymous()) {
+                Ok(()) => self.listening(&head, Draft { agent, caller: anonymous() }),
+                Err(error) => response::rest_error(&error, Version::Original),
+            };
         }
         let call = match rest::lookup(&head.method, path) {
             Ok(call) => call,

@@ -11,6 +11,7 @@ mod grpc;
 mod json_rpc;
 mod limits;
 mod listen;
+mod listening;
 mod response;
 mod rest;
 mod sse;

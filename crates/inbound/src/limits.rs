@@ -31,6 +31,8 @@ pub struct InboundLimits {
     pub calls_burst_per_address: u32,
     /// How often an idle stream says that it is still there.
     pub stream_heartbeat_ms: u64,
+    /// How long a client of the original protocol may listen for a task that it has not sent yet.
+    pub listen_ms: u64,
     /// How long a stop waits for connections to finish.
     pub drain_ms: u64,
 }
@@ -52,6 +54,7 @@ impl Default for InboundLimits {
             calls_per_second_per_address: 2_000,
             calls_burst_per_address: 4_000,
             stream_heartbeat_ms: 15_000,
+            listen_ms: 60_000,
             drain_ms: 5_000,
         }
     }

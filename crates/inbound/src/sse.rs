@@ -52,6 +52,11 @@ impl EventBody {
         })))
     }
 
+    /// A stream of frames that are already bytes.
+    pub(crate) fn of(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Box::pin(stream))
+    }
+
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.0.as_mut().poll_next(context)
     }

@@ -129,6 +129,15 @@ fn decoded(segment: &str) -> String {
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned()
 }
 
+/// One parameter of a query string, decoded.
+pub fn query_value(query: &str, name: &str) -> Option<String> {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(given, _)| *given == name)
+        .map(|(_, value)| decoded(&value.replace('+', " ")))
+}
+
 impl RestCall {
     /// One object from captures, query and body: what JSON-RPC would have called `params`. `body` was scanned.
     pub fn params(&self, query: Option<&str>, body: &str) -> Result<String, Error> {
@@ -146,7 +155,7 @@ impl RestCall {
             if name.eq_ignore_ascii_case("a2a-version") || members.contains_key(&name) {
                 continue;
             }
-            let value = query_value(&name, &value)?;
+            let value = typed_value(&name, &value)?;
             members.insert(name, value);
         }
         for (name, value) in &self.captures {
@@ -162,7 +171,7 @@ impl RestCall {
 }
 
 /// Query values are text; only the one boolean of the protocol has to be told apart.
-fn query_value(name: &str, value: &str) -> Result<Box<RawValue>, Error> {
+fn typed_value(name: &str, value: &str) -> Result<Box<RawValue>, Error> {
     match (name, value) {
         ("includeArtifacts" | "include_artifacts", "true" | "false") => {
             RawValue::from_string(value.to_owned()).map_err(|fault| Error::invalid_field(name, fault.to_string()))
