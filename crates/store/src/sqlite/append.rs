@@ -155,6 +155,10 @@ impl<'c> Statements<'c> {
             }
         }
         if let Some(num) = expired {
+            // The last chance to refuse before the first write.
+            if self.stand.exists([task.id.as_str()])? {
+                return Err(Stop::Refused(numbering::made_twice(task)));
+            }
             self.drop_key.execute([num])?;
         }
         Ok(())

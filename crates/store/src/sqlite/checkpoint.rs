@@ -1,6 +1,6 @@
 //! Carries what is in the write-ahead log over to the database file, beside the writer, whenever there is something.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use super::fault::Fault;
 /// How much is collected before it is carried over: a page that changes often is then written once.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How the writer tells that there is something to do. While nothing is written, nobody wakes up.
+/// Between the writer and the one who tidies up. While nothing is written, nobody wakes up.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     state: Mutex<State>,
@@ -21,60 +21,73 @@ pub(super) struct Bell {
 struct State {
     written: bool,
     stopped: bool,
+    too_long: bool,
 }
 
 impl Bell {
-    pub(super) fn ring(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Something was written. Answers whether the log has become too long, once each time it has.
+    pub(super) fn ring(&self) -> bool {
+        let mut state = self.lock();
         if !state.written {
             state.written = true;
             self.changed.notify_one();
         }
+        std::mem::take(&mut state.too_long)
     }
 
     pub(super) fn stop(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        self.lock().stopped = true;
         self.changed.notify_one();
     }
 
     /// Waits for something to do, then a little for more of it. `false` when it is time to end.
     fn wait(&self) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |state: &mut State| !state.written && !state.stopped;
-        let state = self.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
+        let state = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(state, PAUSE, |state| !state.stopped);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.written = false;
         !state.stopped
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 pub(super) fn run(connection: &Connection, bell: &Bell, wal_limit_bytes: u64) {
     while bell.wait() {
-        match carry_over(connection, wal_limit_bytes) {
-            Ok(true) => {}
-            // A reader still looks at the old pages: try again after the next pause.
-            Ok(false) => bell.ring(),
+        match carry_over(connection) {
+            Ok(carried) => {
+                bell.lock().too_long = carried.bytes > wal_limit_bytes;
+                if !carried.all {
+                    // A reader still looks at the old pages: try again after the next pause.
+                    bell.lock().written = true;
+                }
+            }
             Err(fault) => tracing::warn!(%fault, "carrying the write-ahead log over to the database failed"),
         }
     }
-}
-
-/// Whether nothing is left to be carried over.
-fn carry_over(connection: &Connection, wal_limit_bytes: u64) -> Result<bool, Fault> {
-    let page_size: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
-    let (in_log, carried) = checkpoint(connection, "PASSIVE")?;
-    if in_log.saturating_mul(page_size) <= wal_limit_bytes {
-        return Ok(in_log == carried);
+    // The writer has ended: leave everything in the one file.
+    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        tracing::warn!(%error, "the write-ahead log stays beside the database; the next start carries it over");
     }
-    // While writers are busy the log never runs empty by itself. This makes the next one start at its beginning.
-    checkpoint(connection, "RESTART").map(|(in_log, carried)| in_log == carried)
 }
 
-fn checkpoint(connection: &Connection, mode: &str) -> Result<(u64, u64), Fault> {
-    let sql = format!("PRAGMA wal_checkpoint({mode})");
-    Ok(connection.prepare_cached(&sql)?.query_row([], |row| {
-        let pages = |at| row.get::<_, i64>(at).map(|pages| u64::try_from(pages).unwrap_or(0));
-        Ok((pages(1)?, pages(2)?))
-    })?)
+pub(super) struct Carried {
+    /// Of the log, at this moment.
+    bytes: u64,
+    /// Nothing was left that a reader kept from being carried over.
+    all: bool,
+}
+
+/// Waits for nobody. Once all is carried over and no reader is left in the log, SQLite starts it anew by itself at the
+/// next write. Beside a busy writer there is always something left, so the writer does the same between two batches
+/// when the log has become too long.
+pub(super) fn carry_over(connection: &Connection) -> Result<Carried, Fault> {
+    let page_bytes: u64 = connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;
+    let mut checkpoint = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
+    let (in_log, carried) = checkpoint.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
+    let pages = u64::try_from(in_log).unwrap_or(0);
+    Ok(Carried { bytes: pages.saturating_mul(page_bytes), all: in_log == carried })
 }

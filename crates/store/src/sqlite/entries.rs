@@ -50,15 +50,17 @@ pub(super) fn places(task: i64) -> (i64, i64) {
     (place(task, 0), place(task, MOST_ENTRIES as i64))
 }
 
-pub(super) fn read(connection: &Connection, id: &str, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Fault> {
+pub(super) fn read(connection: &mut Connection, id: &str, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Fault> {
     let mut found = Vec::new();
-    let task = connection.prepare_cached("SELECT num FROM tasks WHERE id = ?1")?.query_row([id], |row| row.get(0)).optional()?;
+    // One view for both questions: the number of a task that goes may become another's.
+    let view = connection.transaction()?;
+    let task = view.prepare_cached("SELECT num FROM tasks WHERE id = ?1")?.query_row([id], |row| row.get(0)).optional()?;
     let Some(task) = task else { return Ok(found) };
     let (lowest, highest) = places(task);
     let first_wanted = place(task, after.saturating_add(1).min(MOST_ENTRIES) as i64);
 
     // The row that holds the first wanted entry may start before it.
-    let mut statement = connection.prepare_cached(
+    let mut statement = view.prepare_cached(
         "SELECT entries FROM log
          WHERE place BETWEEN ifnull((SELECT max(place) FROM log WHERE place BETWEEN ?1 AND ?2), ?2) AND ?3 AND last_seq > ?4
          ORDER BY place",

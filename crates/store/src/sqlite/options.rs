@@ -32,7 +32,7 @@ pub struct SqliteOptions {
     pub batch_limit: usize,
     /// At most this many appends wait for the writer; the next one waits for its place.
     pub queue_limit: usize,
-    /// When the write-ahead log has grown to this it is started anew, even if writers have to wait a moment for that.
+    /// When the write-ahead log has grown to this, the writer takes a moment to start it anew.
     pub wal_limit_bytes: u64,
     /// Breaks durability on purpose so that the crash test can prove that it would notice.
     #[serde(skip)]

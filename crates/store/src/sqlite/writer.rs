@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::SqliteOptions;
 use super::append::{Prepared, Statements};
-use super::checkpoint::Bell;
+use super::checkpoint::{self, Bell};
 use super::fault::Fault;
 use super::sweep;
 
@@ -59,7 +59,11 @@ pub(super) fn run(
         shared = batch.len() > 1;
         if !batch.is_empty() {
             writer.write(&mut batch);
-            bell.ring();
+            if bell.ring()
+                && let Err(fault) = checkpoint::carry_over(connection)
+            {
+                tracing::warn!(%fault, "the write-ahead log could not be started anew");
+            }
         }
     }
     Ok(())
