@@ -1,6 +1,6 @@
 //! Carries what is in the write-ahead log over to the database file, beside the writer, whenever there is something.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -35,7 +35,7 @@ impl Bell {
         std::mem::take(&mut state.too_long)
     }
 
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_one();
     }
@@ -52,6 +52,16 @@ impl Bell {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The writer's end of the bell: when the writer ends, in whatever way, the one who tidies up ends too.
+#[derive(Debug)]
+pub(super) struct Rope(pub(super) Arc<Bell>);
+
+impl Drop for Rope {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

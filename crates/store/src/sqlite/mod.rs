@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::options::{SqliteOptions, Synchronous};
 
 use self::append::Prepared;
-use self::checkpoint::Bell;
+use self::checkpoint::{Bell, Rope};
 use self::readers::Readers;
 use self::writer::Job;
 
@@ -71,13 +71,12 @@ impl SqliteStore {
 
         let bell = Arc::new(Bell::default());
         let (writer, queue) = mpsc::channel(options.queue_limit.max(1));
-        let tidy_bell = Arc::clone(&bell);
-        threads.push(spawn("store-tidy", move || checkpoint::run(&tidying, &tidy_bell, options.wal_limit_bytes))?);
+        let rope = Rope(Arc::clone(&bell));
+        threads.push(spawn("store-tidy", move || checkpoint::run(&tidying, &bell, options.wal_limit_bytes))?);
         threads.push(spawn("store-write", move || {
-            if let Err(fault) = writer::run(&writing, queue, options, &bell) {
+            if let Err(fault) = writer::run(&writing, queue, options, &rope) {
                 tracing::error!(%fault, "the store cannot write");
             }
-            bell.stop();
         })?);
         let open = Mutex::new(Some(Open { threads, _claim: claim }));
         Ok(Self { writer, readers, open })

@@ -116,6 +116,27 @@ mod tests {
     }
 
     #[test]
+    fn every_earlier_version_is_brought_to_the_newest_and_keeps_its_tasks() {
+        for from in 0..=NEWEST {
+            let mut connection = Connection::open_in_memory().unwrap();
+            for (number, step) in STEPS[..from].iter().enumerate() {
+                take_step(&mut connection, step, number + 1).unwrap();
+            }
+            assert_eq!(version(&connection).unwrap(), from);
+            if from > 0 {
+                let task = "INSERT INTO tasks (id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq,
+                                               bytes, message_only, stage)
+                            VALUES ('t', 'c', 'echo', 'acme', 'ada', '1.0', 1, 3, 5, 1, 9, 0, 3)";
+                connection.execute_batch(task).unwrap();
+            }
+            migrate(&mut connection).unwrap();
+            assert_eq!(version(&connection).unwrap(), NEWEST);
+            let found = crate::sqlite::find::find_any(&connection, "t").unwrap();
+            assert_eq!(found.is_some(), from > 0);
+        }
+    }
+
+    #[test]
     fn a_step_that_fails_leaves_the_version_before_it() {
         let mut connection = opened();
         let broken = "CREATE TABLE half (done INTEGER); INSERT INTO nowhere VALUES (1);";

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::SqliteOptions;
 use super::append::{Prepared, Statements};
-use super::checkpoint::{self, Bell};
+use super::checkpoint::{self, Rope};
 use super::fault::Fault;
 use super::sweep;
 
@@ -37,7 +37,7 @@ pub(super) fn run(
     connection: &Connection,
     mut queue: mpsc::Receiver<Job>,
     options: SqliteOptions,
-    bell: &Bell,
+    rope: &Rope,
 ) -> Result<(), Fault> {
     let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options };
     let mut batch = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn run(
         shared = batch.len() > 1;
         if !batch.is_empty() {
             writer.write(&mut batch);
-            if bell.ring()
+            if rope.0.ring()
                 && let Err(fault) = checkpoint::carry_over(connection)
             {
                 tracing::warn!(%fault, "the write-ahead log could not be started anew");

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use chancery_core::{Append, LogEntry, Store, StoreError};
+use chancery_core::{Append, LogEntry, Store, StoreError, SweepPlan};
 use chancery_protocol::{Message, Role, TaskEvent, TaskState};
 use chancery_store::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
-use crate::sample::{at, creation, pieces, task};
+use crate::sample::{at, change, creation, pieces, task};
 
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder.join("chancery.db"), SqliteOptions::default()).unwrap()
@@ -41,15 +41,21 @@ async fn an_append_that_cannot_be_written_does_not_fail_its_neighbours() {
         .execute("INSERT INTO log SELECT num * 16777216 + 2, 2, '[]' FROM tasks WHERE id = 't07'", [])
         .unwrap();
 
-    let rest = tasks.iter().map(|task| pieces(task, 2, 3)).collect();
-    let answers = together(&store, folder.path(), rest).await;
+    let ends = tasks.iter().map(|task| change(task, 2, TaskState::Completed, at(2))).collect();
+    let answers = together(&store, folder.path(), ends).await;
     for (number, answer) in answers.iter().enumerate() {
         assert_eq!(answer.is_err(), number == 7, "{number}: {answer:?}");
     }
     let refusal = answers[7].as_ref().unwrap_err().to_string();
     assert!(refusal.starts_with("writing to the log failed"), "{refusal}");
     assert_eq!(store.find_any("t07").await.unwrap().unwrap().progress.seq, 1);
-    assert_eq!(store.find_any("t08").await.unwrap().unwrap().progress.seq, 3);
+    assert_eq!(store.find_any("t08").await.unwrap().unwrap().progress.seq, 2);
+
+    // The batch was undone and done again; its tasks are counted once.
+    let keep_all = SweepPlan { keep_at_most: Some(19), at_most: 100, ..SweepPlan::default() };
+    assert_eq!(store.sweep(keep_all, at(3)).await.unwrap(), 0);
+    let keep_fewer = SweepPlan { keep_at_most: Some(18), ..keep_all };
+    assert_eq!(store.sweep(keep_fewer, at(3)).await.unwrap(), 1);
 }
 
 #[tokio::test]

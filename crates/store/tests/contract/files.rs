@@ -203,7 +203,7 @@ fn log_starts(folder: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn a_busy_writer_does_not_keep_the_log_from_starting_anew() {
+async fn the_log_is_started_anew_while_the_writer_is_busy() {
     let folder = tempfile::tempdir().unwrap();
     let options = SqliteOptions { wal_limit_bytes: 256 * 1024, ..SqliteOptions::default() };
     let store = SqliteStore::open(folder.path().join("data/chancery.db"), options).unwrap();
