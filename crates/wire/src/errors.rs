@@ -190,6 +190,18 @@ mod tests {
     }
 
     #[test]
+    fn every_reason_has_a_page_that_says_its_codes() {
+        let pages = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+        for kind in ErrorKind::ALL {
+            let row = row_of(kind);
+            let page = std::fs::read_to_string(pages.join(format!("{}.md", row.reason))).unwrap_or_default();
+            for fact in [row.json_rpc.to_string(), row.http.to_string(), code_name(row.grpc).to_owned()] {
+                assert!(page.contains(&fact), "docs/errors/{}.md does not say {fact}", row.reason);
+            }
+        }
+    }
+
+    #[test]
     fn errors_are_written_in_the_callers_version() {
         let error = Error::invalid_field("message.parts", "must contain at least one element");
         let text = String::from_utf8(json_rpc(&error, Version::V1_0, "7")).unwrap();
