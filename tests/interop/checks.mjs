@@ -46,7 +46,7 @@ async function card(agent) {
   require('skills', found.skills > 0, found);
   expect('streaming', found.streaming, true);
   require('push is not claimed', !found.push, found);
-  expect('interfaces of this binding and version', new Set(found.interfaces).size, 1);
+  require('interfaces of this binding and version', found.interfaces.length > 0, found);
 }
 
 async function send(agent) {

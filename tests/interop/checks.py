@@ -68,7 +68,7 @@ async def card(agent):
     require("skills", found["skills"], found)
     expect("streaming", found["streaming"], True)
     require("push is not claimed", not found["push"], found)
-    expect("interfaces of this binding and version", len(found["interfaces"]), 1)
+    require("interfaces of this binding and version", found["interfaces"], found)
 
 
 async def send(agent):

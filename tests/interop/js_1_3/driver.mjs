@@ -53,7 +53,8 @@ class Agent {
     Object.assign(this, { base, protocol, binding, errors, showsAppend });
     const legacyCompat = { enabled: protocol === '0.3' };
     const fetchImpl = (url, init) => fetch(url, { ...init, headers: { ...init?.headers, 'A2A-Version': protocol } });
-    this.resolver = new DefaultAgentCardResolver({ legacyCompat, fetchImpl });
+    this.resolver = new DefaultAgentCardResolver({ legacyCompat });
+    this.resolverInProtocol = new DefaultAgentCardResolver({ legacyCompat, fetchImpl });
     this.factory = new ClientFactory({
       transports: [JsonRpcTransportFactory, RestTransportFactory, GrpcTransportFactory].map((Transport) => new Transport({ legacyCompat })),
       preferredTransports: [binding],
@@ -61,9 +62,9 @@ class Agent {
     });
   }
 
-  /** The card in the version under test, with only that version's interfaces left for the SDK to choose from. */
-  async fetchCard() {
-    const card = await this.resolver.resolve(this.base);
+  /** The card as the SDK asks for it, with only the interfaces of the version under test left to choose from. */
+  async fetchCard(resolver = this.resolver) {
+    const card = await resolver.resolve(this.base);
     const supportedInterfaces = card.supportedInterfaces.filter((i) => i.protocolVersion.startsWith(this.protocol));
     return { ...card, supportedInterfaces };
   }
@@ -83,8 +84,9 @@ class Agent {
     };
   }
 
+  /** This check reads the card as that version writes it. */
   async card() {
-    const card = await this.fetchCard();
+    const card = await this.fetchCard(this.resolverInProtocol);
     return {
       name: card.name,
       skills: card.skills.length,

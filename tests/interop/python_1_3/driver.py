@@ -60,10 +60,10 @@ class Agent:
         self.base, self.http, self.protocol, self.binding = base, http, protocol, binding
         self.clients = {}
 
-    async def fetch_card(self):
-        """The card in the version under test, with only that version's interfaces left for the SDK to choose from."""
+    async def fetch_card(self, written_in="1.0"):
+        """The card as the SDK asks for it, with only the interfaces of the version under test left to choose from."""
         resolver = A2ACardResolver(self.http, self.base)
-        card = await resolver.get_agent_card(http_kwargs={"headers": {"A2A-Version": self.protocol}})
+        card = await resolver.get_agent_card(http_kwargs={"headers": {"A2A-Version": written_in}})
         spoken = [i for i in card.supported_interfaces if i.protocol_version.startswith(self.protocol)]
         del card.supported_interfaces[:]
         card.supported_interfaces.extend(spoken)
@@ -96,13 +96,13 @@ class Agent:
         return pb.SendMessageRequest(message=message, configuration=pb.SendMessageConfiguration(return_immediately=not wait))
 
     async def card(self):
-        card = await self.fetch_card()
+        card = await self.fetch_card(written_in=self.protocol)
         return dict(
             name=card.name,
             skills=len(card.skills),
             streaming=card.capabilities.streaming,
             push=card.capabilities.push_notifications,
-            interfaces={i.url for i in card.supported_interfaces if i.protocol_binding == self.binding},
+            interfaces=[i.url for i in card.supported_interfaces if i.protocol_binding == self.binding],
         )
 
     async def send(self, text, **options):

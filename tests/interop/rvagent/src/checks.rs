@@ -9,11 +9,11 @@ use rvagent_a2a::error::A2aError;
 use rvagent_a2a::executor::{Executor, Peer};
 use rvagent_a2a::identity::AgentID;
 use rvagent_a2a::server::json_rpc::JsonRpcRequest;
-use rvagent_a2a::types::{Artifact, Message, Part, Role, Task, TaskSpec, TaskState};
+use rvagent_a2a::types::{Artifact, Message, Part, Role, Task, TaskSpec, TaskState, TaskStatusUpdateEvent};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::sse::{self, Update};
+use crate::sse::{Update, Updates};
 
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Checked = Result<(), Failure>;
@@ -29,6 +29,7 @@ pub const OPERATIONS: &[&str] = &[
     "stream",
     "send-subscribe",
     "resubscribe",
+    "resubscribe-get",
     "task-not-found",
     "task-not-cancelable",
     "push-not-supported",
@@ -46,6 +47,7 @@ pub async fn run(agent: &Agent, operation: &str) -> Checked {
         "stream" => stream(agent).await,
         "send-subscribe" => send_subscribe(agent).await,
         "resubscribe" => resubscribe(agent).await,
+        "resubscribe-get" => resubscribe_get(agent).await,
         "task-not-found" => task_not_found(agent).await,
         "task-not-cancelable" => task_not_cancelable(agent).await,
         "push-not-supported" => push_not_supported(agent).await,
@@ -155,44 +157,50 @@ async fn get(agent: &Agent) -> Checked {
     require("task", (&found.id, &found.status, &found.artifacts) == (&sent.id, &sent.status, &sent.artifacts), &found)
 }
 
-async fn cancel(agent: &Agent) -> Checked {
+type Waiting = tokio::task::JoinHandle<Result<Task, A2aError>>;
+
+/// A task that sleeps, with the call that waits for it.
+async fn sleeping(agent: &Agent) -> (String, Waiting) {
     let id = fresh();
-    let running = {
-        let (client, base, spec) = (agent.client.clone(), agent.base.clone(), spec(&id, "sleep 60000"));
-        tokio::spawn(async move { client.send_task(&base, spec).await })
-    };
+    let (client, base, spec) = (agent.client.clone(), agent.base.clone(), spec(&id, "sleep 60000"));
+    let waiting = tokio::spawn(async move { client.send_task(&base, spec).await });
     // The client has no non-blocking send, so the task shows up some time after the call went out; the caller bounds the wait.
     while agent.client.get_task(&agent.base, &id).await.is_err() {
         tokio::task::yield_now().await;
     }
+    (id, waiting)
+}
+
+async fn cancel(agent: &Agent) -> Checked {
+    let (id, waiting) = sleeping(agent).await;
     agent.client.cancel_task(&agent.base, &id).await?;
-    let answered = running.await??;
+    let answered = waiting.await??;
     require("waiting caller's state", answered.status.state == TaskState::Canceled, answered.status.state)?;
     let found = agent.client.get_task(&agent.base, &id).await?;
     require("stored state", found.status.state == TaskState::Canceled, found.status.state)
 }
 
-/// The last update is the final one, earlier ones are not, and the artifact arrived in between.
-fn whole_run(id: &str, updates: &[Update]) -> Checked {
+/// The artifact chunks of a run that ended completed, with `final` on its last update and on no other.
+fn chunks<'a>(id: &str, updates: &'a [Update]) -> Result<Vec<&'a Artifact>, Failure> {
     let mut finals = Vec::new();
-    let mut artifact = Vec::new();
+    let mut chunks = Vec::new();
     for update in updates {
         match update {
             Update::Status(status) => {
                 require("task id", status.id == id, &status.id)?;
                 finals.push((status.final_, status.status.state));
             }
-            Update::Artifact(part) => {
-                require("task id", part.id == id, &part.id)?;
-                require("not after the end", finals.iter().all(|(last, _)| !last), &finals)?;
-                artifact.extend(texts(&part.artifact));
+            Update::Artifact(update) => {
+                require("task id", update.id == id, &update.id)?;
+                chunks.push(&update.artifact);
             }
         }
     }
-    require("artifact", artifact == ["streamed"], &artifact)?;
+    require("last update", matches!(updates.last(), Some(Update::Status(_))), updates.last())?;
     let (last, before) = finals.split_last().ok_or("no status at all")?;
     require("ends completed", *last == (true, TaskState::Completed), last)?;
-    require("only the last is final", before.iter().all(|(last, _)| !last), before)
+    require("only the last is final", before.iter().all(|(last, _)| !last), before)?;
+    Ok(chunks)
 }
 
 /// The client's own streaming: it listens on an id first, then sends the task under that id.
@@ -200,22 +208,51 @@ async fn stream(agent: &Agent) -> Checked {
     let id = fresh();
     let listening = agent.client.stream_task(&agent.base, spec(&id, "complete streamed")).await?;
     agent.send(spec(&id, "complete streamed")).await?;
-    whole_run(&id, &sse::updates(listening).await?)
+    let updates = Updates::of(listening).rest().await?;
+    let chunks = chunks(&id, &updates)?;
+    require("artifact", chunks.iter().map(|chunk| texts(chunk)).eq([["streamed"]]), &chunks)
 }
 
 /// The original's streaming, with this crate's TaskSpec and event types.
 async fn send_subscribe(agent: &Agent) -> Checked {
     let id = fresh();
-    let response = agent.post("tasks/sendSubscribe", serde_json::to_value(spec(&id, "complete streamed"))?).await?;
-    whole_run(&id, &sse::updates(response).await?)
+    let response = agent.post("tasks/sendSubscribe", serde_json::to_value(spec(&id, "stream 3"))?).await?;
+    let updates = Updates::of(response).rest().await?;
+    let chunks = chunks(&id, &updates)?;
+    let flags: Vec<_> = chunks.iter().map(|chunk| (chunk.append, chunk.last_chunk)).collect();
+    require("flags", flags == [(false, false), (true, false), (true, true)], &flags)?;
+    require("one index", chunks.iter().all(|chunk| chunk.index == chunks[0].index), &chunks)?;
+    let stored = agent.client.get_task(&agent.base, &id).await?;
+    let streamed: Vec<_> = chunks.iter().flat_map(|chunk| texts(chunk)).collect();
+    require("stored artifact", stored.artifacts.iter().map(texts).eq([streamed]), &stored.artifacts)
+}
+
+/// Follows a running task that is then canceled, to its final update.
+async fn follow(agent: &Agent, id: &str, response: Response) -> Checked {
+    let mut updates = Updates::of(response);
+    let first = updates.next().await?.ok_or("no update")?;
+    let running = matches!(&first, Update::Status(status) if status.id == id && !status.final_);
+    require("first update", running, first)?;
+    agent.client.cancel_task(&agent.base, id).await?;
+    let rest = updates.rest().await?;
+    let canceled = |status: &TaskStatusUpdateEvent| status.final_ && status.status.state == TaskState::Canceled;
+    require("last update", matches!(rest.last(), Some(Update::Status(status)) if canceled(status)), &rest)
 }
 
 async fn resubscribe(agent: &Agent) -> Checked {
-    let id = fresh();
-    agent.send(spec(&id, "ask which colour?")).await?;
+    let (id, waiting) = sleeping(agent).await;
     let response = agent.post("tasks/resubscribe", json!({ "id": id })).await?;
-    agent.send(spec(&id, "complete streamed")).await?;
-    whole_run(&id, &sse::updates(response).await?)
+    follow(agent, &id, response).await?;
+    waiting.await?.map(drop).map_err(Into::into)
+}
+
+/// As this crate's own peers do it.
+async fn resubscribe_get(agent: &Agent) -> Checked {
+    let (id, waiting) = sleeping(agent).await;
+    let url = format!("{}/tasks/resubscribe?id={id}", agent.base);
+    let response = agent.http.get(url).header("accept", "text/event-stream").send().await?.error_for_status()?;
+    follow(agent, &id, response).await?;
+    waiting.await?.map(drop).map_err(Into::into)
 }
 
 fn refused<T: std::fmt::Debug>(answer: Result<T, A2aError>, code: i32) -> Checked {

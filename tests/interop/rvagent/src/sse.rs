@@ -1,4 +1,4 @@
-//! Reads server-sent events off a response, as bare objects or wrapped in JSON-RPC results.
+//! Reads server-sent events off a response, as bare objects or wrapped in JSON-RPC results, with the crate's own types.
 
 use reqwest::Response;
 use rvagent_a2a::server::json_rpc::JsonRpcResponse;
@@ -7,31 +7,51 @@ use serde_json::Value;
 
 use crate::checks::Failure;
 
-/// One update, parsed with the crate's own types.
 #[derive(Debug)]
 pub enum Update {
     Status(TaskStatusUpdateEvent),
     Artifact(TaskArtifactUpdateEvent),
 }
 
-/// Reads until the event marked `final`, or the end of the stream.
-pub async fn updates(mut response: Response) -> Result<Vec<Update>, Failure> {
-    let mut unread = String::new();
-    let mut seen = Vec::new();
-    while let Some(bytes) = response.chunk().await? {
-        unread.push_str(std::str::from_utf8(&bytes)?);
-        while let Some((frame, rest)) = unread.split_once("\n\n") {
-            let update = parse(frame)?;
-            unread = rest.to_owned();
-            let Some(update) = update else { continue };
-            let last = matches!(&update, Update::Status(status) if status.final_);
-            seen.push(update);
-            if last {
-                return Ok(seen);
+pub struct Updates {
+    response: Response,
+    unread: String,
+}
+
+impl Updates {
+    pub fn of(response: Response) -> Self {
+        Self { response, unread: String::new() }
+    }
+
+    /// The next update, or nothing at the end of the stream.
+    pub async fn next(&mut self) -> Result<Option<Update>, Failure> {
+        loop {
+            while let Some((frame, rest)) = self.unread.split_once("\n\n") {
+                let update = parse(frame)?;
+                self.unread = rest.to_owned();
+                if update.is_some() {
+                    return Ok(update);
+                }
+            }
+            match self.response.chunk().await? {
+                Some(bytes) => self.unread.push_str(std::str::from_utf8(&bytes)?),
+                None => return Ok(None),
             }
         }
     }
-    Ok(seen)
+
+    /// Every update that is left, up to the one marked `final`, where readers of this protocol stop.
+    pub async fn rest(mut self) -> Result<Vec<Update>, Failure> {
+        let mut seen = Vec::new();
+        while let Some(update) = self.next().await? {
+            let last = matches!(&update, Update::Status(status) if status.final_);
+            seen.push(update);
+            if last {
+                break;
+            }
+        }
+        Ok(seen)
+    }
 }
 
 fn parse(frame: &str) -> Result<Option<Update>, Failure> {

@@ -1,0 +1,137 @@
+//! Official SDK clients of both protocol versions, and the `rvagent-a2a` crate, against the built server; prints one table.
+
+#[path = "interop/server.rs"]
+mod server;
+#[path = "interop/table.rs"]
+mod table;
+#[path = "interop/toolbox.rs"]
+mod toolbox;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::Command;
+
+use server::Server;
+use table::{Family, Row};
+use toolbox::Toolbox;
+
+const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
+
+#[rustfmt::skip]
+const V1_0: &[&str] = &[
+    "card", "send", "message", "multi-turn", "stream", "get", "list", "cancel", "resubscribe", "resubscribe-parked",
+    "task-not-found", "task-not-cancelable", "push-not-supported",
+];
+
+/// As 1.0, but no SDK has a list operation for 0.3.
+#[rustfmt::skip]
+const V0_3: &[&str] = &[
+    "card", "send", "message", "multi-turn", "stream", "get", "cancel", "resubscribe", "resubscribe-parked",
+    "task-not-found", "task-not-cancelable", "push-not-supported",
+];
+
+#[rustfmt::skip]
+const ORIGINAL: &[&str] = &[
+    "card", "send", "executor", "multi-turn", "rejected-as-failed", "get", "cancel", "stream", "send-subscribe", "resubscribe",
+    "resubscribe-get", "task-not-found", "task-not-cancelable", "push-not-supported",
+];
+
+/// Every row the drivers must produce. A driver that prints fewer, or others, fails the test.
+#[rustfmt::skip]
+const SDKS: &[Family] = &[
+    Family { sdk: "python", sdk_version: "1.3.0",  protocol: "1.0", bindings: BINDINGS, operations: V1_0 },
+    Family { sdk: "python", sdk_version: "1.3.0",  protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
+    Family { sdk: "python", sdk_version: "0.3.26", protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
+    Family { sdk: "js",     sdk_version: "1.3.0",  protocol: "1.0", bindings: BINDINGS, operations: V1_0 },
+    Family { sdk: "js",     sdk_version: "1.3.0",  protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
+    Family { sdk: "js",     sdk_version: "0.3.14", protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
+];
+
+#[rustfmt::skip]
+const RUST: &[Family] = &[
+    Family { sdk: "rust", sdk_version: "0.2.9", protocol: "1.0", bindings: BINDINGS, operations: V1_0 },
+];
+
+#[rustfmt::skip]
+const RVAGENT: &[Family] = &[
+    Family { sdk: "rvagent-a2a", sdk_version: "0.1.0", protocol: "original", bindings: &["JSONRPC"], operations: ORIGINAL },
+];
+
+/// Gets one driver ready to run, or says what is missing.
+type Prepare = fn(&Toolbox) -> Result<Command, String>;
+
+#[test]
+fn official_sdk_clients_work_in_every_version_and_binding() {
+    let drivers: &[Prepare] = &[
+        |tools| tools.python("python_1_3"),
+        |tools| tools.python("python_0_3"),
+        |tools| tools.node("js_1_3"),
+        |tools| tools.node("js_0_3"),
+    ];
+    run(SDKS, drivers);
+}
+
+#[test]
+fn the_official_rust_client_works_in_every_binding() {
+    run(RUST, &[|tools| tools.cargo("rust_0_2", "interop-rust")]);
+}
+
+#[test]
+fn the_rvagent_client_works_as_far_as_its_wire_goes() {
+    run(RVAGENT, &[|tools| tools.cargo("rvagent", "interop-rvagent")]);
+}
+
+fn run(families: &[Family], drivers: &[Prepare]) {
+    let tools = Toolbox::new();
+    let mut commands = Vec::new();
+    for prepare in drivers {
+        match prepare(&tools) {
+            Ok(command) => commands.push(command),
+            Err(missing) if std::env::var_os("CI").is_none() => {
+                return say(&format!("skipped, not everything can be installed here: {missing}\n"));
+            }
+            Err(missing) => panic!("cannot install what the suite needs: {missing}"),
+        }
+    }
+
+    let server = Server::start(&tools.log(families[0].sdk));
+    let mut rows = Vec::new();
+    for mut command in commands {
+        let output = command.arg(&server.base).output().expect("a prepared driver starts");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        rows.extend(printed.lines().map(|line| serde_json::from_str::<Row>(line).expect("a driver prints rows")));
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            say(&format!("{command:?} ended with {}: {complaint}\n", output.status));
+        }
+    }
+    say(&table::render(families, &rows));
+    let faults = faults(families, &rows);
+    assert!(faults.is_empty(), "{} rows are wrong:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Every row that failed, is missing, or was never asked for.
+fn faults(families: &[Family], rows: &[Row]) -> Vec<String> {
+    let expected: BTreeSet<_> = families.iter().flat_map(Family::rows).collect();
+    let got: BTreeSet<_> = rows.iter().map(Row::key).collect();
+    let failed = rows.iter().filter(|row| !row.ok).map(|row| format!("{}: {}", row.key(), row.detail));
+    let missing = expected.difference(&got).map(|key| format!("{key}: no such row was printed"));
+    let unknown = got.difference(&expected).map(|key| format!("{key}: not in the expected list"));
+    failed.chain(missing).chain(unknown).collect()
+}
+
+#[test]
+fn a_row_that_is_missing_failed_or_unknown_is_a_fault() {
+    let mut rows: Vec<Row> = RVAGENT.iter().flat_map(Family::good_rows).collect();
+    assert_eq!(faults(RVAGENT, &rows), Vec::<String>::new());
+    rows[0].ok = false;
+    rows[1].operation = "unheard-of".into();
+    rows.pop();
+    assert_eq!(faults(RVAGENT, &rows).len(), 4, "one failed, one renamed (missing and unknown), one gone");
+}
+
+/// Straight to the terminal: the table is wanted from a passing run too, whose output the harness would keep.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the table");
+}

@@ -1,0 +1,58 @@
+//! The built server on a free port with the conformance agent, killed when dropped.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long a cold start may take on a loaded machine.
+const START: Duration = Duration::from_secs(60);
+
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) base: String,
+}
+
+impl Server {
+    /// `log` takes what the server writes to stderr.
+    pub(crate) fn start(log: &Path) -> Self {
+        let log = File::create(log).expect("the log can be written");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_chancery"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--memory", "--agent", "conformance"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("the built server starts");
+        let stdout = process.stdout.take().expect("stdout is piped");
+        let mut server = Self { process, base: String::new() };
+
+        let (found, base) = mpsc::channel();
+        // The thread reads on after the address, so that the server never blocks on a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some(base) = base_url(&line) {
+                    let _ = found.send(base);
+                }
+            }
+        });
+        server.base = base.recv_timeout(START).expect("the server prints its address; its log is in the target folder");
+        server
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// `http://127.0.0.1:PORT` out of a line of text.
+fn base_url(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("http://127.0.0.1:")?;
+    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    (!port.is_empty()).then(|| format!("http://127.0.0.1:{port}"))
+}
