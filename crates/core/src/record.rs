@@ -17,7 +17,7 @@ impl Inner {
             return;
         }
         let mut recording: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(Arc::clone(self).recording(Arc::clone(live)));
-        if let Poll::Pending = recording.as_mut().poll(context) {
+        if recording.as_mut().poll(context).is_pending() {
             self.background.spawn(recording);
         }
     }

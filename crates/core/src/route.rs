@@ -15,7 +15,7 @@ impl Inner {
             .capabilities
             .extensions
             .iter()
-            .find(|extension| extension.required && !context.extensions.iter().any(|asked| *asked == extension.uri));
+            .find(|extension| extension.required && !context.extensions.contains(&extension.uri));
         match missing {
             None => Ok(agent),
             Some(extension) => Err(Error::new(

@@ -1,1 +1,9 @@
-//! Fakes for every port, a clock tests can move, scripted agents.
+//! Fakes for every port, a clock tests can move, scripted agents. For tests only.
+
+mod clock;
+mod seal;
+mod store;
+
+pub use clock::ManualClock;
+pub use seal::PlainSeal;
+pub use store::{FakeStore, Weather};
