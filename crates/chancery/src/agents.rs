@@ -49,3 +49,6 @@ impl BuiltIn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::{authority, interfaces};
-use crate::config::{Config, PublicUrl, is_agent_name};
+use crate::config::{Config, NodeConfig, PublicUrl, is_agent_name};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::seal::KeySeal;
 
@@ -98,7 +98,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Limits, retention and the other settings of a config. Its agents and addresses are left to the caller.
+    /// Everything a config says but its agents, its data folder and where to listen, which are left to the caller.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
@@ -152,7 +152,9 @@ impl NodeBuilder {
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
-        let url = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.config.node.listen));
+        let NodeConfig { listen, public_url, .. } = &self.config.node;
+        let configured = || public_url.as_ref().map(ToString::to_string);
+        let url = self.public_url.clone().or_else(configured).unwrap_or_else(|| format!("http://{listen}"));
         PublicUrl::try_from(url.clone()).map_err(|fault| BuildError::PublicUrl { url, fault })
     }
 }
@@ -205,5 +207,54 @@ impl Node {
     /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.
     pub async fn shut_down(&self, patience: Duration) -> Result<(), StoreError> {
         self.chancery.shut_down(patience).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::BuiltIn;
+
+    fn with_agents(names: &[&str]) -> NodeBuilder {
+        let echo = BuiltIn::Echo;
+        names.iter().fold(Node::builder(), |builder, name| builder.shared_agent(*name, echo.card(), echo.runner()))
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_served_is_refused() {
+        assert!(matches!(with_agents(&[]).build().await, Err(BuildError::NoAgent)));
+        for names in [&["a", "a"][..], &["A"], &[""], &["a/b"]] {
+            assert!(matches!(with_agents(names).build().await, Err(BuildError::AgentName(_))), "{names:?}");
+        }
+        let nowhere = with_agents(&["a"]).public_url("nowhere").build().await;
+        assert!(matches!(nowhere, Err(BuildError::PublicUrl { .. })));
+    }
+
+    #[tokio::test]
+    async fn cards_name_the_addresses_their_agents_answer_at() {
+        let node = with_agents(&["a", "b"]).public_url("http://h:1/x/").build().await.unwrap();
+        let urls = |name: &str| {
+            let card = &node.chancery().agents().get(name).unwrap().card;
+            card.supported_interfaces.iter().map(|one| one.url.clone()).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(urls("a"), ["h:1".to_owned(), "http://h:1/x".to_owned()].into());
+        assert_eq!(urls("b"), ["http://h:1/x/agents/b".to_owned()].into(), "gRPC has no paths to mount agents under");
+
+        let mut own = BuiltIn::Echo.card();
+        own.supported_interfaces = crate::agents::interfaces("https://elsewhere", None);
+        let node = Node::builder().agent("a", own.clone(), crate::agents::Echo::default()).build().await.unwrap();
+        assert_eq!(*node.chancery().agents().first().card, own, "what the author wrote stays");
+    }
+
+    #[tokio::test]
+    async fn tasks_in_a_folder_outlive_the_node_and_the_folder_is_free_again() {
+        let home = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let node = with_agents(&["a"]).sqlite(home.path()).build().await.unwrap();
+            assert!(node.data_folder().unwrap().database().exists());
+            let second = with_agents(&["a"]).sqlite(home.path()).build().await;
+            assert!(matches!(second, Err(BuildError::Folder(FolderError::InUse { .. }))));
+            node.shut_down(Duration::from_secs(60)).await.unwrap();
+        }
     }
 }

@@ -77,6 +77,8 @@ async fn complete(mut updates: TaskUpdateSink, parts: Vec<Part>) -> Result<Finis
 async fn stream(turn: &Turn, mut updates: TaskUpdateSink, chunks: u64, pause: Duration) -> Result<Finished, RunError> {
     let id = updates.new_artifact_id();
     for chunk in 1..=chunks {
+        // The first one comes at once: callers wait for it to see whether they get a task or a message.
+        let pause = if chunk > 1 { pause } else { Duration::ZERO };
         if !rest(turn, pause).await {
             return Ok(updates.canceled());
         }

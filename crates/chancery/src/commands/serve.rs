@@ -142,6 +142,9 @@ async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool) -> Resu
     let base = format!("http://{}", reachable(address));
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id() };
     let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, "callers are not authenticated: anybody who reaches this address can use the agents and read every task");
+    }
     introduce(&base);
     tracing::info!(%address, public_url, "serving");
 

@@ -153,3 +153,13 @@ async fn agents_are_served_under_the_names_they_are_given() {
         assert_eq!(card["name"], name, "{path}");
     }
 }
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let first = Setup::conformance().start();
+    let address = first.url().trim_start_matches("http://");
+    let second = Home::new().command().args(["serve", "--memory", "--listen", address]).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let complaint = String::from_utf8_lossy(&second.stderr);
+    assert!(complaint.contains(&format!("cannot listen at {address}")), "{complaint}");
+}

@@ -18,7 +18,7 @@ pub(super) enum Directive {
     Ask(String),
     /// Ask for authorisation.
     Auth(String),
-    /// Chunks of one artifact, with a pause before each.
+    /// Chunks of one artifact, with a pause between each two.
     Stream {
         chunks: u64,
         pause: Duration,
