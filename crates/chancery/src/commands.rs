@@ -20,13 +20,13 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery serve                                 an echo agent on http://127.0.0.1:7420, tasks kept on disk
-  chancery serve --memory --agent conformance    an agent that shows every state, nothing kept
-  chancery send hello                            send a message to that node and print the answer
-  chancery send --stream 'stream 5 200'          print the answer piece by piece
-  chancery card https://agent.example.org        fetch a card, show it and say what is wrong with it
-  chancery tasks list --state working            what the node is doing
-  chancery tasks watch TASK                      follow one task
+  chancery serve                               an echo agent on http://127.0.0.1:7420, kept on disk
+  chancery serve --agent conformance           an agent that shows every state
+  chancery send hello                          send a message to that node and print the answer
+  chancery send --stream 'stream 5 200'        print the answer piece by piece
+  chancery card https://agent.example.org      fetch a card and say what is wrong with it
+  chancery tasks list --state working          what the node is doing
+  chancery tasks watch TASK                    follow one task
 
 Exit codes:
   0  done

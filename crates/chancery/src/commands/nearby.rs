@@ -15,8 +15,11 @@ const LOOK_UP_WITHIN: Duration = Duration::from_secs(30);
 pub(super) fn url(shared: &Shared) -> Result<String, Failure> {
     let folder = folder(shared)?;
     let node = DataFolder::whereabouts(&folder).ok_or_else(|| {
-        let folder = folder.display();
-        Failure::Unreachable(format!("no node runs in {folder}; start one with `chancery serve`, or say --data or --url"))
+        Failure::Unreachable(format!(
+            "no node runs in {}; start one with `chancery serve`, or say where one is with --data or --url (a node with \
+             --memory and no --data writes nothing down)",
+            folder.display()
+        ))
     })?;
     Ok(node.url)
 }
