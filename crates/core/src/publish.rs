@@ -93,10 +93,11 @@ impl Subscription {
             let waiting = self.undecided && visible.seq < 2 && !visible.terminal && !visible.broken;
             if visible.seq > self.cursor && !waiting {
                 let events = self.read().await?;
-                if !events.is_empty() {
-                    return Ok(Next::Events(events));
+                // Visible, but in the log no more: retention has forgotten the task under a reader that fell behind.
+                if events.is_empty() {
+                    return Err(Error::task_not_found());
                 }
-                continue;
+                return Ok(Next::Events(events));
             }
             if visible.broken {
                 return Err(Error::new(ErrorKind::Internal, "the task's log could not be written"));

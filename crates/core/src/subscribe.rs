@@ -39,8 +39,8 @@ impl Inner {
         let cursor = seen.unwrap_or_else(|| live.visible().seq);
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
         match (seen, context.version) {
-            // Older callers that resume get just what they missed.
-            (Some(_), Version::V0_3 | Version::Original) => Ok(subscription),
+            // From the very beginning, the first entry is the task itself. Older callers that resume get just what they missed.
+            (Some(0), _) | (Some(_), Version::V0_3 | Version::Original) => Ok(subscription),
             // A 1.0 stream opens with the task: for one that resumes, as it was when the connection was lost.
             _ => Ok(subscription.with_first(self.snapshot(&live, cursor).await?)),
         }

@@ -30,10 +30,13 @@ pub struct FakeStore {
     reads: AtomicU64,
 }
 
+/// The task a key made, the digest of what was asked, and when the key expires.
+type Known = (TaskId, [u8; 32], Timestamp);
+
 #[derive(Debug, Default)]
 struct Rows {
     tasks: BTreeMap<TaskId, (Stored, Vec<Arc<LogEntry>>)>,
-    keys: HashMap<(Caller, Arc<str>), (TaskId, [u8; 32], Timestamp)>,
+    keys: HashMap<(Caller, Arc<str>), Known>,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
