@@ -11,11 +11,20 @@ pub(crate) async fn read<B>(body: B, limits: &InboundLimits) -> Result<Bytes, Er
 where
     B: Body<Data = Bytes> + Unpin,
 {
+    read_framed(body, 0, limits).await
+}
+
+/// The same for a body whose transport wraps it in this many bytes, which do not count.
+pub(crate) async fn read_framed<B>(body: B, frame: usize, limits: &InboundLimits) -> Result<Bytes, Error>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let most = limits.body_bytes.saturating_add(frame);
     let announced = body.size_hint().lower();
-    if announced > limits.body_bytes as u64 {
+    if announced > most as u64 {
         return Err(too_large(limits));
     }
-    match tokio::time::timeout(limits.body_read(), collect(body, limits)).await {
+    match tokio::time::timeout(limits.body_read(), collect(body, most, limits)).await {
         Ok(read) => read,
         Err(_) => Err(Error::new(
             ErrorKind::DeadlineExceeded,
@@ -24,7 +33,7 @@ where
     }
 }
 
-async fn collect<B>(mut body: B, limits: &InboundLimits) -> Result<Bytes, Error>
+async fn collect<B>(mut body: B, most: usize, limits: &InboundLimits) -> Result<Bytes, Error>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -36,7 +45,7 @@ where
         };
         let Ok(bytes) = frame.into_data() else { continue };
         let so_far = first.as_ref().map_or(joined.len(), Bytes::len);
-        if so_far + bytes.len() > limits.body_bytes {
+        if so_far + bytes.len() > most {
             return Err(too_large(limits));
         }
         // Most bodies come in one piece, which is then not copied.

@@ -22,6 +22,9 @@ use crate::limits::InboundLimits;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
 use crate::{admin, body, listening, rest};
 
+/// A gRPC message comes after a flag and its length.
+const GRPC_FRAME: usize = 5;
+
 /// What the doors need to know beside the service.
 #[derive(Clone, Debug)]
 pub struct DoorSettings {
@@ -97,13 +100,10 @@ impl Doors {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
     {
         let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
-        if is_grpc {
-            return match self.admit(address, &anonymous()) {
-                Ok(()) => self.0.grpc.call(request).await,
-                Err(error) => GrpcDoors::refuse(&error, request.uri().path()),
-            };
-        }
         let (head, body) = request.into_parts();
+        if is_grpc {
+            return self.grpc(head, address, body).await;
+        }
         let (agent, path) = match self.agent_of(head.uri.path()) {
             Ok(found) => found,
             Err(error) => return response::rest_error(&error, Version::V1_0),
@@ -131,6 +131,20 @@ impl Doors {
         match self.enter(&head, agent, address, body).await {
             Ok((draft, body)) => self.rest(&head, draft, call, &body).await,
             Err(error) => response::rest_error(&error, version),
+        }
+    }
+
+    async fn grpc<B>(&self, head: Parts, address: Option<IpAddr>, body: B) -> DoorResponse
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let read = match self.admit(address, &anonymous()) {
+            Ok(()) => body::read_framed(body, GRPC_FRAME, &self.settings().limits).await,
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(bytes) => self.0.grpc.call(Request::from_parts(head, http_body_util::Full::new(bytes))).await,
+            Err(error) => GrpcDoors::refuse(&error, head.uri.path()),
         }
     }
 

@@ -12,6 +12,7 @@ mod json_rpc;
 mod limits;
 mod listen;
 mod listening;
+mod opening;
 mod response;
 mod rest;
 mod sse;

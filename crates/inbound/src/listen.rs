@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::doors::Doors;
 use crate::limits::InboundLimits;
+use crate::opening::OpeningGuard;
 use crate::stall::StallGuard;
 
 /// Serves until `stop` fires and the connections have finished, or have had their time.
@@ -43,7 +44,7 @@ pub async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken)
             tracing::debug!(%address, "too many connections; one was closed at once");
             continue;
         };
-        let connection = connection(stream, address, doors.clone(), Arc::clone(&builder), stop.clone(), limits.write_stall_ms);
+        let connection = connection(stream, address, doors.clone(), Arc::clone(&builder), stop.clone());
         let abandon = abandon.clone();
         tracker.spawn(async move {
             tokio::select! {
@@ -87,13 +88,14 @@ async fn connection(
     doors: Doors,
     builder: Arc<Builder<TokioExecutor>>,
     stop: CancellationToken,
-    stall_ms: u64,
 ) {
     // Small writes must not wait for each other: a stream's events are small writes.
     if let Err(fault) = stream.set_nodelay(true) {
         tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
     }
-    let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(stall_ms)));
+    let limits = &doors.settings().limits;
+    let stream = OpeningGuard::new(stream, Duration::from_millis(limits.header_read_ms));
+    let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms)));
     let service = service_fn(move |request: Request<Incoming>| {
         let doors = doors.clone();
         async move { Ok::<_, std::convert::Infallible>(doors.handle(request, Some(address)).await) }
@@ -124,11 +126,11 @@ impl Connections {
     fn enter(self: &Arc<Self>, address: IpAddr, limits: &InboundLimits) -> Option<Place> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
-        let of_address = open.entry(address).or_default();
-        if all >= limits.connections || *of_address >= limits.connections_per_address {
+        let of_address = open.get(&address).copied().unwrap_or(0);
+        if all >= limits.connections || of_address >= limits.connections_per_address {
             return None;
         }
-        *of_address += 1;
+        open.insert(address, of_address + 1);
         Some(Place { connections: Arc::clone(self), address })
     }
 }

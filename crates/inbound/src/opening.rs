@@ -1,0 +1,120 @@
+//! A connection must open with something: what comes before its first request's head has a deadline of its own.
+//!
+//! Which HTTP a connection speaks shows in its first bytes, and nobody else watches the time until they are there.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+#[derive(Debug)]
+pub(crate) struct OpeningGuard<S> {
+    stream: S,
+    patience: Duration,
+    /// Bytes so far, all of them those of HTTP/2.
+    matched: usize,
+    /// Gone as soon as it is clear which HTTP this is: from then on hyper watches the time.
+    timer: Option<Pin<Box<Sleep>>>,
+    open: bool,
+}
+
+impl<S> OpeningGuard<S> {
+    pub(crate) fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, matched: 0, timer: None, open: false }
+    }
+
+    fn look_at(&mut self, bytes: &[u8]) {
+        let expected = &HTTP2[self.matched..];
+        let length = expected.len().min(bytes.len());
+        self.matched += length;
+        // Nothing at all is the end of the stream.
+        if bytes.is_empty() || bytes[..length] != expected[..length] || self.matched == HTTP2.len() {
+            self.open = true;
+            self.timer = None;
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for OpeningGuard<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if self.open {
+            return read;
+        }
+        match read {
+            Poll::Ready(Ok(())) => {
+                self.look_at(&buffer.filled()[before..]);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending => {
+                let patience = self.patience;
+                let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(patience)));
+                timer.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the peer says nothing")))
+            }
+            failed => failed,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for OpeningGuard<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    async fn after(opening: &[u8]) -> io::Result<u8> {
+        let (near, mut far) = tokio::io::duplex(64);
+        far.write_all(opening).await?;
+        let mut guarded = OpeningGuard::new(near, Duration::from_secs(30));
+        let mut taken = vec![0; opening.len()];
+        guarded.read_exact(&mut taken).await?;
+        let late = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(31)).await;
+            far.write_all(b"x").await.map(|()| far)
+        });
+        let read = guarded.read_u8().await;
+        late.abort();
+        read
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_those_who_have_opened_may_take_longer() {
+        for opening in [&b""[..], b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n"] {
+            assert_eq!(after(opening).await.unwrap_err().kind(), io::ErrorKind::TimedOut, "{opening:?}");
+        }
+        for opening in [&b"G"[..], b"PO", HTTP2, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nmore"] {
+            assert_eq!(after(opening).await.unwrap(), b'x', "{opening:?}");
+        }
+    }
+}
