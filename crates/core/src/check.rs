@@ -75,6 +75,9 @@ pub(crate) fn page_size(list: &ListTasks, limits: &TaskLimits) -> Result<i32, Er
     match list.page_size {
         None => Ok(limits.page_size_default),
         Some(size) if (1..=limits.page_size).contains(&size) => Ok(size),
-        Some(size) => Err(Error::invalid_field("pageSize", format!("is {size}; it must be from 1 to {}", limits.page_size))),
+        Some(size) => Err(Error::invalid_field(
+            "pageSize",
+            format!("is {size}; it must be from 1 to limits.page_size = {}", limits.page_size),
+        )),
     }
 }

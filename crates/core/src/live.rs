@@ -54,6 +54,8 @@ struct State {
     tail: VecDeque<Arc<LogEntry>>,
     turn: Option<CancellationToken>,
     queued: VecDeque<Said>,
+    /// Messages that were taken and have not begun their turn or joined the line yet.
+    arriving: usize,
 }
 
 /// A message with what came beside it.
@@ -119,6 +121,7 @@ impl LiveTask {
             tail,
             turn: None,
             queued: VecDeque::new(),
+            arriving: 0,
         };
         Self { record, state: Mutex::new(state), visible: watch::Sender::new(visible), list: Weak::new() }
     }
@@ -169,9 +172,24 @@ impl LiveTask {
         self.visible.subscribe()
     }
 
+    /// Takes a follow-up message, whose turn is to be begun next, if there is room for it in the line.
+    pub(crate) fn take_message(&self, message: Arc<Message>, at: Timestamp, limits: &TaskLimits) -> Result<u64, Error> {
+        let mut state = self.lock();
+        let room = limits.task_messages_queued + usize::from(state.turn.is_none());
+        if state.queued.len() + state.arriving >= room {
+            return Err(limit_reached("limits.task_messages_queued", limits.task_messages_queued as u64));
+        }
+        let seq = self.take_into(&mut state, TaskEvent::Said(message), at, limits)?;
+        state.arriving += 1;
+        Ok(seq)
+    }
+
     /// Takes an update if it may follow what was taken before. It is not visible yet.
     pub(crate) fn take(&self, event: TaskEvent, at: Timestamp, limits: &TaskLimits) -> Result<u64, NotTaken> {
-        let mut state = self.lock();
+        self.take_into(&mut self.lock(), event, at, limits)
+    }
+
+    fn take_into(&self, state: &mut State, event: TaskEvent, at: Timestamp, limits: &TaskLimits) -> Result<u64, NotTaken> {
         if self.visible.borrow().broken {
             return Err(NotTaken::Broken);
         }
@@ -273,19 +291,22 @@ impl LiveTask {
         Some(state.tail.iter().skip(skip).take(limit).cloned().collect())
     }
 
-    /// Begins a turn, or puts the message in line when one is running. `Err` when the line is full.
-    pub(crate) fn begin_turn(&self, said: Said, limits: &TaskLimits) -> Result<Option<(Said, CancellationToken)>, Error> {
+    /// Begins the turn of a follow-up message that was taken.
+    pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
+        self.lock().arriving -= 1;
+        self.begin_turn(said)
+    }
+
+    /// Begins a turn, or puts the message in line when one is running.
+    pub(crate) fn begin_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
         let mut state = self.lock();
         if state.turn.is_some() {
-            if state.queued.len() >= limits.task_messages_queued {
-                return Err(limit_reached("limits.task_messages_queued", limits.task_messages_queued as u64));
-            }
             state.queued.push_back(said);
-            return Ok(None);
+            return None;
         }
         let token = CancellationToken::new();
         state.turn = Some(token.clone());
-        Ok(Some((said, token)))
+        Some((said, token))
     }
 
     /// Ends a turn. Answers with the next message in line, whose turn has then begun.

@@ -39,7 +39,7 @@ impl Inner {
         if let (Some(agent), Some(message)) = (agent, last)
             && agent.runner.after_restart() == AfterRestart::Resume
         {
-            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None }, &self.limits)? {
+            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None }) {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);

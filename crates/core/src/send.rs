@@ -58,8 +58,13 @@ impl Inner {
         agent: &Arc<Agent>,
         send: SendMessage,
     ) -> Result<Subscription, Error> {
+        // A message that nobody may watch is refused before it has done anything.
+        let mut permit = self.streams.reserve(&context.caller, &self.limits)?;
+        if let Some(task) = &send.message.task_id {
+            permit.watch(task, &self.limits)?;
+        }
         let taken = self.take_message(context, agent, send).await?;
-        let permit = self.streams.enter(&context.caller, &taken.live.record.id, &self.limits)?;
+        permit.watch(&taken.live.record.id, &self.limits)?;
         let until = Until::Settled(taken.before);
         let (live, cursor) = (taken.live, taken.cursor);
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
@@ -181,7 +186,7 @@ impl Inner {
             self.named.send_modify(|count| *count += 1);
         }
         let said = Said { message, metadata: send.metadata };
-        if let Some((said, token)) = live.begin_turn(said, &self.limits)? {
+        if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }
         Ok(Taken { live, before: 1, cursor: 0, fresh: true })
@@ -219,10 +224,10 @@ impl Inner {
         let named = Arc::make_mut(&mut message);
         named.context_id = Some(live.record.context_id.clone());
         named.task_id = Some(live.record.id.clone());
-        let seq = live.take(TaskEvent::Said(Arc::clone(&message)), self.clock.now(), &self.limits)?;
+        let seq = live.take_message(Arc::clone(&message), self.clock.now(), &self.limits)?;
         self.recorded(&live, seq).await;
         let said = Said { message, metadata: send.metadata };
-        if let Some((said, token)) = live.begin_turn(said, &self.limits)? {
+        if let Some((said, token)) = live.begin_next_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }
         Ok(Taken { live, before: seq, cursor: seq, fresh: false })

@@ -1,7 +1,7 @@
 //! Counts open streams per caller, task and node, and gives each one's place back when it closes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_protocol::{Caller, Error, ErrorKind, TaskId};
 
@@ -24,42 +24,69 @@ struct Open {
 pub(crate) struct StreamPermit {
     streams: Arc<Streams>,
     caller: Caller,
-    task: TaskId,
+    /// None while the task is still to be made.
+    task: Option<TaskId>,
 }
 
 impl Streams {
     pub(crate) fn enter(self: &Arc<Self>, caller: &Caller, task: &TaskId, limits: &TaskLimits) -> Result<StreamPermit, Error> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut permit = self.reserve(caller, limits)?;
+        permit.watch(task, limits)?;
+        Ok(permit)
+    }
+
+    /// A place for a stream whose task is not known yet. With it in hand a message can be taken: it will be watched.
+    pub(crate) fn reserve(self: &Arc<Self>, caller: &Caller, limits: &TaskLimits) -> Result<StreamPermit, Error> {
+        let mut open = self.lock();
         let of_caller = open.callers.get(caller).copied().unwrap_or(0);
-        let of_task = open.tasks.get(task).copied().unwrap_or(0);
-        let full = [
-            ("limits.streams_per_node", open.node, limits.streams_per_node),
-            ("limits.streams_per_caller", of_caller, limits.streams_per_caller),
-            ("limits.streams_per_task", of_task, limits.streams_per_task),
-        ];
-        if let Some((name, _, limit)) = full.into_iter().find(|(_, used, limit)| used >= limit) {
-            return Err(
-                Error::new(ErrorKind::LimitReached, format!("{name} = {limit} streams are open")).with_fact("limit", name)
-            );
-        }
+        within("limits.streams_per_node", open.node, limits.streams_per_node)?;
+        within("limits.streams_per_caller", of_caller, limits.streams_per_caller)?;
         open.node += 1;
         *open.callers.entry(caller.clone()).or_default() += 1;
-        *open.tasks.entry(task.clone()).or_default() += 1;
-        Ok(StreamPermit { streams: Arc::clone(self), caller: caller.clone(), task: task.clone() })
+        Ok(StreamPermit { streams: Arc::clone(self), caller: caller.clone(), task: None })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn open(&self) -> usize {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).node
+        self.lock().node
+    }
+}
+
+impl StreamPermit {
+    /// The task this stream is of, unless too many are of it already.
+    pub(crate) fn watch(&mut self, task: &TaskId, limits: &TaskLimits) -> Result<(), Error> {
+        if self.task.as_ref() == Some(task) {
+            return Ok(());
+        }
+        let mut open = self.streams.lock();
+        within("limits.streams_per_task", open.tasks.get(task).copied().unwrap_or(0), limits.streams_per_task)?;
+        *open.tasks.entry(task.clone()).or_default() += 1;
+        if let Some(other) = self.task.replace(task.clone()) {
+            leave(&mut open.tasks, &other);
+        }
+        Ok(())
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.streams.lock();
         open.node -= 1;
         leave(&mut open.callers, &self.caller);
-        leave(&mut open.tasks, &self.task);
+        if let Some(task) = &self.task {
+            leave(&mut open.tasks, task);
+        }
     }
+}
+
+fn within(name: &'static str, used: usize, limit: usize) -> Result<(), Error> {
+    if used < limit {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::LimitReached, format!("{name} = {limit} streams are open")).with_fact("limit", name))
 }
 
 fn leave<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
@@ -92,5 +119,17 @@ mod tests {
         drop(first);
         let _again = streams.enter(&a, &"3".into(), &limits).unwrap();
         assert_eq!(streams.open(), 3);
+    }
+
+    #[test]
+    fn a_reserved_place_counts_for_its_task_once_that_is_known() {
+        let limits = TaskLimits { streams_per_task: 1, ..TaskLimits::default() };
+        let streams = Arc::new(Streams::default());
+        let mut permit = streams.reserve(&Caller::new("t", "a"), &limits).unwrap();
+        permit.watch(&"1".into(), &limits).unwrap();
+        permit.watch(&"1".into(), &limits).unwrap();
+        assert!(streams.enter(&Caller::new("t", "b"), &"1".into(), &limits).is_err());
+        drop(permit);
+        assert!(streams.enter(&Caller::new("t", "b"), &"1".into(), &limits).is_ok());
     }
 }
