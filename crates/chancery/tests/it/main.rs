@@ -3,9 +3,13 @@
 mod counts;
 mod patience;
 mod server;
+mod workshop;
 
 mod cli;
 mod config;
 mod crash;
+mod limits;
 mod mount;
 mod serve;
+mod scenarios;
+mod wire_client;

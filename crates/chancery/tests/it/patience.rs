@@ -21,3 +21,15 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
 pub(crate) fn exit_of(process: &mut Child) -> ExitStatus {
     eventually("the process ends", || process.try_wait().expect("a child can be asked"))
 }
+
+/// The same for something that has to be asked.
+pub(crate) async fn soon<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(start.elapsed() < BOUND, "gave up waiting: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
