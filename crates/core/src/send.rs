@@ -114,20 +114,18 @@ impl Inner {
         self: &Arc<Self>,
         context: &CallContext,
         agent: &Arc<Agent>,
-        mut send: SendMessage,
+        send: SendMessage,
     ) -> Result<Taken, Error> {
         check::send(&send, &self.limits)?;
         if send.configuration.task_push_notification_config.is_some() {
             return Err(push_not_supported());
         }
         check_media_types(&agent.card, &send.message)?;
-        if send.message.message_id.as_str().is_empty() {
-            Arc::make_mut(&mut send.message).message_id = MessageId::new(fresh_id());
-        }
         if let Some(id) = send.message.task_id.clone() {
             return self.follow_up(context, agent, &id, send).await;
         }
-        if let Some(id) = send.client_task_id.clone() {
+        // With a key, whether this is a retry is asked first: the task it made goes by the same name.
+        if let Some(id) = send.client_task_id.clone().filter(|_| context.idempotency_key.is_none()) {
             match self.follow_up(context, agent, &TaskId::new(id), send.clone()).await {
                 Err(error) if error.kind == ErrorKind::TaskNotFound => {}
                 known => return known,
@@ -141,9 +139,11 @@ impl Inner {
         let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
         let id = TaskId::new(fresh_id());
         let context_id = send.message.context_id.clone().unwrap_or_else(|| ContextId::new(fresh_id()));
+        let again = (context.idempotency_key.is_some() && send.client_task_id.is_some()).then(|| send.clone());
         let mut message = send.message;
         // The caller's own copy is usually the only one, so this does not clone.
         let named = Arc::make_mut(&mut message);
+        fill_message_id(named);
         named.context_id = Some(context_id.clone());
         named.task_id = Some(id.clone());
         let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now) };
@@ -179,7 +179,13 @@ impl Inner {
             Appended::KeyKnown { task, fingerprint: known } => {
                 return self.attach(context, &task, fingerprint == Some(known)).await;
             }
-            Appended::ClientIdKnown { task } => return self.attach(context, &task, true).await,
+            Appended::ClientIdKnown { task } => {
+                return match again {
+                    // Another key, or none, made the task: this is one more message for it.
+                    Some(send) => self.follow_up(context, agent, &task, send).await,
+                    None => self.attach(context, &task, true).await,
+                };
+            }
         }
         let live = self.open.add(LiveTask::created(record, entry, task, progress));
         if live.record.client_task_id.is_some() {
@@ -222,6 +228,7 @@ impl Inner {
         let live = self.open(stored).await?;
         let mut message = send.message;
         let named = Arc::make_mut(&mut message);
+        fill_message_id(named);
         named.context_id = Some(live.record.context_id.clone());
         named.task_id = Some(live.record.id.clone());
         let seq = live.take_message(Arc::clone(&message), self.clock.now(), &self.limits)?;
@@ -236,6 +243,8 @@ impl Inner {
     fn idempotency(&self, context: &CallContext, send: &SendMessage, now: Timestamp) -> Result<Option<Idempotency>, Error> {
         let key = match (&context.idempotency_key, self.dedupe) {
             (Some(key), _) => Arc::clone(key),
+            // The original protocol has no message ids to go by.
+            (None, Dedupe::MessageId) if send.message.message_id.as_str().is_empty() => return Ok(None),
             (None, Dedupe::MessageId) => format!("message:{}", send.message.message_id).into(),
             (None, Dedupe::Off) => return Ok(None),
         };
@@ -246,5 +255,12 @@ impl Inner {
         let lifetime = i64::from(self.limits.idempotency_hours) * 3_600_000_000;
         let expires_at = Timestamp::from_micros(now.micros().saturating_add(lifetime));
         Ok(Some(Idempotency { key, fingerprint: self.seal.digest(&content), expires_at }))
+    }
+}
+
+/// Messages of the original protocol have no id.
+fn fill_message_id(message: &mut Message) {
+    if message.message_id.as_str().is_empty() {
+        message.message_id = MessageId::new(fresh_id());
     }
 }

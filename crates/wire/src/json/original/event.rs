@@ -43,7 +43,9 @@ impl<'a> Writer<'a> {
         match event {
             TaskEvent::Created(task) => self.created(task),
             TaskEvent::Said(_) => {}
-            TaskEvent::Status(StatusChange { status, metadata }) => self.status(status, metadata.as_ref(), true),
+            TaskEvent::Status(StatusChange { status, metadata }) => {
+                self.status(status, is_final(status.state), metadata.as_ref(), true);
+            }
             TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata }) => {
                 self.artifact(ArtifactView::chunk(artifact, *append, *last_chunk), metadata.as_ref(), true);
             }
@@ -51,22 +53,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A task is its status and its artifacts. The status comes first, unless the stream may end with it.
+    /// A task is its status and its artifacts. The status comes first, unless the stream ends with it. A stream that
+    /// opens with a task that waits goes on, so what it opens with is not final.
     fn created(&mut self, task: &Task) {
-        let ends = is_final(task.status.state);
+        let ends = task.status.state.is_terminal();
         if !ends {
-            self.status(&task.status, None, task.artifacts.is_empty());
+            self.status(&task.status, false, None, task.artifacts.is_empty());
         }
         for (left, artifact) in (0..task.artifacts.len()).rev().zip(&task.artifacts) {
             self.artifact(ArtifactView::chunk(artifact, false, true), None, left == 0 && !ends);
         }
         if ends {
-            self.status(&task.status, None, true);
+            self.status(&task.status, true, None, true);
         }
     }
 
-    fn status(&mut self, status: &TaskStatus, metadata: Option<&Metadata>, last: bool) {
-        let update = StatusUpdate { id: self.id, status: status.into(), r#final: is_final(status.state), metadata };
+    fn status(&mut self, status: &TaskStatus, ends: bool, metadata: Option<&Metadata>, last: bool) {
+        let update = StatusUpdate { id: self.id, status: status.into(), r#final: ends, metadata };
         self.frames.push_named("status", &update, last);
     }
 
