@@ -38,6 +38,8 @@ pub(crate) struct Sizes {
 pub(crate) enum Contestant {
     Yardstick(Sizes),
     Chancery(PathBuf),
+    /// Chancery's router inside this program.
+    Mounted,
 }
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -61,15 +63,17 @@ impl Contestant {
                 Server::start(command, log)
             }
             Self::Chancery(program) => {
-                let config = folder.join("bench.toml");
-                fs::write(&config, chancery_config(setting))?;
                 let mut command = ground.on_server_core(program);
-                command.args(["serve", "--config"]);
-                command.arg(&config);
+                command.args(["serve", "--config"]).arg(write_config(&folder, setting)?);
                 match setting.store {
                     Store::Memory => command.arg("--memory"),
                     Store::Sqlite => command.arg("--data").arg(folder.join("data")),
                 };
+                Server::start(command, log)
+            }
+            Self::Mounted => {
+                let mut command = ground.on_server_core(ground.own_program());
+                command.args(["mounted", "--config"]).arg(write_config(&folder, setting)?);
                 Server::start(command, log)
             }
         }
@@ -79,7 +83,7 @@ impl Contestant {
     pub(crate) fn url(&self, server: &Server, kind: Kind) -> String {
         let address = server.address();
         match (self, kind) {
-            (Self::Chancery(_), _) | (Self::Yardstick(_), Kind::Send) => format!("http://{address}"),
+            (Self::Chancery(_) | Self::Mounted, _) | (Self::Yardstick(_), Kind::Send) => format!("http://{address}"),
             (Self::Yardstick(_), Kind::Stream) => format!("http://{address}/stream"),
             (Self::Yardstick(_), Kind::Card) => format!("http://{address}/card"),
         }
@@ -89,15 +93,15 @@ impl Contestant {
     pub(crate) fn idle_url(&self, server: &Server) -> String {
         let address = server.address();
         match self {
-            Self::Chancery(_) => format!("http://{address}"),
+            Self::Chancery(_) | Self::Mounted => format!("http://{address}"),
             Self::Yardstick(_) => format!("http://{address}/idle"),
         }
     }
 }
 
 /// Limits high enough to be out of the way, but at work: what they cost is part of what is measured.
-fn chancery_config(setting: Setting) -> String {
-    format!(
+fn write_config(folder: &Path, setting: Setting) -> Result<PathBuf> {
+    let text = format!(
         r#"
 [agents.bench]
 run = "{agent}"
@@ -118,7 +122,10 @@ streams_per_node = 100000
 "#,
         agent = setting.agent,
         retained = setting.retained
-    )
+    );
+    let file = folder.join("bench.toml");
+    fs::write(&file, text)?;
+    Ok(file)
 }
 
 /// The chancery binary beside this one.

@@ -7,6 +7,8 @@ mod figures;
 mod ground;
 mod hold;
 mod load;
+mod mounted;
+mod parrot;
 mod process;
 mod reply;
 mod report;
@@ -46,6 +48,9 @@ enum Command {
     /// Serve as the bare axum handler everything is compared with
     #[command(hide = true)]
     Yardstick(yardstick::Yardstick),
+    /// Serve Chancery's router inside an axum app
+    #[command(hide = true)]
+    Mounted(mounted::Mounted),
 }
 
 #[derive(Debug, Args)]
@@ -90,12 +95,15 @@ fn main() -> Result<ExitCode> {
         None => return compare::compare(&cli.compare),
         Some(Command::Load(options)) => send_load(&options)?,
         Some(Command::Hold(options)) => on_one_thread()?.block_on(hold::hold(&options))?,
-        Some(Command::Yardstick(options)) => {
-            let workers = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            workers.block_on(yardstick::serve(&options))?;
-        }
+        Some(Command::Yardstick(options)) => on_workers()?.block_on(yardstick::serve(&options))?,
+        Some(Command::Mounted(options)) => on_workers()?.block_on(mounted::serve(&options))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Servers run on tokio's defaults, as the chancery binary does.
+fn on_workers() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
 /// The load has one core: hand-overs between threads would only cost.

@@ -16,12 +16,14 @@ pub(crate) struct Pair {
 pub(crate) enum Unit {
     PerSecond,
     Bytes,
+    Microseconds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
     RatioAtLeast(f64),
+    RatioAtMost(f64),
     /// In the unit of the line.
     AtMost(f64),
 }
@@ -61,6 +63,7 @@ impl Line {
         let reached = match self.target {
             None => true,
             Some(Target::RatioAtLeast(least)) => self.ratio >= least,
+            Some(Target::RatioAtMost(most)) => self.ratio <= most,
             Some(Target::AtMost(most)) => self.value.chancery <= most,
         };
         if !reached {
@@ -82,6 +85,7 @@ impl Line {
         match self.target {
             None => "–".to_owned(),
             Some(Target::RatioAtLeast(least)) => format!("≥ {least:.2}"),
+            Some(Target::RatioAtMost(most)) => format!("≤ {most:.2}"),
             Some(Target::AtMost(most)) => format!("≤ {}", amount(self.unit, most)),
         }
     }
@@ -173,6 +177,7 @@ fn amount(unit: Unit, value: f64) -> String {
     match unit {
         Unit::PerSecond => format!("{value:.0}/s"),
         Unit::Bytes => format!("{value:.0} B"),
+        Unit::Microseconds => format!("{value:.1} µs"),
     }
 }
 

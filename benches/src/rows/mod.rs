@@ -42,6 +42,7 @@ enum Measure {
     Rate(Rate),
     Idle,
     Growth(Store),
+    Mounted,
 }
 
 /// A row of requests by the second.
@@ -89,6 +90,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "idle", title: "memory of an idle subscription", measure: Measure::Idle },
     Row { name: "growth-memory", title: "memory kept per request, memory", measure: Measure::Growth(Store::Memory) },
     Row { name: "growth-sqlite", title: "memory kept per request, SQLite", measure: Measure::Growth(Store::Sqlite) },
+    Row { name: "mounted", title: "median behind a mounted router, 1", measure: Measure::Mounted },
 ];
 
 impl Row {
@@ -98,6 +100,7 @@ impl Row {
             Measure::Rate(rate) => rate::measure(self, rate, this),
             Measure::Idle => idle::measure(self, this),
             Measure::Growth(store) => growth::measure(self, store, this),
+            Measure::Mounted => rate::measure_mounted(self, this),
         }
     }
 }

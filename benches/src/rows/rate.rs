@@ -18,6 +18,8 @@ const RETAINED: u32 = 10_000;
 const EVENTS: usize = 10;
 /// How much longer than the yardstick's the slowest hundredth may take.
 const P99_AT_MOST: f64 = 2.0;
+/// How much longer a call through a mounted router may take.
+const MOUNTED_AT_MOST: f64 = 1.15;
 
 /// What the subject answers with, asked once before anything is measured.
 #[derive(Debug, Clone, Copy)]
@@ -47,23 +49,43 @@ pub(crate) fn probe(ground: &Ground, subject: &Contestant) -> Result<Probe> {
     Ok(Probe { sizes: Sizes { answer, card, stream: stream.body_bytes }, chunks })
 }
 
+/// A row of requests by the second.
 pub(super) fn measure(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line> {
+    let rounds = rounds(this, rate, this.subject)?;
+    let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
+    Ok(Line { target: rate.least.map(Target::RatioAtLeast), p99_target: rate.least.map(|_| P99_AT_MOST), ..line })
+}
+
+/// The median time of one caller, behind Chancery's router and behind a bare handler of the same agent.
+pub(super) fn measure_mounted(row: &Row, this: &Match<'_>) -> Result<Line> {
+    let rate = Rate { kind: Kind::Send, store: Store::Memory, connections: 1, least: None };
+    let rounds = rounds(this, rate, &Contestant::Mounted)?;
+    let line = line(row, &rounds, Unit::Microseconds, |figures| figures.p50_us);
+    Ok(Line { target: Some(Target::RatioAtMost(MOUNTED_AT_MOST)), ..line })
+}
+
+/// Figures of both sides, round by round.
+fn rounds(this: &Match<'_>, rate: Rate, subject: &Contestant) -> Result<Vec<[Figures; 2]>> {
     let setting = setting(rate.kind, rate.store);
-    let sides = [this.yardstick, this.subject];
-    let servers = [this.yardstick.start(this.ground, setting)?, this.subject.start(this.ground, setting)?];
+    let sides = [this.yardstick, subject];
+    let servers = [this.yardstick.start(this.ground, setting)?, subject.start(this.ground, setting)?];
     let text = match rate.kind {
         Kind::Stream => format!("stream {}", this.probe.chunks),
         Kind::Send | Kind::Card => "hello".to_owned(),
     };
     let connections = rate.connections.to_string();
     let (seconds, warm_up) = (this.effort.seconds.to_string(), this.effort.warm_up.to_string());
-    let extent = ["--connections", &connections, "--seconds", &seconds, "--warm-up", &warm_up];
-    let mut rounds: Vec<[Figures; 2]> = Vec::new();
+    let mut extent = vec!["--connections", &connections, "--seconds", &seconds, "--warm-up", &warm_up];
+    let events = EVENTS.to_string();
+    if rate.kind == Kind::Stream {
+        extent.extend(["--events", &events]);
+    }
+    let one = |side: usize| {
+        let url = sides[side].url(&servers[side], rate.kind);
+        drive(this.ground, &url, rate.kind, &text, &servers[side], &extent)
+    };
+    let mut rounds = Vec::new();
     for round in 0..this.effort.rounds {
-        let one = |side: usize| {
-            let url = sides[side].url(&servers[side], rate.kind);
-            drive(this.ground, &url, rate.kind, &text, &servers[side], &extent)
-        };
         // Who goes first changes from round to round, so that a drift of the machine favours nobody.
         rounds.push(if round % 2 == 0 {
             let yardstick = one(0)?;
@@ -73,33 +95,46 @@ pub(super) fn measure(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line> {
             [one(0)?, subject]
         });
     }
-    Ok(line(row, rate, &rounds))
+    Ok(rounds)
 }
 
-fn line(row: &Row, rate: Rate, rounds: &[[Figures; 2]]) -> Line {
+/// What the rounds come to: the ratio is the median of the rounds' own, since neighbours in time suffer alike.
+fn line(row: &Row, rounds: &[[Figures; 2]], unit: Unit, value: fn(&Figures) -> f64) -> Line {
     let both = |figure: fn(&Figures) -> f64| Pair {
         yardstick: median(rounds.iter().map(|[yardstick, _]| figure(yardstick))),
         chancery: median(rounds.iter().map(|[_, subject]| figure(subject))),
     };
     let ratios = |figure: fn(&Figures) -> f64| rounds.iter().map(move |[yardstick, subject]| figure(subject) / figure(yardstick));
-    let rates = ratios(|figures| figures.per_second);
-    let p99_ratio = median(ratios(|figures| figures.p99_us));
-    let busiest = rounds.iter().flatten().map(|figures| figures.client_busy);
-    let note = (busiest.fold(0.0, f64::max) > 0.95).then(|| "the load was the limit".to_owned());
     Line {
         row: row.name.to_owned(),
         title: row.title.to_owned(),
-        unit: Unit::PerSecond,
-        value: both(|figures| figures.per_second),
-        ratio: median(rates.clone()),
-        spread: (rates.clone().fold(f64::INFINITY, f64::min), rates.fold(0.0, f64::max)),
-        target: rate.least.map(Target::RatioAtLeast),
+        unit,
+        value: both(value),
+        ratio: median(ratios(value)),
+        spread: (ratios(value).fold(f64::INFINITY, f64::min), ratios(value).fold(0.0, f64::max)),
+        target: None,
         p50_us: Some(both(|figures| figures.p50_us)),
         p99_us: Some(both(|figures| figures.p99_us)),
-        p99_ratio: Some(p99_ratio),
-        p99_target: rate.least.map(|_| P99_AT_MOST),
+        p99_ratio: Some(median(ratios(|figures| figures.p99_us))),
+        p99_target: None,
         processor_us: Some(both(|figures| figures.server_us.unwrap_or(f64::NAN))),
-        note,
+        note: doubt(rounds),
+    }
+}
+
+/// Why the figures of a row may not be those of the servers.
+fn doubt(rounds: &[[Figures; 2]]) -> Option<String> {
+    let median_of = |figure: fn(&Figures) -> f64| median(rounds.iter().map(|[yardstick, _]| figure(yardstick)));
+    let load = median_of(|yardstick| yardstick.client_busy);
+    let server = median_of(|yardstick| yardstick.server_busy.unwrap_or(f64::NAN));
+    // Without waits of its own the yardstick fills its core, or the load fills the other: if neither, others took both.
+    if load > 0.95 {
+        Some("the load was the limit".to_owned())
+    } else if load + server < 0.65 {
+        let percent = server * 100.0;
+        Some(format!("the yardstick got only {percent:.0} % of its core: the machine is busy, compare the cpu column"))
+    } else {
+        None
     }
 }
 

@@ -61,7 +61,12 @@ pub(crate) async fn serve(options: &Yardstick) -> Result<()> {
         .route("/card", get(card))
         .route("/idle", get(idle))
         .with_state(shared);
-    let listener = TcpListener::bind(&options.listen).await?.tap_io(|stream| {
+    listen(&options.listen, app).await
+}
+
+/// Serves an app with `TCP_NODELAY`, until the process is ended.
+pub(crate) async fn listen(address: &str, app: Router) -> Result<()> {
+    let listener = TcpListener::bind(address).await?.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             eprintln!("TCP_NODELAY: {error}");
         }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::parrot::Parrot;
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct Call {
     #[serde(rename = "jsonrpc")]
@@ -107,7 +109,6 @@ impl Answer {
 pub(crate) struct Turn {
     task_id: String,
     context_id: String,
-    artifact_id: String,
     time: DateTime<Utc>,
     message: Message,
     echo: String,
@@ -123,22 +124,15 @@ impl Turn {
             None => Uuid::now_v7().to_string(),
         };
         let said = message.parts.first().and_then(|part| part.text.as_deref()).unwrap_or_default();
-        let echo = format!("{said}{}", padding.answer);
+        let mut echo = Parrot.say(said);
+        echo.push_str(&padding.answer);
         message.context_id = Some(context_id.clone());
         message.task_id = Some(task_id.clone());
-        Self {
-            task_id,
-            context_id,
-            artifact_id: Uuid::now_v7().to_string(),
-            time: Utc::now(),
-            message,
-            echo,
-            chunk: format!("chunk {}", padding.event),
-        }
+        Self { task_id, context_id, time: Utc::now(), message, echo, chunk: format!("chunk {}", padding.event) }
     }
 
     pub(crate) fn completed(self) -> Task {
-        let artifact = Artifact { artifact_id: self.artifact_id.clone(), parts: vec![Part { text: Some(self.echo.clone()) }] };
+        let artifact = Artifact { artifact_id: Parrot::ARTIFACT.to_owned(), parts: vec![Part { text: Some(self.echo.clone()) }] };
         Task {
             status: self.status("TASK_STATE_COMPLETED"),
             id: self.task_id,
@@ -166,7 +160,7 @@ impl Turn {
         Outcome::ArtifactUpdate(ArtifactUpdate {
             task_id,
             context_id,
-            artifact: Artifact { artifact_id: self.artifact_id.clone(), parts: vec![Part { text: Some(self.chunk.clone()) }] },
+            artifact: Artifact { artifact_id: Parrot::ARTIFACT.to_owned(), parts: vec![Part { text: Some(self.chunk.clone()) }] },
             append: number > 2,
             last_chunk: number + 1 == last,
         })
