@@ -38,4 +38,4 @@ pub use recover::Recovered;
 pub use retention::RetentionConfig;
 pub use runner::{AfterRestart, RunError, TaskRunner, Turn};
 pub use service::{Answer, Chancery, Dedupe, Parts};
-pub use sink::{Closed, Finished, TaskUpdateSink};
+pub use sink::{Closed, Finished, Passed, TaskUpdateSink, Waiting};

@@ -34,6 +34,34 @@ impl From<NotTaken> for Closed {
     }
 }
 
+/// What became of a turn whose agent passed something on.
+#[derive(Debug)]
+pub enum Passed {
+    /// It goes on.
+    Open(TaskUpdateSink),
+    /// The task waits for its caller.
+    Waiting(Waiting),
+    /// It is over.
+    Ended(Finished),
+}
+
+/// A task that waits for its caller, while its agent has not said yet that the turn is over.
+#[derive(Debug)]
+#[must_use]
+pub struct Waiting(TaskUpdateSink);
+
+impl Waiting {
+    /// The caller's next message is the next turn.
+    pub fn finish(self) -> Finished {
+        Finished(())
+    }
+
+    /// What the agent waited for came by another way than a message.
+    pub fn go_on(self) -> TaskUpdateSink {
+        self.0
+    }
+}
+
 #[derive(Debug)]
 pub struct TaskUpdateSink {
     live: Arc<LiveTask>,
@@ -48,7 +76,7 @@ impl TaskUpdateSink {
 
     /// The task is being worked on; `message` may say how far.
     pub async fn working(&mut self, message: Option<Message>) -> Result<(), Closed> {
-        let event = self.status(TaskState::Working, message);
+        let event = self.status(TaskState::Working, message, None);
         self.update(event).await
     }
 
@@ -119,8 +147,31 @@ impl TaskUpdateSink {
 
     /// Adds facts of the agent's own to the task.
     pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), Closed> {
-        let status = TaskStatus { state: TaskState::Working, message: None, timestamp: Some(self.clock.now()) };
-        self.update(TaskEvent::Status(StatusChange { status, metadata: Some(metadata) })).await
+        let event = self.status(TaskState::Working, None, Some(metadata));
+        self.update(event).await
+    }
+
+    /// Passes on what an agent elsewhere said, with all it carries. For runners that speak for such an agent and learn
+    /// only from its words whether they end the turn.
+    pub async fn pass(mut self, event: TaskEvent) -> Result<Passed, Closed> {
+        match event {
+            TaskEvent::Status(StatusChange { status, metadata }) => {
+                let event = self.status(status.state, status.message.map(Arc::unwrap_or_clone), metadata);
+                if status.state.is_terminal() {
+                    return Ok(Passed::Ended(self.take_ending(event)));
+                }
+                self.update(event).await?;
+                Ok(if status.state.is_interrupted() { Passed::Waiting(Waiting(self)) } else { Passed::Open(self) })
+            }
+            TaskEvent::Artifact(_) => {
+                self.update(event).await?;
+                Ok(Passed::Open(self))
+            }
+            TaskEvent::Replied(message) => Ok(Passed::Ended(self.reply(Arc::unwrap_or_clone(message)))),
+            TaskEvent::Created(_) | TaskEvent::Said(_) => {
+                Err(Closed("an agent neither makes tasks nor speaks for callers".into()))
+            }
+        }
     }
 
     async fn update(&mut self, event: TaskEvent) -> Result<(), Closed> {
@@ -137,7 +188,7 @@ impl TaskUpdateSink {
     }
 
     fn end(self, state: TaskState, message: Option<Message>) -> Finished {
-        let event = self.status(state, message);
+        let event = self.status(state, message, None);
         self.take_ending(event)
     }
 
@@ -149,13 +200,13 @@ impl TaskUpdateSink {
         Finished(())
     }
 
-    fn status(&self, state: TaskState, message: Option<Message>) -> TaskEvent {
+    fn status(&self, state: TaskState, message: Option<Message>, metadata: Option<Metadata>) -> TaskEvent {
         let message = message.map(|mut message| {
             message.context_id = Some(self.live.record.context_id.clone());
             message.task_id = Some(self.live.record.id.clone());
             Arc::new(message)
         });
         let status = TaskStatus { state, message, timestamp: Some(self.clock.now()) };
-        TaskEvent::Status(StatusChange { status, metadata: None })
+        TaskEvent::Status(StatusChange { status, metadata })
     }
 }
