@@ -26,12 +26,11 @@ impl Inner {
 
     /// Whatever ends the task first is its end: if that is not the cancel, the caller is told so.
     pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Shown, Error> {
-        if live.cancel_turn() {
-            // The turn ends by itself or by force; either way the task settles.
-            let _ = live.watch().wait_for(|visible| visible.terminal || visible.broken).await;
-        } else {
+        if !live.cancel_turn() {
             self.end_by_force(live, TaskState::Canceled, None).await;
         }
+        // The turn ends by itself or by force, or had ended before: either way an end is taken and becomes visible.
+        let _ = live.watch().wait_for(|visible| visible.terminal || visible.broken).await;
         let task = live.task();
         match task.status.state {
             TaskState::Canceled => Ok(shown(&live.record, task, None)),

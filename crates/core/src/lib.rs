@@ -2,6 +2,7 @@
 
 mod agents;
 mod cancel;
+mod carry_on;
 mod check;
 mod clock;
 mod execute;

@@ -9,6 +9,7 @@ use chancery_protocol::{
 use chancery_rules::task_state;
 
 use crate::agents::Agent;
+use crate::carry_on::CarryOn;
 use crate::check;
 use crate::find::{internal, shown};
 use crate::ids::fresh_id;
@@ -109,7 +110,8 @@ impl Inner {
         Ok(reply)
     }
 
-    /// The message finds its task, is recorded there, and its turn begins.
+    /// The message finds its task, is recorded there, and its turn begins: also when the caller hangs up meanwhile, so
+    /// that nothing is ever recorded that nobody works on.
     async fn take_message(
         self: &Arc<Self>,
         context: &CallContext,
@@ -121,6 +123,17 @@ impl Inner {
             return Err(push_not_supported());
         }
         check_media_types(&agent.card, &send.message)?;
+        let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
+        let taking = async move { inner.take_checked(&context, &agent, send).await };
+        CarryOn::new(taking, &self.background).await
+    }
+
+    async fn take_checked(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        send: SendMessage,
+    ) -> Result<Taken, Error> {
         if let Some(id) = send.message.task_id.clone() {
             return self.follow_up(context, agent, &id, send).await;
         }
