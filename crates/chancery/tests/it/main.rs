@@ -1,8 +1,10 @@
 //! Stories told to the built server and the built command line, a file per story.
 
 mod counts;
+mod line;
 mod patience;
 mod server;
+mod wire_client;
 mod workshop;
 
 mod cli;
@@ -10,6 +12,6 @@ mod config;
 mod crash;
 mod limits;
 mod mount;
-mod serve;
+mod probes;
 mod scenarios;
-mod wire_client;
+mod serve;

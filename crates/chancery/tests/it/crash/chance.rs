@@ -8,6 +8,7 @@ pub(crate) struct Chance(u64);
 
 impl Chance {
     /// The seed in `CHANCERY_SEED`, or else a new one. Either is printed.
+    #[expect(clippy::print_stdout, reason = "a failure is repeated with the seed")]
     pub(crate) fn new(test: &str) -> Self {
         let given = std::env::var("CHANCERY_SEED").ok().map(|seed| seed.parse().expect("CHANCERY_SEED is a number"));
         let seed = given.unwrap_or_else(|| RandomState::new().hash_one(test));

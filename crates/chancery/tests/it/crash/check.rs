@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::clients::{Told, Watched, texts};
-use super::line::{Beside, Gone, Line, is_terminal};
+use crate::line::{Beside, Gone, Line, is_terminal};
 
 const AT_ONCE: usize = 32;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::chance::Chance;
-use super::line::{Beside, Event, Gone, Line};
+use crate::line::{Beside, Event, Gone, Line};
 
 /// How much all clients together were told since the server started: what the moment of a kill is counted in.
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 pub(crate) mod chance;
 mod check;
 mod clients;
-mod line;
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,8 +10,8 @@ use std::time::Duration;
 use self::chance::Chance;
 use self::check::{Census, Complaints};
 use self::clients::{Reader, Sender, Tally};
-use self::line::Line;
 use crate::counts::full_counts;
+use crate::line::Line;
 use crate::patience::exit_of;
 use crate::server::{Home, Server, Setup};
 
@@ -98,10 +97,6 @@ impl Torment {
         let watched = || readers.iter().flat_map(Reader::journal);
         outcome.events = watched().map(|watched| watched.seen.len()).sum();
         outcome.resumed = watched().map(|watched| watched.resumed).sum();
-        println!(
-            "{} kills; {} answers and {} events checked, {} streams resumed, {:?}",
-            outcome.cycles, outcome.answers, outcome.events, outcome.resumed, outcome.census
-        );
         outcome
     }
 }
@@ -120,6 +115,10 @@ fn kill_while_starting(home: &Home, after: Duration) {
 async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged_or_streamed() {
     let cycles = full_counts(10, 100);
     let outcome = Torment { cycles, answers_first: false }.inflict(Chance::new("a kill at any moment")).await;
+    println!(
+        "{} kills; {} answers and {} events checked, {} streams resumed, {:?}",
+        outcome.cycles, outcome.answers, outcome.events, outcome.resumed, outcome.census
+    );
     assert!(outcome.complaints.is_empty(), "{} complaints, first: {}", outcome.complaints.len(), outcome.complaints[0]);
     // What there was to check, lest the promise be kept by silence.
     assert_eq!(outcome.cycles, cycles);
