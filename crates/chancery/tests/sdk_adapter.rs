@@ -1,0 +1,54 @@
+//! The adapter for executors of the official Rust SDK passes its own tests, which its own Cargo workspace keeps out of this one.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+#[test]
+fn the_adapter_for_the_official_sdk_passes_its_tests() {
+    let fetched = cargo(&["fetch", "--quiet", "--locked"]);
+    if !fetched.status.success() {
+        let complaint = String::from_utf8_lossy(&fetched.stderr);
+        assert!(std::env::var_os("CI").is_none(), "cannot fetch what the adapter needs: {complaint}");
+        return say(&format!("skipped, the official SDK cannot be fetched here: {complaint}\n"));
+    }
+
+    // Once its sources are here, a build that fails is our fault and nothing to skip for.
+    let target = made();
+    let tested = cargo(&["test", "--quiet", "--locked", "--offline", "--target-dir", &target.to_string_lossy()]);
+    let printed = String::from_utf8_lossy(&tested.stdout);
+    assert!(tested.status.success(), "{printed}\n{}", String::from_utf8_lossy(&tested.stderr));
+    let passed = passed(&printed);
+    assert!(passed > 0, "a run without a single test proves nothing:\n{printed}");
+    say(&format!("{passed} tests of the adapter passed\n"));
+}
+
+fn cargo(arguments: &[&str]) -> Output {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/a2a-sdk");
+    Command::new(env!("CARGO")).args(arguments).current_dir(workspace).output().expect("cargo starts")
+}
+
+/// The folder that the interop drivers are built in too: most of what they need is the same.
+fn made() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop/cargo")
+}
+
+/// The sum of the `test result: ok. N passed; …` lines.
+fn passed(printed: &str) -> u64 {
+    let results = printed.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
+    results.filter_map(|result| result.split_once(" passed")?.0.parse::<u64>().ok()).sum()
+}
+
+#[test]
+fn only_tests_that_passed_count() {
+    let printed = "running 3 tests\n...\ntest result: ok. 3 passed; 0 failed\n\ntest result: ok. 1 passed; 0 failed\n";
+    assert_eq!(passed(printed), 4);
+    assert_eq!(passed("test result: FAILED. 2 passed; 1 failed\n"), 0);
+    assert_eq!(passed("running 0 tests\n"), 0);
+}
+
+/// Straight to the terminal, as the interop tables are: a skip must be seen in a passing run.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the line");
+}
