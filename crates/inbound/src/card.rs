@@ -11,7 +11,7 @@ use chancery_wire::Codec as _;
 use chancery_wire::json::card::{adr, hybrid};
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v1_0::V1_0;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,7 @@ impl Rendered {
             let body = if head.method == Method::HEAD { None } else { Some(self.bytes.clone()) };
             let mut response = Response::new(DoorBody::Whole(body));
             response.headers_mut().insert(CONTENT_TYPE, JSON);
+            response.headers_mut().insert(CONTENT_LENGTH, self.bytes.len().into());
             response
         };
         let headers = response.headers_mut();
