@@ -7,9 +7,11 @@ mod server;
 mod wire_client;
 mod workshop;
 
+mod adr;
 mod cli;
 mod config;
 mod crash;
+mod doors;
 mod limits;
 mod mount;
 mod probes;

@@ -1,7 +1,7 @@
 //! Every story in `fixtures/scenarios`, told to one server over every transport in every version.
 
 mod check;
-mod lines;
+pub(crate) mod lines;
 mod story;
 mod teller;
 mod watched;
