@@ -59,6 +59,13 @@ async fn a_head_within_its_limit_is_read_and_a_longer_one_refused() {
     let refused = status(&mut connect(&server).await, &head(limit + 1)).await;
     assert_eq!(refused, "HTTP/1.1 431 Request Header Fields Too Large");
     assert!(is_served(&mut connect(&server).await).await, "others are not troubled");
+
+    let http2 = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let with_padding = async |bytes: usize| {
+        let request = http2.get(format!("{}/healthz", server.url())).header("x-padding", "x".repeat(bytes));
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((with_padding(limit / 2).await, with_padding(limit).await), (200, 431), "over HTTP/2 the list is counted");
 }
 
 #[tokio::test]
@@ -93,6 +100,13 @@ async fn a_body_that_does_not_arrive_in_time_is_refused() {
     let answer = read_until(&mut slow, |seen| seen.contains("limits.body_read_ms")).await;
     assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("limits.body_read_ms = 100"), "{answer}");
     assert_eq!(server.send("complete in time").await["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+
+    let http2 = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let never = reqwest::Body::wrap_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let request = http2.post(format!("{}/lf.a2a.v1.A2AService/GetTask", server.url())).header("content-type", "application/grpc");
+    let refused = request.body(never).send().await.unwrap();
+    assert_eq!(refused.headers()["grpc-status"], "4", "DEADLINE_EXCEEDED: {refused:?}");
+    assert!(refused.headers()["grpc-message"].to_str().unwrap().contains("limits.body_read_ms"), "{refused:?}");
 }
 
 #[tokio::test]
