@@ -74,13 +74,17 @@ impl Inner {
         };
         let ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
-            let mut overdue = Box::pin(self.overdue(&token));
+            // Made only for a runner that does not finish at once.
+            let mut overdue = None;
             std::future::poll_fn(|context| {
                 let ending = match run.poll_unpin(context) {
                     Poll::Ready(Ok(Ok(_finished))) => Poll::Ready(End::Finished),
                     Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error.reason)),
                     Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(panic_text(panic.as_ref()))),
-                    Poll::Pending => overdue.as_mut().poll(context).map(|()| End::Dropped),
+                    Poll::Pending => {
+                        let overdue = overdue.get_or_insert_with(|| Box::pin(self.overdue(&token)));
+                        overdue.as_mut().poll(context).map(|()| End::Dropped)
+                    }
                 };
                 self.record(live, context);
                 ending

@@ -47,7 +47,9 @@ impl Inner {
             // Whether there is a task to return at all shows with the agent's first word.
             let _ = live.watch().wait_for(|visible| visible.seq >= 2 || visible.broken).await;
         }
-        if let Some(message) = self.message_reply(live).await? {
+        if live.message_only()
+            && let Some(message) = Box::pin(self.message_reply(live)).await?
+        {
             return Ok(Sent::Message(message));
         }
         Ok(Sent::Task(shown(&live.record, live.task(), history_length)))
@@ -99,9 +101,6 @@ impl Inner {
     }
 
     async fn message_reply(&self, live: &LiveTask) -> Result<Option<Arc<Message>>, Error> {
-        if !live.message_only() {
-            return Ok(None);
-        }
         let entries = self.entries(&live.record.id, 0, usize::MAX).await?;
         let reply = entries.iter().find_map(|entry| match &entry.event {
             TaskEvent::Replied(message) => Some(Arc::clone(message)),
@@ -135,11 +134,11 @@ impl Inner {
         send: SendMessage,
     ) -> Result<Taken, Error> {
         if let Some(id) = send.message.task_id.clone() {
-            return self.follow_up(context, agent, &id, send).await;
+            return Box::pin(self.follow_up(context, agent, &id, send)).await;
         }
         // With a key, whether this is a retry is asked first: the task it made goes by the same name.
         if let Some(id) = send.client_task_id.clone().filter(|_| context.idempotency_key.is_none()) {
-            match self.follow_up(context, agent, &TaskId::new(id), send.clone()).await {
+            match Box::pin(self.follow_up(context, agent, &TaskId::new(id), send.clone())).await {
                 Err(error) if error.kind == ErrorKind::TaskNotFound => {}
                 known => return known,
             }
@@ -190,13 +189,13 @@ impl Inner {
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}
             Appended::KeyKnown { task, fingerprint: known } => {
-                return self.attach(context, &task, fingerprint == Some(known)).await;
+                return Box::pin(self.attach(context, &task, fingerprint == Some(known))).await;
             }
             Appended::ClientIdKnown { task } => {
                 return match again {
                     // Another key, or none, made the task: this is one more message for it.
-                    Some(send) => self.follow_up(context, agent, &task, send).await,
-                    None => self.attach(context, &task, true).await,
+                    Some(send) => Box::pin(self.follow_up(context, agent, &task, send)).await,
+                    None => Box::pin(self.attach(context, &task, true)).await,
                 };
             }
         }

@@ -93,15 +93,18 @@ impl Chancery {
             return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
         }
         let agent = inner.route(context)?;
+        // A blocking send is what most calls are; the rest is boxed so that it stays small.
         match request {
             Request::SendMessage(send) => inner.send(context, agent, send).await.map(|sent| Answer::Reply(Reply::Sent(sent))),
-            Request::StreamMessage(send) => inner.stream(context, agent, send).await.map(Answer::from),
-            Request::GetTask(get) => inner.get(context, agent, get).await.map(|task| Answer::Reply(Reply::Task(task))),
-            Request::ListTasks(list) => inner.list(context, agent, list).await.map(|page| Answer::Reply(Reply::Tasks(page))),
-            Request::CancelTask(cancel) => {
-                inner.cancel(context, agent, cancel).await.map(|task| Answer::Reply(Reply::Task(task)))
+            Request::StreamMessage(send) => Box::pin(inner.stream(context, agent, send)).await.map(Answer::from),
+            Request::GetTask(get) => Box::pin(inner.get(context, agent, get)).await.map(|task| Answer::Reply(Reply::Task(task))),
+            Request::ListTasks(list) => {
+                Box::pin(inner.list(context, agent, list)).await.map(|page| Answer::Reply(Reply::Tasks(page)))
             }
-            Request::SubscribeToTask(subscribe) => inner.subscribe(context, agent, subscribe).await.map(Answer::from),
+            Request::CancelTask(cancel) => {
+                Box::pin(inner.cancel(context, agent, cancel)).await.map(|task| Answer::Reply(Reply::Task(task)))
+            }
+            Request::SubscribeToTask(subscribe) => Box::pin(inner.subscribe(context, agent, subscribe)).await.map(Answer::from),
             Request::CreatePushConfig(_)
             | Request::GetPushConfig(_)
             | Request::ListPushConfigs(_)

@@ -3,7 +3,14 @@
 use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Binding, CallContext, Caller, Error, ErrorKind, TraceId, Version};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
+
+const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What the caller said about the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +22,7 @@ pub(crate) enum Asked {
 impl Asked {
     /// From the header, or the query parameter of the same name. Only major and minor count.
     pub(crate) fn of(headers: &HeaderMap, query: Option<&str>) -> Result<Self, Error> {
-        let header = headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+        let header = headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
         let text = header.or_else(|| query.and_then(version_in_query)).unwrap_or_default().trim();
         let mut numbers = text.split('.');
         match (numbers.next(), numbers.next()) {
@@ -82,21 +89,21 @@ pub(crate) struct Draft {
 impl Draft {
     /// The context of a call whose version is settled.
     pub(crate) fn context(self, headers: &HeaderMap, binding: Binding, version: Version) -> Result<CallContext, Error> {
-        let text = |name: &'static str| match headers.get(name).map(|value| value.to_str()) {
+        let text = |name: HeaderName| match headers.get(&name).map(|value| value.to_str()) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text)),
-            Some(Err(_)) => Err(Error::invalid_field(name, "must be visible ASCII")),
+            Some(Err(_)) => Err(Error::invalid_field(name.as_str(), "must be visible ASCII")),
         };
-        let last_event_id = match text("last-event-id")? {
+        let last_event_id = match text(LAST_EVENT_ID)? {
             None | Some("") => None,
             Some(id) => Some(id.trim().parse().map_err(|_| Error::invalid_field("Last-Event-ID", "must be a number we sent"))?),
         };
-        let idempotency_key = match text("idempotency-key")? {
+        let idempotency_key = match text(IDEMPOTENCY_KEY)? {
             Some("") => return Err(Error::invalid_field("Idempotency-Key", "must not be empty")),
             key => key.map(Arc::from),
         };
         let trace =
-            text("traceparent").ok().flatten().and_then(TraceId::from_traceparent).unwrap_or_else(|| TraceId(rand::random()));
+            text(TRACEPARENT).ok().flatten().and_then(TraceId::from_traceparent).unwrap_or_else(|| TraceId(rand::random()));
         Ok(CallContext {
             version,
             binding,
@@ -111,7 +118,7 @@ impl Draft {
 }
 
 fn extensions(headers: &HeaderMap) -> Vec<String> {
-    let values = headers.get_all("a2a-extensions").iter().chain(headers.get_all("x-a2a-extensions"));
+    let values = headers.get_all(A2A_EXTENSIONS).iter().chain(headers.get_all(X_A2A_EXTENSIONS));
     let uris = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     uris.map(str::trim).filter(|uri| !uri.is_empty()).map(str::to_owned).collect()
 }

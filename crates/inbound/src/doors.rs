@@ -93,7 +93,8 @@ impl Doors {
         answer
     }
 
-    /// One request, whichever door it is for.
+    /// One request, whichever door it is for. The one most calls take is the short way through; the others are boxed, so
+    /// that their size does not weigh on it.
     pub async fn handle<B>(&self, request: Request<B>, address: Option<IpAddr>) -> http::Response<DoorBody>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -102,15 +103,31 @@ impl Doors {
         let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
         let (head, body) = request.into_parts();
         if is_grpc {
-            return self.grpc(head, address, body).await;
+            return Box::pin(self.grpc(head, address, body)).await;
         }
-        let (agent, path) = match self.agent_of(head.uri.path()) {
-            Ok(found) => found,
-            Err(error) => return response::rest_error(&error, Version::V1_0),
-        };
-        if path.is_empty() || path == "/" {
-            return self.root(&head, agent, address, body).await;
+        match self.agent_of(head.uri.path()) {
+            Ok((agent, "" | "/")) => self.root(&head, agent, address, body).await,
+            Ok((agent, path)) => {
+                let path = path.to_owned();
+                Box::pin(self.elsewhere(head, agent, &path, address, body)).await
+            }
+            Err(error) => response::rest_error(&error, Version::V1_0),
         }
+    }
+
+    /// Everything that has a path.
+    async fn elsewhere<B>(
+        &self,
+        head: Parts,
+        agent: Option<AgentName>,
+        path: &str,
+        address: Option<IpAddr>,
+        body: B,
+    ) -> DoorResponse
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    {
         if let Some(response) = self.page(&head, agent.as_ref(), path).await {
             return response;
         }

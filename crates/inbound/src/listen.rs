@@ -25,7 +25,6 @@ pub async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken)
     let builder = Arc::new(builder(&limits));
     let connections = Arc::new(Connections::default());
     let tracker = TaskTracker::new();
-    let abandon = CancellationToken::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -45,22 +44,14 @@ pub async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken)
             continue;
         };
         let connection = connection(stream, address, doors.clone(), Arc::clone(&builder), stop.clone());
-        let abandon = abandon.clone();
         tracker.spawn(async move {
-            tokio::select! {
-                () = connection => {}
-                () = abandon.cancelled() => {}
-            }
+            connection.await;
             drop(place);
         });
     }
     drop(listener);
     tracker.close();
-    if tokio::time::timeout(Duration::from_millis(limits.drain_ms), tracker.wait()).await.is_err() {
-        tracing::warn!(connections = tracker.len(), "connections were still open after limits.drain_ms; closing them");
-        abandon.cancel();
-        tracker.wait().await;
-    }
+    tracker.wait().await;
 }
 
 fn builder(limits: &InboundLimits) -> Builder<TokioExecutor> {
@@ -94,6 +85,7 @@ async fn connection(
         tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
     }
     let limits = &doors.settings().limits;
+    let drain = Duration::from_millis(limits.drain_ms);
     let stream = OpeningGuard::new(stream, Duration::from_millis(limits.header_read_ms));
     let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms)));
     let service = service_fn(move |request: Request<Incoming>| {
@@ -102,14 +94,18 @@ async fn connection(
     });
     let mut served = std::pin::pin!(builder.serve_connection(stream, service));
     let ended = tokio::select! {
-        ended = served.as_mut() => ended,
+        // In this order: the connection has something to do far more often than the node stops.
+        biased;
+        ended = served.as_mut() => Ok(ended),
         () = stop.cancelled() => {
             served.as_mut().graceful_shutdown();
-            served.await
+            tokio::time::timeout(drain, served).await
         }
     };
-    if let Err(fault) = ended {
-        tracing::debug!(%address, error = fault, "a connection ended badly");
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(fault)) => tracing::debug!(%address, error = fault, "a connection ended badly"),
+        Err(_) => tracing::warn!(%address, "a connection was still open after limits.drain_ms and was closed"),
     }
 }
 
