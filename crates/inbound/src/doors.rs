@@ -142,7 +142,7 @@ impl Doors {
         }
         let call = match rest::lookup(&head.method, path) {
             Ok(call) => call,
-            Err(response) => return response,
+            Err(response) => return *response,
         };
         let version = call.version;
         match self.enter(&head, agent, address, body).await {

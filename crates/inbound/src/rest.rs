@@ -15,7 +15,7 @@ use crate::response::{self, A2A_JSON, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
 
 /// Whether a path means something to this door, so that unknown ones can be refused before their body is read.
-pub(crate) fn lookup(method: &Method, path: &str) -> Result<RestCall, DoorResponse> {
+pub(crate) fn lookup(method: &Method, path: &str) -> Result<RestCall, Box<DoorResponse>> {
     let verb = match *method {
         Method::GET => Some(Verb::Get),
         Method::POST => Some(Verb::Post),
@@ -28,10 +28,11 @@ pub(crate) fn lookup(method: &Method, path: &str) -> Result<RestCall, DoorRespon
             let error = Error::new(ErrorKind::MethodNotFound, format!("{method} is not possible here"));
             let mut response = response::rest_error(&error, Version::V1_0);
             *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-            Err(response)
+            Err(Box::new(response))
         }
         Some(Found::Nothing) | None => {
-            Err(response::rest_error(&Error::new(ErrorKind::MethodNotFound, "nothing is served at this path"), Version::V1_0))
+            let error = Error::new(ErrorKind::MethodNotFound, "nothing is served at this path");
+            Err(Box::new(response::rest_error(&error, Version::V1_0)))
         }
     }
 }
