@@ -16,7 +16,7 @@ use crate::server::{Home, Server, Setup};
 const CHUNKS: u64 = 60_000;
 const READERS: usize = 4;
 /// What the readers do not take is at least twice this.
-const GROWTH_KIB: u64 = 16 * 1024;
+const GROWTH_KIB: u64 = 12 * 1024;
 
 fn memory_kib(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process that runs");

@@ -16,7 +16,7 @@ use crate::server::Setup;
 use crate::wire_client::{Combination, WireClient};
 
 /// How many stories are told in how many ways: the cells of the matrix that are not marked as impossible.
-const CELLS: usize = 143;
+const CELLS: usize = 164;
 
 enum Cell {
     Told,
@@ -45,7 +45,7 @@ async fn every_story_is_the_same_over_every_transport_and_version() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/scenarios");
     let stories = Story::all_in(&folder);
     // A hundred callers at once over each transport are more connections than one address may usually have.
-    let server = Setup::conformance().config("[limits]\nconnections_per_address = 2000\n").start();
+    let server = Setup::conformance().config("[limits]\nconnections_per_address = 2000\ncancel_grace_ms = 50\n").start();
 
     // All ways of telling a story at once; one story after the other.
     let mut rows = Vec::new();

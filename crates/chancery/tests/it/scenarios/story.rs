@@ -70,6 +70,8 @@ pub(crate) struct Step {
     /// The name for a stream that stays open, or of one to read on in.
     pub(crate) open: Option<String>,
     pub(crate) state: Option<String>,
+    /// List what has changed since the task of this name did.
+    pub(crate) since: Option<String>,
     pub(crate) page_size: Option<i32>,
     pub(crate) page: Option<Page>,
     #[serde(default)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_protocol::{
     CancelTask, ContextId, GetTask, ListTasks, Message, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration,
-    SendMessage, Sent, Shown, SubscribeToTask, TaskId, TaskState, Version,
+    SendMessage, Sent, Shown, SubscribeToTask, TaskId, TaskState, Timestamp, Version,
 };
 
 use super::check::{self, Outcome};
@@ -21,6 +21,8 @@ use crate::wire_client::{Conditions, Refusal, WireClient};
 pub(super) struct Known {
     pub(super) id: TaskId,
     pub(super) context: ContextId,
+    /// When its status came about, where the step showed it.
+    pub(super) at: Option<Timestamp>,
 }
 
 pub(crate) struct Teller {
@@ -111,12 +113,12 @@ impl Teller {
                     return Err(format!("the caller named it {own_id}, and it is shown as {}", task.id));
                 }
                 let id = own_id.unwrap_or_else(|| task.id.clone());
-                self.known.insert(name.clone(), Known { id, context: task.context_id.clone() });
+                self.known.insert(name.clone(), Known { id, context: task.context_id.clone(), at: task.status.timestamp });
             }
             (Some(name), Outcome::Message(message)) => {
                 let context = message.context_id.clone().ok_or("a message without a context")?;
                 // Nobody tells the id of a task that never was; the agent's words have none.
-                self.known.insert(name.clone(), Known { id: TaskId::from(message.message_id.as_str()), context });
+                self.known.insert(name.clone(), Known { id: TaskId::from(message.message_id.as_str()), context, at: None });
             }
             _ => {}
         }
@@ -158,8 +160,8 @@ impl Teller {
         watched.read(step, &self.client).await?;
         if let Some(name) = &step.r#as {
             let known = watched.known().ok_or("the stream names no task")?;
-            let id = self.own_id(step).unwrap_or(known.id);
-            self.known.insert(name.clone(), Known { id, context: known.context });
+            let id = self.own_id(step).unwrap_or_else(|| known.id.clone());
+            self.known.insert(name.clone(), Known { id, ..known });
         }
         match &step.open {
             Some(name) => {
@@ -185,6 +187,7 @@ impl Teller {
             page_size: step.page_size,
             page_token,
             history_length: step.history_length,
+            status_timestamp_after: step.since.as_ref().and_then(|name| self.known.get(name)?.at),
             include_artifacts: step.with_artifacts,
             ..ListTasks::default()
         };

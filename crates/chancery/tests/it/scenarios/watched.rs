@@ -67,7 +67,7 @@ impl Watched {
         self.rules(&seen, version).map_err(|rule| format!("{}: {rule}", lines::event(&seen.event)))?;
         self.shown += 1;
         if let Some(face) = &seen.face {
-            self.known = Some(Known { id: face.task_id.clone(), context: face.context_id.clone() });
+            self.known = Some(Known { id: face.task_id.clone(), context: face.context_id.clone(), at: None });
         }
         Ok(Some(seen))
     }
