@@ -9,6 +9,7 @@ use super::clients::{Told, Watched, texts};
 use crate::line::{Beside, Gone, Line, is_terminal};
 
 const AT_ONCE: usize = 32;
+const PARKED: &str = "TASK_STATE_INPUT_REQUIRED";
 
 pub(super) type Complaints = Vec<String>;
 
@@ -36,8 +37,9 @@ fn answer_holds(told: &Told, found: &Value) -> Result<(), &'static str> {
     if found.is_null() {
         return Err("an acknowledged task is lost");
     }
-    if state(&told.task).is_some_and(is_terminal) {
-        return if told.task == *found { Ok(()) } else { Err("an ended task has changed") };
+    // One that waits for its caller waits on: nobody was working on it.
+    if state(&told.task).is_some_and(|state| is_terminal(state) || state == PARKED) {
+        return if told.task == *found { Ok(()) } else { Err("an ended or parked task has changed") };
     }
     let (told_text, found_text) = (text(&told.task), text(found));
     if !found_text.starts_with(&told_text) {
@@ -54,10 +56,10 @@ fn text(task: &Value) -> String {
     task["artifacts"].as_array().into_iter().flatten().flat_map(texts).collect()
 }
 
-/// Nobody works on a task of the last run: it is done, or has failed and says why.
+/// Nobody works on a task of the last run: it is done, waits for its caller, or has failed and says why.
 fn ended_in_order(task: &Value) -> Result<(), &'static str> {
     match state(task) {
-        Some("TASK_STATE_COMPLETED") => Ok(()),
+        Some("TASK_STATE_COMPLETED" | PARKED) => Ok(()),
         Some("TASK_STATE_FAILED") if texts(&task["status"]["message"]).concat().contains("restarted") => Ok(()),
         Some("TASK_STATE_FAILED") => Err("a task failed without naming the restart"),
         _ => Err("a task of the last run has not ended"),

@@ -71,10 +71,11 @@ impl Sender {
     fn next_call(&mut self) -> Call {
         self.calls += 1;
         let key = format!("sender-{}-{}", self.name, self.calls);
-        let (directive, wait) = match self.chance.within(0..=3) {
+        let (directive, wait) = match self.chance.within(0..=4) {
             0 => ("stream 6 3".to_owned(), false),
             1 => ("steps 3".to_owned(), true),
             2 => ("stream 4".to_owned(), true),
+            3 => ("ask what now?".to_owned(), true),
             _ => (format!("complete {key}"), true),
         };
         Call { key, directive, wait }

@@ -15,7 +15,7 @@ pub(super) fn cpu_ticks(server: &Server) -> u64 {
     [11, 12].map(|field: usize| fields[field].parse::<u64>().expect("a number")).iter().sum()
 }
 
-fn resident_bytes(server: &Server) -> i64 {
+pub(super) fn resident_bytes(server: &Server) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the process is there");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
     line.split_whitespace().nth(1).and_then(|size| size.parse::<i64>().ok()).expect("a number") * 1024

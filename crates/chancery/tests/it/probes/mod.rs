@@ -6,6 +6,8 @@ mod endings;
 mod hang_ups;
 mod idle;
 mod races;
+mod retries;
+mod slow_readers;
 mod stops;
 
 use crate::line::Line;
