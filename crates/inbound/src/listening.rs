@@ -16,7 +16,7 @@ use crate::codecs::codec;
 use crate::context::Draft;
 use crate::doors::Doors;
 use crate::response::{self, DoorResponse};
-use crate::sse::{EventBody, face};
+use crate::sse::{EventBody, face, farewell};
 
 /// Whether a request is for this door. With a version header the same path is a 1.0 task of that name.
 pub(crate) fn is_listening(head: &Parts, path: &str) -> bool {
@@ -81,8 +81,8 @@ impl Listener {
                     }
                 }
                 Stage::Reading(mut subscription, heartbeat) => {
-                    let bytes = read(&mut subscription, heartbeat).await?;
-                    Some((bytes, Some(Stage::Reading(subscription, heartbeat))))
+                    let (bytes, more) = read(&mut subscription, heartbeat).await?;
+                    Some((bytes, more.then_some(Stage::Reading(subscription, heartbeat))))
                 }
             }
         })
@@ -91,6 +91,7 @@ impl Listener {
     /// Subscribes as soon as there is a task of this name.
     async fn subscribe(&self) -> Result<Box<Subscription>, Error> {
         let mut named = self.chancery.tasks_named();
+        let stopping = self.chancery.shutdown_token();
         loop {
             let request = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: self.id.clone() });
             match self.chancery.call(&self.context, request).await {
@@ -101,26 +102,42 @@ impl Listener {
                 Err(error) if error.kind == ErrorKind::TaskNotFound => {}
                 Err(error) => return Err(error),
             }
-            if named.changed().await.is_err() {
-                return Err(Error::task_not_found());
+            tokio::select! {
+                changed = named.changed() => {
+                    if changed.is_err() {
+                        return Err(Error::task_not_found());
+                    }
+                }
+                // Asked once more, the service says so.
+                () = stopping.cancelled() => {}
             }
         }
     }
 }
 
-async fn read(subscription: &mut Subscription, heartbeat: Duration) -> Option<Bytes> {
+/// What comes next, and whether there will be more.
+async fn read(subscription: &mut Subscription, heartbeat: Duration) -> Option<(Bytes, bool)> {
     let mut frames = Frames::bare();
     let Ok(next) = tokio::time::timeout(heartbeat, subscription.next()).await else {
         frames.comment("still here");
-        return Some(frames.take().into());
+        return Some((frames.take().into(), true));
     };
-    let Ok(Next::Events(entries)) = next else { return None };
-    let face = face(subscription);
-    for entry in entries {
-        frames.set_event_id(entry.seq);
-        codec(Version::Original, Binding::JsonRpc).encode_event(&mut frames, &face, &entry.event);
+    match next {
+        Ok(Next::Events(entries)) => {
+            let face = face(subscription);
+            for entry in entries {
+                frames.set_event_id(entry.seq);
+                codec(Version::Original, Binding::JsonRpc).encode_event(&mut frames, &face, &entry.event);
+            }
+            Some((frames.take().into(), true))
+        }
+        Ok(Next::ShuttingDown) => {
+            frames.comment(&farewell(subscription));
+            Some((frames.take().into(), false))
+        }
+        Ok(Next::Done) => None,
+        Err(error) => Some((failure(&error), false)),
     }
-    Some(frames.take().into())
 }
 
 fn failure(error: &Error) -> Bytes {

@@ -70,6 +70,11 @@ pub(crate) fn face(subscription: &Subscription) -> Face {
     }
 }
 
+/// What a stream says last when the node stops.
+pub(crate) fn farewell(subscription: &Subscription) -> String {
+    format!("the node is shutting down; resume with Last-Event-ID: {}", subscription.cursor())
+}
+
 impl Writer {
     /// Writes what comes next. `false` when that was the last of it.
     async fn write(&mut self) -> bool {
@@ -92,8 +97,7 @@ impl Writer {
                 }
                 Ok(Next::Done) => return false,
                 Ok(Next::ShuttingDown) => {
-                    let text = format!("the node is shutting down; resume with Last-Event-ID: {}", self.subscription.cursor());
-                    self.frames.comment(&text);
+                    self.frames.comment(&farewell(&self.subscription));
                     return false;
                 }
                 Err(error) => {

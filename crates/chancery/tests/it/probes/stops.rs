@@ -38,3 +38,19 @@ async fn a_stop_ends_streams_with_the_id_to_resume_from_and_the_next_start_resum
     assert_eq!(numbers, (last..last + numbers.len() as u64).collect::<Vec<_>>(), "the task as it was, then what was missed");
     assert!(resumed.last().is_some_and(Event::ends_the_task), "{resumed:?}");
 }
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_listeners_whose_task_was_never_sent() {
+    let home = Home::new();
+    let (server, _line) = serve(&home, Kept::OnDisk, "");
+    let mut listener = reqwest::get(format!("{}/tasks/sendSubscribe?id=later", server.url())).await.unwrap();
+    server.signal("TERM");
+    let mut told = String::new();
+    while let Some(chunk) = listener.chunk().await.expect("the stream ends in order") {
+        told.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert!(told.contains("shutting down"), "{told}");
+    assert!(!server.log().contains("limits.drain_ms"), "{}", server.log());
+    let (status, _) = server.ended();
+    assert_eq!(status.code(), Some(0));
+}
