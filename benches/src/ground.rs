@@ -30,7 +30,7 @@ impl Ground {
             server_core != load_core && server_core < cores && load_core < cores,
             "server and load need a core each; there are {cores}"
         );
-        for tool in ["taskset", "prlimit"] {
+        for tool in ["taskset", "prlimit", "setpriv"] {
             if Command::new(tool).arg("--version").output().is_err() {
                 bail!("{tool} is not here (Debian has it in util-linux)");
             }
@@ -63,7 +63,9 @@ impl Ground {
 
     fn pinned(&self, core: usize, program: &Path) -> Command {
         let mut command = Command::new("prlimit");
-        command.arg(format!("--nofile={0}:{0}", self.open_files)).args(["taskset", "-c", &core.to_string()]).arg(program);
+        command.arg(format!("--nofile={0}:{0}", self.open_files));
+        // However this program ends, what it started ends too.
+        command.args(["setpriv", "--pdeathsig", "KILL", "taskset", "-c", &core.to_string()]).arg(program);
         command
     }
 

@@ -132,7 +132,7 @@ fn doubt(rounds: &[[Figures; 2]]) -> Option<String> {
         Some("the load was the limit".to_owned())
     } else if load + server < 0.65 {
         let percent = server * 100.0;
-        Some(format!("the yardstick got only {percent:.0} % of its core: the machine is busy, compare the cpu column"))
+        Some(format!("the machine was busy, the yardstick got {percent:.0} % of its core: compare the cpu column"))
     } else {
         None
     }
