@@ -14,13 +14,15 @@ use crate::patience::BOUND;
 use crate::server::{Home, Server, Setup};
 
 const CHUNKS: u64 = 60_000;
-const READERS: usize = 4;
-/// What the readers do not take is at least twice this.
-const GROWTH_KIB: u64 = 12 * 1024;
+const READERS: usize = 12;
+/// A batch of events and a socket's worth of bytes for each reader, and what allocators differ by from run to run. What
+/// the readers do not take is about three times this.
+const GROWTH_KIB: u64 = 30 * 1024;
 
-fn memory_kib(server: &Server) -> u64 {
+/// The most memory the process has had so far.
+fn peak_kib(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process that runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a size");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
@@ -117,7 +119,7 @@ async fn readers_that_stop_reading_cost_nothing_and_lose_nothing() {
     // The same work with nobody watching any more: what it takes anyway.
     drop(stalled_reader(&server, "tasks/sendSubscribe", &params("unwatched")).await);
     until(&server, &home, COMPLETED, "total", 1).await;
-    let before = memory_kib(&server);
+    let before = peak_kib(&server);
 
     let mut readers = vec![stalled_reader(&server, "tasks/sendSubscribe", &params("watched")).await];
     for _ in 1..READERS {
@@ -126,7 +128,7 @@ async fn readers_that_stop_reading_cost_nothing_and_lose_nothing() {
 
     // Nobody reads, and the task gets done all the same.
     until(&server, &home, COMPLETED, "total", 2).await;
-    let growth = memory_kib(&server).saturating_sub(before);
+    let growth = peak_kib(&server).saturating_sub(before);
     assert!(growth < GROWTH_KIB, "{growth} KiB more with {READERS} readers that take nothing");
     until(&server, &home, "node", "openStreams", 0).await;
 
