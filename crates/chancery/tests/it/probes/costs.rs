@@ -1,10 +1,14 @@
 //! What things cost: a stream's events, memory per request, disk per request.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::StreamExt as _;
+use serde_json::json;
 
 use super::{Kept, serve};
 use crate::counts::full_counts;
-use crate::line::Line;
+use crate::line::{Beside, Event, Line};
 use crate::server::{Home, Server};
 
 /// Processor time so far, in ticks of the kernel.
@@ -44,13 +48,25 @@ async fn the_cost_of_a_stream_grows_with_its_events_and_no_faster() {
     assert!(large <= 8 * small + 10, "{few} events took {small} ticks, {} took {large}", 4 * few);
 }
 
+/// The write-ahead log is started anew at 64 MiB; the rest is far smaller.
+const MOST_ON_DISK: u64 = 80 * 1024 * 1024;
 const RETAINED: &str = "[retention]\nmax_tasks = 200\n";
 
+/// Each of a kind, each with a key of its own: what could be kept of a request is there to be kept.
 async fn requests(line: &Line, count: usize) {
-    use futures::StreamExt as _;
-    let sent = futures::stream::iter(0..count).map(async |number| {
-        let done = line.send(&format!("complete request {number}")).await;
-        assert_eq!(done["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let sent = futures::stream::iter(0..count).map(async |_| {
+        let number = CALLS.fetch_add(1, Ordering::Relaxed);
+        if number.is_multiple_of(5) {
+            let events = line.streaming_send("stream 2").await.all().await.expect("the server is there");
+            assert!(events.last().is_some_and(Event::ends_the_task), "{events:?}");
+            return;
+        }
+        let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": format!("complete {number}") }] });
+        let key = format!("request-{number}");
+        let done =
+            line.call("SendMessage", &json!({ "message": message }), Beside::key(&key)).await.expect("the server is there");
+        assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     });
     sent.buffer_unordered(16).collect::<Vec<_>>().await;
 }
@@ -89,6 +105,8 @@ async fn disk_does_not_grow_with_requests_once_retention_is_reached() {
         requests(&line, round * count).await;
         let listed = line.admin("/tasks?limit=1").await.unwrap()["total"].as_u64().unwrap();
         assert!(listed < 500, "retention keeps to its number: {listed}");
+        let open = bytes_on_disk(&home.data());
+        assert!(open < MOST_ON_DISK, "{open} bytes while it runs");
         server.terminate();
         sizes.push(bytes_on_disk(&home.data()));
     }
