@@ -50,7 +50,7 @@ async fn a_body_at_its_limit_is_read_and_a_longer_one_refused_however_it_is_sent
 async fn a_grpc_message_at_the_limit_of_bodies_is_read_and_a_longer_one_refused() {
     let server = limited("body_bytes = 1000");
     let call = async |bytes: usize| {
-        // A GetTask whose id (field 2 of the newer, 1 of others does not matter: any text field will do) is that long.
+        // Any text field will do: only the length of the whole message matters.
         let id = "x".repeat(bytes - 3);
         let message: Vec<u8> = [&[0x0a, 0x80 | (id.len() & 0x7f) as u8, (id.len() >> 7) as u8], id.as_bytes()].concat();
         assert_eq!(message.len(), bytes);
