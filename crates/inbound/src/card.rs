@@ -51,6 +51,8 @@ struct Rendered {
     bytes: Bytes,
     etag: HeaderValue,
     last_modified: HeaderValue,
+    /// Of every answer with this card, whether the card is in it or not.
+    headers: HeaderMap,
 }
 
 const FOR_AN_HOUR: HeaderValue = HeaderValue::from_static("public, max-age=3600");
@@ -61,26 +63,21 @@ impl Rendered {
         let digest = SealKey::digest(&bytes);
         let tag: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
         let etag = HeaderValue::from_str(&format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""));
-        Self { bytes: bytes.into(), etag, last_modified: made.clone() }
+        let headers = [(ETAG, etag.clone()), (LAST_MODIFIED, made.clone()), (CACHE_CONTROL, FOR_AN_HOUR), (VARY, BY_VERSION)];
+        Self { bytes: bytes.into(), etag, last_modified: made.clone(), headers: HeaderMap::from_iter(headers) }
     }
 
     fn respond(&self, head: &Parts) -> DoorResponse {
-        let mut response = if self.is_known(&head.headers) {
-            let mut response = Response::new(DoorBody::Whole(None));
+        let known = self.is_known(&head.headers);
+        let body = (!known && head.method != Method::HEAD).then(|| self.bytes.clone());
+        let mut response = Response::new(DoorBody::Whole(body));
+        *response.headers_mut() = self.headers.clone();
+        if known {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
         } else {
-            let body = if head.method == Method::HEAD { None } else { Some(self.bytes.clone()) };
-            let mut response = Response::new(DoorBody::Whole(body));
             response.headers_mut().insert(CONTENT_TYPE, JSON);
             response.headers_mut().insert(CONTENT_LENGTH, self.bytes.len().into());
-            response
-        };
-        let headers = response.headers_mut();
-        headers.insert(ETAG, self.etag.clone());
-        headers.insert(LAST_MODIFIED, self.last_modified.clone());
-        headers.insert(CACHE_CONTROL, FOR_AN_HOUR);
-        headers.insert(VARY, BY_VERSION);
+        }
         response
     }
 
@@ -90,10 +87,8 @@ impl Rendered {
             let own = self.etag.to_str().unwrap_or_default();
             return tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == own);
         }
-        let since = headers
-            .get(IF_MODIFIED_SINCE)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| httpdate::parse_http_date(value).ok());
+        let Some(since) = headers.get(IF_MODIFIED_SINCE) else { return false };
+        let since = since.to_str().ok().and_then(|value| httpdate::parse_http_date(value).ok());
         let made = self.last_modified.to_str().ok().and_then(|value| httpdate::parse_http_date(value).ok());
         matches!((since, made), (Some(since), Some(made)) if made <= since)
     }

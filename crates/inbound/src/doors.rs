@@ -108,6 +108,9 @@ impl Doors {
         match self.agent_of(head.uri.path()) {
             Ok((agent, "" | "/")) => self.root(&head, agent, address, body).await,
             Ok((agent, path)) => {
+                if let Some(card) = self.card(&head, agent.as_ref(), path) {
+                    return card;
+                }
                 let path = path.to_owned();
                 Box::pin(self.elsewhere(head, agent, &path, address, body)).await
             }
@@ -128,7 +131,7 @@ impl Doors {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
     {
-        if let Some(response) = self.page(&head, agent.as_ref(), path).await {
+        if let Some(response) = self.health(&head, path).await {
             return response;
         }
         if agent.is_none() && (path == "/admin" || path.starts_with("/admin/")) {
@@ -221,8 +224,7 @@ impl Doors {
         }
     }
 
-    /// What can be fetched without being a call.
-    async fn page(&self, head: &Parts, agent: Option<&AgentName>, path: &str) -> Option<DoorResponse> {
+    fn card(&self, head: &Parts, agent: Option<&AgentName>, path: &str) -> Option<DoorResponse> {
         if head.method != Method::GET && head.method != Method::HEAD {
             return None;
         }
@@ -230,6 +232,16 @@ impl Doors {
         match path {
             "/.well-known/agent-card.json" => Some(self.0.cards.current(name, head)),
             "/.well-known/agent.json" => Some(self.0.cards.original(name, head)),
+            _ => None,
+        }
+    }
+
+    /// Whether the node is up, and whether it is ready.
+    async fn health(&self, head: &Parts, path: &str) -> Option<DoorResponse> {
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return None;
+        }
+        match path {
             "/healthz" => Some(response::whole(StatusCode::OK, JSON, br#"{"status":"ok"}"#.to_vec())),
             "/readyz" => Some(match self.0.chancery.check().await {
                 Ok(()) => response::whole(StatusCode::OK, JSON, br#"{"status":"ready"}"#.to_vec()),
