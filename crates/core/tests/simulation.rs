@@ -158,7 +158,7 @@ fn check_logs(store: &FakeStore) {
         assert!(ends <= 1, "{} ended {ends} times", stored.task.id);
         assert_eq!(stored.progress.state.is_terminal(), ends == 1);
         if ends == 1 {
-            assert!(log.last().iter().all(|entry| terminal(entry)), "something follows the end of {}", stored.task.id);
+            assert!(log.last().iter().all(terminal), "something follows the end of {}", stored.task.id);
         }
     }
 }
