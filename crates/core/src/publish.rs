@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{ContextId, Error, ErrorKind, TaskEvent, TaskId, Version};
+use chancery_protocol::{ArtifactId, ContextId, Error, ErrorKind, TaskEvent, TaskId, Version};
 use tokio::sync::watch;
 
 use crate::LogEntry;
@@ -70,6 +70,11 @@ impl Subscription {
 
     pub fn client_task_id(&self) -> Option<&Arc<str>> {
         self.live.record.client_task_id.as_ref()
+    }
+
+    /// The task's artifacts in the order they were begun. Those of events already handed out are among them.
+    pub fn artifacts(&self) -> Vec<ArtifactId> {
+        self.live.task().artifacts.iter().map(|artifact| artifact.artifact_id.clone()).collect()
     }
 
     /// The version of the call that made the task.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::{Answer, Chancery, Next, Subscription};
 use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Request, SubscribeToTask, TaskId, Version};
-use chancery_wire::{Frames, errors};
+use chancery_wire::{Face, Frames, errors};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
@@ -124,7 +124,7 @@ async fn read(subscription: &mut Subscription, heartbeat: Duration) -> Option<(B
     };
     match next {
         Ok(Next::Events(entries)) => {
-            let face = face(subscription);
+            let face = Face { artifacts: subscription.artifacts(), ..face(subscription) };
             for entry in entries {
                 frames.set_event_id(entry.seq);
                 codec(Version::Original, Binding::JsonRpc).encode_event(&mut frames, &face, &entry.event);

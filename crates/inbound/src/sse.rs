@@ -67,6 +67,7 @@ pub(crate) fn face(subscription: &Subscription) -> Face {
         task_id: subscription.task_id().clone(),
         context_id: subscription.context_id().clone(),
         client_task_id: subscription.client_task_id().cloned(),
+        artifacts: Vec::new(),
     }
 }
 
@@ -86,6 +87,9 @@ impl Writer {
             };
             match next {
                 Ok(Next::Events(entries)) => {
+                    if self.codec.knows_artifacts_by_place() {
+                        self.face.artifacts = self.subscription.artifacts();
+                    }
                     for entry in entries {
                         self.frames.set_event_id(entry.seq);
                         self.codec.encode_event(&mut self.frames, &self.face, &entry.event);

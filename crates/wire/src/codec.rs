@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use chancery_protocol::{AgentCard, ContextId, Error, Operation, Reply, Request, TaskEvent, TaskId};
+use chancery_protocol::{AgentCard, ArtifactId, ContextId, Error, Operation, Reply, Request, TaskEvent, TaskId};
 
 use crate::frames::Frames;
 
@@ -14,6 +14,8 @@ pub struct Face {
     pub context_id: ContextId,
     /// The client's own name for the task, in the original protocol.
     pub client_task_id: Option<Arc<str>>,
+    /// The task's artifacts in the order they were begun, for codecs that know them by their place.
+    pub artifacts: Vec<ArtifactId>,
 }
 
 /// Bytes to model and back for one JSON form. `params` and `result` are the JSON text of a JSON-RPC call's members
@@ -34,6 +36,11 @@ pub trait Codec: Send + Sync + Debug {
     /// Writes what a stream shows of an event: usually one frame, none for what this version does not show, several
     /// where one of ours is more than one of theirs.
     fn encode_event(&self, frames: &mut Frames, face: &Face, event: &TaskEvent);
+
+    /// Whether events name artifacts by their place in the task, so that a face must say it.
+    fn knows_artifacts_by_place(&self) -> bool {
+        false
+    }
 
     /// Reads one frame's payload of a stream.
     fn decode_event(&self, payload: &str) -> Result<(Option<Face>, TaskEvent), Error>;

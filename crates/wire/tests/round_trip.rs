@@ -60,7 +60,7 @@ fn reply_returns(codec: &dyn Codec, form: Form, reply: &Reply) -> Result<(), Tes
 fn event_returns(codec: &dyn Codec, form: Form, event: &TaskEvent) -> Result<(), TestCaseError> {
     let Some(expected) = form.event(event) else { return Ok(()) };
     let mut frames = Frames::bare();
-    let face = Face { task_id: "t".into(), context_id: "c".into(), client_task_id: Some("mine".into()) };
+    let face = Face { task_id: "t".into(), context_id: "c".into(), client_task_id: Some("mine".into()), artifacts: Vec::new() };
     codec.encode_event(&mut frames, &face, event);
     let text = text(frames.take());
     let payloads: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();

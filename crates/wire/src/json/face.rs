@@ -6,7 +6,7 @@ use crate::codec::Face;
 
 impl Face {
     pub(crate) fn named(task_id: TaskId, context_id: ContextId) -> Self {
-        Self { task_id, context_id, client_task_id: None }
+        Self { task_id, context_id, client_task_id: None, artifacts: Vec::new() }
     }
 
     pub(crate) fn of_task(task: &Task) -> Self {

@@ -86,6 +86,10 @@ impl Codec for Original {
         Writer::new(frames, face).event(event);
     }
 
+    fn knows_artifacts_by_place(&self) -> bool {
+        true
+    }
+
     fn decode_event(&self, payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
         event::read(payload)
     }
@@ -132,7 +136,8 @@ mod tests {
     fn frames(event: &TaskEvent) -> String {
         let mut frames = Frames::bare();
         frames.set_event_id(9);
-        let face = Face { task_id: "server".into(), context_id: "s".into(), client_task_id: Some("mine".into()) };
+        let face =
+            Face { task_id: "server".into(), context_id: "s".into(), client_task_id: Some("mine".into()), artifacts: Vec::new() };
         Original.encode_event(&mut frames, &face, event);
         String::from_utf8(frames.take()).unwrap()
     }

@@ -14,7 +14,12 @@ use serde_json::json;
 pub(crate) const AT: Timestamp = Timestamp::from_micros(1_794_727_725_123_000);
 
 pub(crate) fn face() -> Face {
-    Face { task_id: "task-1".into(), context_id: "context-1".into(), client_task_id: Some("client-1".into()) }
+    Face {
+        task_id: "task-1".into(),
+        context_id: "context-1".into(),
+        client_task_id: Some("client-1".into()),
+        artifacts: Vec::new(),
+    }
 }
 
 pub(crate) fn metadata(text: &str) -> Option<Metadata> {

@@ -80,3 +80,27 @@ async fn a_name_that_a_caller_of_the_original_chose_is_not_known_in_1_0() {
     let (_, answer) = post(&server, "/", &[JSON, NEWEST], body).await;
     assert_eq!(answer["error"]["code"], -32001, "{answer}");
 }
+
+#[tokio::test]
+async fn an_artifact_has_the_same_index_in_a_stream_and_in_its_task() {
+    let server = Setup::conformance().start();
+    let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "stream 3" }] });
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/sendSubscribe", "params": { "id": "mine", "message": message } });
+    let text = reqwest::Client::new()
+        .post(server.url())
+        .header(JSON.0, JSON.1)
+        .body(body.to_string())
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await;
+    let text = text.unwrap();
+    let events =
+        text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str::<Value>(data).unwrap());
+    let streamed: Vec<Value> = events.filter_map(|event| event["result"]["artifact"].get("index").cloned()).collect();
+    let got = call(&server, "tasks/get", json!({ "id": "mine" })).await;
+    assert_eq!(streamed, [0, 0, 0], "{text}");
+    assert_eq!(got["result"]["artifacts"][0]["index"], 0, "{got}");
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_protocol::{ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, TaskStatus};
 use serde::{Deserialize, Serialize};
 
-use super::task::{ArtifactMembers, ArtifactView, StatusMembers, StatusView};
+use super::task::{ArtifactMembers, ArtifactView, StatusMembers, StatusView, stream_index};
 use crate::codec::Face;
 use crate::frames::Frames;
 use crate::json::peer::{from_peer, not_understood};
@@ -32,11 +32,12 @@ struct ArtifactUpdate<'a, 'v> {
 pub(super) struct Writer<'a> {
     frames: &'a mut Frames,
     id: &'a str,
+    face: &'a Face,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(frames: &'a mut Frames, face: &'a Face) -> Self {
-        Self { frames, id: face.client_task_id.as_deref().unwrap_or(face.task_id.as_str()) }
+        Self { frames, id: face.client_task_id.as_deref().unwrap_or(face.task_id.as_str()), face }
     }
 
     pub(super) fn event(&mut self, event: &TaskEvent) {
@@ -47,7 +48,8 @@ impl<'a> Writer<'a> {
                 self.status(status, is_final(status.state), metadata.as_ref(), true);
             }
             TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata }) => {
-                self.artifact(ArtifactView::chunk(artifact, *append, *last_chunk), metadata.as_ref(), true);
+                let index = stream_index(&artifact.artifact_id, &self.face.artifacts);
+                self.artifact(ArtifactView::chunk(index, artifact, *append, *last_chunk), metadata.as_ref(), true);
             }
             TaskEvent::Replied(message) => self.replied(message),
         }
@@ -60,8 +62,9 @@ impl<'a> Writer<'a> {
         if !ends {
             self.status(&task.status, false, None, task.artifacts.is_empty());
         }
-        for (left, artifact) in (0..task.artifacts.len()).rev().zip(&task.artifacts) {
-            self.artifact(ArtifactView::chunk(artifact, false, true), None, left == 0 && !ends);
+        for (index, artifact) in (0_u32..).zip(&task.artifacts) {
+            let last = index as usize + 1 == task.artifacts.len();
+            self.artifact(ArtifactView::chunk(index, artifact, false, true), None, last && !ends);
         }
         if ends {
             self.status(&task.status, true, None, true);

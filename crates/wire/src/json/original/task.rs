@@ -150,16 +150,18 @@ impl<'a> ArtifactView<'a> {
         }
     }
 
-    pub(super) fn chunk(artifact: &'a Artifact, append: bool, last_chunk: bool) -> Self {
-        let whole = Self::at(stream_index(&artifact.artifact_id), artifact);
-        Self { append: Some(append), last_chunk: Some(last_chunk), ..whole }
+    pub(super) fn chunk(index: u32, artifact: &'a Artifact, append: bool, last_chunk: bool) -> Self {
+        Self { append: Some(append), last_chunk: Some(last_chunk), ..Self::at(index, artifact) }
     }
 }
 
-/// The index an artifact has in a stream. An event does not know its artifact's place, and readers use the index only to
-/// tell which chunks belong together, so any number will do that is always the same for one artifact and another for
-/// another: the id itself if it is a number, else its FNV-1a hash.
-fn stream_index(id: &ArtifactId) -> u32 {
+/// The index an artifact has in a stream: its place in the task, as in the task itself. Where the face does not know it,
+/// any number will do that is always the same for one artifact and another for another: the id itself if it is a number,
+/// else its FNV-1a hash.
+pub(super) fn stream_index(id: &ArtifactId, known: &[ArtifactId]) -> u32 {
+    if let Some(place) = known.iter().position(|other| other == id) {
+        return u32::try_from(place).unwrap_or(u32::MAX);
+    }
     let hash = |text: &str| text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     // Kept positive for readers whose integers have a sign.
     id.as_str().parse().unwrap_or_else(|_| hash(id.as_str())) & 0x7fff_ffff
@@ -259,9 +261,10 @@ mod tests {
 
     #[test]
     fn an_artifact_keeps_its_index_through_a_stream() {
-        assert_eq!(stream_index(&"7".into()), 7);
-        assert_eq!(stream_index(&"report".into()), stream_index(&"report".into()));
-        assert_ne!(stream_index(&"report".into()), stream_index(&"summary".into()));
-        assert!(stream_index(&"4294967295".into()) <= i32::MAX as u32);
+        assert_eq!(stream_index(&"7".into(), &[]), 7);
+        assert_eq!(stream_index(&"report".into(), &[]), stream_index(&"report".into(), &[]));
+        assert_ne!(stream_index(&"report".into(), &[]), stream_index(&"summary".into(), &[]));
+        assert!(stream_index(&"4294967295".into(), &[]) <= i32::MAX as u32);
+        assert_eq!(stream_index(&"summary".into(), &["report".into(), "summary".into()]), 1);
     }
 }
