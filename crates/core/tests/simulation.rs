@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::{
-    Agent, Agents, Answer, Chancery, Dedupe, Finished, Next, Parts, RetentionConfig, RunError, TaskLimits, TaskRunner,
-    TaskUpdateSink, Turn,
-};
+use chancery_core::{Answer, Chancery, Finished, Next, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{
-    AgentCard, Artifact, Binding, CallContext, Caller, CancelTask, ErrorKind, Message, Part, Reply, Request, Role,
-    SendConfiguration, SendMessage, Sent, SubscribeToTask, TaskEvent, TaskId, TaskState, Timestamp, TraceId, Version,
+    Artifact, CallContext, CancelTask, ErrorKind, Message, Part, Reply, Request, Role, SendConfiguration, SendMessage, Sent,
+    SubscribeToTask, TaskEvent, TaskId, TaskState,
 };
-use chancery_testkit::{FakeStore, ManualClock, PlainSeal, Weather};
+use chancery_testkit::{FakeStore, Weather, call_context};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -46,29 +43,13 @@ impl TaskRunner for Piecework {
 }
 
 fn plane(store: Arc<FakeStore>) -> Chancery {
-    let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
-    Chancery::new(Parts {
-        agents: Agents::new(Agent { name: "a".into(), card: Arc::new(card), runner: Arc::new(Piecework) }),
-        store,
-        clock: Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000))),
-        seal: Arc::new(PlainSeal),
-        limits: TaskLimits { streams_per_caller: 1000, streams_per_task: 1000, stream_buffer_events: 4, ..TaskLimits::default() },
-        retention: RetentionConfig::default(),
-        dedupe: Dedupe::Off,
-    })
+    let limits =
+        TaskLimits { streams_per_caller: 1000, streams_per_task: 1000, stream_buffer_events: 4, ..TaskLimits::default() };
+    chancery_testkit::plane(store, Piecework, limits)
 }
 
 fn context(last_event_id: Option<u64>, key: Option<String>) -> CallContext {
-    CallContext {
-        version: Version::V1_0,
-        binding: Binding::JsonRpc,
-        caller: Caller::new("t", "c"),
-        agent: None,
-        extensions: Vec::new(),
-        idempotency_key: key.map(Into::into),
-        last_event_id,
-        trace: TraceId(1),
-    }
+    CallContext { idempotency_key: key.map(Into::into), last_event_id, ..call_context() }
 }
 
 fn message(text: String, task: Option<TaskId>, immediately: bool) -> SendMessage {

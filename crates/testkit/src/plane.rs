@@ -1,0 +1,35 @@
+//! A control plane of one agent over a given store, and a call to it, with nothing set that a test does not set.
+
+use std::sync::Arc;
+
+use chancery_core::{Agent, Agents, Chancery, Dedupe, Parts, RetentionConfig, Store, TaskLimits, TaskRunner};
+use chancery_protocol::{AgentCard, Binding, CallContext, Caller, Timestamp, TraceId, Version};
+
+use crate::{ManualClock, PlainSeal};
+
+pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits) -> Chancery {
+    let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
+    Chancery::new(Parts {
+        agents: Agents::new(Agent { name: "agent".into(), card: Arc::new(card), runner: Arc::new(runner) }),
+        store,
+        clock: Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000))),
+        seal: Arc::new(PlainSeal),
+        limits,
+        retention: RetentionConfig::default(),
+        dedupe: Dedupe::Off,
+    })
+}
+
+/// A 1.0 call over JSON-RPC.
+pub fn call_context() -> CallContext {
+    CallContext {
+        version: Version::V1_0,
+        binding: Binding::JsonRpc,
+        caller: Caller::new("tenant", "caller"),
+        agent: None,
+        extensions: Vec::new(),
+        idempotency_key: None,
+        last_event_id: None,
+        trace: TraceId(1),
+    }
+}
