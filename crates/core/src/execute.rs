@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Turn;
 use crate::agents::Agent;
 use crate::ids::fresh_id;
-use crate::live::{LiveTask, Said};
+use crate::live::{AfterTurn, LiveTask, Said};
 use crate::service::Inner;
 use crate::sink::TaskUpdateSink;
 
@@ -51,7 +51,14 @@ impl Inner {
         let mut next = Some((said, token, resumed));
         while let Some((said, token, resumed)) = next {
             self.turn(&live, &agent, said, token, resumed).await;
-            next = live.end_turn().map(|(said, token)| (said, token, false));
+            next = match live.end_turn() {
+                AfterTurn::Next(said, token) => Some((said, token, false)),
+                AfterTurn::Nothing => None,
+                AfterTurn::Cancel => {
+                    self.end_by_force(&live, TaskState::Canceled, None).await;
+                    None
+                }
+            };
         }
     }
 

@@ -58,6 +58,16 @@ struct State {
     arriving: usize,
 }
 
+/// What follows a turn.
+#[derive(Debug)]
+pub(crate) enum AfterTurn {
+    Nothing,
+    /// The next message in line, whose turn has begun.
+    Next(Said, CancellationToken),
+    /// The task was cancelled and has not ended yet.
+    Cancel,
+}
+
 /// A message with what came beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
@@ -309,18 +319,18 @@ impl LiveTask {
         Some((said, token))
     }
 
-    /// Ends a turn. Answers with the next message in line, whose turn has then begun.
-    pub(crate) fn end_turn(&self) -> Option<(Said, CancellationToken)> {
+    /// Ends a turn. A cancel that came too late for the turn to see it is seen here, under the same lock that took it.
+    pub(crate) fn end_turn(&self) -> AfterTurn {
         let mut state = self.lock();
-        state.turn = None;
-        if state.head.state.is_terminal() {
+        let cancelled = state.turn.take().is_some_and(|turn| turn.is_cancelled());
+        if state.head.state.is_terminal() || cancelled {
             state.queued.clear();
-            return None;
+            return if state.head.state.is_terminal() { AfterTurn::Nothing } else { AfterTurn::Cancel };
         }
-        let said = state.queued.pop_front()?;
+        let Some(said) = state.queued.pop_front() else { return AfterTurn::Nothing };
         let token = CancellationToken::new();
         state.turn = Some(token.clone());
-        Some((said, token))
+        AfterTurn::Next(said, token)
     }
 
     /// Asks the running turn to stop. `false` when none is running.
