@@ -34,14 +34,20 @@ impl Inner {
                 }
                 Ok(other) => {
                     tracing::error!(task = %live.record.id, ?other, "the store took an update for a creation");
-                    return live.break_off();
+                    return self.give_up(&live);
                 }
                 Err(fault) => {
                     tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "updates could not be recorded");
-                    return live.break_off();
+                    return self.give_up(&live);
                 }
             }
         }
+    }
+
+    /// Nothing more comes of this one. It leaves the list, so that the next call starts from what the store has.
+    fn give_up(&self, live: &Arc<LiveTask>) {
+        live.break_off();
+        self.open.drop_stale(live);
     }
 
     /// Records what waits and comes back when it is visible, or will never be.
