@@ -77,20 +77,8 @@ impl Doors {
         &self.0.chancery
     }
 
-    /// The service, with what goes wrong inside it logged once.
     pub(crate) async fn call(&self, context: &CallContext, call: Call) -> Result<Answer, Error> {
-        let operation = call.operation();
-        let answer = self.0.chancery.call(context, call).await;
-        match &answer {
-            Ok(_) => tracing::debug!(trace = %context.trace, ?operation, version = %context.version, "answered"),
-            Err(error) if error.kind == ErrorKind::Internal => {
-                tracing::error!(trace = %context.trace, ?operation, version = %context.version, error = %error, "failed");
-            }
-            Err(error) => {
-                tracing::debug!(trace = %context.trace, ?operation, version = %context.version, kind = ?error.kind, error = %error, "refused")
-            }
-        }
-        answer
+        answer(&self.0.chancery, context, call).await
     }
 
     /// One request, whichever door it is for. The one most calls take is the short way through; the others are boxed, so
@@ -271,6 +259,22 @@ impl Doors {
             Err(never) => match never {},
         }
     }
+}
+
+/// The service, with what goes wrong inside it logged once.
+pub(crate) async fn answer(chancery: &Chancery, context: &CallContext, call: Call) -> Result<Answer, Error> {
+    let operation = call.operation();
+    let answer = chancery.call(context, call).await;
+    match &answer {
+        Ok(_) => tracing::debug!(trace = %context.trace, ?operation, version = %context.version, "answered"),
+        Err(error) if error.kind == ErrorKind::Internal => {
+            tracing::error!(trace = %context.trace, ?operation, version = %context.version, error = %error, "failed");
+        }
+        Err(error) => {
+            tracing::debug!(trace = %context.trace, ?operation, version = %context.version, kind = ?error.kind, error = %error, "refused")
+        }
+    }
+    answer
 }
 
 /// Only JSON, said to be JSON: a page in somebody's browser cannot send that here without asking first.

@@ -19,6 +19,7 @@ use tower::Service as _;
 use self::newer::Newer;
 use self::older::Older;
 use crate::context::{Asked, Draft, anonymous};
+use crate::doors::answer;
 use crate::limits::InboundLimits;
 use crate::response::{DoorBody, DoorResponse};
 use crate::sse::face;
@@ -88,14 +89,14 @@ async fn unary<Q, A>(
     read: fn(Q) -> Result<Call, Error>,
     write: fn(Reply) -> Result<A, Error>,
 ) -> Result<Response<A>, Status> {
-    let answer = async {
+    let answered = async {
         let context = context(&request, version)?;
-        match chancery.call(&context, read(request.into_inner())?).await? {
+        match answer(chancery, &context, read(request.into_inner())?).await? {
             Answer::Reply(reply) => write(reply),
             Answer::Stream(_) => Err(Error::new(ErrorKind::Internal, "a stream was answered where one reply was asked for")),
         }
     };
-    answer.await.map(Response::new).map_err(|error| errors::grpc(&error, version))
+    answered.await.map(Response::new).map_err(|error| errors::grpc(&error, version))
 }
 
 /// One call answered by a stream of events.
@@ -106,14 +107,14 @@ async fn streaming<Q, E: Send + 'static>(
     read: fn(Q) -> Result<Call, Error>,
     write: fn(&Face, &TaskEvent) -> Option<E>,
 ) -> Result<Response<Events<E>>, Status> {
-    let answer = async {
+    let answered = async {
         let context = context(&request, version)?;
-        match chancery.call(&context, read(request.into_inner())?).await? {
+        match answer(chancery, &context, read(request.into_inner())?).await? {
             Answer::Stream(subscription) => Ok(events(subscription, version, write)),
             Answer::Reply(_) => Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for")),
         }
     };
-    answer.await.map(Response::new).map_err(|error| errors::grpc(&error, version))
+    answered.await.map(Response::new).map_err(|error| errors::grpc(&error, version))
 }
 
 fn events<E: Send + 'static>(
