@@ -108,6 +108,7 @@ impl Draft {
             version,
             binding,
             caller: self.caller,
+            standing: Arc::default(),
             agent: self.agent,
             extensions: extensions(headers),
             idempotency_key,

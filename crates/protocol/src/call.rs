@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Binding, Version};
+use crate::{Binding, Standing, Version};
 
 /// The name an agent is mounted under.
 pub type AgentName = Arc<str>;
@@ -55,6 +55,8 @@ pub struct CallContext {
     pub version: Version,
     pub binding: Binding,
     pub caller: Caller,
+    /// What is known of that caller.
+    pub standing: Arc<Standing>,
     /// The agent that is called; `None` for the node's own or only one.
     pub agent: Option<AgentName>,
     /// Protocol extensions the caller asked for.

@@ -35,10 +35,14 @@ pub enum ErrorKind {
     Unavailable,
     /// The call did not arrive in time.
     DeadlineExceeded,
+    /// Nobody knows who is calling: no credentials, or bad ones.
+    Unauthenticated,
+    /// The caller is known and may not do this.
+    PermissionDenied,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::TaskNotFound,
         Self::TaskNotCancelable,
         Self::PushNotificationNotSupported,
@@ -59,6 +63,8 @@ impl ErrorKind {
         Self::IdempotencyConflict,
         Self::Unavailable,
         Self::DeadlineExceeded,
+        Self::Unauthenticated,
+        Self::PermissionDenied,
     ];
 }
 

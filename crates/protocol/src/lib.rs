@@ -16,6 +16,7 @@ mod raw_json;
 mod reply;
 mod request;
 mod security;
+mod standing;
 mod task;
 mod time;
 mod version;
@@ -38,6 +39,7 @@ pub use security::{
     ApiKeyScheme, AuthorizationCodeFlow, ClientCredentialsFlow, DeviceCodeFlow, HttpAuthScheme, ImplicitFlow, MutualTlsScheme,
     OAuth2Scheme, OAuthFlows, OpenIdConnectScheme, PasswordFlow, SecurityRequirement, SecurityScheme, StringList,
 };
+pub use standing::{AgentId, Grant, MayCall, Proof, Reach, Standing};
 pub use task::{Task, TaskState, TaskStatus};
 pub use time::Timestamp;
 pub use version::{Binding, Version};

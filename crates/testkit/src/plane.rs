@@ -26,6 +26,7 @@ pub fn call_context() -> CallContext {
         version: Version::V1_0,
         binding: Binding::JsonRpc,
         caller: Caller::new("tenant", "caller"),
+        standing: Arc::default(),
         agent: None,
         extensions: Vec::new(),
         idempotency_key: None,

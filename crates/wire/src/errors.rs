@@ -24,7 +24,7 @@ const fn row(json_rpc: i32, http: u16, grpc: Code, reason: &'static str, older: 
 /// The specification's rows as of 1.0.1, then ours.
 #[rustfmt::skip]
 pub const fn row_of(kind: ErrorKind) -> Row {
-    use Code::{Aborted, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted, Unavailable, Unimplemented};
+    use Code::{Aborted, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable, Unimplemented};
     match kind {
         ErrorKind::TaskNotFound => row(-32001, 404, NotFound, "TASK_NOT_FOUND", (404, NotFound, "TaskNotFoundError")),
         ErrorKind::TaskNotCancelable => row(-32002, 400, FailedPrecondition, "TASK_NOT_CANCELABLE", (409, FailedPrecondition, "TaskNotCancelableError")),
@@ -46,6 +46,8 @@ pub const fn row_of(kind: ErrorKind) -> Row {
         ErrorKind::IdempotencyConflict => row(-32043, 409, Aborted, "IDEMPOTENCY_CONFLICT", (409, Aborted, "IdempotencyConflictError")),
         ErrorKind::Unavailable => row(-32044, 503, Unavailable, "UNAVAILABLE", (503, Unavailable, "UnavailableError")),
         ErrorKind::DeadlineExceeded => row(-32045, 408, DeadlineExceeded, "DEADLINE_EXCEEDED", (408, DeadlineExceeded, "DeadlineExceededError")),
+        ErrorKind::Unauthenticated => row(-32046, 401, Unauthenticated, "UNAUTHENTICATED", (401, Unauthenticated, "UnauthenticatedError")),
+        ErrorKind::PermissionDenied => row(-32047, 403, PermissionDenied, "PERMISSION_DENIED", (403, PermissionDenied, "PermissionDeniedError")),
     }
 }
 
@@ -56,6 +58,8 @@ pub const fn json_rpc_code(kind: ErrorKind, version: Version) -> i32 {
     match (kind, version) {
         // Codes that came with 1.0; older callers know them only as something that went wrong here.
         (ErrorKind::ExtensionSupportRequired | ErrorKind::VersionNotSupported, Version::V0_3 | Version::Original) => -32603,
+        // The code the ADR gives to a call without good credentials; its surface has no other meaning for it.
+        (ErrorKind::Unauthenticated, Version::Original) => -32001,
         (kind, _) => row_of(kind).json_rpc,
     }
 }
@@ -71,7 +75,12 @@ pub const fn http_status(kind: ErrorKind, version: Version) -> u16 {
 /// The HTTP status of a JSON-RPC response: 200, because the call arrived, unless the refusal is about HTTP itself.
 pub const fn json_rpc_http_status(kind: ErrorKind) -> u16 {
     match kind {
-        ErrorKind::RateLimited | ErrorKind::TooLarge | ErrorKind::Unavailable | ErrorKind::DeadlineExceeded => row_of(kind).http,
+        ErrorKind::RateLimited
+        | ErrorKind::TooLarge
+        | ErrorKind::Unavailable
+        | ErrorKind::DeadlineExceeded
+        | ErrorKind::Unauthenticated
+        | ErrorKind::PermissionDenied => row_of(kind).http,
         _ => 200,
     }
 }

@@ -1,5 +1,6 @@
 //! What the built-in agents do when a node runs them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::Answer;
@@ -22,6 +23,7 @@ fn context() -> CallContext {
         version: Version::V1_0,
         binding: Binding::JsonRpc,
         caller: Caller::new("default", "test"),
+        standing: Arc::default(),
         agent: None,
         extensions: Vec::new(),
         idempotency_key: None,

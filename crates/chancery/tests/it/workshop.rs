@@ -162,6 +162,7 @@ impl Workshop {
             version: Version::V1_0,
             binding: Binding::JsonRpc,
             caller: Caller::new("default", "tester"),
+            standing: Arc::default(),
             agent: None,
             extensions: Vec::new(),
             idempotency_key: None,
