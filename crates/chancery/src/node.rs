@@ -171,7 +171,7 @@ fn mount(given: Vec<(String, AgentCard, Arc<dyn TaskRunner>)>, public_url: &Publ
                 Some(_) => interfaces(&public_url.join(&format!("/agents/{name}")), None),
             };
         }
-        let agent = Agent { name: name.into(), card: Arc::new(card), runner };
+        let agent = Agent { name: name.into(), card: Arc::new(card), extended: None, runner };
         mounted = Some(match mounted {
             None => Agents::new(agent),
             Some(agents) => agents.with(agent),

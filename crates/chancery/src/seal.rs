@@ -15,6 +15,10 @@ impl Seal for KeySeal {
         self.0.open(purpose, token)
     }
 
+    fn mark(&self, purpose: &str, content: &[u8]) -> [u8; 32] {
+        self.0.mark(purpose, content)
+    }
+
     fn digest(&self, content: &[u8]) -> [u8; 32] {
         SealKey::digest(content)
     }

@@ -12,6 +12,8 @@ use crate::TaskRunner;
 pub struct Agent {
     pub name: AgentName,
     pub card: Arc<AgentCard>,
+    /// What callers who proved themselves are shown instead.
+    pub extended: Option<Arc<AgentCard>>,
     pub runner: Arc<dyn TaskRunner>,
 }
 

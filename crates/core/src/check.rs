@@ -31,6 +31,16 @@ fn message(message: &Message, limits: &TaskLimits) -> Result<(), Error> {
     if let Some(id) = &message.task_id {
         id_text("message.taskId", id.as_str(), limits)?;
     }
+    if message.reference_task_ids.len() > limits.reference_tasks {
+        return Err(Error::invalid_field(
+            "message.referenceTaskIds",
+            format!(
+                "has {} elements, more than limits.reference_tasks = {}",
+                message.reference_task_ids.len(),
+                limits.reference_tasks
+            ),
+        ));
+    }
     metadata("message.metadata", message.metadata.as_ref(), limits)?;
     for (index, part) in message.parts.iter().enumerate() {
         if part.metadata.is_some() {

@@ -10,15 +10,19 @@ use crate::live::LiveTask;
 use crate::service::Inner;
 use crate::{LogEntry, Names, Progress, StoreError, Stored, TaskRecord};
 
+/// Only the older protocol lets clients name tasks, so only its callers can find them that way.
+pub(crate) fn names(context: &CallContext) -> Names {
+    if context.version == Version::V1_0 { Names::Server } else { Names::ServerOrClient }
+}
+
 impl Inner {
     /// A task of the caller's at this agent. Everything else is "not found", in the same words.
     pub(crate) async fn find(&self, context: &CallContext, agent: &Agent, id: &TaskId) -> Result<Stored, Error> {
-        // Only the older protocol lets clients name tasks, so only its callers can find them that way.
-        let names = if context.version == Version::V1_0 { Names::Server } else { Names::ServerOrClient };
+        let names = names(context);
         let found = match self.open.get(id) {
             Some(live) if live.record.owner == context.caller => Some(live.stored()),
-            Some(_) => None,
-            None => self.store.find(&context.caller, id.as_str(), names).await.map_err(internal)?,
+            // Also when somebody else's task goes by this id: the caller may have given it to one of its own.
+            _ => self.store.find(&context.caller, id.as_str(), names).await.map_err(internal)?,
         };
         found.filter(|stored| stored.task.agent == agent.name && !stored.progress.message_only).ok_or_else(Error::task_not_found)
     }

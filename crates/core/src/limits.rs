@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct TaskLimits {
     /// Parts of one message.
     pub message_parts: usize,
+    /// Tasks one message may point at.
+    pub reference_tasks: usize,
     /// Bytes of one `metadata` object.
     pub metadata_bytes: usize,
     /// Bytes of an id a caller chooses: message, context, task, idempotency key.
@@ -41,6 +43,7 @@ impl Default for TaskLimits {
     fn default() -> Self {
         Self {
             message_parts: 256,
+            reference_tasks: 16,
             metadata_bytes: 64 * 1024,
             id_bytes: 256,
             task_events: 100_000,

@@ -19,6 +19,9 @@ pub trait Seal: Send + Sync + Debug {
     /// The content, if the token is ours, for this purpose, and unaltered.
     fn open(&self, purpose: &str, token: &str) -> Option<Vec<u8>>;
 
+    /// A mark on content that only this node can make, and makes again for the same content.
+    fn mark(&self, purpose: &str, content: &[u8]) -> [u8; 32];
+
     /// A digest that nobody can find a second content for.
     fn digest(&self, content: &[u8]) -> [u8; 32];
 }

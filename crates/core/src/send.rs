@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Sent, Task, TaskEvent, TaskId, TaskState,
-    TaskStatus, Timestamp,
+    CallContext, Error, ErrorKind, Message, MessageId, SendMessage, Sent, Task, TaskEvent, TaskId, TaskState, TaskStatus,
+    Timestamp,
 };
 use chancery_rules::task_state;
 
 use crate::agents::Agent;
 use crate::carry_on::CarryOn;
 use crate::check;
-use crate::find::{internal, shown};
+use crate::contexts;
+use crate::find::{internal, names, shown};
 use crate::ids::fresh_id;
 use crate::live::{LiveTask, Said};
 use crate::publish::{Subscription, Until};
@@ -133,6 +134,9 @@ impl Inner {
         agent: &Arc<Agent>,
         send: SendMessage,
     ) -> Result<Taken, Error> {
+        if !send.message.reference_task_ids.is_empty() {
+            Box::pin(self.check_references(context, &send.message)).await?;
+        }
         if let Some(id) = send.message.task_id.clone() {
             return Box::pin(self.follow_up(context, agent, &id, send)).await;
         }
@@ -147,10 +151,13 @@ impl Inner {
     }
 
     async fn create(self: &Arc<Self>, context: &CallContext, agent: &Arc<Agent>, send: SendMessage) -> Result<Taken, Error> {
+        if let Some(given) = &send.message.context_id {
+            contexts::check(&*self.seal, &context.caller, given)?;
+        }
         let now = self.clock.now();
         let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
         let id = TaskId::new(fresh_id());
-        let context_id = send.message.context_id.clone().unwrap_or_else(|| ContextId::new(fresh_id()));
+        let context_id = send.message.context_id.clone().unwrap_or_else(|| contexts::fresh(&*self.seal, &context.caller));
         let again = (context.idempotency_key.is_some() && send.client_task_id.is_some()).then(|| send.clone());
         let mut message = send.message;
         // The caller's own copy is usually the only one, so this does not clone.
@@ -250,6 +257,17 @@ impl Inner {
             self.execute(&live, agent, said, token, false).await;
         }
         Ok(Taken { live, before: seq, cursor: seq, fresh: false })
+    }
+
+    /// A message may point only at tasks of the caller's own. Somebody else's and none at all are the same answer.
+    async fn check_references(&self, context: &CallContext, message: &Message) -> Result<(), Error> {
+        for (index, id) in message.reference_task_ids.iter().enumerate() {
+            let found = self.store.find(&context.caller, id.as_str(), names(context)).await.map_err(internal)?;
+            if found.is_none_or(|stored| stored.progress.message_only) {
+                return Err(Error::invalid_field(format!("message.referenceTaskIds[{index}]"), "is no task of yours"));
+            }
+        }
+        Ok(())
     }
 
     fn idempotency(&self, context: &CallContext, send: &SendMessage, now: Timestamp) -> Result<Option<Idempotency>, Error> {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_protocol::{CallContext, Error, ErrorKind, Reply, Request};
+use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Proof, Reply, Request};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Agents;
+use crate::agents::{Agent, Agents};
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
+use crate::permit::permit;
 use crate::publish::Subscription;
 use crate::retention::{Retention, RetentionConfig};
 use crate::streams::Streams;
@@ -93,6 +94,7 @@ impl Chancery {
             return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
         }
         let agent = inner.route(context)?;
+        permit(context, &agent.name, &request)?;
         // A blocking send is what most calls are; the rest is boxed so that it stays small.
         match request {
             Request::SendMessage(send) => inner.send(context, agent, send).await.map(|sent| Answer::Reply(Reply::Sent(sent))),
@@ -109,7 +111,7 @@ impl Chancery {
             | Request::GetPushConfig(_)
             | Request::ListPushConfigs(_)
             | Request::DeletePushConfig(_) => Err(push_not_supported()),
-            Request::GetExtendedCard => Err(Error::new(ErrorKind::UnsupportedOperation, "this agent has no extended card")),
+            Request::GetExtendedCard(_) => extended_card(context, agent).map(|card| Answer::Reply(Reply::Card(card))),
         }
     }
 
@@ -159,6 +161,17 @@ impl Chancery {
 impl From<Subscription> for Answer {
     fn from(subscription: Subscription) -> Self {
         Self::Stream(Box::new(subscription))
+    }
+}
+
+/// More than everybody gets to see, for those who proved who they are.
+fn extended_card(context: &CallContext, agent: &Agent) -> Result<Arc<AgentCard>, Error> {
+    let Some(card) = &agent.extended else {
+        return Err(Error::new(ErrorKind::UnsupportedOperation, "this agent has no extended card"));
+    };
+    match context.standing.proof {
+        Proof::None => Err(Error::new(ErrorKind::Unauthenticated, "the extended card is for callers who prove who they are")),
+        _ => Ok(Arc::clone(card)),
     }
 }
 

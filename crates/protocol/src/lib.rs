@@ -32,8 +32,8 @@ pub use push::{AuthenticationInfo, PushConfig};
 pub use raw_json::{Json, Metadata};
 pub use reply::{PushConfigPage, Reply, Sent, Shown, TaskPage};
 pub use request::{
-    CancelTask, GetTask, ListPushConfigs, ListTasks, Operation, PushConfigRef, Request, SendConfiguration, SendMessage,
-    SubscribeToTask,
+    CancelTask, GetExtendedCard, GetTask, ListPushConfigs, ListTasks, Operation, PushConfigRef, Request, SendConfiguration,
+    SendMessage, SubscribeToTask,
 };
 pub use security::{
     ApiKeyScheme, AuthorizationCodeFlow, ClientCredentialsFlow, DeviceCodeFlow, HttpAuthScheme, ImplicitFlow, MutualTlsScheme,

@@ -18,7 +18,7 @@ pub enum Request {
     GetPushConfig(PushConfigRef),
     ListPushConfigs(ListPushConfigs),
     DeletePushConfig(PushConfigRef),
-    GetExtendedCard,
+    GetExtendedCard(GetExtendedCard),
 }
 
 /// The operations by name, as tables of methods and paths use them.
@@ -71,8 +71,24 @@ impl Request {
             Self::GetPushConfig(_) => Operation::GetPushConfig,
             Self::ListPushConfigs(_) => Operation::ListPushConfigs,
             Self::DeletePushConfig(_) => Operation::DeletePushConfig,
-            Self::GetExtendedCard => Operation::GetExtendedCard,
+            Self::GetExtendedCard(_) => Operation::GetExtendedCard,
         }
+    }
+
+    /// The tenant the request names, if it names one.
+    pub fn tenant(&self) -> Option<&str> {
+        let tenant = match self {
+            Self::SendMessage(send) | Self::StreamMessage(send) => &send.tenant,
+            Self::GetTask(get) => &get.tenant,
+            Self::ListTasks(list) => &list.tenant,
+            Self::CancelTask(cancel) => &cancel.tenant,
+            Self::SubscribeToTask(subscribe) => &subscribe.tenant,
+            Self::CreatePushConfig(config) => &config.tenant,
+            Self::GetPushConfig(which) | Self::DeletePushConfig(which) => &which.tenant,
+            Self::ListPushConfigs(list) => &list.tenant,
+            Self::GetExtendedCard(get) => &get.tenant,
+        };
+        tenant.as_deref()
     }
 }
 
@@ -89,6 +105,19 @@ pub struct SendMessage {
     /// The original protocol lets the client name the task. Never part of the 1.0 form.
     #[serde(skip)]
     pub client_task_id: Option<Arc<str>>,
+}
+
+impl SendMessage {
+    /// The skill the message asks for: `skill` in its metadata, where clients of the ADR's crate have it too.
+    pub fn skill(&self) -> Option<String> {
+        let text = |value: serde_json::Value| value.as_str().map(str::to_owned);
+        let of = |metadata: &Option<Metadata>| {
+            let metadata = metadata.as_ref()?;
+            let vendor = || metadata.get("ruvector")?.get("skill").cloned().and_then(text);
+            metadata.get("skill").and_then(text).or_else(vendor)
+        };
+        of(&self.metadata).or_else(|| of(&self.message.metadata))
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -160,6 +189,12 @@ pub struct SubscribeToTask {
     #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     pub id: TaskId,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GetExtendedCard {
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
 }
 
 /// One push configuration of one task. Version 0.3 may leave the configuration's id out.

@@ -139,6 +139,11 @@ pub fn query_value(query: &str, name: &str) -> Option<String> {
 }
 
 impl RestCall {
+    /// The tenant in the path. Not every version has a member for it.
+    pub fn tenant(&self) -> Option<&str> {
+        self.captures.iter().find(|(name, _)| *name == "tenant").map(|(_, tenant)| tenant.as_str())
+    }
+
     /// One object from captures, query and body: what JSON-RPC would have called `params`. `body` was scanned.
     pub fn params(&self, query: Option<&str>, body: &str) -> Result<String, Error> {
         let mut members: BTreeMap<String, Box<RawValue>> = if body.trim().is_empty() {
@@ -160,8 +165,9 @@ impl RestCall {
         }
         for (name, value) in &self.captures {
             let value = text_value(value)?;
-            let differs = members.get(*name).is_some_and(|given| given.get() != value.get() && given.get() != "null");
-            if differs && *name != "tenant" {
+            let differs =
+                members.get(*name).is_some_and(|given| given.get() != value.get() && !matches!(given.get(), "null" | r#""""#));
+            if differs {
                 return Err(Error::invalid_field(*name, "differs between path and body"));
             }
             members.insert((*name).to_owned(), value);

@@ -125,6 +125,10 @@ impl Seal for TestSeal {
         self.0.open(purpose, token)
     }
 
+    fn mark(&self, purpose: &str, content: &[u8]) -> [u8; 32] {
+        self.0.mark(purpose, content)
+    }
+
     fn digest(&self, content: &[u8]) -> [u8; 32] {
         SealKey::digest(content)
     }
@@ -146,7 +150,7 @@ impl Workshop {
         let store = Arc::new(CountingStore { inner: Arc::new(store), reads, entries_read, gate: Semaphore::new(1_000_000) });
         let clock = Arc::new(HandClock(AtomicI64::new(1_800_000_000_000_000)));
         let chancery = Chancery::new(Parts {
-            agents: Agents::new(Agent { name: "workshop".into(), card: Arc::new(card()), runner }),
+            agents: Agents::new(Agent { name: "workshop".into(), card: Arc::new(card()), extended: None, runner }),
             store: store.clone(),
             clock: clock.clone(),
             seal: Arc::new(TestSeal(SealKey::new(&[7; SealKey::BYTES]).expect("32 bytes"))),

@@ -50,7 +50,7 @@ impl Codec for Original {
             Request::SubscribeToTask(subscribe) => write(out, &TaskParams::of(&subscribe.id)),
             Request::CreatePushConfig(config) => write(out, &TaskConfigView::from(config)),
             Request::GetPushConfig(which) => write(out, &TaskParams::of(&which.task_id)),
-            Request::ListTasks(_) | Request::ListPushConfigs(_) | Request::DeletePushConfig(_) | Request::GetExtendedCard => {
+            Request::ListTasks(_) | Request::ListPushConfigs(_) | Request::DeletePushConfig(_) | Request::GetExtendedCard(_) => {
                 return Err(no_such(request.operation(), ErrorKind::UnsupportedOperation));
             }
         }
@@ -210,7 +210,7 @@ mod tests {
     fn what_the_original_cannot_ask_is_refused() {
         let error = Original.decode_request(Operation::ListTasks, "{}").unwrap_err();
         assert_eq!(error.kind, ErrorKind::MethodNotFound);
-        let error = Original.encode_request(&mut Vec::new(), &Request::GetExtendedCard).unwrap_err();
+        let error = Original.encode_request(&mut Vec::new(), &Request::GetExtendedCard(Default::default())).unwrap_err();
         assert_eq!(error.kind, ErrorKind::UnsupportedOperation);
     }
 }

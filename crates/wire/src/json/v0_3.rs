@@ -14,7 +14,9 @@ mod task;
 
 use std::sync::Arc;
 
-use chancery_protocol::{AgentCard, Error, Operation, PushConfigPage, Reply, Request, Sent, Shown, Task, TaskEvent, Version};
+use chancery_protocol::{
+    AgentCard, Error, GetExtendedCard, Operation, PushConfigPage, Reply, Request, Sent, Shown, Task, TaskEvent, Version,
+};
 use serde::de::IgnoredAny;
 
 use self::card::Card;
@@ -52,7 +54,7 @@ impl Codec for V0_3 {
                 which if which.id.is_some() => Request::DeletePushConfig(which),
                 _ => return Err(Error::invalid_field("pushNotificationConfigId", "is required")),
             },
-            Operation::GetExtendedCard => Request::GetExtendedCard,
+            Operation::GetExtendedCard => Request::GetExtendedCard(GetExtendedCard::default()),
         })
     }
 
@@ -72,7 +74,7 @@ impl Codec for V0_3 {
                 write(out, &TaskParams { push_notification_config_id: which.id.clone(), ..TaskParams::of(&which.task_id) });
             }
             Request::ListPushConfigs(list) => write(out, &TaskParams::of(&list.task_id)),
-            Request::GetExtendedCard => out.extend_from_slice(b"{}"),
+            Request::GetExtendedCard(_) => out.extend_from_slice(b"{}"),
         }
         Ok(())
     }

@@ -36,7 +36,8 @@ impl Codec for V1_0 {
             Operation::GetPushConfig => Request::GetPushConfig(with_id(from_json(params)?)?),
             Operation::ListPushConfigs => Request::ListPushConfigs(from_json(params)?),
             Operation::DeletePushConfig => Request::DeletePushConfig(with_id(from_json(params)?)?),
-            Operation::GetExtendedCard => Request::GetExtendedCard,
+            // The one request that may come without parameters.
+            Operation::GetExtendedCard => Request::GetExtendedCard(from_json::<Option<_>>(params)?.unwrap_or_default()),
         })
     }
 
@@ -50,7 +51,7 @@ impl Codec for V1_0 {
             Request::CreatePushConfig(config) => write(out, config),
             Request::GetPushConfig(which) | Request::DeletePushConfig(which) => write(out, which),
             Request::ListPushConfigs(list) => write(out, list),
-            Request::GetExtendedCard => out.extend_from_slice(b"{}"),
+            Request::GetExtendedCard(get) => write(out, get),
         }
         Ok(())
     }

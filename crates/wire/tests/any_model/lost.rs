@@ -161,7 +161,10 @@ impl Form {
                 which.tenant = tenant(which.tenant);
                 Request::DeletePushConfig(which)
             }
-            Request::GetExtendedCard => Request::GetExtendedCard,
+            Request::GetExtendedCard(mut get) => {
+                get.tenant = tenant(get.tenant);
+                Request::GetExtendedCard(get)
+            }
         })
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, AuthenticationInfo, CancelTask, GetTask, Json, ListPushConfigs, ListTasks, Message, Metadata, Part,
-    PartContent, PushConfig, PushConfigPage, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Shown,
-    StatusChange, SubscribeToTask, Task, TaskEvent, TaskPage, TaskState, TaskStatus, Timestamp, Version,
+    Artifact, ArtifactChunk, AuthenticationInfo, CancelTask, GetExtendedCard, GetTask, Json, ListPushConfigs, ListTasks, Message,
+    Metadata, Part, PartContent, PushConfig, PushConfigPage, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage,
+    Sent, Shown, StatusChange, SubscribeToTask, Task, TaskEvent, TaskPage, TaskState, TaskStatus, Timestamp, Version,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -210,7 +210,7 @@ pub(crate) fn request() -> impl Strategy<Value = Request> {
         1 => which(true).prop_map(Request::GetPushConfig),
         1 => configs.prop_map(Request::ListPushConfigs),
         1 => which(true).prop_map(Request::DeletePushConfig),
-        1 => Just(Request::GetExtendedCard),
+        1 => proptest::option::of(id()).prop_map(|tenant| Request::GetExtendedCard(GetExtendedCard { tenant })),
     ]
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn requests() -> Vec<(&'static str, Request)> {
             }),
         ),
         ("push-delete", Request::DeletePushConfig(which())),
-        ("extended-card", Request::GetExtendedCard),
+        ("extended-card", Request::GetExtendedCard(Default::default())),
     ]
 }
 

@@ -83,7 +83,7 @@ impl Teller {
             Verb::Await => self.wait_for(step).await,
             Verb::Push => self.push(step).await,
             Verb::ExtendedCard => {
-                let outcome = self.call(Request::GetExtendedCard, step).await;
+                let outcome = self.call(Request::GetExtendedCard(Default::default()), step).await;
                 self.settle(step, outcome)
             }
             Verb::Nothing => check::nothing_there(&self.client.call_nothing().await, self.client.combination),

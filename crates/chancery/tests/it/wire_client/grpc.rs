@@ -68,8 +68,9 @@ impl GrpcClient {
             Request::DeletePushConfig(which) => {
                 ask!(delete_task_push_notification_config(peer::delete_push_config(which)) -> |()| Ok(Reply::PushConfigDeleted))
             }
-            Request::GetExtendedCard => {
-                ask!(get_extended_agent_card(v1::proto::GetExtendedAgentCardRequest::default()) -> peer::card)
+            Request::GetExtendedCard(get) => {
+                let tenant = get.tenant.clone().unwrap_or_default();
+                ask!(get_extended_agent_card(v1::proto::GetExtendedAgentCardRequest { tenant }) -> peer::card)
             }
             Request::StreamMessage(_) | Request::SubscribeToTask(_) => panic!("is answered with a stream"),
         }
@@ -99,7 +100,7 @@ impl GrpcClient {
             Request::DeletePushConfig(which) => {
                 ask!(delete_task_push_notification_config(peer::delete_push_config(which)) -> |()| Ok(Reply::PushConfigDeleted))
             }
-            Request::GetExtendedCard => ask!(get_agent_card(v0_3::proto::GetAgentCardRequest::default()) -> peer::card),
+            Request::GetExtendedCard(_) => ask!(get_agent_card(v0_3::proto::GetAgentCardRequest::default()) -> peer::card),
             Request::ListTasks(_) => panic!("the 0.3 service has no list"),
             Request::StreamMessage(_) | Request::SubscribeToTask(_) => panic!("is answered with a stream"),
         }

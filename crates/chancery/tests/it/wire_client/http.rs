@@ -150,7 +150,7 @@ fn rest_address(version: Version, request: &Request, params: &str) -> (Method, S
         Request::ListPushConfigs(list) => (Method::GET, configs(list.task_id.as_str()), false),
         Request::GetPushConfig(which) => (Method::GET, config(which), false),
         Request::DeletePushConfig(which) => (Method::DELETE, config(which), false),
-        Request::GetExtendedCard => (Method::GET, extended_card(version).to_owned(), false),
+        Request::GetExtendedCard(_) => (Method::GET, extended_card(version).to_owned(), false),
     };
     debug_assert!(request.operation() != Operation::GetExtendedCard || !has_body);
     (method, format!("{prefix}{path}"), has_body)

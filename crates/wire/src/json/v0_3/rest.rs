@@ -9,8 +9,8 @@ mod task;
 use std::sync::Arc;
 
 use chancery_protocol::{
-    AgentCard, CancelTask, Error, GetTask, ListPushConfigs, Operation, Reply, Request, Shown, SubscribeToTask, Task, TaskEvent,
-    Version,
+    AgentCard, CancelTask, Error, GetExtendedCard, GetTask, ListPushConfigs, Operation, Reply, Request, Shown, SubscribeToTask,
+    Task, TaskEvent, Version,
 };
 use serde::de::IgnoredAny;
 
@@ -58,7 +58,7 @@ impl Codec for V0_3Rest {
                 which if which.id.is_some() => Request::DeletePushConfig(which),
                 _ => return Err(Error::invalid_field("configId", "is required")),
             },
-            Operation::GetExtendedCard => Request::GetExtendedCard,
+            Operation::GetExtendedCard => Request::GetExtendedCard(GetExtendedCard::default()),
         })
     }
 
@@ -83,7 +83,7 @@ impl Codec for V0_3Rest {
                 let (page_size, page_token) = (list.page_size, list.page_token.as_deref());
                 write(out, &RefView { page_size, page_token, ..RefView::of(&list.task_id) });
             }
-            Request::GetExtendedCard => out.extend_from_slice(b"{}"),
+            Request::GetExtendedCard(_) => out.extend_from_slice(b"{}"),
         }
         Ok(())
     }

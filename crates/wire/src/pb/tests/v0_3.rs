@@ -56,7 +56,7 @@ fn requests_about_tasks_come_back_with_every_field() {
     let subscribe = SubscribeToTask { tenant: None, id: "t-1".into() };
     let bytes = through_bytes(peer::subscribe_to_task(&subscribe));
     assert_eq!(request::subscribe_to_task(bytes).unwrap(), Request::SubscribeToTask(subscribe));
-    assert_eq!(request::get_extended_card(Default::default()).unwrap(), Request::GetExtendedCard);
+    assert_eq!(request::get_extended_card(Default::default()).unwrap(), Request::GetExtendedCard(Default::default()));
 }
 
 #[test]

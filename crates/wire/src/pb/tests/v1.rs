@@ -174,5 +174,5 @@ fn a_card_comes_back_with_every_field() {
         let answer = Reply::Card(Arc::new(sample));
         assert_eq!(peer::card(through_bytes(reply::card(answer.clone()).unwrap())).unwrap(), answer);
     }
-    assert_eq!(request::get_extended_card(Default::default()).unwrap(), Request::GetExtendedCard);
+    assert_eq!(request::get_extended_card(Default::default()).unwrap(), Request::GetExtendedCard(Default::default()));
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CancelTask, Error, GetTask, ListPushConfigs, PushConfig, Request, SendConfiguration, SendMessage, SubscribeToTask,
+    CancelTask, Error, GetExtendedCard, GetTask, ListPushConfigs, PushConfig, Request, SendConfiguration, SendMessage,
+    SubscribeToTask,
 };
 
 use super::{message, names, proto, push};
@@ -82,5 +83,5 @@ pub fn list_push_configs(request: proto::ListTaskPushNotificationConfigRequest) 
 
 /// The only card of this service is the one for callers who proved themselves.
 pub fn get_extended_card(_request: proto::GetAgentCardRequest) -> Result<Request, Error> {
-    Ok(Request::GetExtendedCard)
+    Ok(Request::GetExtendedCard(GetExtendedCard::default()))
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CancelTask, Error, GetTask, ListPushConfigs, ListTasks, PushConfigRef, Request, SendConfiguration, SendMessage,
-    SubscribeToTask,
+    CancelTask, Error, GetExtendedCard, GetTask, ListPushConfigs, ListTasks, PushConfigRef, Request, SendConfiguration,
+    SendMessage, SubscribeToTask,
 };
 
 use super::{message, proto, push};
@@ -102,6 +102,6 @@ pub fn list_push_configs(request: proto::ListTaskPushNotificationConfigsRequest)
     }))
 }
 
-pub fn get_extended_card(_request: proto::GetExtendedAgentCardRequest) -> Result<Request, Error> {
-    Ok(Request::GetExtendedCard)
+pub fn get_extended_card(request: proto::GetExtendedAgentCardRequest) -> Result<Request, Error> {
+    Ok(Request::GetExtendedCard(GetExtendedCard { tenant: optional(request.tenant) }))
 }
