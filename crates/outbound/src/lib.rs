@@ -1,9 +1,10 @@
-//! How calls go out: the client behind the command line.
+//! How calls go out: the client behind the command line, and the guarded client behind everything the server calls.
 
 mod admin;
 mod card;
 mod error;
 mod frames;
+pub mod guard;
 mod json_rpc;
 mod peer;
 mod sse;
@@ -11,6 +12,7 @@ mod sse;
 pub use admin::{Admin, AdminEvents};
 pub use card::FetchedCard;
 pub use error::CallError;
+pub use guard::{Blocked, Fetch, Fetched, Guard, GuardConfig, GuardError, GuardedClient};
 pub use json_rpc::{Answered, Conditions, Events, Streamed, new_message_id};
 pub use peer::Peer;
 pub use sse::{Parser, ServerSentEvent, TooLong};

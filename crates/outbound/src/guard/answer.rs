@@ -1,0 +1,101 @@
+//! What comes back: judged by its head, then read part by part under a size and a time limit.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::{Instant, timeout_at};
+
+use super::{GuardError, Stage, Whole};
+
+/// Refuses an answer by its head: redirects, encodings nobody asked for, headers beyond the limit.
+pub(super) fn judge_head(status: StatusCode, headers: &HeaderMap, most_header_bytes: usize) -> Result<(), GuardError> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if bytes > most_header_bytes {
+        return Err(GuardError::TooBig(Whole::Headers));
+    }
+    if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+        return Err(GuardError::Redirect(status));
+    }
+    for value in headers.get_all(CONTENT_ENCODING) {
+        let encoding = value.as_bytes().trim_ascii();
+        if !encoding.is_empty() && !encoding.eq_ignore_ascii_case(b"identity") {
+            return Err(GuardError::Encoded(encoding.escape_ascii().to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// How long the body may take: all of it, or from one part to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Patience {
+    Until(Instant),
+    BetweenParts(Duration),
+}
+
+/// A response body that stops at its limits.
+#[derive(Debug)]
+pub struct GuardedBody {
+    body: Incoming,
+    left: u64,
+    patience: Patience,
+}
+
+impl GuardedBody {
+    pub(super) fn new(body: Incoming, most_bytes: u64, patience: Patience) -> Result<Self, GuardError> {
+        // A body that admits to being too big is not begun.
+        if http_body::Body::size_hint(&body).lower() > most_bytes {
+            return Err(GuardError::TooBig(Whole::Body));
+        }
+        Ok(Self { body, left: most_bytes, patience })
+    }
+
+    /// The next part, or `None` at the end. After an error there is nothing more to read.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, GuardError> {
+        let (deadline, stage) = match self.patience {
+            Patience::Until(deadline) => (deadline, Stage::Exchange),
+            Patience::BetweenParts(pause) => (Instant::now() + pause, Stage::Idle),
+        };
+        loop {
+            let frame = match timeout_at(deadline, self.body.frame()).await {
+                Err(_) => return Err(GuardError::TimedOut(stage)),
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(fault))) => return Err(GuardError::BrokeOff(chain(&fault))),
+                Ok(Some(Ok(frame))) => frame,
+            };
+            // Trailers say nothing we act on.
+            let Ok(data) = frame.into_data() else { continue };
+            self.left = self.left.checked_sub(data.len() as u64).ok_or(GuardError::TooBig(Whole::Body))?;
+            if !data.is_empty() {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// All of it.
+    pub async fn collect(mut self) -> Result<Bytes, GuardError> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut whole = Vec::from(first);
+        whole.extend_from_slice(&second);
+        while let Some(part) = self.chunk().await? {
+            whole.extend_from_slice(&part);
+        }
+        Ok(whole.into())
+    }
+}
+
+/// An error and what caused it, on one line.
+pub(super) fn chain(fault: &(dyn Error + 'static)) -> String {
+    let mut text = fault.to_string();
+    let mut next = fault.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,177 @@
+//! The client everything outbound uses: one request, one answer, nothing followed, nothing remembered, everything bounded.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, HOST};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::{GuardedBody, Patience, chain, judge_head};
+use super::connect::{Connector, PeerAddress};
+use super::{Guard, GuardError, Stage, Whole, check_url};
+
+/// One request. What is left open takes the guard's own limit.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    pub method: Method,
+    pub url: String,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// In place of `response_body_bytes`.
+    pub most_bytes: Option<u64>,
+    /// In place of `exchange_ms`. For a stream: until the head of the answer is there, and again between any two parts.
+    pub within: Option<Duration>,
+}
+
+impl Fetch {
+    pub fn get(url: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            url: url.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            most_bytes: None,
+            within: None,
+        }
+    }
+
+    pub fn post(url: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self { method: Method::POST, body: body.into(), ..Self::get(url) }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub peer: Option<SocketAddr>,
+}
+
+/// An answer whose body is still coming.
+#[derive(Debug)]
+pub struct Streamed {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: GuardedBody,
+    pub peer: Option<SocketAddr>,
+}
+
+/// Cheap to clone; clones share one connection pool, and no two guards ever share one.
+#[derive(Clone, Debug)]
+pub struct GuardedClient {
+    guard: Guard,
+    http: Client<Connector, Full<Bytes>>,
+}
+
+/// hyper refuses to work with less.
+const SMALLEST_BUFFER: usize = 8_192;
+/// Room for the status line beside the headers.
+const STATUS_LINE: usize = 1_024;
+const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+const IDLE_CONNECTIONS_PER_HOST: usize = 8;
+/// What a sender may have under way before we have read it.
+const H2_STREAM_WINDOW: u32 = 256 * 1024;
+const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+impl GuardedClient {
+    pub fn new(guard: Guard) -> Self {
+        let header_bytes = guard.config().response_header_bytes;
+        let http = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST)
+            .http1_max_buf_size(header_bytes.saturating_add(STATUS_LINE).max(SMALLEST_BUFFER))
+            .http2_max_header_list_size(u32::try_from(header_bytes).unwrap_or(u32::MAX))
+            .http2_initial_stream_window_size(H2_STREAM_WINDOW)
+            .http2_initial_connection_window_size(H2_CONNECTION_WINDOW)
+            .build(guard.connector());
+        Self { guard, http }
+    }
+
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// The whole exchange, look-up and last byte included, within one deadline.
+    pub async fn fetch(&self, fetch: Fetch) -> Result<Fetched, GuardError> {
+        let config = self.guard.config();
+        let deadline = Instant::now() + fetch.within.unwrap_or(config.exchange());
+        let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
+        let (head, body) = self.exchange(fetch, deadline).await?.into_parts();
+        let body = GuardedBody::new(body, most_bytes, Patience::Until(deadline))?.collect().await?;
+        let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
+        Ok(Fetched { status: head.status, headers: head.headers, body, peer })
+    }
+
+    /// The head now, the body as it comes.
+    pub async fn stream(&self, fetch: Fetch) -> Result<Streamed, GuardError> {
+        let config = self.guard.config();
+        let pause = fetch.within.unwrap_or(config.exchange());
+        let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
+        let (head, body) = self.exchange(fetch, Instant::now() + pause).await?.into_parts();
+        let body = GuardedBody::new(body, most_bytes, Patience::BetweenParts(pause))?;
+        let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
+        Ok(Streamed { status: head.status, headers: head.headers, body, peer })
+    }
+
+    async fn exchange(&self, fetch: Fetch, deadline: Instant) -> Result<Response<Incoming>, GuardError> {
+        let config = self.guard.config();
+        let target = check_url(&fetch.url, &self.guard)?;
+        let mut request = Request::builder()
+            .method(fetch.method)
+            .uri(target.url().as_str())
+            .body(Full::new(fetch.body))
+            .map_err(|fault| GuardError::Request(fault.to_string()))?;
+        *request.headers_mut() = fetch.headers;
+        // The host is the one that was checked, and packed answers are not unpacked here.
+        request.headers_mut().remove(HOST);
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let flooded = stop_floods(&mut request, config.informational_responses);
+        let response = tokio::select! {
+            response = timeout_at(deadline, self.http.request(request)) => response,
+            () = flooded.notified() => return Err(GuardError::TooBig(Whole::Informational)),
+        };
+        let response = response.map_err(|_| GuardError::TimedOut(Stage::Exchange))?.map_err(|fault| reason(&fault))?;
+        judge_head(response.status(), response.headers(), config.response_header_bytes)?;
+        Ok(response)
+    }
+}
+
+/// 1xx answers are skipped without an end by the layer below; this rings when there were too many.
+fn stop_floods(request: &mut Request<Full<Bytes>>, most: usize) -> Arc<Notify> {
+    let flooded = Arc::new(Notify::new());
+    let (bell, seen) = (flooded.clone(), AtomicUsize::new(0));
+    hyper::ext::on_informational(request, move |_| {
+        if seen.fetch_add(1, Ordering::Relaxed) >= most {
+            bell.notify_one();
+        }
+    });
+    flooded
+}
+
+/// The layers below wrap our own errors and theirs; what was first said is what counts.
+fn reason(fault: &hyper_util::client::legacy::Error) -> GuardError {
+    let mut next: Option<&(dyn Error + 'static)> = Some(fault);
+    while let Some(cause) = next {
+        if let Some(ours) = cause.downcast_ref::<GuardError>() {
+            return ours.clone();
+        }
+        if cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse_too_large) {
+            return GuardError::TooBig(Whole::Headers);
+        }
+        next = cause.source();
+    }
+    GuardError::Protocol(chain(fault))
+}

@@ -1,0 +1,150 @@
+//! Why a call out did not happen or was cut: the inner reason for logs, the outer one for everybody else.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use http::StatusCode;
+
+/// A rule of the guard that said no.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Blocked {
+    #[error("the URL is longer than {0} bytes")]
+    TooLong(usize),
+    #[error("the URL holds a character no URL holds")]
+    Character,
+    #[error("not a URL: {0}")]
+    Malformed(String),
+    #[error("the scheme is not https")]
+    Scheme,
+    #[error("plain http is not allowed to this host")]
+    Plain,
+    #[error("the URL holds a user name or password")]
+    Userinfo,
+    #[error("the URL holds a fragment")]
+    Fragment,
+    #[error("port {0} is closed to HTTP")]
+    Port(u16),
+    #[error("the host {0} is not allowed")]
+    Host(String),
+    #[error("the URL leads back to this server")]
+    OwnOrigin,
+    #[error("the address {0} is not allowed")]
+    Address(IpAddr),
+    #[error("no address of {0} is allowed")]
+    NoAddress(String),
+    #[error("dialled {dialled} but reached {peer}")]
+    PeerChanged { dialled: SocketAddr, peer: SocketAddr },
+}
+
+/// Where the time ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Connect,
+    Tls,
+    Exchange,
+    /// Between two chunks of a stream.
+    Idle,
+}
+
+/// What was too big.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    Headers,
+    Body,
+    Informational,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GuardError {
+    #[error("blocked: {0}")]
+    Blocked(#[from] Blocked),
+    #[error("no address found for {name}: {why}")]
+    Unresolved { name: String, why: String },
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    #[error("the egress proxy did not connect us: {0}")]
+    Proxy(String),
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    #[error("out of time: {0}")]
+    TimedOut(Stage),
+    #[error("not an HTTP answer: {0}")]
+    Protocol(String),
+    #[error("the answer is a redirect ({0}), which is never followed")]
+    Redirect(StatusCode),
+    #[error("the answer is too big: {0}")]
+    TooBig(Whole),
+    #[error("the answer comes in the encoding {0:?}, which was not asked for")]
+    Encoded(String),
+    #[error("the answer broke off: {0}")]
+    BrokeOff(String),
+    /// The caller's own fault; nothing was sent.
+    #[error("not a request: {0}")]
+    Request(String),
+}
+
+/// All that may be told to somebody who chose the URL. Blocked, closed, silent and not speaking HTTP look the same, so that nobody can
+/// use us to find out what listens where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outer {
+    Unreachable,
+    BadAnswer,
+}
+
+impl GuardError {
+    pub fn outer(&self) -> Outer {
+        match self {
+            Self::Blocked(_)
+            | Self::Unresolved { .. }
+            | Self::Unreachable(_)
+            | Self::Proxy(_)
+            | Self::Tls(_)
+            | Self::TimedOut(_)
+            | Self::Protocol(_)
+            | Self::BrokeOff(_)
+            | Self::Request(_) => Outer::Unreachable,
+            Self::Redirect(_) | Self::TooBig(_) | Self::Encoded(_) => Outer::BadAnswer,
+        }
+    }
+
+    /// The text for the outside.
+    pub fn public(&self) -> &'static str {
+        self.outer().text()
+    }
+}
+
+impl Outer {
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Unreachable => "the address could not be reached",
+            Self::BadAnswer => "the answer was not acceptable",
+        }
+    }
+}
+
+impl fmt::Display for Outer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connecting",
+            Self::Tls => "the TLS handshake",
+            Self::Exchange => "the whole exchange",
+            Self::Idle => "the next part of the stream",
+        })
+    }
+}
+
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Headers => "its headers",
+            Self::Body => "its body",
+            Self::Informational => "the number of 1xx answers before it",
+        })
+    }
+}

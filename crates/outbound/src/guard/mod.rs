@@ -1,0 +1,164 @@
+//! The one guarded way out: every address we did not choose ourselves is checked before, at and after the dial.
+
+mod address;
+mod answer;
+mod bad_port;
+mod client;
+mod config;
+mod connect;
+mod dial;
+mod error;
+mod fault;
+mod host;
+mod proxy;
+mod target;
+mod tls;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use url::{Host, Url};
+
+pub use address::{Standing, canonical, is_public, standing};
+pub use answer::GuardedBody;
+pub use bad_port::is_bad_port;
+pub use client::{Fetch, Fetched, GuardedClient, Streamed};
+pub use config::GuardConfig;
+pub use connect::{Connection, Connector, PeerAddress};
+pub use dial::{Dial, Dialled, Resolve, Stream, SystemDialer, SystemResolver};
+pub use error::{Blocked, GuardError, Outer, Stage, Whole};
+pub use fault::ConfigFault;
+pub use target::{Target, TargetHost, check_url};
+
+use host::HostPattern;
+use proxy::Proxy;
+use tls::Trust;
+
+/// The rules of one way out. Cheap to clone; all clones share the same rules.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    rules: Arc<Rules>,
+}
+
+#[derive(Debug)]
+struct Rules {
+    config: GuardConfig,
+    allow_hosts: Vec<HostPattern>,
+    deny_hosts: Vec<HostPattern>,
+    own: Vec<(Host, u16)>,
+    proxy: Option<Proxy>,
+    trust: Trust,
+    resolver: Arc<dyn Resolve>,
+    dialer: Arc<dyn Dial>,
+}
+
+impl Guard {
+    /// `own_origins` are the addresses under which we ourselves are reached: calling them would be a loop.
+    pub fn new(config: GuardConfig, own_origins: &[Url]) -> Result<Self, Vec<ConfigFault>> {
+        Self::with_ports(config, own_origins, Arc::new(SystemResolver), Arc::new(SystemDialer))
+    }
+
+    /// The same with another resolver and dialer.
+    pub fn with_ports(
+        config: GuardConfig,
+        own_origins: &[Url],
+        resolver: Arc<dyn Resolve>,
+        dialer: Arc<dyn Dial>,
+    ) -> Result<Self, Vec<ConfigFault>> {
+        let mut faults = config.faults();
+        let allow_hosts = host::patterns("allow_hosts", &config.allow_hosts, &mut faults);
+        let deny_hosts = host::patterns("deny_hosts", &config.deny_hosts, &mut faults);
+        if let Some(literal) = allow_hosts.iter().find(|pattern| pattern.address().is_some()) {
+            faults.push(ConfigFault::new("allow_hosts", format!("{literal} is an address: write it in allow_nets")));
+        }
+        let proxy = config.proxy.as_ref().and_then(|url| Proxy::new(url).map_err(|fault| faults.push(fault)).ok());
+        let trust = Trust::new(config.ca_file.as_deref()).map_err(|fault| faults.push(fault)).ok();
+        let own = own_origins.iter().filter_map(own_origin).collect();
+        match trust {
+            Some(trust) if faults.is_empty() => {
+                let rules = Rules { config, allow_hosts, deny_hosts, own, proxy, trust, resolver, dialer };
+                Ok(Self { rules: Arc::new(rules) })
+            }
+            _ => Err(faults),
+        }
+    }
+
+    pub fn config(&self) -> &GuardConfig {
+        &self.rules.config
+    }
+
+    /// What may be called and what was normalised on the way; see [`check_url`].
+    pub fn check(&self, url: &str) -> Result<Target, Blocked> {
+        check_url(url, self)
+    }
+
+    /// For HTTP/1.1 and HTTP/2, whichever the other side picks.
+    pub fn connector(&self) -> Connector {
+        Connector::new(self.clone(), false)
+    }
+
+    /// For gRPC: HTTP/2 and nothing else.
+    pub fn h2_connector(&self) -> Connector {
+        Connector::new(self.clone(), true)
+    }
+
+    pub fn client(&self) -> GuardedClient {
+        GuardedClient::new(self.clone())
+    }
+
+    fn allows_host(&self, name: &str) -> bool {
+        self.rules.allow_hosts.iter().any(|pattern| pattern.covers(name))
+    }
+
+    fn denies_host(&self, name: &str) -> bool {
+        self.rules.deny_hosts.iter().any(|pattern| pattern.covers(name))
+    }
+
+    fn is_own(&self, host: &Host<&str>, port: u16) -> bool {
+        self.rules.own.iter().any(|(own, own_port)| *own_port == port && own == host)
+    }
+
+    /// Whether `address` may be dialled for `target`. Denials win over allowances.
+    fn permits(&self, target: &Target, address: IpAddr) -> Result<(), Blocked> {
+        let address = canonical(address);
+        let refused = Blocked::Address(address);
+        if self.rules.deny_hosts.iter().any(|pattern| pattern.address() == Some(address)) {
+            return Err(refused);
+        }
+        let literal = match address {
+            IpAddr::V4(v4) => Host::Ipv4(v4),
+            IpAddr::V6(v6) => Host::Ipv6(v6),
+        };
+        if self.is_own(&literal, target.port()) {
+            return Err(Blocked::OwnOrigin);
+        }
+        if self.rules.config.allow_nets.iter().any(|net| net.contains(&address)) {
+            return Ok(());
+        }
+        match (standing(address), target.is_allowed_host()) {
+            (Standing::Public, true) | (Standing::Private, true) => Ok(()),
+            (Standing::Public, false) if target.is_tls() => Ok(()),
+            _ => Err(refused),
+        }
+    }
+
+    /// The dialer's word on whom it reached: it must be the very address that was checked.
+    fn confirms(&self, target: &Target, dialled: SocketAddr, peer: SocketAddr) -> Result<(), Blocked> {
+        if (canonical(peer.ip()), peer.port()) != (canonical(dialled.ip()), dialled.port()) {
+            return Err(Blocked::PeerChanged { dialled, peer });
+        }
+        self.permits(target, peer.ip())
+    }
+}
+
+fn own_origin(url: &Url) -> Option<(Host, u16)> {
+    let host = match url.host()? {
+        Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(name).to_owned()),
+        Host::Ipv4(address) => Host::Ipv4(address),
+        Host::Ipv6(address) => match canonical(IpAddr::V6(address)) {
+            IpAddr::V4(v4) => Host::Ipv4(v4),
+            IpAddr::V6(v6) => Host::Ipv6(v6),
+        },
+    };
+    Some((host, url.port_or_known_default()?))
+}
