@@ -6,6 +6,7 @@ mod error;
 mod frames;
 pub mod guard;
 mod json_rpc;
+mod jwks;
 mod peer;
 mod sse;
 
@@ -14,5 +15,6 @@ pub use card::FetchedCard;
 pub use error::CallError;
 pub use guard::{Blocked, Fetch, Fetched, Guard, GuardConfig, GuardError, GuardedClient};
 pub use json_rpc::{Answered, Conditions, Events, Streamed, new_message_id};
+pub use jwks::{JwksCache, JwksError, JwksLimits};
 pub use peer::Peer;
 pub use sse::{Parser, ServerSentEvent, TooLong};

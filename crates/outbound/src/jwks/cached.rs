@@ -1,0 +1,95 @@
+//! One remembered document and the attempts to renew it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chancery_protocol::Timestamp;
+use serde_json::Value;
+
+use super::{JwksError, JwksLimits};
+
+#[derive(Clone, Debug)]
+pub(super) struct Cached {
+    pub(super) document: Arc<Value>,
+    expires: Timestamp,
+    usable_until: Timestamp,
+}
+
+impl Cached {
+    pub(super) fn new(document: Value, now: Timestamp, age_s: u64, stale_s: u64) -> Self {
+        let expires = after(now, age_s);
+        Self { document: Arc::new(document), expires, usable_until: after(expires, stale_s) }
+    }
+}
+
+/// What is known at one URL. The document can be read while somebody renews it.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    cached: Mutex<Option<Cached>>,
+    /// Held by the one who asks; the others wait for the answer instead of asking too.
+    pub(super) attempt: tokio::sync::Mutex<Attempt>,
+}
+
+impl Shelf {
+    fn cached(&self) -> Option<Cached> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn fresh(&self, now: Timestamp, refresh: bool) -> Option<Arc<Value>> {
+        self.cached().filter(|cached| !refresh && now < cached.expires).map(|cached| cached.document)
+    }
+
+    pub(super) fn usable(&self, now: Timestamp) -> Option<Arc<Value>> {
+        self.cached().filter(|cached| now < cached.usable_until).map(|cached| cached.document)
+    }
+
+    pub(super) fn expires(&self) -> Option<Timestamp> {
+        self.cached().map(|cached| cached.expires)
+    }
+
+    pub(super) fn put(&self, cached: Cached) -> Arc<Value> {
+        let document = cached.document.clone();
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some(cached);
+        document
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Attempt {
+    last: Option<Timestamp>,
+    fault: Option<JwksError>,
+}
+
+impl Attempt {
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        self.last = Some(now);
+    }
+
+    pub(super) fn end(&mut self, fault: Option<JwksError>) {
+        self.fault = fault;
+    }
+
+    /// The answer to give without asking, if somebody asked a moment ago.
+    pub(super) fn too_soon(
+        &self,
+        now: Timestamp,
+        refresh: bool,
+        limits: &JwksLimits,
+        shelf: &Shelf,
+    ) -> Option<Result<Arc<Value>, JwksError>> {
+        let last = self.last?;
+        let usable = shelf.usable(now);
+        // A clock that went back must not keep us from asking.
+        let within = |seconds: u64| last <= now && now < after(last, seconds);
+        match (&self.fault, usable) {
+            (Some(_), Some(document)) if within(limits.retry_s) || (refresh && within(limits.refresh_s)) => Some(Ok(document)),
+            (Some(fault), None) if within(limits.retry_s) => Some(Err(fault.clone())),
+            (None, Some(document)) if refresh && within(limits.refresh_s) => Some(Ok(document)),
+            _ => None,
+        }
+    }
+}
+
+fn after(time: Timestamp, seconds: u64) -> Timestamp {
+    let micros = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+    Timestamp::from_micros(time.micros().saturating_add(micros))
+}
