@@ -1,0 +1,151 @@
+//! Client certificates: the names a caller is known by, and the names a certificate carries.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chancery_protocol::Timestamp;
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+use super::{Refusal, RefusalKind, hex};
+use crate::SealKey;
+
+/// One name of a certificate. The common name is none: it says nothing about what kind of name it is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CertificateName {
+    /// A URI among its alternative names, compared to the letter.
+    Uri(String),
+    /// A DNS name among its alternative names, in lower case, never a pattern.
+    Dns(String),
+    /// SHA-256 of the whole certificate.
+    Sha256([u8; 32]),
+}
+
+impl FromStr for CertificateName {
+    type Err = &'static str;
+
+    /// `spiffe://…`, `uri:URI`, `dns:NAME` or `sha256:HEX`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with("spiffe://") && text.len() > "spiffe://".len() {
+            Ok(Self::Uri(text.to_owned()))
+        } else if let Some(uri) = text.strip_prefix("uri:").filter(|uri| uri.contains(':')) {
+            Ok(Self::Uri(uri.to_owned()))
+        } else if let Some(name) = text.strip_prefix("dns:").filter(|name| !name.is_empty()) {
+            let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            if name.bytes().all(letter) { Ok(Self::Dns(name.to_ascii_lowercase())) } else { Err("a DNS name has no wildcard") }
+        } else if let Some(print) = text.strip_prefix("sha256:") {
+            // Tools print fingerprints with colons.
+            hex::read(&print.replace(':', "")).map(Self::Sha256).ok_or("a fingerprint is 64 hex digits")
+        } else {
+            Err("a certificate name is spiffe://…, uri:URI, dns:NAME or sha256:HEX")
+        }
+    }
+}
+
+impl fmt::Display for CertificateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uri(uri) if uri.starts_with("spiffe://") => f.write_str(uri),
+            Self::Uri(uri) => write!(f, "uri:{uri}"),
+            Self::Dns(name) => write!(f, "dns:{name}"),
+            Self::Sha256(print) => write!(f, "sha256:{}", hex::Shown(print)),
+        }
+    }
+}
+
+impl fmt::Debug for CertificateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for CertificateName {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CertificateName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(from)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// What a presented certificate says, read once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CertificateFacts {
+    pub names: Vec<CertificateName>,
+    not_before: i64,
+    not_after: i64,
+}
+
+/// More alternative names than this nobody needs.
+const MOST_NAMES: usize = 100;
+
+impl CertificateFacts {
+    /// Whether the chain holds is decided by the TLS library before a certificate comes here.
+    pub(super) fn read(der: &[u8]) -> Result<Self, Refusal> {
+        let malformed = || Refusal::new(RefusalKind::Malformed, "the client certificate cannot be read");
+        let (rest, certificate) = X509Certificate::from_der(der).map_err(|_| malformed())?;
+        if !rest.is_empty() {
+            return Err(malformed());
+        }
+        let mut names = vec![CertificateName::Sha256(SealKey::digest(der))];
+        if let Some(alternatives) = certificate.subject_alternative_name().map_err(|_| malformed())? {
+            for name in alternatives.value.general_names.iter().take(MOST_NAMES) {
+                match name {
+                    GeneralName::URI(uri) => names.push(CertificateName::Uri((*uri).to_owned())),
+                    GeneralName::DNSName(name) => names.push(CertificateName::Dns(name.to_ascii_lowercase())),
+                    _ => {}
+                }
+            }
+        }
+        let validity = certificate.validity();
+        Ok(Self { names, not_before: validity.not_before.timestamp(), not_after: validity.not_after.timestamp() })
+    }
+
+    /// Again, although TLS looked when the connection was made: connections live longer than certificates may.
+    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), Refusal> {
+        let now = now.micros().div_euclid(1_000_000);
+        if now < self.not_before {
+            return Err(Refusal::new(RefusalKind::ClockSkew, "the client certificate is not valid yet"));
+        }
+        if now > self.not_after {
+            return Err(Refusal::new(RefusalKind::Expired, "the client certificate has expired"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_as_they_are_printed() {
+        let print = "ab".repeat(32);
+        for (given, printed) in [
+            ("spiffe://acme/ns/ci", "spiffe://acme/ns/ci"),
+            ("uri:spiffe://acme/x", "spiffe://acme/x"),
+            ("uri:urn:acme:ci", "uri:urn:acme:ci"),
+            ("dns:CI.Acme.Example", "dns:ci.acme.example"),
+            (&format!("sha256:{print}"), &format!("sha256:{print}")),
+            (&format!("sha256:{}AB", "AB:".repeat(31)), &format!("sha256:{print}")),
+        ] {
+            let name: CertificateName = given.parse().unwrap();
+            assert_eq!(name.to_string(), printed);
+            assert_eq!(printed.parse(), Ok(name));
+        }
+        for bad in ["", "ci", "dns:", "dns:*.acme.example", "sha256:ab", "spiffe://", "uri:", "uri:x", "cn:ci"] {
+            assert!(bad.parse::<CertificateName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_certificate_are_malformed() {
+        for garbage in [&b""[..], b"garbage", &[0x30, 0x82, 0xff, 0xff]] {
+            assert_eq!(CertificateFacts::read(garbage).unwrap_err().kind, RefusalKind::Malformed);
+        }
+    }
+}

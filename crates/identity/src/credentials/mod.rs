@@ -1,0 +1,29 @@
+//! Who calls: the credentials callers have, and the checks that turn what a request presents into a known caller.
+
+mod api_key;
+mod authenticator;
+mod caller;
+mod callers;
+mod certificate;
+mod declared;
+mod hex;
+mod issuer;
+mod key_set;
+mod presented;
+mod refusal;
+mod resolver;
+mod signature;
+mod token;
+mod token_memory;
+
+pub use api_key::{ApiKey, KeyHash};
+pub use authenticator::{Authenticator, Checks, RequestFacts};
+pub use caller::{CallerRecord, KeyRecord, RotateError, TokenSubject};
+pub use callers::{CallerFault, Callers, Known};
+pub use certificate::CertificateName;
+pub use issuer::{Accept, Issuer, Issuers, TokenAlgorithm};
+pub use key_set::{KeySet, KeySetFault, KeySets, NoKeySets};
+pub use presented::{API_KEY_HEADER, MOST_CREDENTIAL_BYTES, Presented};
+pub use refusal::{Refusal, RefusalKind};
+pub use resolver::{AllowAll, Allowlist, IdentityResolver};
+pub use signature::{Authority, SignatureRules, SignedHeaders, UnsignedRequest, content_digest, fresh_nonce, sign_request};

@@ -1,0 +1,95 @@
+//! What a request brings along to show who sent it, before any of it is checked.
+
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+
+use super::certificate::CertificateFacts;
+use super::{KeyHash, Refusal, RefusalKind};
+
+pub const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
+pub(super) const SIGNATURE: HeaderName = HeaderName::from_static("signature");
+pub(super) const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
+
+/// Longer keys and tokens are refused unread.
+pub const MOST_CREDENTIAL_BYTES: usize = 8 * 1024;
+
+#[derive(Debug, Default)]
+pub struct Presented {
+    pub(super) secret: Option<Secret>,
+    pub(super) signed: bool,
+    pub(super) certificate: Option<CertificateFacts>,
+}
+
+/// A key or a token, by its hash. The text itself stays where it is, in the headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Secret {
+    pub hash: KeyHash,
+    /// Whether it may be a token: sent as a bearer's, and of the shape.
+    pub token_shaped: bool,
+}
+
+impl Presented {
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        self.secret.is_none() && !self.signed && self.certificate.is_none()
+    }
+
+    /// Whether the whole body is needed to tell who sent it.
+    pub fn needs_body(&self) -> bool {
+        self.signed
+    }
+
+    pub(super) fn read(headers: &HeaderMap, certificate: Option<&[u8]>) -> Result<Self, Refusal> {
+        let bearer = bearer(headers)?;
+        let key = only_value(headers, &API_KEY_HEADER)?;
+        let secret = match (bearer, key) {
+            (Some(bearer), Some(key)) if bearer != key => {
+                return Err(Refusal::new(RefusalKind::Conflict, "Authorization and X-API-Key hold different credentials"));
+            }
+            (bearer, key) => bearer.or(key).map(|text| Secret {
+                hash: KeyHash::of(text),
+                token_shaped: bearer.is_some() && text.bytes().filter(|byte| *byte == b'.').count() == 2,
+            }),
+        };
+        let signed = match (headers.contains_key(SIGNATURE), headers.contains_key(SIGNATURE_INPUT)) {
+            (true, false) | (false, true) => {
+                return Err(Refusal::new(RefusalKind::Malformed, "Signature and Signature-Input come together or not at all"));
+            }
+            (both, _) => both,
+        };
+        Ok(Self { secret, signed, certificate: certificate.map(CertificateFacts::read).transpose()? })
+    }
+}
+
+/// The credential in `Authorization: Bearer …`.
+pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let Some(value) = only_value(headers, &AUTHORIZATION)? else { return Ok(None) };
+    let (scheme, credential) = value.split_once(' ').unwrap_or((value, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Refusal::new(RefusalKind::Malformed, "an Authorization scheme other than Bearer"));
+    }
+    let credential = credential.trim_matches(' ');
+    if credential.is_empty() || credential.contains(' ') {
+        return Err(Refusal::new(RefusalKind::Malformed, "Authorization holds no single credential"));
+    }
+    Ok(Some(credential))
+}
+
+/// The value of a header that may come several times only if it says the same each time.
+fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.any(|other: &HeaderValue| other != value) {
+        return Err(Refusal::new(RefusalKind::Conflict, format!("several different {name} headers")));
+    }
+    if value.len() > MOST_CREDENTIAL_BYTES {
+        return Err(Refusal::new(RefusalKind::Malformed, format!("{name} is longer than {MOST_CREDENTIAL_BYTES} bytes")));
+    }
+    match value.to_str().map(str::trim) {
+        Ok(text) if !text.is_empty() => Ok(Some(text)),
+        _ => Err(Refusal::new(RefusalKind::Malformed, format!("{name} is empty or not ASCII"))),
+    }
+}

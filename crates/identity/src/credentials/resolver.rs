@@ -1,0 +1,54 @@
+//! Which agents, proven by their key, may call at all.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use chancery_protocol::AgentId;
+
+/// Asked for every agent id that a signature has proven.
+pub trait IdentityResolver: fmt::Debug + Send + Sync {
+    fn allows(&self, agent_id: &AgentId) -> bool;
+
+    /// Whether this agent is named one by one. Such an agent is a caller of its own even if no caller record lists it;
+    /// an agent that is only not forbidden is not.
+    fn names(&self, _agent_id: &AgentId) -> bool {
+        false
+    }
+}
+
+/// Forbids nobody: who calls is decided by the caller records alone.
+#[derive(Debug)]
+pub struct AllowAll(());
+
+impl AllowAll {
+    #[expect(clippy::new_without_default, reason = "making one writes to the log")]
+    pub fn new() -> Self {
+        tracing::info!("every agent id is allowed that a caller is known by; no allowlist of agent ids is configured");
+        Self(())
+    }
+}
+
+impl IdentityResolver for AllowAll {
+    fn allows(&self, _: &AgentId) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Allowlist(HashSet<AgentId>);
+
+impl FromIterator<AgentId> for Allowlist {
+    fn from_iter<I: IntoIterator<Item = AgentId>>(agent_ids: I) -> Self {
+        Self(agent_ids.into_iter().collect())
+    }
+}
+
+impl IdentityResolver for Allowlist {
+    fn allows(&self, agent_id: &AgentId) -> bool {
+        self.0.contains(agent_id)
+    }
+
+    fn names(&self, agent_id: &AgentId) -> bool {
+        self.0.contains(agent_id)
+    }
+}

@@ -1,0 +1,229 @@
+//! Checks a signed request: what it must cover, when it was made, for whom, and that it comes only once.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chancery_protocol::{AgentId, Timestamp};
+use http::HeaderMap;
+use http::header::HeaderName;
+
+use super::super::presented::{SIGNATURE, SIGNATURE_INPUT};
+use super::super::{Refusal, RefusalKind, RequestFacts};
+use super::base::{Target, covered, signature_base};
+use super::nonces::{Denied, Nonces};
+use super::structured::{Bare, InnerList, Item, MOST_BYTES, Member, dictionary};
+use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, agent_id, verifies};
+use crate::SealKey;
+
+const MOST_NONCE_BYTES: usize = 128;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureRules {
+    /// What this node is called by. A request signed for another is refused, whatever its `Host` says.
+    pub authorities: Vec<Authority>,
+    /// How far `created` may be from now, either way.
+    pub signature_window_s: u32,
+    /// How many nonces are remembered at once.
+    pub most_nonces: usize,
+}
+
+impl SignatureRules {
+    /// Each name costs one signature check more where the signature is for none of them.
+    pub const MOST_AUTHORITIES: usize = 8;
+
+    pub fn new(authorities: Vec<Authority>) -> Result<Self, &'static str> {
+        if authorities.is_empty() || authorities.len() > Self::MOST_AUTHORITIES {
+            return Err("signed requests need 1 to 8 authorities they may be meant for");
+        }
+        Ok(Self { authorities, signature_window_s: 300, most_nonces: 100_000 })
+    }
+}
+
+/// A request that was signed, by whom, and what tells this signature from all others of that key.
+#[derive(Debug)]
+pub(in super::super) struct Signed {
+    pub agent_id: AgentId,
+    nonce: [u8; 32],
+    until: Timestamp,
+}
+
+pub(in super::super) struct Signatures {
+    rules: SignatureRules,
+    nonces: Mutex<Nonces>,
+}
+
+fn malformed(reason: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {
+    Refusal::new(RefusalKind::Malformed, reason)
+}
+
+impl Signatures {
+    pub(in super::super) fn new(rules: SignatureRules) -> Self {
+        let nonces = Mutex::new(Nonces::new(rules.most_nonces));
+        Self { rules, nonces }
+    }
+
+    pub(in super::super) fn verify(&self, request: &RequestFacts<'_>, now: Timestamp) -> Result<Signed, Refusal> {
+        let (list, signature) = chosen(request.headers)?;
+        self.check_covered(&list, request)?;
+        let parameters = Parameters::read(&list)?;
+        let until = parameters.check_time(i64::from(self.rules.signature_window_s), now)?;
+        check_digest(request)?;
+        let for_us = |authority: &Authority| {
+            let base = signature_base(&list, target(request, authority), request.headers).map_err(malformed)?;
+            Ok(verifies(&parameters.key, &base, &signature))
+        };
+        for authority in &self.rules.authorities {
+            if for_us(authority)? {
+                let mut nonce = parameters.key.to_vec();
+                nonce.extend_from_slice(parameters.nonce.as_bytes());
+                return Ok(Signed { agent_id: agent_id(&parameters.key), nonce: SealKey::digest(&nonce), until });
+            }
+        }
+        Err(Refusal::new(RefusalKind::BadSignature, "the signature is not one of this request to this node"))
+    }
+
+    /// Refuses a signature that was accepted before.
+    pub(in super::super) fn use_once(&self, signed: &Signed, now: Timestamp) -> Result<(), Refusal> {
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        nonces.use_once(signed.nonce, signed.until, now).map_err(|denied| match denied {
+            Denied::Replayed => Refusal::new(RefusalKind::Replayed, format!("agent {} used this nonce before", signed.agent_id)),
+            Denied::Full => Refusal::new(RefusalKind::Unavailable, "no more nonces can be remembered for now"),
+        })
+    }
+
+    fn check_covered(&self, list: &InnerList, request: &RequestFacts<'_>) -> Result<(), Refusal> {
+        let names = covered(list).map_err(malformed)?;
+        let covers = |name: &str| names.contains(&name);
+        let whole = covers("@target-uri");
+        for (name, there) in [
+            ("@method", covers("@method")),
+            ("@path", covers("@path")),
+            ("content-digest", covers("content-digest")),
+            ("@authority or @target-uri", covers("@authority") || whole),
+            ("@query", covers("@query") || whole || !request.path_and_query.contains('?')),
+        ] {
+            if !there {
+                return Err(malformed(format!("the signature does not cover {name}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Signatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner).len();
+        f.debug_struct("Signatures").field("rules", &self.rules).field("nonces", &nonces).finish()
+    }
+}
+
+fn target<'a>(request: &RequestFacts<'a>, authority: &'a Authority) -> Target<'a> {
+    Target {
+        method: request.method.as_str(),
+        scheme: authority.scheme,
+        authority: &authority.host_and_port,
+        path_and_query: request.path_and_query,
+    }
+}
+
+/// The one signature that counts. One alone counts whatever its label and tag; of several, the one tagged `chancery`, and
+/// if none or more than one is, nobody can tell which was meant and the request is refused. Others are not looked at.
+fn chosen(headers: &HeaderMap) -> Result<(InnerList, Vec<u8>), Refusal> {
+    let inputs = field(headers, &SIGNATURE_INPUT)?;
+    let mut signatures = field(headers, &SIGNATURE)?;
+    let tagged = |member: &Member| match member {
+        Member::List(list) => list.parameter("tag") == Some(&Bare::Text(TAG.to_owned())),
+        Member::Item(_) => false,
+    };
+    let alone = inputs.len() == 1;
+    let mut candidates = inputs.into_iter().filter(|(_, member)| alone || tagged(member));
+    let (Some((label, Member::List(list))), None) = (candidates.next(), candidates.next()) else {
+        return Err(malformed("not exactly one signature is meant for this node"));
+    };
+    let at = signatures.iter().position(|(name, _)| *name == label);
+    match at.map(|at| signatures.swap_remove(at).1) {
+        Some(Member::Item(Item { value: Bare::Bytes(signature), .. })) => Ok((list, signature)),
+        _ => Err(malformed("Signature-Input names a signature that is not there")),
+    }
+}
+
+/// A header that is a dictionary, over all its lines.
+fn field(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<(String, Member)>, Refusal> {
+    let mut joined = String::new();
+    for value in headers.get_all(name) {
+        if !joined.is_empty() {
+            joined.push(',');
+        }
+        joined.push_str(value.to_str().map_err(|_| malformed(format!("{name} is not ASCII")))?);
+        if joined.len() > MOST_BYTES {
+            return Err(malformed(format!("{name} is longer than {MOST_BYTES} bytes")));
+        }
+    }
+    dictionary(&joined).ok_or_else(|| malformed(format!("{name} is no dictionary")))
+}
+
+fn check_digest(request: &RequestFacts<'_>) -> Result<(), Refusal> {
+    let digests = field(request.headers, &CONTENT_DIGEST)?;
+    let Some((_, Member::Item(Item { value: Bare::Bytes(digest), .. }))) = digests.iter().find(|(name, _)| name == "sha-256")
+    else {
+        return Err(malformed("Content-Digest has no sha-256"));
+    };
+    if *digest == SealKey::digest(request.body) {
+        Ok(())
+    } else {
+        Err(Refusal::new(RefusalKind::BadSignature, "the body is not the one that Content-Digest is about"))
+    }
+}
+
+struct Parameters<'a> {
+    created: i64,
+    expires: Option<i64>,
+    nonce: &'a str,
+    key: [u8; 32],
+}
+
+impl<'a> Parameters<'a> {
+    fn read(list: &'a InnerList) -> Result<Self, Refusal> {
+        let text = |name: &'static str| match list.parameter(name) {
+            Some(Bare::Text(text)) => Ok(text.as_str()),
+            _ => Err(malformed(format!("the signature has no {name}"))),
+        };
+        if text("alg")? != ALGORITHM {
+            return Err(Refusal::new(RefusalKind::WrongAlgorithm, "a signature that is not ed25519"));
+        }
+        let Some(Bare::Integer(created)) = list.parameter("created") else {
+            return Err(malformed("the signature has no created"));
+        };
+        let expires = match list.parameter("expires") {
+            None => None,
+            Some(Bare::Integer(expires)) => Some(*expires),
+            Some(_) => return Err(malformed("expires is no integer")),
+        };
+        let nonce = text("nonce")?;
+        if nonce.is_empty() || nonce.len() > MOST_NONCE_BYTES {
+            return Err(malformed(format!("a nonce has 1 to {MOST_NONCE_BYTES} bytes")));
+        }
+        let key = URL_SAFE_NO_PAD.decode(text("keyid")?).ok().and_then(|key| <[u8; 32]>::try_from(key).ok());
+        let key = key.ok_or_else(|| malformed("keyid is no Ed25519 public key in base64url"))?;
+        Ok(Self { created: *created, expires, nonce, key })
+    }
+
+    /// The last moment at which this signature is accepted.
+    fn check_time(&self, window_s: i64, now: Timestamp) -> Result<Timestamp, Refusal> {
+        // At most fifteen digits, so nothing overflows before the last step.
+        let at = |seconds: i64| Timestamp::from_micros(seconds.saturating_mul(1_000_000));
+        let until = at(self.created + window_s);
+        if now < at(self.created - window_s) {
+            return Err(Refusal::new(RefusalKind::ClockSkew, "a signature from the future"));
+        }
+        if now > until {
+            return Err(Refusal::new(RefusalKind::ClockSkew, "a signature made too long ago"));
+        }
+        if self.expires.is_some_and(|expires| now > at(expires)) {
+            return Err(Refusal::new(RefusalKind::Expired, "a signature that has expired"));
+        }
+        Ok(until)
+    }
+}
