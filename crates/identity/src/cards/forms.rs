@@ -1,0 +1,114 @@
+//! The bytes of a card that a JSON Web Signature covers. There is more than one form, because the signers in use differ.
+//!
+//! The specification signs the card without its signatures, without members that are unset or have the default value, but with
+//! required ones even if empty. The official SDKs sign only members of their schema, and then drop whatever is empty, at every
+//! level, required or not. For many cards these are the same bytes. Where they are not, we sign both, so that each reader finds a
+//! signature it can verify; and we verify either.
+//!
+//! Taking more than one form is safe because a verified card is handed on only as far as the form covered it (see
+//! [`super::Verified::card`]): what somebody added in a place that a form leaves out is gone by then.
+
+use serde_json::{Map, Value};
+
+use super::CardFault;
+use super::schema::{self, Unknown};
+use crate::jcs;
+
+pub(super) const SIGNATURES: &str = "signatures";
+
+/// Which version's layout a card with JSON Web Signatures has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardShape {
+    V1_0,
+    V0_3,
+}
+
+impl CardShape {
+    /// By the member that only one of them has. The specification made it required, the older one does not know it.
+    pub(super) fn of(card: &Map<String, Value>) -> Self {
+        if card.contains_key("supportedInterfaces") { Self::V1_0 } else { Self::V0_3 }
+    }
+}
+
+/// From the one that covers most to the one that covers least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    /// Everything but the signatures, as it stands.
+    Whole,
+    /// What counts as present, members of others' extensions included.
+    Present,
+    /// What counts as present and is in the schema.
+    Known,
+    /// What is in the schema and not empty: the official SDKs' form for 1.0.
+    Dense,
+}
+
+#[derive(Debug)]
+pub(super) struct Payload {
+    pub(super) form: Form,
+    /// What a signature over these bytes says of the card.
+    pub(super) covered: Value,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Payload {
+    fn of(card: &Map<String, Value>, form: Form) -> Result<Self, CardFault> {
+        let mut unsigned = card.clone();
+        unsigned.remove(SIGNATURES);
+        let covered = match form {
+            Form::Whole => unsigned,
+            Form::Present => schema::present(&unsigned, Unknown::Kept),
+            Form::Known => schema::present(&unsigned, Unknown::Dropped),
+            Form::Dense => dense_members(&schema::present(&unsigned, Unknown::Dropped)),
+        };
+        let covered = Value::Object(covered);
+        Ok(Self { form, bytes: jcs::canonical(&covered)?, covered })
+    }
+}
+
+/// What we sign.
+pub(super) fn to_sign(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<Payload>, CardFault> {
+    match shape {
+        CardShape::V1_0 => distinct(card, &[Form::Present, Form::Dense]),
+        CardShape::V0_3 => distinct(card, &[Form::Whole]),
+    }
+}
+
+/// What others may have signed.
+pub(super) fn to_verify(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<Payload>, CardFault> {
+    match shape {
+        CardShape::V1_0 => distinct(card, &[Form::Whole, Form::Present, Form::Known, Form::Dense]),
+        CardShape::V0_3 => distinct(card, &[Form::Whole]),
+    }
+}
+
+fn distinct(card: &Map<String, Value>, forms: &[Form]) -> Result<Vec<Payload>, CardFault> {
+    let mut payloads: Vec<Payload> = Vec::new();
+    for form in forms {
+        let payload = Payload::of(card, *form)?;
+        if payloads.iter().all(|other| other.bytes != payload.bytes) {
+            payloads.push(payload);
+        }
+    }
+    Ok(payloads)
+}
+
+fn dense_members(members: &Map<String, Value>) -> Map<String, Value> {
+    members.iter().filter_map(|(name, value)| Some((name.clone(), dense(value)?))).collect()
+}
+
+fn dense(value: &Value) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().filter_map(dense).collect();
+            (!items.is_empty()).then_some(Value::Array(items))
+        }
+        Value::Object(members) => {
+            let members = dense_members(members);
+            (!members.is_empty()).then_some(Value::Object(members))
+        }
+        other => Some(other.clone()),
+    }
+}

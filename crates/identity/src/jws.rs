@@ -1,0 +1,84 @@
+//! JSON Web Signatures over a payload that is not sent along (RFC 7515, appendix F).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::keys::{Algorithm, Cards, KeyFault, PublicKey, SigningKey};
+use crate::strict_json;
+
+/// What the specification names as the type of a card's signature.
+const CARD_TYPE: &str = "JOSE";
+/// A protected header longer than this (before decoding) is not looked at.
+const MAX_PROTECTED: usize = 8 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Detached {
+    pub(crate) protected: String,
+    pub(crate) signature: String,
+}
+
+#[derive(Serialize)]
+struct WrittenHeader<'a> {
+    alg: &'a str,
+    kid: &'a str,
+    typ: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jku: Option<&'a str>,
+}
+
+/// What a protected header says, as far as we act on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) kid: Option<String>,
+    pub(crate) jku: Option<String>,
+}
+
+pub(crate) fn sign(payload: &[u8], key: &SigningKey<Cards>, jku: Option<&str>) -> Result<Detached, KeyFault> {
+    let header = WrittenHeader { alg: key.algorithm().as_str(), kid: key.kid(), typ: CARD_TYPE, jku };
+    let header = serde_json::to_vec(&header).map_err(|_| KeyFault::NotSigned)?;
+    let protected = URL_SAFE_NO_PAD.encode(header);
+    let signature = key.sign_bytes(&signing_input(&protected, payload))?;
+    Ok(Detached { protected, signature: URL_SAFE_NO_PAD.encode(signature) })
+}
+
+impl Detached {
+    /// The header, or why this signature is not to be considered. What is not in the protected part never counts.
+    pub(crate) fn header(&self) -> Result<Header, String> {
+        if self.protected.len() > MAX_PROTECTED {
+            return Err("its protected header is too long".to_owned());
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(&self.protected).map_err(|_| "its protected header is not base64url")?;
+        let text = String::from_utf8(bytes).map_err(|_| "its protected header is not UTF-8")?;
+        let header = strict_json::parse(&text).map_err(|fault| format!("its protected header is {fault}"))?;
+        let Value::Object(header) = header else { return Err("its protected header is not an object".to_owned()) };
+        // Whoever marks an extension as critical wants to be refused by those who do not know it; we know none.
+        if header.contains_key("crit") {
+            return Err("it has critical extensions, of which we know none".to_owned());
+        }
+        let text = |name: &str| match header.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(format!("its {name} is not a string")),
+        };
+        let named = text("alg")?.ok_or("it names no algorithm")?;
+        let algorithm = Algorithm::from_jose(&named).ok_or_else(|| format!("its algorithm {named:?} is not allowed"))?;
+        text("typ")?;
+        Ok(Header { algorithm, kid: text("kid")?, jku: text("jku")? })
+    }
+
+    pub(crate) fn verify(&self, payload: &[u8], key: &PublicKey) -> bool {
+        let Ok(signature) = URL_SAFE_NO_PAD.decode(&self.signature) else { return false };
+        key.verify_bytes(&signing_input(&self.protected, payload), &signature)
+    }
+}
+
+fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
+    let mut input = String::with_capacity(protected.len() + 1 + payload.len().div_ceil(3) * 4);
+    input.push_str(protected);
+    input.push('.');
+    URL_SAFE_NO_PAD.encode_string(payload, &mut input);
+    input.into_bytes()
+}

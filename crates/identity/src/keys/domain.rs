@@ -1,0 +1,94 @@
+//! What a key may sign. Each use has keys of its own, and no two uses ever sign the same bytes.
+//!
+//! The second half holds even if somebody gives one key for two uses: a card is signed as `BASE64URL.BASE64URL` (one dot) or as
+//! JSON that opens with a brace; a push as `ID.SECONDS.BODY` with an id of letters, digits, `_` and `-` (two dots and no brace
+//! before them); our own formats open with a domain that has spaces and ends in a zero byte, which neither of the others can.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyUse {
+    Cards,
+    HopTokens,
+    Push,
+    Receipts,
+}
+
+impl KeyUse {
+    pub const ALL: [Self; 4] = [Self::Cards, Self::HopTokens, Self::Push, Self::Receipts];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cards => "cards",
+            Self::HopTokens => "hop-tokens",
+            Self::Push => "push",
+            Self::Receipts => "receipts",
+        }
+    }
+}
+
+impl fmt::Display for KeyUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for KeyUse {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text).ok_or("a key is for cards, hop-tokens, push or receipts")
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A use as a type, so that a key for one cannot be handed to another.
+pub trait Domain: sealed::Sealed + Send + Sync + 'static {
+    const USE: KeyUse;
+}
+
+/// A use whose format is ours, so that what is signed can begin with its domain.
+pub trait OwnFormat: Domain {
+    const PREFIX: &'static [u8];
+}
+
+macro_rules! domain {
+    ($(#[$note:meta])* $name:ident $(, $prefix:literal)?) => {
+        $(#[$note])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $name {}
+        impl sealed::Sealed for $name {}
+        impl Domain for $name {
+            const USE: KeyUse = KeyUse::$name;
+        }
+        $(impl OwnFormat for $name {
+            const PREFIX: &'static [u8] = $prefix;
+        })?
+    };
+}
+
+domain!(
+    /// Agent cards. The agent id comes from the Ed25519 key of this use.
+    Cards
+);
+domain!(
+    /// Tokens that carry a call's lineage from hop to hop.
+    HopTokens,
+    b"chancery hop token v1\0"
+);
+domain!(
+    /// Notifications to webhooks.
+    Push
+);
+domain!(
+    /// Receipts and evidence.
+    Receipts,
+    b"chancery receipt v1\0"
+);

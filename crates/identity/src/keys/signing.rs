@@ -1,0 +1,118 @@
+//! A private key that can sign for one use only.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use chancery_protocol::AgentId;
+use secrecy::SecretBox;
+
+use super::domain::{Cards, Domain, OwnFormat, Push};
+use super::material::Material;
+use super::{Algorithm, KeyFault, PublicKey};
+
+pub struct SigningKey<D: Domain> {
+    pub(super) material: Arc<Material>,
+    public: PublicKey,
+    kid: Arc<str>,
+    domain: PhantomData<fn() -> D>,
+}
+
+impl<D: Domain> SigningKey<D> {
+    pub fn generate(algorithm: Algorithm) -> Result<Self, KeyFault> {
+        Self::of(Arc::new(Material::generate(algorithm)?))
+    }
+
+    /// PKCS#8 in DER; the algorithm is what the key says.
+    pub fn from_pkcs8(der: &[u8]) -> Result<Self, KeyFault> {
+        Self::of(Arc::new(Material::from_pkcs8(der)?))
+    }
+
+    /// PKCS#8 in PEM (`BEGIN PRIVATE KEY`).
+    pub fn from_pem(pem: &str) -> Result<Self, KeyFault> {
+        Self::of(Arc::new(Material::from_pem(pem)?))
+    }
+
+    /// The 32 secret bytes of an Ed25519 key, in hex or base64.
+    pub fn from_seed(text: &str) -> Result<Self, KeyFault> {
+        Self::of(Arc::new(Material::from_seed(text)?))
+    }
+
+    pub(super) fn of(material: Arc<Material>) -> Result<Self, KeyFault> {
+        let public = material.public()?;
+        let kid = public.kid().into();
+        Ok(Self { material, public, kid, domain: PhantomData })
+    }
+
+    pub fn to_pkcs8(&self) -> Result<SecretBox<Vec<u8>>, KeyFault> {
+        self.material.to_pkcs8()
+    }
+
+    pub fn algorithm(&self) -> Algorithm {
+        self.public.algorithm()
+    }
+
+    /// The thumbprint of the public half.
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// No domain is added: only for formats that are not ours and cannot be mistaken for another.
+    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, KeyFault> {
+        self.material.sign(message)
+    }
+}
+
+impl<D: OwnFormat> SigningKey<D> {
+    /// Signs the message with its domain before it.
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyFault> {
+        self.sign_bytes(&[D::PREFIX, message].concat())
+    }
+}
+
+impl SigningKey<Cards> {
+    /// The agent that signs with this key, if it is an Ed25519 key.
+    pub fn agent_id(&self) -> Option<AgentId> {
+        self.public.agent_id()
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PushFault {
+    #[error("the id of a notification has only letters, digits, '_' and '-'")]
+    Id,
+    #[error(transparent)]
+    Key(#[from] KeyFault),
+}
+
+impl SigningKey<Push> {
+    /// Signs `ID.SECONDS.BODY`, the way webhook receivers expect it.
+    pub fn sign_push(&self, id: &str, seconds: i64, body: &[u8]) -> Result<Vec<u8>, PushFault> {
+        Ok(self.sign_bytes(&push_content(id, seconds, body)?)?)
+    }
+}
+
+pub(super) fn push_content(id: &str, seconds: i64, body: &[u8]) -> Result<Vec<u8>, PushFault> {
+    if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')) {
+        return Err(PushFault::Id);
+    }
+    let mut content = format!("{id}.{seconds}.").into_bytes();
+    content.extend_from_slice(body);
+    Ok(content)
+}
+
+impl<D: Domain> Clone for SigningKey<D> {
+    fn clone(&self) -> Self {
+        Self { material: self.material.clone(), public: self.public.clone(), kid: self.kid.clone(), domain: PhantomData }
+    }
+}
+
+impl<D: Domain> fmt::Debug for SigningKey<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} key {} for {}", self.algorithm(), self.kid, D::USE)
+    }
+}
