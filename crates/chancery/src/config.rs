@@ -1,26 +1,37 @@
 //! The one config of a node: what its components can be set to, added up.
 
 mod agent;
+mod caller;
 mod fault;
 mod fields;
+mod issuer;
+mod keys;
 mod nearest;
+mod one_or_more;
 mod public_url;
 mod section;
+mod tls;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
+use chancery_identity::credentials::Issuer;
 use chancery_inbound::{Headerless, InboundLimits};
+use chancery_outbound::GuardConfig;
+use chancery_protocol::AgentId;
 use chancery_store::{SqliteOptions, Synchronous};
 use chancery_wire::JsonLimits;
 use serde::Deserialize;
 
-pub use self::agent::AgentConfig;
 pub(crate) use self::agent::is_name as is_agent_name;
+pub use self::agent::{AgentConfig, ExtendedSkill};
+pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
+pub use self::keys::{KeySource, KeySourceError, KeysConfig};
 pub use self::public_url::PublicUrl;
 use self::section::Section;
+pub use self::tls::{TlsConfig, TlsFileError};
 use crate::agents::BuiltIn;
 
 /// What stands in no section.
@@ -71,6 +82,24 @@ impl StoreConfig {
     }
 }
 
+/// The `[identity]` section.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IdentityConfig {
+    /// The agents that may call, by the ids of their keys. Left out, those that `[callers]` lists.
+    pub allow: Option<Vec<AgentId>>,
+    /// How far the time of a signed request may be from ours, either way.
+    pub signature_window_s: u32,
+    /// Signed requests that are remembered, so that none is taken twice.
+    pub signatures_remembered: usize,
+}
+
+impl Default for IdentityConfig {
+    fn default() -> Self {
+        Self { allow: None, signature_window_s: 300, signatures_remembered: 100_000 }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub node: NodeConfig,
@@ -80,6 +109,15 @@ pub struct Config {
     pub store: StoreConfig,
     /// In the order of the file; the first one also answers at the root.
     pub agents: Vec<(String, AgentConfig)>,
+    /// Who may call. With nobody here and none added, everybody on the loopback may.
+    pub callers: Vec<CallerConfig>,
+    /// Whose tokens are accepted.
+    pub issuers: Vec<Issuer>,
+    pub identity: IdentityConfig,
+    pub keys: KeysConfig,
+    pub tls: TlsConfig,
+    /// What may be called, and the limits on it.
+    pub outbound: GuardConfig,
 }
 
 impl Default for Config {
@@ -91,6 +129,12 @@ impl Default for Config {
             card: CardConfig::default(),
             store: StoreConfig::default(),
             agents: vec![("echo".to_owned(), AgentConfig::of(BuiltIn::Echo))],
+            callers: Vec::new(),
+            issuers: Vec::new(),
+            identity: IdentityConfig::default(),
+            keys: KeysConfig::default(),
+            tls: TlsConfig::default(),
+            outbound: GuardConfig::default(),
         }
     }
 }
@@ -117,6 +161,12 @@ impl Config {
                 card: file.section("card", |section| section.fields()).unwrap_or_default(),
                 store: file.section("store", |section| section.fields()).unwrap_or_default(),
                 agents: file.section("agents", agent::read_all).unwrap_or_else(|| Self::default().agents),
+                callers: file.section("callers", caller::read_all).unwrap_or_default(),
+                issuers: file.section("issuers", issuer::read_all).unwrap_or_default(),
+                identity: file.section("identity", |section| section.fields()).unwrap_or_default(),
+                keys: file.section("keys", keys::read).unwrap_or_default(),
+                tls: file.section("tls", tls::read).unwrap_or_default(),
+                outbound: file.section("outbound", |section| section.fields()).unwrap_or_default(),
             }
         })
     }

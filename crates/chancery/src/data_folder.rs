@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use chancery_identity::{KeyError, SealKey};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, thiserror::Error)]
@@ -86,12 +87,12 @@ impl DataFolder {
     }
 
     /// The operator's token, made on first use.
-    pub fn admin_token(&self) -> Result<String, FolderError> {
+    pub fn admin_token(&self) -> Result<SecretString, FolderError> {
         let path = Self::admin_token_file(&self.path);
         let fresh = SealKey::random_bytes().map_err(|source| FolderError::Key { path: path.clone(), source })?;
         let token: String = fresh.iter().map(|byte| format!("{byte:02x}")).collect();
         let kept = self.read_or_make(&path, format!("{token}\n").as_bytes())?;
-        Ok(String::from_utf8_lossy(&kept).trim().to_owned())
+        Ok(String::from_utf8_lossy(&kept).trim().into())
     }
 
     pub fn admin_token_file(folder: &Path) -> PathBuf {
@@ -110,6 +111,21 @@ impl DataFolder {
     /// What the last node in this folder wrote down. It may have ended without clearing up.
     pub fn whereabouts(folder: &Path) -> Option<Whereabouts> {
         serde_json::from_slice(&std::fs::read(whereabouts_file(folder)).ok()?).ok()
+    }
+
+    /// A file of the folder, if it is there.
+    pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
+        let path = self.path.join(name);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(FolderError::Io { what: "cannot read", path, source }),
+        }
+    }
+
+    /// Puts a file into the folder, for its owner alone, whole or not at all.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FolderError> {
+        write_whole(&self.path.join(name), bytes)
     }
 
     fn read_or_make(&self, path: &Path, fresh: &[u8]) -> Result<Vec<u8>, FolderError> {
@@ -171,6 +187,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use secrecy::ExposeSecret as _;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn mode(path: &Path) -> u32 {
@@ -193,10 +210,11 @@ mod tests {
     fn keys_and_token_are_made_once_and_stay() {
         let home = tempfile::tempdir().unwrap();
         let folder = DataFolder::claim(home.path()).unwrap();
-        let (token, sealed) = (folder.admin_token().unwrap(), folder.seal_key().unwrap().seal("p", b"x"));
+        let (token, sealed) =
+            (folder.admin_token().unwrap().expose_secret().to_owned(), folder.seal_key().unwrap().seal("p", b"x"));
         drop(folder);
         let again = DataFolder::claim(home.path()).unwrap();
-        assert_eq!(again.admin_token().unwrap(), token);
+        assert_eq!(again.admin_token().unwrap().expose_secret(), token);
         assert_eq!(token.len(), 64);
         assert_eq!(again.seal_key().unwrap().open("p", &sealed).as_deref(), Some(&b"x"[..]));
     }

@@ -2,9 +2,13 @@
 //!
 //! `crates/chancery/examples/mount.rs` is a whole program.
 
+mod admin;
 pub mod agents;
+mod authentication;
+mod caller_book;
 pub mod config;
 mod data_folder;
+mod key_chest;
 mod node;
 mod seal;
 pub mod tool_parts;
@@ -13,13 +17,16 @@ pub use async_trait::async_trait;
 pub use chancery_core::{
     AfterRestart, Chancery, Closed, Finished, RetentionConfig, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };
+pub use chancery_identity as identity;
 pub use chancery_inbound::InboundLimits;
 pub use chancery_protocol as protocol;
 pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, TaskState};
 
 pub use self::agents::new_card;
+pub use self::caller_book::{BookError, CallerBook};
 pub use self::config::Config;
 pub use self::data_folder::{Announced, DataFolder, FolderError, Whereabouts};
+pub use self::key_chest::{ChestError, KeyChest};
 pub use self::node::{BuildError, Node, NodeBuilder};
 
 /// The versions of the A2A protocol implemented here, newest first. The workspace's Cargo metadata says the same.

@@ -4,17 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Agent, Agents, Chancery, Parts, Store, StoreError, SystemClock, TaskRunner};
+use chancery_core::{Agent, Agents, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
+use chancery_identity::cards::CardFault;
+use chancery_identity::credentials::{Authenticator, IdentityResolver};
 use chancery_identity::{KeyError, SealKey};
-use chancery_inbound::{DoorSettings, Doors};
+use chancery_inbound::{DoorSettings, Doors, Tls, TlsError};
 use chancery_protocol::AgentCard;
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::admin::{self, Office};
 use crate::agents::{authority, interfaces};
-use crate::config::{Config, NodeConfig, PublicUrl, is_agent_name};
+use crate::authentication::{authenticator, check_grants, configured_callers};
+use crate::caller_book::{BookError, CallerBook};
+use crate::config::{Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError, is_agent_name};
 use crate::data_folder::{DataFolder, FolderError};
+use crate::key_chest::{ChestError, KeyChest, keep_published};
 use crate::seal::KeySeal;
 
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +34,20 @@ pub enum BuildError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error(transparent)]
+    Keys(#[from] ChestError),
+    #[error(transparent)]
+    Callers(#[from] BookError),
+    #[error("{0}")]
+    Credentials(String),
+    #[error("the card of an agent: {0}")]
+    Card(#[from] CardFault),
+    #[error(transparent)]
+    TlsFile(#[from] TlsFileError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("outbound: {0}")]
+    Outbound(String),
+    #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -40,19 +60,31 @@ pub enum BuildError {
 pub struct Node {
     chancery: Chancery,
     doors: Doors,
-    folder: Option<DataFolder>,
+    folder: Option<Arc<DataFolder>>,
+    tls: Option<Tls>,
+    tls_config: TlsConfig,
+    open: bool,
 }
 
 /// What a node is built from. The default keeps tasks in memory and calls itself `http://127.0.0.1:7420`.
 #[derive(Default)]
 #[must_use]
 pub struct NodeBuilder {
-    agents: Vec<(String, AgentCard, Arc<dyn TaskRunner>)>,
+    agents: Vec<Given>,
+    resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
     config: Config,
     folder: Option<PathBuf>,
     in_memory: bool,
     answer_before_commit: bool,
+}
+
+/// An agent as it was given to the builder.
+struct Given {
+    name: String,
+    card: AgentCard,
+    extended: Option<AgentCard>,
+    runner: Arc<dyn TaskRunner>,
 }
 
 impl std::fmt::Debug for NodeBuilder {
@@ -70,7 +102,21 @@ impl NodeBuilder {
 
     /// The same, for a runner that is held elsewhere too.
     pub fn shared_agent(mut self, name: impl Into<String>, card: AgentCard, runner: Arc<dyn TaskRunner>) -> Self {
-        self.agents.push((name.into(), card, runner));
+        self.agents.push(Given { name: name.into(), card, extended: None, runner });
+        self
+    }
+
+    /// What callers who proved who they are see instead of the card of the agent given last.
+    pub fn extended_card(mut self, card: AgentCard) -> Self {
+        if let Some(last) = self.agents.last_mut() {
+            last.extended = Some(card);
+        }
+        self
+    }
+
+    /// Decides which agents may call, by the ids of their keys.
+    pub fn identity_resolver(mut self, resolver: impl IdentityResolver + 'static) -> Self {
+        self.resolver = Some(Arc::new(resolver));
         self
     }
 
@@ -114,9 +160,20 @@ impl NodeBuilder {
     /// Opens the store, takes up what the last run left behind, and starts to keep house.
     pub async fn build(self) -> Result<Node, BuildError> {
         let public_url = self.read_public_url()?;
-        let agents = mount(self.agents, &public_url)?;
-        let folder = self.folder.map(DataFolder::claim).transpose()?;
-        let admin_token = folder.as_ref().map(DataFolder::admin_token).transpose()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let folder = self.folder.map(DataFolder::claim).transpose()?.map(Arc::new);
+        let callers = Arc::new(CallerBook::open(folder.clone(), configured_callers(&self.config)?)?);
+        let keys = Arc::new(KeyChest::open(folder.clone())?);
+        let tls = self.config.tls.load()?.map(Tls::new).transpose()?;
+        let authenticator = authenticator(&self.config, &callers, self.resolver, &public_url, &clock)?;
+        let agents = mount(self.agents, &public_url, &authenticator)?;
+        check_grants(&callers, &agents)?;
+        let key_sources = |agent: &Arc<Agent>| {
+            let configured = self.config.agents.iter().find(|(name, _)| **name == *agent.name);
+            (agent.name.to_string(), configured.and_then(|(_, agent)| agent.key.clone()))
+        };
+        keys.furnish(&agents.iter().map(key_sources).collect::<Vec<_>>(), &self.config.keys, clock.now())?;
+        let admin_token = folder.as_deref().map(DataFolder::admin_token).transpose()?;
         let (store, key): (Arc<dyn Store>, SealKey) = match &folder {
             Some(folder) if !self.in_memory => {
                 let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..self.config.store.sqlite() };
@@ -124,11 +181,11 @@ impl NodeBuilder {
             }
             _ => (Arc::new(MemoryStore::new()), SealKey::new(&SealKey::random_bytes()?)?),
         };
-        let Config { node, limits, retention, card, .. } = self.config;
+        let Config { node, limits, retention, card, tls: tls_config, .. } = self.config;
         let chancery = Chancery::new(Parts {
             agents,
             store,
-            clock: Arc::new(SystemClock),
+            clock: Arc::clone(&clock),
             seal: Arc::new(KeySeal(key)),
             limits: limits.tasks,
             retention,
@@ -138,17 +195,22 @@ impl NodeBuilder {
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
         }
+        let open = authenticator.is_open();
+        let office = Office { callers, keys: Arc::clone(&keys), clock, open };
         let settings = DoorSettings {
             public_url: public_url.to_string(),
             headerless: card.headerless,
             limits: limits.inbound,
             json: limits.json,
             admin_token,
+            admin_routes: admin::routes(office),
+            authenticator,
         };
-        let doors = Doors::new(chancery.clone(), settings);
+        let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
-        Ok(Node { chancery, doors, folder })
+        tokio::spawn(keep_published(doors.clone(), keys, chancery.clone()));
+        Ok(Node { chancery, doors, folder, tls, tls_config, open })
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
@@ -159,9 +221,9 @@ impl NodeBuilder {
     }
 }
 
-fn mount(given: Vec<(String, AgentCard, Arc<dyn TaskRunner>)>, public_url: &PublicUrl) -> Result<Agents, BuildError> {
+fn mount(given: Vec<Given>, public_url: &PublicUrl, authenticator: &Authenticator) -> Result<Agents, BuildError> {
     let mut mounted: Option<Agents> = None;
-    for (name, mut card, runner) in given {
+    for Given { name, mut card, extended, runner } in given {
         if !is_agent_name(&name) || mounted.as_ref().is_some_and(|agents| agents.get(&name).is_some()) {
             return Err(BuildError::AgentName(name));
         }
@@ -171,13 +233,33 @@ fn mount(given: Vec<(String, AgentCard, Arc<dyn TaskRunner>)>, public_url: &Publ
                 Some(_) => interfaces(&public_url.join(&format!("/agents/{name}")), None),
             };
         }
-        let agent = Agent { name: name.into(), card: Arc::new(card), extended: None, runner };
+        declare(&mut card, authenticator);
+        let interfaces = &card.supported_interfaces;
+        let extended = extended.filter(|_| !authenticator.is_open()).map(|mut extended| {
+            if extended.supported_interfaces.is_empty() {
+                extended.supported_interfaces.clone_from(interfaces);
+            }
+            declare(&mut extended, authenticator);
+            extended.capabilities.extended_agent_card = Some(true);
+            Arc::new(extended)
+        });
+        if extended.is_some() {
+            card.capabilities.extended_agent_card = Some(true);
+        }
+        let agent = Agent { name: name.into(), card: Arc::new(card), extended, runner };
         mounted = Some(match mounted {
             None => Agents::new(agent),
             Some(agents) => agents.with(agent),
         });
     }
     mounted.ok_or(BuildError::NoAgent)
+}
+
+/// Says on a card how callers prove themselves here. What its author declared is left where nobody has to.
+fn declare(card: &mut AgentCard, authenticator: &Authenticator) {
+    if !authenticator.is_open() {
+        (card.security_schemes, card.security_requirements) = authenticator.schemes();
+    }
 }
 
 impl Node {
@@ -192,7 +274,24 @@ impl Node {
 
     /// Lets callers in through a listener, until `stop` fires and the open connections are done.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
-        chancery_inbound::serve(listener, self.doors.clone(), stop).await;
+        chancery_inbound::serve(listener, self.tls.clone(), self.doors.clone(), stop).await;
+    }
+
+    /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Reads certificate and key anew. New connections get them; a fault changes nothing.
+    pub fn reload_tls(&self) -> Result<(), BuildError> {
+        if let (Some(tls), Some(material)) = (&self.tls, self.tls_config.load()?) {
+            tls.replace(material)?;
+        }
+        Ok(())
     }
 
     /// The service behind the doors.
@@ -201,7 +300,7 @@ impl Node {
     }
 
     pub fn data_folder(&self) -> Option<&DataFolder> {
-        self.folder.as_ref()
+        self.folder.as_deref()
     }
 
     /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Proof, Reply, Request};
+use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Proof, Reply, Request, Timestamp};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -117,6 +117,11 @@ impl Chancery {
 
     pub fn agents(&self) -> &Agents {
         &self.0.agents
+    }
+
+    /// The time by the clock that everything here goes by.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
     }
 
     pub fn limits(&self) -> &TaskLimits {

@@ -15,20 +15,23 @@ use chancery_identity::SealKey;
 use chancery_protocol::{Error, TaskId, TaskState, Timestamp};
 use chancery_wire::{Frames, errors};
 use futures::Stream;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) fn router(chancery: Chancery, token: String) -> axum::Router {
-    let token: Arc<str> = token.into();
+/// `more` are routes of others under the same token.
+pub(crate) fn router(chancery: Chancery, token: SecretString, more: axum::Router) -> axum::Router {
+    let token = Arc::new(token);
     axum::Router::new()
         .route("/admin/v1/node", get(node))
         .route("/admin/v1/tasks", get(tasks))
         .route("/admin/v1/tasks/{id}", get(task))
         .route("/admin/v1/tasks/{id}/events", get(events))
         .route("/admin/v1/tasks/{id}/cancel", post(cancel))
+        .with_state(chancery)
+        .merge(more)
         .fallback(async || Fault(StatusCode::NOT_FOUND, "no such admin operation".into()))
         .layer(from_fn_with_state(token, authorise))
-        .with_state(chancery)
 }
 
 struct Fault(StatusCode, String);
@@ -46,10 +49,10 @@ impl From<Error> for Fault {
     }
 }
 
-async fn authorise(State(token): State<Arc<str>>, headers: HeaderMap, request: Request, next: Next) -> Response {
+async fn authorise(State(token): State<Arc<SecretString>>, headers: HeaderMap, request: Request, next: Next) -> Response {
     let given =
         headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| value.strip_prefix("Bearer "));
-    if given.is_some_and(|given| SealKey::same_secret(given.as_bytes(), token.as_bytes())) {
+    if given.is_some_and(|given| SealKey::same_secret(given.as_bytes(), token.expose_secret().as_bytes())) {
         return next.run(request).await;
     }
     let fault = Fault(StatusCode::UNAUTHORIZED, "the admin API needs the token in admin.token of the data folder".into());

@@ -1,23 +1,28 @@
-//! Agent cards, rendered once at start and served as bytes with everything a cache needs.
+//! What the node publishes about itself: agent cards in every shape, signed once, and the keys they are signed with.
 
 use std::collections::HashMap;
-use std::time::SystemTime;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
-use chancery_core::Agents;
-use chancery_identity::SealKey;
-use chancery_protocol::{AgentCard, AgentName, Version};
+use chancery_core::{Agent, Agents};
+use chancery_identity::KeyRing;
+use chancery_identity::cards::CardFault;
+use chancery_protocol::{AgentCard, AgentName, Binding, Reply, Timestamp, Version};
 use chancery_wire::Codec as _;
 use chancery_wire::json::card::{adr, hybrid};
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v1_0::V1_0;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, VARY};
+use http::header::{CACHE_CONTROL, VARY};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
+use crate::codecs::codec;
 use crate::context::Asked;
-use crate::response::{self, DoorBody, DoorResponse, JSON};
+use crate::rendered::{Rendered, rendered_now};
+use crate::response::{self, DoorResponse};
+use crate::signing::Signer;
 
 /// What a card request without a version header gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +37,18 @@ pub enum Headerless {
     V0_3,
 }
 
-#[derive(Debug)]
-pub(crate) struct Cards {
-    by_agent: HashMap<AgentName, Shapes>,
+/// Cards and keys as they are served now. Cheap to clone; all clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
     headerless: Headerless,
+    jwks_url: Arc<str>,
+    now: Arc<ArcSwap<Shelf>>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    by_agent: HashMap<AgentName, Shapes>,
+    jwks: Option<Rendered>,
 }
 
 #[derive(Debug)]
@@ -44,77 +57,43 @@ struct Shapes {
     v0_3: Rendered,
     hybrid: Rendered,
     adr: Rendered,
+    extended: Option<Extended>,
 }
 
+/// The card for callers who proved who they are, for each door.
 #[derive(Debug)]
-struct Rendered {
-    bytes: Bytes,
-    etag: HeaderValue,
-    last_modified: HeaderValue,
-    /// Of every answer with this card, whether the card is in it or not.
-    headers: HeaderMap,
+struct Extended {
+    v1_0: Bytes,
+    v0_3: Bytes,
+    v0_3_rest: Bytes,
+    v1_0_model: Arc<AgentCard>,
+    v0_3_model: Arc<AgentCard>,
 }
 
-const FOR_AN_HOUR: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+const CARD_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+/// Short, so that a new key is known everywhere soon after it is published.
+const JWKS_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
 const BY_VERSION: HeaderValue = HeaderValue::from_static("A2A-Version");
 
-impl Rendered {
-    fn new(bytes: Vec<u8>, made: &HeaderValue) -> Self {
-        let digest = SealKey::digest(&bytes);
-        let tag: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        let etag = HeaderValue::from_str(&format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""));
-        let headers = [(ETAG, etag.clone()), (LAST_MODIFIED, made.clone()), (CACHE_CONTROL, FOR_AN_HOUR), (VARY, BY_VERSION)];
-        Self { bytes: bytes.into(), etag, last_modified: made.clone(), headers: HeaderMap::from_iter(headers) }
+impl Published {
+    pub(crate) fn new(headerless: Headerless, public_url: &str) -> Self {
+        let jwks_url = format!("{}/.well-known/jwks.json", public_url.trim_end_matches('/'));
+        Self { headerless, jwks_url: jwks_url.into(), now: Arc::default() }
     }
 
-    fn respond(&self, head: &Parts) -> DoorResponse {
-        let known = self.is_known(&head.headers);
-        let body = (!known && head.method != Method::HEAD).then(|| self.bytes.clone());
-        let mut response = Response::new(DoorBody::Whole(body));
-        *response.headers_mut() = self.headers.clone();
-        if known {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-        } else {
-            response.headers_mut().insert(CONTENT_TYPE, JSON);
-            response.headers_mut().insert(CONTENT_LENGTH, self.bytes.len().into());
-        }
-        response
-    }
-
-    /// As HTTP has it: the tag decides when there is one, the date only otherwise.
-    fn is_known(&self, headers: &HeaderMap) -> bool {
-        if let Some(tags) = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()) {
-            let own = self.etag.to_str().unwrap_or_default();
-            return tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == own);
-        }
-        let Some(since) = headers.get(IF_MODIFIED_SINCE) else { return false };
-        let since = since.to_str().ok().and_then(|value| httpdate::parse_http_date(value).ok());
-        let made = self.last_modified.to_str().ok().and_then(|value| httpdate::parse_http_date(value).ok());
-        matches!((since, made), (Some(since), Some(made)) if made <= since)
-    }
-}
-
-impl Shapes {
-    fn of(card: &AgentCard, made: &HeaderValue) -> Self {
-        Self {
-            v1_0: Rendered::new(V1_0.encode_card(card), made),
-            v0_3: Rendered::new(V0_3.encode_card(card), made),
-            hybrid: Rendered::new(hybrid(card), made),
-            adr: Rendered::new(adr(card), made),
-        }
-    }
-}
-
-impl Cards {
-    pub(crate) fn of(agents: &Agents, headerless: Headerless) -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the date a card was rendered goes into an HTTP header, no decision hangs on it"
-        )]
-        let now = SystemTime::now();
-        let made = HeaderValue::from_str(&httpdate::fmt_http_date(now)).unwrap_or(HeaderValue::from_static(""));
-        let by_agent = agents.iter().map(|agent| (agent.name.clone(), Shapes::of(&agent.card, &made))).collect();
-        Self { by_agent, headerless }
+    /// Renders everything with the keys that are in use at `now`, or leaves it as it is.
+    pub(crate) fn renew(&self, agents: &Agents, keys: &KeyRing, now: Timestamp) -> Result<(), CardFault> {
+        let made = rendered_now();
+        let shapes = |agent: &Arc<Agent>| {
+            let signer = Signer::of(keys, &agent.name, &self.jwks_url, now)?;
+            Ok((agent.name.clone(), Shapes::of(agent, &signer, &made)?))
+        };
+        let by_agent = agents.iter().map(shapes).collect::<Result<_, CardFault>>()?;
+        let jwks = crate::signing::jwks(keys, now);
+        let caching = HeaderMap::from_iter([(CACHE_CONTROL, JWKS_CACHING)]);
+        let jwks = Rendered::new(jwks.clone(), &jwks, &made, caching);
+        self.now.store(Arc::new(Shelf { by_agent, jwks: Some(jwks) }));
+        Ok(())
     }
 
     /// The card of today's well-known path, in the version that was asked for.
@@ -135,10 +114,81 @@ impl Cards {
         self.respond(agent, head, |shapes| &shapes.adr)
     }
 
-    fn respond<'a>(&'a self, agent: &AgentName, head: &Parts, choose: impl Fn(&'a Shapes) -> &'a Rendered) -> DoorResponse {
-        match self.by_agent.get(agent) {
+    /// The public keys of this node.
+    pub(crate) fn jwks(&self, head: &Parts) -> DoorResponse {
+        match &self.now.load().jwks {
+            Some(jwks) => jwks.respond(head),
+            None => response::rest_error(&chancery_protocol::Error::task_not_found(), Version::V1_0),
+        }
+    }
+
+    /// The extended card's JSON, as a version and binding have it.
+    pub(crate) fn extended(&self, agent: &AgentName, version: Version, binding: Binding) -> Option<Bytes> {
+        let shelf = self.now.load();
+        let extended = shelf.by_agent.get(agent)?.extended.as_ref()?;
+        Some(match (version, binding) {
+            (Version::V1_0, _) => extended.v1_0.clone(),
+            (_, Binding::Rest) => extended.v0_3_rest.clone(),
+            _ => extended.v0_3.clone(),
+        })
+    }
+
+    /// The extended card for gRPC.
+    pub(crate) fn extended_model(&self, agent: &AgentName, version: Version) -> Option<Arc<AgentCard>> {
+        let shelf = self.now.load();
+        let extended = shelf.by_agent.get(agent)?.extended.as_ref()?;
+        Some(Arc::clone(if version == Version::V1_0 { &extended.v1_0_model } else { &extended.v0_3_model }))
+    }
+
+    fn respond(&self, agent: &AgentName, head: &Parts, choose: impl Fn(&Shapes) -> &Rendered) -> DoorResponse {
+        match self.now.load().by_agent.get(agent) {
             Some(shapes) => choose(shapes).respond(head),
             None => response::rest_error(&chancery_protocol::Error::task_not_found(), Version::V1_0),
         }
+    }
+}
+
+impl Shapes {
+    fn of(agent: &Agent, signer: &Signer<'_>, made: &HeaderValue) -> Result<Self, CardFault> {
+        let card = &signer.introduce(&agent.card);
+        let rendered = |plain: Vec<u8>, signed: Vec<u8>| {
+            // A signature may come out differently each time; a card is another one only when what is signed is, or who signs.
+            let content = [&plain[..], signer.names().as_bytes()].concat();
+            let caching = HeaderMap::from_iter([(CACHE_CONTROL, CARD_CACHING), (VARY, BY_VERSION)]);
+            Rendered::new(signed, &content, made, caching)
+        };
+        let (v1_0, v0_3, adr) = (V1_0.encode_card(card), V0_3.encode_card(card), adr(card));
+        let (v1_0_signed, v0_3_signed, adr_signed) =
+            (signer.sign(&v1_0, Version::V1_0)?, signer.sign(&v0_3, Version::V0_3)?, signer.sign_original(&adr)?);
+        // Neither version's signature covers a mixture of both.
+        let hybrid = hybrid(card);
+        Ok(Self {
+            v1_0: rendered(v1_0, v1_0_signed),
+            v0_3: rendered(v0_3, v0_3_signed),
+            hybrid: rendered(hybrid.clone(), hybrid),
+            adr: rendered(adr, adr_signed),
+            extended: agent.extended.as_ref().map(|card| Extended::of(card, signer)).transpose()?,
+        })
+    }
+}
+
+impl Extended {
+    fn of(card: &AgentCard, signer: &Signer<'_>) -> Result<Self, CardFault> {
+        let card = Arc::new(signer.introduce(card));
+        let signed = |version, binding| {
+            let mut plain = Vec::new();
+            codec(version, binding).encode_reply(&mut plain, &Reply::Card(Arc::clone(&card)));
+            signer.sign(&plain, version).map(Bytes::from)
+        };
+        let (v1_0, v0_3) = (signed(Version::V1_0, Binding::JsonRpc)?, signed(Version::V0_3, Binding::JsonRpc)?);
+        let model =
+            |signed: &[u8]| Arc::new(AgentCard { signatures: crate::signing::signatures(signed), ..AgentCard::clone(&card) });
+        Ok(Self {
+            v1_0_model: model(&v1_0),
+            v0_3_model: model(&v0_3),
+            v1_0,
+            v0_3,
+            v0_3_rest: signed(Version::V0_3, Binding::Rest)?,
+        })
     }
 }

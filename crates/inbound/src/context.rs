@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{AgentName, Binding, CallContext, Caller, Error, ErrorKind, TraceId, Version};
+use chancery_identity::credentials::Known;
+use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, Proof, TraceId, Version};
 use http::{HeaderMap, HeaderName};
 
 const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
@@ -10,7 +11,11 @@ const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const A2A_TENANT: HeaderName = HeaderName::from_static("a2a-tenant");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The longest tenant a call may name where nobody is asked for credentials.
+const LONGEST_TENANT: usize = 64;
 
 /// What the caller said about the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,19 +76,11 @@ fn version_in_query(query: &str) -> Option<&str> {
         .map(|(_, version)| version)
 }
 
-/// Whoever calls without credentials. Until callers are configured, everybody on the loopback is this one.
-pub(crate) fn anonymous() -> Caller {
-    thread_local! {
-        static ANONYMOUS: Caller = Caller::new("default", "anonymous");
-    }
-    ANONYMOUS.with(Caller::clone)
-}
-
 /// What is known before the payload is read.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) agent: Option<AgentName>,
-    pub(crate) caller: Caller,
+    pub(crate) known: Known,
 }
 
 impl Draft {
@@ -107,14 +104,45 @@ impl Draft {
         Ok(CallContext {
             version,
             binding,
-            caller: self.caller,
-            standing: Arc::default(),
+            caller: self.known.caller,
+            standing: self.known.standing,
             agent: self.agent,
             extensions: extensions(headers),
             idempotency_key,
             last_event_id,
             trace,
         })
+    }
+}
+
+/// A call's tenant is its credentials'. Whatever else names one must name the same. Where nobody is asked for credentials
+/// a tenant is only a name, and calls may name any.
+pub(crate) fn settle_tenant(
+    context: &mut CallContext,
+    headers: &HeaderMap,
+    in_path: Option<&str>,
+    in_body: Option<&str>,
+) -> Result<(), Error> {
+    let in_header = match headers.get(A2A_TENANT).map(|value| value.to_str()) {
+        None => None,
+        Some(Ok(tenant)) => Some(tenant),
+        Some(Err(_)) => return Err(Error::invalid_field("A2A-Tenant", "must be visible ASCII")),
+    };
+    let mut named = [in_path, in_body, in_header].into_iter().flatten().filter(|tenant| !tenant.is_empty());
+    let Some(tenant) = named.next() else { return Ok(()) };
+    if named.any(|other| other != tenant) {
+        return Err(Error::invalid_field("tenant", "differs between path, body and header"));
+    }
+    match context.standing.proof {
+        Proof::None if tenant.len() > LONGEST_TENANT || tenant.chars().any(char::is_control) => {
+            Err(Error::invalid_field("tenant", "is no name of a tenant"))
+        }
+        Proof::None => {
+            context.caller.tenant = tenant.into();
+            Ok(())
+        }
+        _ if *context.caller.tenant == *tenant => Ok(()),
+        _ => Err(Error::invalid_field("tenant", "is not the tenant of these credentials")),
     }
 }
 

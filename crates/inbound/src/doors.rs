@@ -7,18 +7,25 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chancery_core::{Answer, Chancery};
+use chancery_identity::KeyRing;
+use chancery_identity::cards::CardFault;
+use chancery_identity::credentials::{Authenticator, Known};
 use chancery_protocol::{AgentName, CallContext, Caller, Error, ErrorKind, Request as Call, Version};
 use chancery_wire::JsonLimits;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body::Body;
+use http_body_util::{Empty, Full};
+use secrecy::SecretString;
 
+use crate::authenticate::TurnedAway;
 use crate::buckets::Buckets;
-use crate::card::{Cards, Headerless};
-use crate::context::{Draft, anonymous};
+use crate::card::{Headerless, Published};
+use crate::context::Draft;
 use crate::grpc::GrpcDoors;
 use crate::limits::InboundLimits;
+use crate::origin::Origin;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
 use crate::{admin, body, listening, rest};
 
@@ -26,7 +33,7 @@ use crate::{admin, body, listening, rest};
 const GRPC_FRAME: usize = 5;
 
 /// What the doors need to know beside the service.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct DoorSettings {
     /// Where callers reach this node; cards and links say so. Never taken from a request.
     pub public_url: String,
@@ -34,7 +41,11 @@ pub struct DoorSettings {
     pub limits: InboundLimits,
     pub json: JsonLimits,
     /// The operator's token. Without one there is no admin API.
-    pub admin_token: Option<String>,
+    pub admin_token: Option<SecretString>,
+    /// More of the admin API, behind the same token.
+    pub admin_routes: axum::Router,
+    /// Who callers are.
+    pub authenticator: Authenticator,
 }
 
 /// Every way into one control plane. Cheap to clone.
@@ -45,7 +56,7 @@ pub struct Doors(Arc<Inner>);
 struct Inner {
     chancery: Chancery,
     settings: DoorSettings,
-    cards: Cards,
+    published: Published,
     grpc: GrpcDoors,
     admin: Option<axum::Router>,
     per_caller: Option<Buckets<Caller>>,
@@ -54,14 +65,18 @@ struct Inner {
 }
 
 impl Doors {
-    pub fn new(chancery: Chancery, settings: DoorSettings) -> Self {
+    /// Fails only if an agent's card cannot be signed.
+    pub fn new(chancery: Chancery, settings: DoorSettings, keys: &KeyRing) -> Result<Self, CardFault> {
         let limits = &settings.limits;
         let per_caller = Buckets::new(limits.calls_per_second_per_caller, limits.calls_burst_per_caller);
         let per_address = Buckets::new(limits.calls_per_second_per_address, limits.calls_burst_per_address);
-        let cards = Cards::of(chancery.agents(), settings.headerless);
-        let admin = settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token));
-        let grpc = GrpcDoors::new(chancery.clone(), limits);
-        Self(Arc::new(Inner { chancery, settings, cards, grpc, admin, per_caller, per_address, start: Instant::now() }))
+        let published = Published::new(settings.headerless, &settings.public_url);
+        published.renew(chancery.agents(), keys, chancery.now())?;
+        let admin =
+            settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
+        let grpc = GrpcDoors::new(chancery.clone(), published.clone(), limits);
+        let start = Instant::now();
+        Ok(Self(Arc::new(Inner { chancery, settings, published, grpc, admin, per_caller, per_address, start })))
     }
 
     /// All doors as one axum router, to be mounted in a program of your own.
@@ -83,7 +98,7 @@ impl Doors {
 
     /// One request, whichever door it is for. The one most calls take is the short way through; the others are boxed, so
     /// that their size does not weigh on it.
-    pub async fn handle<B>(&self, request: Request<B>, address: Option<IpAddr>) -> http::Response<DoorBody>
+    pub async fn handle<B>(&self, request: Request<B>, origin: &Origin) -> http::Response<DoorBody>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
@@ -91,30 +106,23 @@ impl Doors {
         let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
         let (head, body) = request.into_parts();
         if is_grpc {
-            return Box::pin(self.grpc(head, address, body)).await;
+            return Box::pin(self.grpc(head, origin, body)).await;
         }
         match self.agent_of(head.uri.path()) {
-            Ok((agent, "" | "/")) => self.root(&head, agent, address, body).await,
+            Ok((agent, "" | "/")) => self.root(&head, agent, origin, body).await,
             Ok((agent, path)) => {
                 if let Some(card) = self.card(&head, agent.as_ref(), path) {
                     return card;
                 }
                 let path = path.to_owned();
-                Box::pin(self.elsewhere(head, agent, &path, address, body)).await
+                Box::pin(self.elsewhere(head, agent, &path, origin, body)).await
             }
             Err(error) => response::rest_error(&error, Version::V1_0),
         }
     }
 
     /// Everything that has a path.
-    async fn elsewhere<B>(
-        &self,
-        head: Parts,
-        agent: Option<AgentName>,
-        path: &str,
-        address: Option<IpAddr>,
-        body: B,
-    ) -> DoorResponse
+    async fn elsewhere<B>(&self, head: Parts, agent: Option<AgentName>, path: &str, origin: &Origin, body: B) -> DoorResponse
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
@@ -126,9 +134,9 @@ impl Doors {
             return self.admin(Request::from_parts(head, body)).await;
         }
         if listening::is_listening(&head, path) {
-            return match self.admit(address, &anonymous()) {
-                Ok(()) => self.listening(&head, Draft { agent, caller: anonymous() }),
-                Err(error) => response::rest_error(&error, Version::Original),
+            return match self.enter(&head, agent, origin, Empty::new()).await {
+                Ok((draft, _)) => self.listening(&head, draft),
+                Err(away) => refuse_rest(away, Version::Original),
             };
         }
         let call = match rest::lookup(&head.method, path) {
@@ -136,27 +144,39 @@ impl Doors {
             Err(response) => return *response,
         };
         let version = call.version;
-        match self.enter(&head, agent, address, body).await {
+        match self.enter(&head, agent, origin, body).await {
             Ok((draft, body)) => self.rest(&head, draft, call, &body).await,
-            Err(error) => response::rest_error(&error, version),
+            Err(away) => refuse_rest(away, version),
         }
     }
 
-    async fn grpc<B>(&self, head: Parts, address: Option<IpAddr>, body: B) -> DoorResponse
+    async fn grpc<B>(&self, mut head: Parts, origin: &Origin, body: B) -> DoorResponse
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let read = match self.admit(address, &anonymous()) {
-            Ok(()) => body::read_framed(body, GRPC_FRAME, &self.settings().limits).await,
-            Err(error) => Err(error),
-        };
-        match read {
-            Ok(bytes) => self.0.grpc.call(Request::from_parts(head, http_body_util::Full::new(bytes))).await,
-            Err(error) => GrpcDoors::refuse(&error, head.uri.path()),
+        match self.enter_grpc(&head, origin, body).await {
+            Ok((known, bytes)) => {
+                head.extensions.insert(known);
+                self.0.grpc.call(Request::from_parts(head, Full::new(bytes))).await
+            }
+            Err(away) => {
+                let refused = GrpcDoors::refuse(&away.error, head.uri.path());
+                away.challenge(refused)
+            }
         }
     }
 
-    async fn root<B>(&self, head: &Parts, agent: Option<AgentName>, address: Option<IpAddr>, body: B) -> DoorResponse
+    async fn enter_grpc<B>(&self, head: &Parts, origin: &Origin, body: B) -> Result<(Known, Bytes), TurnedAway>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let at_the_door = self.knock(head, origin).await?;
+        let bytes = body::read_framed(body, GRPC_FRAME, &self.settings().limits).await?;
+        let known = self.let_in(at_the_door, head, &bytes, origin).await?;
+        Ok((known, bytes))
+    }
+
+    async fn root<B>(&self, head: &Parts, agent: Option<AgentName>, origin: &Origin, body: B) -> DoorResponse
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -168,38 +188,64 @@ impl Doors {
             response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static("POST"));
             return response;
         }
-        match self.enter(head, agent, address, body).await {
-            Ok((draft, body)) => self.json_rpc(head, draft, &body).await,
+        let at_the_door = match self.knock(head, origin).await {
+            Ok(at_the_door) => at_the_door,
+            Err(away) => return Box::pin(self.turn_away_json_rpc(head, body, away)).await,
+        };
+        let body = match body::read(body, &self.settings().limits).await {
+            Ok(body) => body,
+            Err(error) => return response::json_rpc_error(&error, Version::V1_0, "null"),
+        };
+        let known = match self.let_in(at_the_door, head, &body, origin).await {
+            Ok(known) => known,
+            Err(away) => return self.turn_away_read(head, &body, away),
+        };
+        match check_content(head, &body) {
+            Ok(()) => self.json_rpc(head, Draft { agent, known }, &body).await,
             Err(error) => response::json_rpc_error(&error, Version::V1_0, "null"),
         }
     }
 
-    /// What every call passes before it is read: rate limits, then its body under its limits.
+    /// What a call passes before it is understood: rate limits, credentials, its body under its limits.
     async fn enter<B>(
         &self,
         head: &Parts,
         agent: Option<AgentName>,
-        address: Option<IpAddr>,
+        origin: &Origin,
         body: B,
-    ) -> Result<(Draft, Bytes), Error>
+    ) -> Result<(Draft, Bytes), TurnedAway>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let caller = anonymous();
-        self.admit(address, &caller)?;
+        let at_the_door = self.knock(head, origin).await?;
         let bytes = body::read(body, &self.settings().limits).await?;
+        let known = self.let_in(at_the_door, head, &bytes, origin).await?;
         check_content(head, &bytes)?;
-        Ok((Draft { agent, caller }, bytes))
+        Ok((Draft { agent, known }, bytes))
     }
 
-    /// Takes a token from the caller's and the address's bucket.
-    fn admit(&self, address: Option<IpAddr>, caller: &Caller) -> Result<(), Error> {
-        let now = self.0.start.elapsed();
-        let of_address =
-            self.0.per_address.as_ref().zip(address).map_or(Ok(()), |(buckets, address)| buckets.take(&address, now));
-        of_address.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
-        let of_caller = self.0.per_caller.as_ref().map_or(Ok(()), |buckets| buckets.take(caller, now));
-        of_caller.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))
+    pub(crate) fn per_caller(&self) -> Option<&Buckets<Caller>> {
+        self.0.per_caller.as_ref()
+    }
+
+    pub(crate) fn per_address(&self) -> Option<&Buckets<IpAddr>> {
+        self.0.per_address.as_ref()
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.0.start.elapsed()
+    }
+
+    /// The extended card as it is served to a call that may see it.
+    pub(crate) fn extended_card(&self, context: &CallContext) -> Result<Bytes, Error> {
+        let name = context.agent.as_ref().unwrap_or(&self.0.chancery.agents().first().name);
+        let gone = || Error::new(ErrorKind::Internal, "the extended card was not rendered");
+        self.0.published.extended(name, context.version, context.binding).ok_or_else(gone)
+    }
+
+    /// Renders cards and public keys anew, with the keys of now.
+    pub fn publish(&self, keys: &KeyRing) -> Result<(), CardFault> {
+        self.0.published.renew(self.0.chancery.agents(), keys, self.0.chancery.now())
     }
 
     /// Splits `/agents/NAME/rest` into the agent and the rest. Everything else is for the first agent.
@@ -218,8 +264,9 @@ impl Doors {
         }
         let name = agent.unwrap_or(&self.0.chancery.agents().first().name);
         match path {
-            "/.well-known/agent-card.json" => Some(self.0.cards.current(name, head)),
-            "/.well-known/agent.json" => Some(self.0.cards.original(name, head)),
+            "/.well-known/agent-card.json" => Some(self.0.published.current(name, head)),
+            "/.well-known/agent.json" => Some(self.0.published.original(name, head)),
+            "/.well-known/jwks.json" if agent.is_none() => Some(self.0.published.jwks(head)),
             _ => None,
         }
     }
@@ -296,7 +343,12 @@ fn check_content(head: &Parts, body: &Bytes) -> Result<(), Error> {
     Err(Error::new(ErrorKind::ContentTypeNotSupported, "send Content-Type: application/json"))
 }
 
-fn rate_limited(limit: &'static str, wait: Duration) -> Error {
+fn refuse_rest(away: TurnedAway, version: Version) -> DoorResponse {
+    let response = response::rest_error(&away.error, version);
+    away.challenge(response)
+}
+
+pub(crate) fn rate_limited(limit: &'static str, wait: Duration) -> Error {
     let mut error =
         Error::new(ErrorKind::RateLimited, format!("too many calls ({limit}); try again later")).with_fact("limit", limit);
     error.retry_after = Some(wait);
@@ -316,6 +368,8 @@ impl tower::Service<Request<axum::body::Body>> for Doors {
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
         let doors = self.clone();
         let address = request.extensions().get::<axum::extract::ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-        Box::pin(async move { Ok(doors.handle(request, address).await) })
+        // A program that mounts the doors behind a listener of its own can say where a request came from.
+        let origin = request.extensions().get::<Origin>().cloned().unwrap_or(Origin { address, certificate: None });
+        Box::pin(async move { Ok(doors.handle(request, &origin).await) })
     }
 }

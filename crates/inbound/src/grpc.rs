@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use chancery_core::{Answer, Chancery, Next, Subscription};
+use chancery_identity::credentials::Known;
 use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Reply, Request as Call, TaskEvent, Version};
 use chancery_wire::pb::generated::{a2a_v1, lf_a2a_v1};
 use chancery_wire::{Face, errors};
@@ -18,13 +19,21 @@ use tower::Service as _;
 
 use self::newer::Newer;
 use self::older::Older;
-use crate::context::{Asked, Draft, anonymous};
+use crate::card::Published;
+use crate::context::{Asked, Draft, settle_tenant};
 use crate::doors::answer;
 use crate::limits::InboundLimits;
 use crate::response::{DoorBody, DoorResponse};
 use crate::sse::face;
 
 type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// What stands behind both services.
+#[derive(Clone, Debug)]
+pub(super) struct Behind {
+    chancery: Chancery,
+    published: Published,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct GrpcDoors {
@@ -33,9 +42,10 @@ pub(crate) struct GrpcDoors {
 }
 
 impl GrpcDoors {
-    pub(crate) fn new(chancery: Chancery, limits: &InboundLimits) -> Self {
-        let newer = lf_a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Newer(chancery.clone())));
-        let older = a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Older(chancery)));
+    pub(crate) fn new(chancery: Chancery, published: Published, limits: &InboundLimits) -> Self {
+        let behind = Behind { chancery, published };
+        let newer = lf_a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Newer(behind.clone())));
+        let older = a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Older(behind)));
         Self {
             newer: newer.max_decoding_message_size(limits.body_bytes),
             older: older.max_decoding_message_size(limits.body_bytes),
@@ -78,20 +88,40 @@ fn context<T>(request: &tonic::Request<T>, version: Version) -> Result<CallConte
         Asked::Nothing => {}
         asked => asked.agree(version, "this gRPC service")?,
     }
-    Draft { agent: None, caller: anonymous() }.context(&headers, Binding::Grpc, version)
+    let known = request.extensions().get::<Known>().cloned();
+    let known = known.ok_or_else(|| Error::new(ErrorKind::Internal, "the call came past the door without a caller"))?;
+    Draft { agent: None, known }.context(&headers, Binding::Grpc, version)
+}
+
+/// Reads a call and settles whose it is.
+fn understand<Q>(
+    request: tonic::Request<Q>,
+    version: Version,
+    read: fn(Q) -> Result<Call, Error>,
+) -> Result<(CallContext, Call), Error> {
+    let mut context = context(&request, version)?;
+    let headers = request.metadata().clone().into_headers();
+    let call = read(request.into_inner())?;
+    settle_tenant(&mut context, &headers, None, call.tenant())?;
+    Ok((context, call))
 }
 
 /// One call with one answer: read, ask, write.
 async fn unary<Q, A>(
-    chancery: &Chancery,
+    behind: &Behind,
     version: Version,
     request: tonic::Request<Q>,
     read: fn(Q) -> Result<Call, Error>,
     write: fn(Reply) -> Result<A, Error>,
 ) -> Result<Response<A>, Status> {
     let answered = async {
-        let context = context(&request, version)?;
-        match answer(chancery, &context, read(request.into_inner())?).await? {
+        let (context, call) = understand(request, version, read)?;
+        match answer(&behind.chancery, &context, call).await? {
+            Answer::Reply(Reply::Card(card)) => {
+                // No gRPC call names an agent: the card is the first one's.
+                let signed = behind.published.extended_model(&behind.chancery.agents().first().name, version);
+                write(Reply::Card(signed.unwrap_or(card)))
+            }
             Answer::Reply(reply) => write(reply),
             Answer::Stream(_) => Err(Error::new(ErrorKind::Internal, "a stream was answered where one reply was asked for")),
         }
@@ -101,15 +131,15 @@ async fn unary<Q, A>(
 
 /// One call answered by a stream of events.
 async fn streaming<Q, E: Send + 'static>(
-    chancery: &Chancery,
+    behind: &Behind,
     version: Version,
     request: tonic::Request<Q>,
     read: fn(Q) -> Result<Call, Error>,
     write: fn(&Face, &TaskEvent) -> Option<E>,
 ) -> Result<Response<Events<E>>, Status> {
     let answered = async {
-        let context = context(&request, version)?;
-        match answer(chancery, &context, read(request.into_inner())?).await? {
+        let (context, call) = understand(request, version, read)?;
+        match answer(&behind.chancery, &context, call).await? {
             Answer::Stream(subscription) => Ok(events(subscription, version, write)),
             Answer::Reply(_) => Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for")),
         }

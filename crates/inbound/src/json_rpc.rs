@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::request::Parts;
 
 use crate::codecs::codec;
-use crate::context::{Asked, Draft};
+use crate::context::{Asked, Draft, settle_tenant};
 use crate::doors::Doors;
 use crate::response::{self, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
@@ -57,9 +57,15 @@ impl Doors {
         params: &str,
         id: &str,
     ) -> Result<DoorResponse, Error> {
-        let context = draft.context(&head.headers, Binding::JsonRpc, method.version)?;
+        let mut context = draft.context(&head.headers, Binding::JsonRpc, method.version)?;
         let request = codec(method.version, Binding::JsonRpc).decode_request(method.operation, params)?;
+        settle_tenant(&mut context, &head.headers, None, request.tenant())?;
         match self.call(&context, request).await? {
+            Answer::Reply(Reply::Card(_)) => {
+                let card = self.extended_card(&context)?;
+                let body = json_rpc::respond(id, |out| out.extend_from_slice(&card));
+                Ok(response::private(response::whole(StatusCode::OK, JSON, body)))
+            }
             Answer::Reply(reply) => {
                 let codec = dialect(method, reply_dialect(&reply));
                 let body = json_rpc::respond(id, |out| codec.encode_reply(out, &reply));

@@ -1,6 +1,7 @@
 //! How calls come in: listeners, one file per transport, context, limits, admin API.
 
 mod admin;
+mod authenticate;
 mod body;
 mod buckets;
 mod card;
@@ -13,14 +14,20 @@ mod limits;
 mod listen;
 mod listening;
 mod opening;
+mod origin;
+mod rendered;
 mod response;
 mod rest;
+mod signing;
 mod sse;
 mod stall;
+mod tls;
 
 pub use card::Headerless;
 pub use chancery_wire::JsonLimits;
 pub use doors::{DoorSettings, Doors};
 pub use limits::InboundLimits;
 pub use listen::serve;
+pub use origin::Origin;
 pub use response::DoorBody;
+pub use tls::{ClientCertificates, Tls, TlsError, TlsMaterial};

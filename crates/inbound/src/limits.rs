@@ -15,6 +15,8 @@ pub struct InboundLimits {
     pub header_count: usize,
     /// How long a connection may take to send a request's head; also how long it may sit idle between requests.
     pub header_read_ms: u64,
+    /// How long a TLS handshake may take.
+    pub tls_handshake_ms: u64,
     /// How long a request may take to send its body.
     pub body_read_ms: u64,
     /// How long a peer may take no byte of what is sent to it before the connection is closed.
@@ -44,6 +46,7 @@ impl Default for InboundLimits {
             header_bytes: 16 * 1024,
             header_count: 100,
             header_read_ms: 30_000,
+            tls_handshake_ms: 10_000,
             body_read_ms: 30_000,
             write_stall_ms: 30_000,
             connections: 20_000,

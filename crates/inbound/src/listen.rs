@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,10 +18,12 @@ use tokio_util::task::TaskTracker;
 use crate::doors::Doors;
 use crate::limits::InboundLimits;
 use crate::opening::OpeningGuard;
+use crate::origin::Origin;
 use crate::stall::StallGuard;
+use crate::tls::{self, Tls};
 
 /// Serves until `stop` fires and the connections have finished, or have had their time.
-pub async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken) {
+pub async fn serve(listener: TcpListener, tls: Option<Tls>, doors: Doors, stop: CancellationToken) {
     let limits = doors.settings().limits.clone();
     let builder = Arc::new(builder(&limits));
     let connections = Arc::new(Connections::default());
@@ -43,9 +46,16 @@ pub async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken)
             tracing::debug!(%address, "too many connections; one was closed at once");
             continue;
         };
-        let connection = connection(stream, address, doors.clone(), Arc::clone(&builder), stop.clone());
+        // Small writes must not wait for each other: a stream's events are small writes.
+        if let Err(fault) = stream.set_nodelay(true) {
+            tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
+        }
+        let (doors, builder, tls, stop) = (doors.clone(), Arc::clone(&builder), tls.clone(), stop.clone());
         tracker.spawn(async move {
-            connection.await;
+            match tls {
+                None => connection(stream, address.into(), doors, builder, stop).await,
+                Some(tls) => secured(stream, tls, address, doors, builder, stop).await,
+            }
             drop(place);
         });
     }
@@ -73,24 +83,44 @@ fn builder(limits: &InboundLimits) -> Builder<TokioExecutor> {
     builder
 }
 
-async fn connection(
+/// A connection that begins with a TLS handshake.
+async fn secured(
     stream: TcpStream,
+    tls: Tls,
     address: IpAddr,
     doors: Doors,
     builder: Arc<Builder<TokioExecutor>>,
     stop: CancellationToken,
 ) {
-    // Small writes must not wait for each other: a stream's events are small writes.
-    if let Err(fault) = stream.set_nodelay(true) {
-        tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
+    let patience = Duration::from_millis(doors.settings().limits.tls_handshake_ms);
+    let accepted = tokio::select! {
+        accepted = tls.accept(stream, patience) => accepted,
+        () = stop.cancelled() => return,
+    };
+    match accepted {
+        Ok(stream) => {
+            let certificate = tls::shown(&stream).map(|certificate| Arc::from(certificate.as_ref()));
+            connection(stream, Origin { address: Some(address), certificate }, doors, builder, stop).await;
+        }
+        Err(fault) => tracing::debug!(%address, error = %fault, "a TLS handshake failed"),
     }
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    origin: Origin,
+    doors: Doors,
+    builder: Arc<Builder<TokioExecutor>>,
+    stop: CancellationToken,
+) {
+    let address = origin.address;
     let limits = &doors.settings().limits;
     let drain = Duration::from_millis(limits.drain_ms);
     let stream = OpeningGuard::new(stream, Duration::from_millis(limits.header_read_ms));
     let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms)));
     let service = service_fn(move |request: Request<Incoming>| {
-        let doors = doors.clone();
-        async move { Ok::<_, std::convert::Infallible>(doors.handle(request, Some(address)).await) }
+        let (doors, origin) = (doors.clone(), origin.clone());
+        async move { Ok::<_, std::convert::Infallible>(doors.handle(request, &origin).await) }
     });
     let mut served = std::pin::pin!(builder.serve_connection(stream, service));
     let ended = tokio::select! {
@@ -104,8 +134,8 @@ async fn connection(
     };
     match ended {
         Ok(Ok(())) => {}
-        Ok(Err(fault)) => tracing::debug!(%address, error = fault, "a connection ended badly"),
-        Err(_) => tracing::warn!(%address, "a connection was still open after limits.drain_ms and was closed"),
+        Ok(Err(fault)) => tracing::debug!(?address, error = fault, "a connection ended badly"),
+        Err(_) => tracing::warn!(?address, "a connection was still open after limits.drain_ms and was closed"),
     }
 }
 

@@ -13,7 +13,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use crate::codecs::codec;
-use crate::context::Draft;
+use crate::context::{Draft, settle_tenant};
 use crate::doors::Doors;
 use crate::response::{self, DoorResponse};
 use crate::sse::{EventBody, face, farewell};
@@ -35,6 +35,9 @@ impl Doors {
             Ok(context) => context,
             Err(error) => return response::rest_error(&error, Version::Original),
         };
+        if let Err(error) = settle_tenant(&mut context, &head.headers, None, None) {
+            return response::rest_error(&error, Version::Original);
+        }
         // These clients send a time as their cursor, which says nothing about our log: they get it from the start.
         let cursor =
             head.headers.get("last-event-id").and_then(|value| value.to_str().ok()).and_then(|value| value.trim().parse().ok());

@@ -73,6 +73,12 @@ pub(crate) fn whole(status: StatusCode, content_type: HeaderValue, bytes: Vec<u8
     response
 }
 
+/// For the caller alone: no cache may show it to another.
+pub(crate) fn private(mut response: DoorResponse) -> DoorResponse {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    response
+}
+
 pub(crate) fn events(body: EventBody) -> DoorResponse {
     let mut response = Response::new(DoorBody::Events(Box::new(body)));
     let headers = response.headers_mut();

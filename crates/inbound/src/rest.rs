@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use chancery_core::Answer;
-use chancery_protocol::{Binding, Error, ErrorKind, Version};
+use chancery_protocol::{Binding, Error, ErrorKind, Reply, Version};
 use chancery_wire::rest::{Found, RestCall, Verb, find};
 use chancery_wire::{Frames, scan};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::codecs::codec;
-use crate::context::{Asked, Draft};
+use crate::context::{Asked, Draft, settle_tenant};
 use crate::doors::Doors;
 use crate::response::{self, A2A_JSON, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
@@ -55,12 +55,17 @@ impl Doors {
 
     async fn rest_call(&self, head: &Parts, draft: Draft, call: &RestCall, body: &Bytes) -> Result<DoorResponse, Error> {
         let version = call.version;
-        let context = draft.context(&head.headers, Binding::Rest, version)?;
+        let mut context = draft.context(&head.headers, Binding::Rest, version)?;
         let text = scan(body, &self.settings().json)?;
         let params = call.params(head.uri.query(), text)?;
         let codec = codec(version, Binding::Rest);
         let request = codec.decode_request(call.operation, &params)?;
+        settle_tenant(&mut context, &head.headers, call.tenant(), request.tenant())?;
         match self.call(&context, request).await? {
+            Answer::Reply(Reply::Card(_)) => {
+                let card = self.extended_card(&context)?;
+                Ok(response::private(response::whole(StatusCode::OK, content_type(version), card.to_vec())))
+            }
             Answer::Reply(reply) => {
                 let mut out = Vec::with_capacity(1024);
                 codec.encode_reply(&mut out, &reply);

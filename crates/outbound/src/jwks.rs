@@ -1,6 +1,7 @@
 //! Other people's public keys: fetched through the guard, kept for as long as they may be, never asked for twice at once.
 
 mod cached;
+mod key_sets;
 mod limits;
 
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! Points in time, as microseconds since 1970, written as RFC 3339 in UTC.
 
 use std::fmt;
+use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::{self, Deserializer};
@@ -22,6 +23,15 @@ impl Timestamp {
         DateTime::parse_from_rfc3339(text)
             .map(|time| Self(time.timestamp_micros()))
             .map_err(|fault| format!("not an RFC 3339 time: {fault}"))
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Self;
+
+    /// At the end of time it stays there.
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -50,7 +51,7 @@ pub(super) struct Serve {
     /// Read settings from a TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Listen beyond the loopback although callers are not authenticated
+    /// Listen beyond the loopback although no callers are configured
     #[arg(long)]
     insecure: bool,
 }
@@ -77,7 +78,7 @@ impl Serve {
         super::log::start();
         let (config, folder) = self.settle(shared)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
-        let served = runtime.block_on(serve(config, folder, self.memory));
+        let served = runtime.block_on(serve(config, folder, self.memory, self.insecure));
         // Turns that were given up on must not hold up the exit.
         runtime.shutdown_background();
         served
@@ -101,13 +102,6 @@ impl Serve {
             name.clone_into(first);
             agent.title = Some(name.clone());
         }
-        if !config.node.listen.ip().is_loopback() && !self.insecure {
-            return Err(Failure::Usage(format!(
-                "{} is not a loopback address, and callers cannot be authenticated yet: anybody who reaches it could use \
-                 the agents and read every task. Put something in front that authenticates, or say --insecure",
-                config.node.listen
-            )));
-        }
         let folder = shared.data.clone().or_else(|| config.node.data.clone());
         let folder =
             match folder {
@@ -121,14 +115,15 @@ impl Serve {
     }
 }
 
-async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool) -> Result<(), Failure> {
+async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool, insecure: bool) -> Result<(), Failure> {
     // From here on a signal is a stop, also while the node is still starting.
     let stop = stop_on_signal()?;
     let listen = config.node.listen;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen}"))?;
     let address = listener.local_addr().context("the listener has no address")?;
-    let public_url =
-        config.node.public_url.as_ref().map_or_else(|| format!("http://{}", reachable(address)), ToString::to_string);
+    let scheme = if config.tls.cert_file.is_some() { "https" } else { "http" };
+    let base = format!("{scheme}://{}", reachable(address));
+    let public_url = config.node.public_url.as_ref().map_or_else(|| base.clone(), ToString::to_string);
 
     let mut builder = agents(Node::builder(), &config).public_url(public_url.clone());
     builder = builder.answer_before_commit(std::env::var_os("CHANCERY_TEST_ANSWER_BEFORE_COMMIT").is_some_and(|set| set == "1"));
@@ -139,15 +134,14 @@ async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool) -> Resu
         builder = builder.memory();
     }
     let node = builder.config(config).build().await.map_err(|fault| anyhow!(fault))?;
-    let base = format!("http://{}", reachable(address));
+    let node = Arc::new(node);
+    judge_exposure(&node, address, insecure)?;
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id() };
     let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
-    if !address.ip().is_loopback() {
-        tracing::warn!(%address, "callers are not authenticated: anybody who reaches this address can use the agents and read every task");
-    }
-    introduce(&base);
+    introduce(&base, node.is_open());
     tracing::info!(%address, public_url, "serving");
 
+    reload_on_hang_up(&node)?;
     let stopping = async {
         stop.cancelled().await;
         drop(announced);
@@ -163,6 +157,46 @@ async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool) -> Resu
     Ok(())
 }
 
+/// Nobody gets in from outside by accident.
+fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
+    let from_outside = !address.ip().is_loopback();
+    match (node.is_open(), from_outside) {
+        (true, true) if !insecure => Err(Failure::Usage(format!(
+            "{address} is not a loopback address, and no callers are configured: anybody who reaches it could use the \
+             agents and read every task. Add callers ([callers.NAME] in the config, or `chancery callers add NAME`), or \
+             say --insecure"
+        ))),
+        (true, true) => {
+            tracing::warn!(%address, "callers are not authenticated: anybody who reaches this address can use the agents and read every task");
+            Ok(())
+        }
+        (true, false) => {
+            tracing::info!("no callers are configured: everybody on this machine may call");
+            Ok(())
+        }
+        (false, true) if !node.speaks_tls() => {
+            tracing::warn!(%address, "credentials come in unencrypted: set [tls], or let only something that speaks TLS reach this address");
+            Ok(())
+        }
+        (false, _) => Ok(()),
+    }
+}
+
+/// Reads the certificate anew at every SIGHUP, as those who renew certificates expect.
+fn reload_on_hang_up(node: &Arc<Node>) -> Result<(), Failure> {
+    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    let node = Arc::clone(node);
+    tokio::spawn(async move {
+        while hang_up.recv().await.is_some() {
+            match node.reload_tls() {
+                Ok(()) => tracing::info!("certificates were read anew"),
+                Err(error) => tracing::error!(%error, "the old certificate stays"),
+            }
+        }
+    });
+    Ok(())
+}
+
 fn agents(builder: NodeBuilder, config: &Config) -> NodeBuilder {
     config.agents.iter().fold(builder, |builder, (name, agent)| {
         let mut card = agent.run.card();
@@ -172,7 +206,16 @@ fn agents(builder: NodeBuilder, config: &Config) -> NodeBuilder {
         if let Some(description) = &agent.description {
             description.clone_into(&mut card.description);
         }
-        builder.shared_agent(name, card, agent.run.runner())
+        let extended = (!agent.extended_skills.is_empty()).then(|| {
+            let mut extended = card.clone();
+            extended.skills.extend(agent.extended_skills.iter().map(Into::into));
+            extended
+        });
+        let builder = builder.shared_agent(name, card, agent.run.runner());
+        match extended {
+            Some(extended) => builder.extended_card(extended),
+            None => builder,
+        }
     })
 }
 
@@ -185,9 +228,11 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 }
 
 /// All that is ever said on stdout.
-fn introduce(base: &str) {
+fn introduce(base: &str, open: bool) {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"hello-1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}"#;
-    let lines = format!("{base}\ncurl -sS {base}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d '{call}'\n");
+    let key = if open { "" } else { " -H \"X-API-Key: $KEY\"" };
+    let headers = format!("-H 'Content-Type: application/json' -H 'A2A-Version: 1.0'{key}");
+    let lines = format!("{base}\ncurl -sS {base}/ {headers} -d '{call}'\n");
     let mut out = std::io::stdout().lock();
     // A reader that went away is no reason not to serve.
     let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());

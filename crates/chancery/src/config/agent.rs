@@ -1,7 +1,11 @@
 //! The `[agents.NAME]` sections.
 
+use std::path::PathBuf;
+
+use chancery_protocol::AgentSkill;
 use serde::Deserialize;
 
+use super::keys::KeySource;
 use super::section::Section;
 use crate::agents::BuiltIn;
 
@@ -15,11 +19,40 @@ pub struct AgentConfig {
     pub title: Option<String>,
     /// The description on the card, if not the agent's own.
     pub description: Option<String>,
+    /// The agent's own key, if it is not one the node makes and keeps.
+    pub key: Option<KeySource>,
+    /// Skills that only callers who proved who they are get to see.
+    pub extended_skills: Vec<ExtendedSkill>,
+}
+
+/// One skill of the extended card.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendedSkill {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+    pub tags: Vec<String>,
 }
 
 impl AgentConfig {
     pub fn of(run: BuiltIn) -> Self {
-        Self { run, title: None, description: None }
+        Self { run, title: None, description: None, key: None, extended_skills: Vec::new() }
+    }
+}
+
+impl From<&ExtendedSkill> for AgentSkill {
+    fn from(skill: &ExtendedSkill) -> Self {
+        Self {
+            id: skill.id.clone(),
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            tags: skill.tags.clone(),
+            examples: Vec::new(),
+            input_modes: Vec::new(),
+            output_modes: Vec::new(),
+            security_requirements: Vec::new(),
+        }
     }
 }
 
@@ -29,6 +62,9 @@ struct Fields {
     run: Option<BuiltIn>,
     title: Option<String>,
     description: Option<String>,
+    key_file: Option<PathBuf>,
+    key_env: Option<String>,
+    extended_skills: Vec<ExtendedSkill>,
 }
 
 pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig)> {
@@ -39,8 +75,13 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             section
                 .complain(format!("an agent's name is 1 to {LONGEST_NAME} of a-z, 0-9, - and _, because it is part of its URL"));
         }
-        match fields.run {
-            Some(run) => read.push((name.to_owned(), AgentConfig { run, title: fields.title, description: fields.description })),
+        let key = KeySource::of(fields.key_file, fields.key_env).unwrap_or_else(|fault| {
+            section.complain(fault.to_owned());
+            None
+        });
+        let Fields { run, title, description, extended_skills, .. } = fields;
+        match run {
+            Some(run) => read.push((name.to_owned(), AgentConfig { run, title, description, key, extended_skills })),
             None if section.has_fault_at("run") => {}
             None => section.complain("needs `run`: \"echo\" or \"conformance\"".to_owned()),
         }

@@ -1,14 +1,13 @@
 //! `lf.a2a.v1.A2AService`, the service of 1.0.
 
-use chancery_core::Chancery;
 use chancery_protocol::Version;
 use chancery_wire::pb::v1::{event, proto, reply, request};
 use tonic::{Request, Response, Status};
 
-use super::{Events, streaming, unary};
+use super::{Behind, Events, streaming, unary};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Newer(pub(super) Chancery);
+pub(crate) struct Newer(pub(super) Behind);
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream = Events<proto::StreamResponse>;

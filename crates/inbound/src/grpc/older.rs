@@ -1,14 +1,13 @@
 //! `a2a.v1.A2AService`, the service of 0.3.
 
-use chancery_core::Chancery;
 use chancery_protocol::Version;
 use chancery_wire::pb::v0_3::{event, proto, reply, request};
 use tonic::{Request, Response, Status};
 
-use super::{Events, streaming, unary};
+use super::{Behind, Events, streaming, unary};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Older(pub(super) Chancery);
+pub(crate) struct Older(pub(super) Behind);
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream = Events<proto::StreamResponse>;

@@ -1,0 +1,181 @@
+//! The operator's API for callers and keys, under `/admin/v1` and the same token as the rest of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use chancery_core::Clock;
+use chancery_identity::credentials::CallerRecord;
+use chancery_identity::keys::KeyRecord;
+use chancery_identity::{Algorithm, KeyUse, agent_id_from_pubkey};
+use chancery_protocol::{AgentId, Timestamp};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::caller_book::{BookError, CallerBook};
+use crate::key_chest::{ChestError, KeyChest};
+
+/// What the operator can change while the node runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Office {
+    pub(crate) callers: Arc<CallerBook>,
+    pub(crate) keys: Arc<KeyChest>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The node was started without callers: it lets everybody in until it is started again.
+    pub(crate) open: bool,
+}
+
+pub(crate) fn routes(office: Office) -> Router {
+    Router::new()
+        .route("/admin/v1/callers", get(callers).post(add_caller))
+        .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
+        .route("/admin/v1/callers/{name}/revoke", post(revoke_caller))
+        .route("/admin/v1/keys", get(keys))
+        .route("/admin/v1/keys/rotate", post(rotate_keys))
+        .with_state(office)
+}
+
+struct Fault(StatusCode, String);
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "error": { "code": self.0.as_u16(), "message": self.1 } }))).into_response()
+    }
+}
+
+impl From<BookError> for Fault {
+    fn from(error: BookError) -> Self {
+        let status = match error {
+            BookError::Unknown(_) => StatusCode::NOT_FOUND,
+            BookError::Taken(_) | BookError::Configured(_) | BookError::NoFolder | BookError::Rotate(_) => StatusCode::CONFLICT,
+            BookError::Faulty(_) => StatusCode::BAD_REQUEST,
+            BookError::Folder(_) | BookError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+impl From<ChestError> for Fault {
+    fn from(error: ChestError) -> Self {
+        let status = match error {
+            ChestError::Ring(_) => StatusCode::CONFLICT,
+            ChestError::Folder(_) | ChestError::Given(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+/// A caller without anything that would let somebody pass for it.
+pub(crate) fn show_caller(record: &CallerRecord, configured: bool) -> Value {
+    let mut shown = serde_json::to_value(record).unwrap_or_default();
+    shown["configured"] = json!(configured);
+    shown["keys"] = record.keys.iter().map(|key| json!({ "made_at": key.made_at, "expires_at": key.expires_at })).collect();
+    shown
+}
+
+pub(crate) fn show_key(key: &KeyRecord, now: Timestamp) -> Value {
+    json!({
+        "use": key.key_use.as_str(),
+        "owner": key.owner,
+        "algorithm": key.algorithm().to_string(),
+        "kid": key.kid,
+        "agent_id": agent_id(key),
+        "made_at": key.made_at,
+        "used_from": key.used_from,
+        "retires_at": key.retires_at,
+        "given": key.given,
+        "state": state(key, now),
+    })
+}
+
+/// Only the key of an agent's cards says who the agent is.
+fn agent_id(key: &KeyRecord) -> Option<AgentId> {
+    let is_agents_own = key.key_use == KeyUse::Cards && key.algorithm() == Algorithm::EdDsa;
+    let raw = is_agents_own.then(|| <&[u8; 32]>::try_from(key.public.raw()).ok()).flatten();
+    raw.map(agent_id_from_pubkey)
+}
+
+fn state(key: &KeyRecord, now: Timestamp) -> &'static str {
+    match key.retires_at {
+        Some(end) if end <= now => "retired",
+        _ if now < key.used_from => "published",
+        Some(_) => "retiring",
+        None => "in use",
+    }
+}
+
+async fn callers(State(office): State<Office>) -> Json<Value> {
+    let callers: Vec<Value> = office.callers.list().iter().map(|(record, configured)| show_caller(record, *configured)).collect();
+    Json(json!({ "callers": callers, "open": office.open }))
+}
+
+async fn add_caller(State(office): State<Office>, Json(record): Json<CallerRecord>) -> Result<Json<Value>, Fault> {
+    let name = record.name.clone();
+    let key = office.callers.add(record, office.clock.now())?;
+    tracing::info!(caller = name, "a caller was added");
+    Ok(Json(with_key(&office, &name, key.as_ref())))
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RotateCaller {
+    overlap_seconds: u64,
+}
+
+impl Default for RotateCaller {
+    fn default() -> Self {
+        Self { overlap_seconds: CallerRecord::OVERLAP.as_secs() }
+    }
+}
+
+async fn rotate_caller(
+    State(office): State<Office>,
+    Path(name): Path<String>,
+    Json(how): Json<RotateCaller>,
+) -> Result<Json<Value>, Fault> {
+    let key = office.callers.rotate(&name, Duration::from_secs(how.overlap_seconds), office.clock.now())?;
+    tracing::info!(caller = name, overlap_seconds = how.overlap_seconds, "a caller got a new key");
+    Ok(Json(with_key(&office, &name, Some(&key))))
+}
+
+async fn revoke_caller(State(office): State<Office>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    office.callers.revoke(&name)?;
+    tracing::info!(caller = name, "a caller was revoked");
+    Ok(Json(with_key(&office, &name, None)))
+}
+
+/// The one time a key is shown.
+fn with_key(office: &Office, name: &str, key: Option<&SecretString>) -> Value {
+    json!({ "name": name, "key": key.map(|key| key.expose_secret()), "open": office.open })
+}
+
+async fn keys(State(office): State<Office>) -> Json<Value> {
+    let now = office.clock.now();
+    let keys: Vec<Value> = office.keys.ring().records().iter().map(|key| show_key(key, now)).collect();
+    Json(json!({ "keys": keys }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RotateKeys {
+    #[serde(rename = "use")]
+    key_use: String,
+    owner: Option<String>,
+    lead_seconds: Option<u64>,
+    overlap_seconds: Option<u64>,
+}
+
+async fn rotate_keys(State(office): State<Office>, Json(how): Json<RotateKeys>) -> Result<Json<Value>, Fault> {
+    let key_use: KeyUse = how.key_use.parse().map_err(|fault| Fault(StatusCode::BAD_REQUEST, format!("use: {fault}")))?;
+    let lead = how.lead_seconds.map_or(KeyChest::LEAD, Duration::from_secs);
+    let overlap = how.overlap_seconds.map_or(KeyChest::OVERLAP, Duration::from_secs);
+    let now = office.clock.now();
+    let made = office.keys.rotate(key_use, how.owner.as_deref(), lead, overlap, now)?;
+    tracing::info!(key_use = %key_use, owner = how.owner, "keys were rotated");
+    Ok(Json(json!({ "keys": made.iter().map(|key| show_key(key, now)).collect::<Vec<_>>() })))
+}

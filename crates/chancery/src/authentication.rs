@@ -1,0 +1,82 @@
+//! Puts together who callers are: from the config, the callers that were added, and the keys of issuers.
+
+use std::sync::Arc;
+
+use chancery_core::{Agents, Clock};
+use chancery_identity::credentials::{
+    AllowAll, Allowlist, Authenticator, Authority, CallerRecord, Checks, IdentityResolver, Issuers, SignatureRules,
+};
+use chancery_outbound::{Guard, JwksCache};
+use chancery_protocol::MayCall;
+
+use crate::caller_book::CallerBook;
+use crate::config::{Config, PublicUrl};
+use crate::node::BuildError;
+
+/// The callers of the config, with the keys the environment has for them.
+pub(crate) fn configured_callers(config: &Config) -> Result<Vec<CallerRecord>, BuildError> {
+    let (mut records, mut faults) = (Vec::new(), Vec::new());
+    for caller in &config.callers {
+        match caller.with_key(|name| std::env::var(name).ok()) {
+            Ok(record) => records.push(record),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(records) } else { Err(BuildError::Credentials(faults.join("; "))) }
+}
+
+/// A node nobody is configured to call is open to everybody.
+pub(crate) fn authenticator(
+    config: &Config,
+    callers: &CallerBook,
+    resolver: Option<Arc<dyn IdentityResolver>>,
+    public_url: &PublicUrl,
+    clock: &Arc<dyn Clock>,
+) -> Result<Authenticator, BuildError> {
+    if callers.is_empty() && config.issuers.is_empty() && config.identity.allow.is_none() && resolver.is_none() {
+        return Ok(Authenticator::open());
+    }
+    let listed = config.identity.allow.clone().map(|ids| Arc::new(Allowlist::from_iter(ids)) as Arc<dyn IdentityResolver>);
+    let guard = Guard::new(config.outbound.clone(), &[public_url.url().clone()])
+        .map_err(|faults| BuildError::Outbound(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    let clock = Arc::clone(clock);
+    let issuers = Issuers::new(config.issuers.clone())
+        .map_err(|faults| BuildError::Credentials(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    Ok(Authenticator::new(Checks {
+        callers: callers.live(),
+        issuers,
+        key_sets: Arc::new(JwksCache::new(guard.client(), move || clock.now())),
+        signatures: Some(signature_rules(config, public_url)?),
+        resolver: resolver.or(listed).unwrap_or_else(|| Arc::new(AllowAll::new())),
+        agents_may_call: MayCall::Everything,
+        client_certificates: config.tls.client_ca_file.is_some(),
+    }))
+}
+
+/// A signed request is good here if it was signed for the name this node goes by, or the address it listens at.
+fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureRules, BuildError> {
+    let bad = |fault: &str| BuildError::Credentials(format!("identity: {fault}"));
+    let named: Authority = public_url.url().origin().ascii_serialization().parse().map_err(bad)?;
+    let listen = format!("{}://{}", public_url.url().scheme(), config.node.listen).parse().map_err(bad)?;
+    let authorities = if listen == named { vec![named] } else { vec![named, listen] };
+    let mut rules = SignatureRules::new(authorities).map_err(bad)?;
+    rules.signature_window_s = config.identity.signature_window_s;
+    rules.most_nonces = config.identity.signatures_remembered;
+    Ok(rules)
+}
+
+/// Refuses grants that name no agent of this node: whoever wrote one meant another.
+pub(crate) fn check_grants(callers: &CallerBook, agents: &Agents) -> Result<(), BuildError> {
+    let mut faults = Vec::new();
+    for (record, _) in callers.list() {
+        let granted = match &record.may_call {
+            MayCall::Everything => Vec::new(),
+            MayCall::Only(grants) => grants.iter().map(|grant| ("may_call", grant.agent.clone())).collect(),
+        };
+        let is_agent = record.agent.iter().map(|agent| ("agent", agent.clone()));
+        for (key, agent) in granted.into_iter().chain(is_agent).filter(|(_, agent)| agents.get(agent).is_none()) {
+            faults.push(format!("callers.{}.{key}: there is no agent {agent} here", record.name));
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(BuildError::Credentials(faults.join("; "))) }
+}

@@ -1,0 +1,174 @@
+//! Everybody who may call: those of the config, and those an operator added while the node ran.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use chancery_identity::credentials::{CallerFault, CallerRecord, Callers, RotateError};
+use chancery_protocol::Timestamp;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use crate::data_folder::{DataFolder, FolderError};
+
+const FILE: &str = "callers.json";
+
+#[derive(Debug, thiserror::Error)]
+pub enum BookError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("callers.json of the data folder is damaged: {0}")]
+    Damaged(String),
+    #[error("{}", list(.0))]
+    Faulty(Vec<CallerFault>),
+    #[error("there is a caller {0} already; give it a new key with `chancery callers rotate`")]
+    Taken(String),
+    #[error("there is no caller {0}")]
+    Unknown(String),
+    #[error("{0} is in the config file and has to be changed there")]
+    Configured(String),
+    #[error("callers cannot be added to a node without a data folder; list them in its config")]
+    NoFolder,
+    #[error(transparent)]
+    Rotate(#[from] RotateError),
+}
+
+fn list(faults: &[CallerFault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    callers: Vec<CallerRecord>,
+}
+
+/// Holds the callers and the place the added ones are kept in. What is changed is kept before it holds.
+#[derive(Debug)]
+pub struct CallerBook {
+    configured: Vec<CallerRecord>,
+    added: Mutex<Vec<CallerRecord>>,
+    live: Arc<ArcSwap<Callers>>,
+    folder: Option<Arc<DataFolder>>,
+}
+
+impl CallerBook {
+    pub fn open(folder: Option<Arc<DataFolder>>, configured: Vec<CallerRecord>) -> Result<Self, BookError> {
+        let kept = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
+        let File { callers: added } = match kept {
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(|fault| BookError::Damaged(fault.to_string()))?,
+            None => File::default(),
+        };
+        let live = Callers::new(configured.iter().chain(&added).cloned().collect()).map_err(BookError::Faulty)?;
+        Ok(Self { configured, added: Mutex::new(added), live: Arc::new(ArcSwap::from_pointee(live)), folder })
+    }
+
+    /// The callers as calls see them, now and after every change.
+    pub fn live(&self) -> Arc<ArcSwap<Callers>> {
+        Arc::clone(&self.live)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.live.load().is_empty()
+    }
+
+    /// Every caller, and whether the config has it.
+    pub fn list(&self) -> Vec<(CallerRecord, bool)> {
+        let added = self.lock();
+        let configured = self.configured.iter().map(|record| (record.clone(), true));
+        configured.chain(added.iter().map(|record| (record.clone(), false))).collect()
+    }
+
+    /// Adds a caller. It gets a key, shown this once, unless the record brings another way to prove itself.
+    pub fn add(&self, mut record: CallerRecord, now: Timestamp) -> Result<Option<SecretString>, BookError> {
+        if self.list().iter().any(|(known, _)| known.name == record.name) {
+            return Err(BookError::Taken(record.name));
+        }
+        let proves = !(record.certificates.is_empty() && record.agent_ids.is_empty() && record.tokens.is_empty());
+        let key = if proves { None } else { Some(record.rotate(now, Duration::ZERO)?) };
+        self.change(|added| {
+            added.push(record);
+            Ok(())
+        })?;
+        Ok(key)
+    }
+
+    /// A new key for a caller; the ones it has work on for `overlap`.
+    pub fn rotate(&self, name: &str, overlap: Duration, now: Timestamp) -> Result<SecretString, BookError> {
+        self.change(|added| Ok(self.added_by(added, name)?.rotate(now, overlap)?))
+    }
+
+    /// Takes all credentials from a caller, at once. What it made stays its own.
+    pub fn revoke(&self, name: &str) -> Result<(), BookError> {
+        self.change(|added| {
+            self.added_by(added, name)?.revoke();
+            Ok(())
+        })
+    }
+
+    fn added_by<'a>(&self, added: &'a mut [CallerRecord], name: &str) -> Result<&'a mut CallerRecord, BookError> {
+        if self.configured.iter().any(|record| record.name == name) {
+            return Err(BookError::Configured(name.to_owned()));
+        }
+        added.iter_mut().find(|record| record.name == name).ok_or_else(|| BookError::Unknown(name.to_owned()))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<CallerRecord>) -> Result<T, BookError>) -> Result<T, BookError> {
+        let folder = self.folder.as_ref().ok_or(BookError::NoFolder)?;
+        let mut held = self.lock();
+        let mut added = held.clone();
+        let made = change(&mut added)?;
+        let live = Callers::new(self.configured.iter().chain(&added).cloned().collect()).map_err(BookError::Faulty)?;
+        let file = serde_json::to_vec_pretty(&File { callers: added.clone() });
+        folder.write(FILE, &file.map_err(|fault| BookError::Damaged(fault.to_string()))?)?;
+        *held = added;
+        self.live.store(Arc::new(live));
+        Ok(made)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<CallerRecord>> {
+        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret as _;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_000_000);
+
+    #[test]
+    fn an_added_caller_is_known_at_once_and_after_a_restart_until_it_is_revoked() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Some(Arc::new(DataFolder::claim(home.path()).unwrap()));
+        let book = CallerBook::open(folder.clone(), Vec::new()).unwrap();
+        assert!(book.is_empty());
+        let key = book.add(CallerRecord::new("ci"), NOW).unwrap().expect("a key");
+        let live = book.live();
+        assert_eq!(&*live.load().by_key(key.expose_secret(), NOW).unwrap().caller.name, "ci");
+        assert!(matches!(book.add(CallerRecord::new("ci"), NOW), Err(BookError::Taken(_))));
+
+        let again = CallerBook::open(folder.clone(), Vec::new()).unwrap();
+        assert!(again.live().load().by_key(key.expose_secret(), NOW).is_ok());
+        let second = again.rotate("ci", Duration::from_secs(10), NOW).unwrap();
+        assert!(again.live().load().by_key(key.expose_secret(), NOW).is_ok(), "within the overlap");
+        again.revoke("ci").unwrap();
+        for key in [key, second] {
+            assert!(again.live().load().by_key(key.expose_secret(), NOW).is_err());
+        }
+        let file = std::fs::read_to_string(home.path().join(FILE)).unwrap();
+        assert!(file.contains("\"ci\"") && !file.contains("chk_"), "{file}");
+    }
+
+    #[test]
+    fn callers_of_the_config_are_changed_there() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Some(Arc::new(DataFolder::claim(home.path()).unwrap()));
+        let book = CallerBook::open(folder.clone(), vec![CallerRecord::new("ci")]).unwrap();
+        assert!(matches!(book.revoke("ci"), Err(BookError::Configured(_))));
+        assert!(matches!(book.revoke("who"), Err(BookError::Unknown(_))));
+        let homeless = CallerBook::open(None, Vec::new()).unwrap();
+        assert!(matches!(homeless.add(CallerRecord::new("x"), NOW), Err(BookError::NoFolder)));
+    }
+}

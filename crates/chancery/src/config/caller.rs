@@ -1,0 +1,80 @@
+//! The `[callers.NAME]` sections: who may call, and how they prove it.
+
+use chancery_identity::credentials::{ApiKey, CallerRecord, Callers, CertificateName, KeyHash, KeyRecord, TokenSubject};
+use chancery_protocol::{AgentId, AgentName, MayCall, Timestamp};
+use serde::Deserialize;
+
+use super::one_or_more::{Granted, OneOrMore};
+use super::section::Section;
+
+/// A caller as the file has it. Its key is not in the file: the environment has it, or nobody has and the file only knows
+/// its hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerConfig {
+    pub record: CallerRecord,
+    /// The environment variable with the caller's key.
+    pub key_env: Option<String>,
+}
+
+impl CallerConfig {
+    /// The record with the key that the environment has.
+    pub(crate) fn with_key(&self, variable: impl Fn(&str) -> Option<String>) -> Result<CallerRecord, String> {
+        let mut record = self.record.clone();
+        let Some(name) = &self.key_env else { return Ok(record) };
+        let key = variable(name).ok_or_else(|| format!("callers.{}: the environment has no {name}", record.name))?;
+        let hash = ApiKey::given(&key).map_err(|fault| format!("callers.{}: the key in {name} {fault}", record.name))?;
+        record.keys.push(KeyRecord { hash, made_at: Timestamp::default(), expires_at: None });
+        Ok(record)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Fields {
+    key_env: Option<String>,
+    key_hash: OneOrMore<KeyHash>,
+    tenant: Option<String>,
+    agent: Option<AgentName>,
+    may_call: Option<Vec<Granted>>,
+    certificate: OneOrMore<CertificateName>,
+    agent_id: OneOrMore<AgentId>,
+    token: OneOrMore<TokenSubject>,
+}
+
+pub(super) fn read_all(callers: &mut Section<'_, '_>) -> Vec<CallerConfig> {
+    let mut read = Vec::new();
+    callers.each(|name, section| {
+        let fields: Fields = section.fields();
+        let mut record = CallerRecord::new(name);
+        if let Some(tenant) = fields.tenant {
+            record.tenant = tenant;
+        }
+        record.agent = fields.agent;
+        if let Some(grants) = fields.may_call {
+            record.may_call = MayCall::Only(grants.into_iter().map(|granted| granted.0).collect());
+        }
+        let never = |hash| KeyRecord { hash, made_at: Timestamp::default(), expires_at: None };
+        record.keys = fields.key_hash.0.into_iter().map(never).collect();
+        record.certificates = fields.certificate.0;
+        record.agent_ids = fields.agent_id.0;
+        record.tokens = fields.token.0;
+        let proves = fields.key_env.is_some()
+            || !(record.keys.is_empty()
+                && record.certificates.is_empty()
+                && record.agent_ids.is_empty()
+                && record.tokens.is_empty());
+        if !proves && section.is_sound() {
+            section.complain("needs a way to prove itself: key_env, key_hash, certificate, agent_id or token".to_owned());
+        }
+        read.push(CallerConfig { record, key_env: fields.key_env });
+    });
+    let records = read.iter().map(|caller| caller.record.clone()).collect();
+    if callers.is_sound()
+        && let Err(faults) = Callers::new(records)
+    {
+        for fault in faults {
+            callers.complain(fault.to_string());
+        }
+    }
+    read
+}

@@ -1,0 +1,198 @@
+//! The node's signing keys: made on first start, kept in the data folder, rotated while the node runs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chancery_core::Chancery;
+use chancery_identity::keys::{Cards, HopTokens, KeyRecord, Push, Receipts, RingFault};
+use chancery_identity::{Algorithm, KeyRing, KeyUse};
+use chancery_inbound::Doors;
+use chancery_protocol::Timestamp;
+use secrecy::ExposeSecret as _;
+use tokio::sync::watch;
+
+use crate::config::{KeySource, KeySourceError, KeysConfig};
+use crate::data_folder::{DataFolder, FolderError};
+
+const FILE: &str = "keys.json";
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChestError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("the node's keys: {0}")]
+    Ring(#[from] RingFault),
+    #[error(transparent)]
+    Given(#[from] KeySourceError),
+}
+
+/// Holds the keys, and the place they are kept in. What is changed is kept before it is used.
+#[derive(Debug)]
+pub struct KeyChest {
+    ring: Mutex<KeyRing>,
+    folder: Option<Arc<DataFolder>>,
+    changes: watch::Sender<u64>,
+}
+
+impl KeyChest {
+    /// How long a new key is published before it signs: twice as long as caches may keep the list of keys.
+    pub const LEAD: Duration = Duration::from_secs(600);
+    /// How long an old key stays published after it has signed for the last time.
+    pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// Without a folder the keys last as long as the process.
+    pub fn open(folder: Option<Arc<DataFolder>>) -> Result<Self, ChestError> {
+        let kept = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
+        let ring = match kept {
+            Some(bytes) => KeyRing::from_json(&String::from_utf8_lossy(&bytes))?,
+            None => KeyRing::default(),
+        };
+        Ok(Self { ring: Mutex::new(ring), folder, changes: watch::Sender::new(0) })
+    }
+
+    /// Makes sure that there is a key for everything that is signed, and forgets those that have retired.
+    pub fn furnish(&self, agents: &[(String, Option<KeySource>)], given: &KeysConfig, now: Timestamp) -> Result<(), ChestError> {
+        self.change(|ring| {
+            ring.prune(now);
+            for (agent, source) in agents {
+                if let Some(source) = source {
+                    ring.give(&source.load::<Cards>()?, Some(agent), now)?;
+                }
+                for algorithm in [Algorithm::EdDsa, Algorithm::Es256] {
+                    ring.ensure(KeyUse::Cards, Some(agent), algorithm, now)?;
+                }
+            }
+            if let Some(source) = &given.hop_tokens {
+                ring.give(&source.load::<HopTokens>()?, None, now)?;
+            }
+            if let Some(source) = &given.push {
+                ring.give(&source.load::<Push>()?, None, now)?;
+            }
+            if let Some(source) = &given.receipts {
+                ring.give(&source.load::<Receipts>()?, None, now)?;
+            }
+            for key_use in [KeyUse::HopTokens, KeyUse::Push, KeyUse::Receipts] {
+                ring.ensure(key_use, None, Algorithm::EdDsa, now)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts new keys in the place of those of one use and owner.
+    pub fn rotate(
+        &self,
+        key_use: KeyUse,
+        owner: Option<&str>,
+        lead: Duration,
+        overlap: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<KeyRecord>, ChestError> {
+        self.change(|ring| Ok(ring.rotate(key_use, owner, lead, overlap, now)?))
+    }
+
+    /// The keys as they are.
+    pub fn ring(&self) -> KeyRing {
+        self.lock().clone()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut KeyRing) -> Result<T, ChestError>) -> Result<T, ChestError> {
+        let mut held = self.lock();
+        let mut ring = held.clone();
+        let made = change(&mut ring)?;
+        if let Some(folder) = &self.folder {
+            folder.write(FILE, ring.to_json()?.expose_secret().as_bytes())?;
+        }
+        *held = ring;
+        drop(held);
+        self.changes.send_modify(|count| *count += 1);
+        Ok(made)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeyRing> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How often to look whether a key has come into use or has retired.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// Renders cards and public keys anew whenever the keys change, or their time does.
+pub(crate) async fn keep_published(doors: Doors, keys: Arc<KeyChest>, chancery: Chancery) {
+    let mut changes = keys.changes.subscribe();
+    let stopping = chancery.shutdown_token();
+    let mut shown = names(&keys.ring(), chancery.now());
+    loop {
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = stopping.cancelled() => return,
+        }
+        let ring = keys.ring();
+        let now = names(&ring, chancery.now());
+        if now != shown {
+            match doors.publish(&ring) {
+                Ok(()) => shown = now,
+                Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),
+            }
+        }
+    }
+}
+
+/// The keys that are published, and whether they sign yet.
+fn names(ring: &KeyRing, now: Timestamp) -> Vec<(Arc<str>, bool)> {
+    ring.published(now).map(|key| (Arc::clone(&key.kid), key.used_from <= now)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    fn chest(home: &std::path::Path) -> KeyChest {
+        let chest = KeyChest::open(Some(Arc::new(DataFolder::claim(home).unwrap()))).unwrap();
+        chest.furnish(&[("echo".to_owned(), None)], &KeysConfig::default(), at(0)).unwrap();
+        chest
+    }
+
+    fn kids(chest: &KeyChest) -> Vec<String> {
+        chest.ring().records().iter().map(|record| record.kid.to_string()).collect()
+    }
+
+    #[test]
+    fn keys_are_made_once_and_kept_for_the_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let first = kids(&chest(home.path()));
+        assert_eq!(first.len(), 5, "two for the agent's cards, one for each other use");
+        assert_eq!(kids(&chest(home.path())), first);
+        let mode = std::fs::metadata(home.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_rotation_outlives_the_process_and_the_old_key_goes_when_its_time_is_over() {
+        let home = tempfile::tempdir().unwrap();
+        let chest = chest(home.path());
+        let made = chest.rotate(KeyUse::Push, None, KeyChest::LEAD, KeyChest::OVERLAP, at(10)).unwrap();
+        drop(chest);
+        let again = KeyChest::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap()))).unwrap();
+        assert!(kids(&again).contains(&made[0].kid.to_string()));
+        assert_eq!(again.ring().published(at(10)).filter(|key| key.key_use == KeyUse::Push).count(), 2);
+        let over = at(10) + (KeyChest::LEAD + KeyChest::OVERLAP);
+        again.furnish(&[("echo".to_owned(), None)], &KeysConfig::default(), over).unwrap();
+        assert_eq!(again.ring().records().iter().filter(|key| key.key_use == KeyUse::Push).count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_and_stays() {
+        let home = tempfile::tempdir().unwrap();
+        drop(chest(home.path()));
+        std::fs::write(home.path().join(FILE), "{").unwrap();
+        let refused = KeyChest::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap())));
+        assert!(matches!(refused, Err(ChestError::Ring(_))));
+        assert_eq!(std::fs::read_to_string(home.path().join(FILE)).unwrap(), "{");
+    }
+}

@@ -1,0 +1,129 @@
+//! Who is calling: credentials become a caller, or the call is turned away at the door.
+
+use bytes::Bytes;
+use chancery_identity::credentials::{Known, Presented, Refusal, RequestFacts};
+use chancery_protocol::{Error, ErrorKind, Version};
+use chancery_wire::json::methods::method;
+use chancery_wire::{json_rpc, scan};
+use http::HeaderValue;
+use http::header::WWW_AUTHENTICATE;
+use http::request::Parts;
+use http_body::Body;
+use http_body_util::{BodyExt as _, Limited};
+
+use crate::context::Asked;
+use crate::doors::{Doors, rate_limited};
+use crate::origin::Origin;
+use crate::response::{self, DoorResponse};
+
+/// How much of a body is read only to answer a call that is turned away in its own shape.
+const PEEKED_BYTES: usize = 64 * 1024;
+
+/// A caller at the door. Most are known by their headers; a signature also needs the body.
+#[derive(Debug)]
+pub(crate) enum AtTheDoor {
+    Known(Known),
+    Signed(Presented),
+}
+
+/// A call that is not let in, and what its sender could show instead.
+#[derive(Debug)]
+pub(crate) struct TurnedAway {
+    pub(crate) error: Error,
+    challenges: Vec<HeaderValue>,
+}
+
+impl From<Error> for TurnedAway {
+    fn from(error: Error) -> Self {
+        Self { error, challenges: Vec::new() }
+    }
+}
+
+impl TurnedAway {
+    /// Says on the response what would be accepted.
+    pub(crate) fn challenge(self, mut response: DoorResponse) -> DoorResponse {
+        for challenge in self.challenges {
+            response.headers_mut().append(WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl Doors {
+    /// What is asked before a body is read: is the address calling too often, and whose headers are these.
+    pub(crate) async fn knock(&self, head: &Parts, origin: &Origin) -> Result<AtTheDoor, TurnedAway> {
+        if let Some((buckets, address)) = self.per_address().zip(origin.address.as_ref()) {
+            let taken = buckets.take(address, self.uptime());
+            taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
+        }
+        let authenticator = &self.settings().authenticator;
+        let presented = authenticator
+            .present(&head.headers, origin.certificate.as_deref())
+            .map_err(|refusal| self.turned_away(&refusal, origin))?;
+        if presented.needs_body() {
+            return Ok(AtTheDoor::Signed(presented));
+        }
+        self.recognise(presented, head, &[], origin).await.map(AtTheDoor::Known)
+    }
+
+    /// Lets a caller in once its body is there.
+    pub(crate) async fn let_in(
+        &self,
+        at_the_door: AtTheDoor,
+        head: &Parts,
+        body: &Bytes,
+        origin: &Origin,
+    ) -> Result<Known, TurnedAway> {
+        match at_the_door {
+            AtTheDoor::Known(known) => Ok(known),
+            AtTheDoor::Signed(presented) => self.recognise(presented, head, body, origin).await,
+        }
+    }
+
+    async fn recognise(&self, presented: Presented, head: &Parts, body: &[u8], origin: &Origin) -> Result<Known, TurnedAway> {
+        let facts = RequestFacts {
+            method: &head.method,
+            path_and_query: head.uri.path_and_query().map_or("/", |path| path.as_str()),
+            headers: &head.headers,
+            body,
+        };
+        let checked = self.settings().authenticator.check(&presented, &facts, self.chancery().now()).await;
+        let known = checked.map_err(|refusal| self.turned_away(&refusal, origin))?;
+        if let Some(buckets) = self.per_caller() {
+            let taken = buckets.take(&known.caller, self.uptime());
+            taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;
+        }
+        Ok(known)
+    }
+
+    fn turned_away(&self, refusal: &Refusal, origin: &Origin) -> TurnedAway {
+        tracing::info!(kind = ?refusal.kind, reason = %refusal.reason, address = ?origin.address, "a call was turned away");
+        let error = refusal.to_error();
+        let challenges = match error.kind {
+            ErrorKind::Unauthenticated => self.settings().authenticator.challenges(refusal),
+            _ => Vec::new(),
+        };
+        TurnedAway { error, challenges }
+    }
+
+    /// The answer to a JSON-RPC call that was turned away before it was read: in its version and with its id, where a
+    /// small look at it shows them.
+    pub(crate) async fn turn_away_json_rpc<B>(&self, head: &Parts, body: B, away: TurnedAway) -> DoorResponse
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let patience = self.settings().limits.body_read();
+        let peeked = async { Limited::new(body.map_err(|_| "unread"), PEEKED_BYTES).collect().await.ok() };
+        let bytes = tokio::time::timeout(patience, peeked).await.ok().flatten().map(http_body_util::Collected::to_bytes);
+        self.turn_away_read(head, &bytes.unwrap_or_default(), away)
+    }
+
+    /// The same for a call whose body is there.
+    pub(crate) fn turn_away_read(&self, head: &Parts, body: &Bytes, away: TurnedAway) -> DoorResponse {
+        let call = scan(body, &self.settings().json).ok().and_then(|text| json_rpc::open(text).ok());
+        let asked = Asked::of(&head.headers, head.uri.query()).map_or(Version::V1_0, Asked::or_0_3);
+        let version = call.as_ref().and_then(|call| method(&call.method)).map_or(asked, |method| method.version);
+        let response = response::json_rpc_error(&away.error, version, call.map_or("null", |call| call.id));
+        away.challenge(response)
+    }
+}

@@ -1,0 +1,17 @@
+//! Where a request came from, as far as the connection tells.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    pub address: Option<IpAddr>,
+    /// The certificate the caller showed in the TLS handshake, checked there, as DER.
+    pub certificate: Option<Arc<[u8]>>,
+}
+
+impl From<IpAddr> for Origin {
+    fn from(address: IpAddr) -> Self {
+        Self { address: Some(address), certificate: None }
+    }
+}

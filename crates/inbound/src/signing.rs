@@ -1,0 +1,81 @@
+//! Signs one agent's cards with the keys it has now, and says on them who the agent is.
+
+use chancery_identity::cards::{CardFault, CardShape, IdentityFacts, sign_card, sign_original_card};
+use chancery_identity::keys::Cards;
+use chancery_identity::{Algorithm, Jwks, KeyRing, SigningKey};
+use chancery_protocol::{AgentCard, AgentCardSignature, Timestamp, Version};
+use serde_json::{Value, json};
+
+/// The keys of one agent. Without any its cards go out unsigned.
+#[derive(Debug)]
+pub(crate) struct Signer<'a> {
+    keys: Vec<SigningKey<Cards>>,
+    identity: Option<IdentityFacts>,
+    jwks_url: &'a str,
+}
+
+impl<'a> Signer<'a> {
+    pub(crate) fn of(keys: &KeyRing, agent: &str, jwks_url: &'a str, now: Timestamp) -> Result<Self, CardFault> {
+        let in_use = |algorithm| keys.signing::<Cards>(Some(agent), algorithm, now);
+        let keys: Vec<_> = [Algorithm::EdDsa, Algorithm::Es256].into_iter().filter_map(in_use).collect();
+        let agents_own = keys.iter().find(|key| key.algorithm() == Algorithm::EdDsa);
+        let identity = agents_own.map(|key| IdentityFacts::of(key, Some(jwks_url))).transpose()?;
+        Ok(Self { keys, identity, jwks_url })
+    }
+
+    /// Which keys these are.
+    pub(crate) fn names(&self) -> String {
+        self.keys.iter().map(SigningKey::kid).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The card with the agent's identity declared on it, and nobody's signature.
+    pub(crate) fn introduce(&self, card: &AgentCard) -> AgentCard {
+        let mut card = AgentCard { signatures: Vec::new(), ..card.clone() };
+        card.capabilities.extensions.extend(self.identity.as_ref().map(IdentityFacts::extension));
+        card
+    }
+
+    pub(crate) fn sign(&self, card: &[u8], version: Version) -> Result<Vec<u8>, CardFault> {
+        let shape = if version == Version::V1_0 { CardShape::V1_0 } else { CardShape::V0_3 };
+        self.signed(card, |card| {
+            let keys: Vec<&SigningKey<Cards>> = self.keys.iter().collect();
+            sign_card(card, shape, &keys, Some(self.jwks_url))
+        })
+    }
+
+    /// The card of the original protocol's path, for both of its kinds of readers.
+    pub(crate) fn sign_original(&self, card: &[u8]) -> Result<Vec<u8>, CardFault> {
+        let Some(key) = self.keys.iter().find(|key| key.algorithm() == Algorithm::EdDsa) else { return Ok(card.to_vec()) };
+        self.signed(card, |card| {
+            if let Some(identity) = &self.identity {
+                card["metadata"] = json!({ "ruvector": { "identity": identity.metadata() } });
+            }
+            sign_original_card(card, key).map(drop)
+        })
+    }
+
+    fn signed(&self, card: &[u8], sign: impl FnOnce(&mut Value) -> Result<(), CardFault>) -> Result<Vec<u8>, CardFault> {
+        if self.keys.is_empty() {
+            return Ok(card.to_vec());
+        }
+        let not_a_card = |fault: serde_json::Error| CardFault::NotACard(fault.to_string());
+        let mut card: Value = serde_json::from_slice(card).map_err(not_a_card)?;
+        sign(&mut card)?;
+        serde_json::to_vec(&card).map_err(not_a_card)
+    }
+}
+
+/// The signatures on a card that was signed as JSON.
+pub(crate) fn signatures(card: &[u8]) -> Vec<AgentCardSignature> {
+    #[derive(serde::Deserialize)]
+    struct Signed {
+        #[serde(default)]
+        signatures: Vec<AgentCardSignature>,
+    }
+    serde_json::from_slice(card).map_or(Vec::new(), |card: Signed| card.signatures)
+}
+
+/// The public keys of the node, as JSON.
+pub(crate) fn jwks(keys: &KeyRing, now: Timestamp) -> Vec<u8> {
+    serde_json::to_vec(&Jwks::of(keys, now)).unwrap_or_default()
+}

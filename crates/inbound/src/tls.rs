@@ -1,0 +1,102 @@
+//! TLS on the listener: the node's certificate, and the certificates callers may show.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::aws_lc_rs;
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Whether callers are asked for a certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientCertificates {
+    /// A caller may show one; one that is shown must be good.
+    #[default]
+    Optional,
+    /// Without one there is no connection.
+    Required,
+}
+
+/// What a listener needs to speak TLS.
+pub struct TlsMaterial {
+    /// The node's certificate first, then those that lead to its root.
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: PrivateKeyDer<'static>,
+    /// Who may sign callers' certificates. Without any, none is asked for.
+    pub client_roots: Vec<CertificateDer<'static>>,
+    pub client_certificates: ClientCertificates,
+}
+
+impl fmt::Debug for TlsMaterial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsMaterial").field("client_certificates", &self.client_certificates).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("the certificate and its key cannot be used: {0}")]
+    Certificate(rustls::Error),
+    #[error("a certificate authority for callers cannot be used: {0}")]
+    Authority(String),
+}
+
+/// The TLS of one listener. What it is made of can be changed while it serves.
+#[derive(Clone, Debug)]
+pub struct Tls(Arc<ArcSwap<ServerConfig>>);
+
+impl Tls {
+    pub fn new(material: TlsMaterial) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(ArcSwap::from_pointee(config(material)?))))
+    }
+
+    /// New connections get the new certificate; open ones keep theirs.
+    pub fn replace(&self, material: TlsMaterial) -> Result<(), TlsError> {
+        self.0.store(Arc::new(config(material)?));
+        Ok(())
+    }
+
+    pub(crate) async fn accept(&self, stream: TcpStream, patience: Duration) -> io::Result<TlsStream<TcpStream>> {
+        let acceptor = TlsAcceptor::from(self.0.load_full());
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "the handshake took longer than limits.tls_handshake_ms");
+        tokio::time::timeout(patience, acceptor.accept(stream)).await.map_err(|_| late())?
+    }
+}
+
+fn config(material: TlsMaterial) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Certificate)?;
+    let builder = if material.client_roots.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        for root in material.client_roots {
+            roots.add(root).map_err(|fault| TlsError::Authority(fault.to_string()))?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = match material.client_certificates {
+            ClientCertificates::Optional => verifier.allow_unauthenticated(),
+            ClientCertificates::Required => verifier,
+        };
+        builder.with_client_cert_verifier(verifier.build().map_err(|fault| TlsError::Authority(fault.to_string()))?)
+    };
+    let mut config = builder.with_single_cert(material.chain, material.key).map_err(TlsError::Certificate)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The certificate the caller showed, if any. rustls has checked that it leads to a root and that the caller has its key.
+pub(crate) fn shown(stream: &TlsStream<TcpStream>) -> Option<CertificateDer<'static>> {
+    stream.get_ref().1.peer_certificates()?.first().map(|certificate| certificate.clone().into_owned())
+}
