@@ -162,7 +162,7 @@ fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<()
     let from_outside = !address.ip().is_loopback();
     match (node.is_open(), from_outside) {
         (true, true) if !insecure => Err(Failure::Usage(format!(
-            "{address} is not a loopback address, and no callers are configured: anybody who reaches it could use the \
+            "{address} is not a loopback address, and without callers nobody is authenticated: anybody who reaches it could use the \
              agents and read every task. Add callers ([callers.NAME] in the config, or `chancery callers add NAME`), or \
              say --insecure"
         ))),
