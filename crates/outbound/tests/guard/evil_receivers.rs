@@ -14,7 +14,7 @@ const IN_FLIGHT: u64 = 16 * 1024 * 1024;
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n";
 
 fn impatient() -> GuardedClient {
-    let config = GuardConfig { exchange_ms: 400, tls_ms: 200, connect_ms: 200, ..loopback() };
+    let config = GuardConfig { exchange_ms: 400, ..loopback() };
     Guard::new(config, &[]).unwrap().client()
 }
 
@@ -186,7 +186,8 @@ async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
 async fn a_stalled_handshake_and_a_silent_receiver_are_given_up() {
     let silent = || Receiver::new(async |mut stream: TcpStream, _| while stream.read_u8().await.is_ok() {});
     let stalled = silent().await;
-    let fault = impatient().fetch(Fetch::get(format!("https://{}/", stalled.address))).await.unwrap_err();
+    let client = Guard::new(GuardConfig { tls_ms: 200, ..loopback() }, &[]).unwrap().client();
+    let fault = client.fetch(Fetch::get(format!("https://{}/", stalled.address))).await.unwrap_err();
     assert_eq!(fault, GuardError::TimedOut(Stage::Tls));
     assert!(stalled.all_closed().await);
     assert_eq!(refused(&impatient(), &silent().await).await, GuardError::TimedOut(Stage::Exchange));
@@ -200,7 +201,8 @@ async fn a_stream_ends_when_it_pauses_too_long_or_grows_too_big() {
         while stream.read_u8().await.is_ok() {}
     })
     .await;
-    let mut streamed = impatient().stream(Fetch::get(pausing.url("/"))).await.unwrap();
+    let soon = Fetch { within: Some(Duration::from_secs(1)), ..Fetch::get(pausing.url("/")) };
+    let mut streamed = patient().stream(soon).await.unwrap();
     assert_eq!(streamed.body.chunk().await.unwrap().unwrap(), "first");
     assert_eq!(streamed.body.chunk().await.unwrap_err(), GuardError::TimedOut(Stage::Idle));
     drop(streamed);

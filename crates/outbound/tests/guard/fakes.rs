@@ -70,6 +70,7 @@ impl Dialer {
     pub(crate) fn leading_to(to: SocketAddr) -> Arc<Self> {
         Self::new(move |asked| async move {
             let stream = tokio::net::TcpStream::connect(to).await?;
+            stream.set_nodelay(true)?;
             Ok(Dialled { stream: Box::new(stream), peer: asked })
         })
     }

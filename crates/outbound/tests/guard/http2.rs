@@ -1,6 +1,7 @@
 //! HTTP/2 over the connector, as hyper-util and tonic use it.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_outbound::guard::{Fetch, Guard, GuardConfig, GuardError, Stage};
@@ -82,9 +83,10 @@ async fn another_guard_does_not_inherit_a_connection() {
 async fn a_connection_that_failed_once_is_not_used_again() {
     let authority = Authority::new("poison");
     let receiver = server(&authority, &["h2"]).await;
-    let client = guarded(GuardConfig { exchange_ms: 300, ..authority.trusted() }, &receiver).client();
+    let client = guarded(authority.trusted(), &receiver).client();
     client.fetch(Fetch::get("https://hooks.example/")).await.unwrap();
-    let fault = client.fetch(Fetch::get("https://hooks.example/never")).await.unwrap_err();
+    let never = Fetch { within: Some(Duration::from_millis(300)), ..Fetch::get("https://hooks.example/never") };
+    let fault = client.fetch(never).await.unwrap_err();
     assert_eq!((fault, receiver.accepted()), (GuardError::TimedOut(Stage::Exchange), 1));
     client.fetch(Fetch::get("https://hooks.example/")).await.unwrap();
     assert_eq!(receiver.accepted(), 2);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use chancery_outbound::guard::{Guard, GuardError, Whole};
 use chancery_outbound::{JwksCache, JwksError, JwksLimits};
@@ -81,6 +82,15 @@ impl Scene {
         Ok(keys["keys"][0]["kid"].as_str().unwrap().to_owned())
     }
 
+    async fn asked_times(&self, times: usize) {
+        let asked = async {
+            while self.asked() < times {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), asked).await.expect("nobody asked");
+    }
+
     fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -128,9 +138,7 @@ async fn a_hundred_callers_at_once_ask_once() {
             tokio::spawn(async move { scene.kid(false).await.unwrap() })
         })
         .collect();
-    while scene.asked() == 0 {
-        tokio::task::yield_now().await;
-    }
+    scene.asked_times(1).await;
     scene.gate.add_permits(100);
     for caller in callers {
         assert_eq!(caller.await.unwrap(), "one");
@@ -150,9 +158,7 @@ async fn while_one_renews_the_others_use_what_they_have() {
         let scene = scene.clone();
         async move { scene.kid(false).await.unwrap() }
     });
-    while scene.asked() == 1 {
-        tokio::task::yield_now().await;
-    }
+    scene.asked_times(2).await;
     assert_eq!(scene.kid(false).await.unwrap(), "one");
     scene.gate.add_permits(1);
     assert_eq!(renewing.await.unwrap(), "two");

@@ -14,3 +14,4 @@ mod rebinding;
 mod receiver;
 mod redirects;
 mod tls;
+mod tricks;

@@ -19,7 +19,7 @@ async fn open_closed_silent_and_blocked_give_one_reason() {
     })
     .await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let config = GuardConfig { exchange_ms: 200, tls_ms: 100, ..loopback() };
+    let config = GuardConfig { exchange_ms: 1_000, tls_ms: 500, ..loopback() };
     let client = Guard::new(config, &[]).unwrap().client();
     let mut outside = BTreeSet::new();
     let mut inside = BTreeSet::new();
