@@ -8,6 +8,7 @@ use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper_util::client::legacy::connect::CaptureConnection;
 use tokio::time::{Instant, timeout_at};
 
 use super::{GuardError, Stage, Whole};
@@ -30,6 +31,19 @@ pub(super) fn judge_head(status: StatusCode, headers: &HeaderMap, most_header_by
     Ok(())
 }
 
+/// The connection an exchange ran over.
+#[derive(Clone, Debug)]
+pub(super) struct Used(pub(super) CaptureConnection);
+
+impl Used {
+    /// Whoever misbehaved once gets no second exchange over the same connection. Exchanges that share it now go on.
+    pub(super) fn abandon(&self) {
+        if let Some(connected) = self.0.connection_metadata().as_ref() {
+            connected.poison();
+        }
+    }
+}
+
 /// How long the body may take: all of it, or from one part to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Patience {
@@ -41,21 +55,31 @@ pub(super) enum Patience {
 #[derive(Debug)]
 pub struct GuardedBody {
     body: Incoming,
+    connection: Used,
     left: u64,
     patience: Patience,
 }
 
 impl GuardedBody {
-    pub(super) fn new(body: Incoming, most_bytes: u64, patience: Patience) -> Result<Self, GuardError> {
+    pub(super) fn new(body: Incoming, connection: Used, most_bytes: u64, patience: Patience) -> Result<Self, GuardError> {
         // A body that admits to being too big is not begun.
         if http_body::Body::size_hint(&body).lower() > most_bytes {
+            connection.abandon();
             return Err(GuardError::TooBig(Whole::Body));
         }
-        Ok(Self { body, left: most_bytes, patience })
+        Ok(Self { body, connection, left: most_bytes, patience })
     }
 
     /// The next part, or `None` at the end. After an error there is nothing more to read.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, GuardError> {
+        let chunk = self.next().await;
+        if chunk.is_err() {
+            self.connection.abandon();
+        }
+        chunk
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, GuardError> {
         let (deadline, stage) = match self.patience {
             Patience::Until(deadline) => (deadline, Stage::Exchange),
             Patience::BetweenParts(pause) => (Instant::now() + pause, Stage::Idle),

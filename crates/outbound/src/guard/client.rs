@@ -12,11 +12,12 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{GuardedBody, Patience, chain, judge_head};
+use super::answer::{GuardedBody, Patience, Used, chain, judge_head};
 use super::connect::{Connector, PeerAddress};
 use super::{Guard, GuardError, Stage, Whole, check_url};
 
@@ -109,8 +110,9 @@ impl GuardedClient {
         let config = self.guard.config();
         let deadline = Instant::now() + fetch.within.unwrap_or(config.exchange());
         let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
-        let (head, body) = self.exchange(fetch, deadline).await?.into_parts();
-        let body = GuardedBody::new(body, most_bytes, Patience::Until(deadline))?.collect().await?;
+        let (response, connection) = self.exchange(fetch, deadline).await?;
+        let (head, body) = response.into_parts();
+        let body = GuardedBody::new(body, connection, most_bytes, Patience::Until(deadline))?.collect().await?;
         let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
         Ok(Fetched { status: head.status, headers: head.headers, body, peer })
     }
@@ -120,14 +122,14 @@ impl GuardedClient {
         let config = self.guard.config();
         let pause = fetch.within.unwrap_or(config.exchange());
         let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
-        let (head, body) = self.exchange(fetch, Instant::now() + pause).await?.into_parts();
-        let body = GuardedBody::new(body, most_bytes, Patience::BetweenParts(pause))?;
+        let (response, connection) = self.exchange(fetch, Instant::now() + pause).await?;
+        let (head, body) = response.into_parts();
+        let body = GuardedBody::new(body, connection, most_bytes, Patience::BetweenParts(pause))?;
         let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
         Ok(Streamed { status: head.status, headers: head.headers, body, peer })
     }
 
-    async fn exchange(&self, fetch: Fetch, deadline: Instant) -> Result<Response<Incoming>, GuardError> {
-        let config = self.guard.config();
+    async fn exchange(&self, fetch: Fetch, deadline: Instant) -> Result<(Response<Incoming>, Used), GuardError> {
         let target = check_url(&fetch.url, &self.guard)?;
         let mut request = Request::builder()
             .method(fetch.method)
@@ -138,11 +140,26 @@ impl GuardedClient {
         // The host is the one that was checked, and packed answers are not unpacked here.
         request.headers_mut().remove(HOST);
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let flooded = stop_floods(&mut request, config.informational_responses);
+        let connection = Used(capture_connection(&mut request));
+        match self.answer(request, deadline).await {
+            Ok(response) => Ok((response, connection)),
+            Err(fault) => {
+                connection.abandon();
+                Err(fault)
+            }
+        }
+    }
+
+    async fn answer(&self, mut request: Request<Full<Bytes>>, deadline: Instant) -> Result<Response<Incoming>, GuardError> {
+        let config = self.guard.config();
+        let flood = Flood::watch(&mut request, config.informational_responses);
         let response = tokio::select! {
             response = timeout_at(deadline, self.http.request(request)) => response,
-            () = flooded.notified() => return Err(GuardError::TooBig(Whole::Informational)),
+            () = flood.bell.notified() => return Err(GuardError::TooBig(Whole::Informational)),
         };
+        if flood.is_over() {
+            return Err(GuardError::TooBig(Whole::Informational));
+        }
         let response = response.map_err(|_| GuardError::TimedOut(Stage::Exchange))?.map_err(|fault| reason(&fault))?;
         judge_head(response.status(), response.headers(), config.response_header_bytes)?;
         Ok(response)
@@ -150,15 +167,28 @@ impl GuardedClient {
 }
 
 /// 1xx answers are skipped without an end by the layer below; this rings when there were too many.
-fn stop_floods(request: &mut Request<Full<Bytes>>, most: usize) -> Arc<Notify> {
-    let flooded = Arc::new(Notify::new());
-    let (bell, seen) = (flooded.clone(), AtomicUsize::new(0));
-    hyper::ext::on_informational(request, move |_| {
-        if seen.fetch_add(1, Ordering::Relaxed) >= most {
-            bell.notify_one();
-        }
-    });
-    flooded
+struct Flood {
+    bell: Notify,
+    seen: AtomicUsize,
+    most: usize,
+}
+
+impl Flood {
+    fn watch(request: &mut Request<Full<Bytes>>, most: usize) -> Arc<Self> {
+        let flood = Arc::new(Self { bell: Notify::new(), seen: AtomicUsize::new(0), most });
+        let watch = flood.clone();
+        hyper::ext::on_informational(request, move |_| {
+            watch.seen.fetch_add(1, Ordering::Relaxed);
+            if watch.is_over() {
+                watch.bell.notify_one();
+            }
+        });
+        flood
+    }
+
+    fn is_over(&self) -> bool {
+        self.seen.load(Ordering::Relaxed) > self.most
+    }
 }
 
 /// The layers below wrap our own errors and theirs; what was first said is what counts.
