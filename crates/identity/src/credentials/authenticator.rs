@@ -38,7 +38,7 @@ impl Checks {
             issuers: Issuers::default(),
             key_sets: Arc::new(NoKeySets),
             signatures: None,
-            resolver: Arc::new(AllowAll::new()),
+            resolver: Arc::new(AllowAll::default()),
             agents_may_call: MayCall::Everything,
             client_certificates: false,
         }

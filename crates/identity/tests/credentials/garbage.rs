@@ -86,7 +86,7 @@ proptest! {
         let mut bytes = headers[name].as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        // What cannot stand in a header cannot be sent; the label of a signature is not signed.
+        // What cannot stand in a header cannot be sent.
         if let Ok(value) = HeaderValue::from_bytes(&bytes) {
             headers.insert(name, value);
             prop_assert!(run(ask_with(&node, &request(&headers), None, now())).is_err());
