@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use chancery_protocol::{Caller, MayCall, Proof, Standing, Timestamp};
+use chancery_protocol::{AgentId, Caller, MayCall, Proof, Standing, Timestamp};
 use http::{HeaderMap, Method};
 
 use super::caller::DEFAULT_TENANT;
 use super::presented::{self, Secret};
 use super::signature::{SignatureRules, Signatures};
 use super::token::Tokens;
-use super::{AllowAll, Callers, IdentityResolver, Issuers, KeySets, Known, NoKeySets, Presented, Refusal, RefusalKind};
+use super::{
+    AllowAll, CallerFault, Callers, IdentityResolver, Issuers, KeySets, Known, NoKeySets, Presented, Refusal, RefusalKind,
+};
 
 /// What a node accepts, and from whom.
 #[derive(Debug)]
@@ -36,10 +38,30 @@ impl Checks {
             issuers: Issuers::default(),
             key_sets: Arc::new(NoKeySets),
             signatures: None,
-            resolver: Arc::new(AllowAll::new()),
+            resolver: Arc::new(AllowAll::default()),
             agents_may_call: MayCall::Everything,
             client_certificates: false,
         }
+    }
+
+    /// Credentials of callers that can never be accepted as this node is set up: almost certainly mistakes.
+    pub fn faults(&self) -> Vec<CallerFault> {
+        let mut faults = Vec::new();
+        for record in self.callers.load().records() {
+            let mut fault = |reason: String| faults.push(CallerFault { name: record.name.clone(), reason });
+            for token in &record.tokens {
+                if !self.issuers.iter().any(|issuer| issuer.name == token.issuer) {
+                    fault(format!("tokens: there is no issuer named {:?}", token.issuer));
+                }
+            }
+            if !record.certificates.is_empty() && !self.client_certificates {
+                fault("certificates: this node asks for none".to_owned());
+            }
+            if !record.agent_ids.is_empty() && self.signatures.is_none() {
+                fault("agent_ids: this node accepts no signed requests".to_owned());
+            }
+        }
+        faults
     }
 }
 
@@ -183,7 +205,7 @@ impl Closed {
         known.ok_or_else(Refusal::missing)
     }
 
-    fn by_agent_id(&self, callers: &Callers, agent_id: &chancery_protocol::AgentId) -> Result<Known, Refusal> {
+    fn by_agent_id(&self, callers: &Callers, agent_id: &AgentId) -> Result<Known, Refusal> {
         if !self.resolver.allows(agent_id) {
             return Err(Refusal::new(RefusalKind::NotAllowed, format!("agent {agent_id} is not on the list")));
         }

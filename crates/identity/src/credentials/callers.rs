@@ -136,11 +136,6 @@ impl Callers {
     pub fn by_token(&self, issuer: &str, subject: &str) -> Option<Known> {
         self.tokens.get(issuer)?.get(subject).cloned()
     }
-
-    /// The names of issuers that records refer to.
-    pub fn issuers(&self) -> impl Iterator<Item = &str> {
-        self.tokens.keys().map(String::as_str)
-    }
 }
 
 fn add_once<K: Eq + Hash, V>(to: &mut HashMap<K, V>, key: K, value: V, faults: &mut Vec<String>, shown: impl Fn(&K) -> String) {

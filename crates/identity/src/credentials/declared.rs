@@ -21,10 +21,11 @@ impl Authenticator {
         (schemes, requirements)
     }
 
-    /// The values of `WWW-Authenticate` for an answer with this refusal.
+    /// The values of `WWW-Authenticate` for an answer with this refusal; none if other credentials would not help.
     pub fn challenges(&self, refusal: &Refusal) -> Vec<HeaderValue> {
         let Mode::Closed(closed) = &self.0 else { return Vec::new() };
         let mut challenges = vec![match refusal.kind {
+            RefusalKind::NotAllowed | RefusalKind::Unavailable => return Vec::new(),
             RefusalKind::Missing => HeaderValue::from_static("Bearer realm=\"chancery\""),
             _ => HeaderValue::from_static("Bearer realm=\"chancery\", error=\"invalid_token\""),
         }];

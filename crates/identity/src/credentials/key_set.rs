@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Issuer, TokenAlgorithm};
 
@@ -64,11 +65,6 @@ enum KeyKind {
 }
 
 #[derive(Deserialize)]
-struct Jwks {
-    keys: Vec<serde_json::Value>,
-}
-
-#[derive(Deserialize)]
 struct Jwk {
     kty: String,
     #[serde(rename = "use")]
@@ -87,13 +83,19 @@ impl KeySet {
     pub const MOST_KEYS: usize = 64;
 
     pub fn parse(json: &[u8]) -> Result<Self, KeySetFault> {
-        let set: Jwks = serde_json::from_slice(json).map_err(|fault| KeySetFault::Malformed(fault.to_string()))?;
-        if set.keys.len() > Self::MOST_KEYS {
-            return Err(KeySetFault::TooManyKeys(set.keys.len()));
+        Self::read(&serde_json::from_slice(json).map_err(|fault| KeySetFault::Malformed(fault.to_string()))?)
+    }
+
+    pub fn read(document: &Value) -> Result<Self, KeySetFault> {
+        let Some(Value::Array(keys)) = document.get("keys") else {
+            return Err(KeySetFault::Malformed("it has no list of keys".to_owned()));
+        };
+        if keys.len() > Self::MOST_KEYS {
+            return Err(KeySetFault::TooManyKeys(keys.len()));
         }
         // RFC 7517 §5: keys that are not understood are passed over, not held against the others.
-        let read = |value| serde_json::from_value::<Jwk>(value).ok().and_then(VerifyingKey::read);
-        Ok(Self { keys: set.keys.into_iter().filter_map(read).collect() })
+        let read = |key| Jwk::deserialize(key).ok().and_then(VerifyingKey::read);
+        Ok(Self { keys: keys.iter().filter_map(read).collect() })
     }
 
     pub fn len(&self) -> usize {
@@ -104,9 +106,9 @@ impl KeySet {
         self.keys.is_empty()
     }
 
-    /// The keys a token may be signed with: those with its `kid`, or all if it names none.
+    /// The keys a token may be signed with: those with its `kid` and those without any, or all if it names none.
     pub(super) fn named<'a>(&'a self, kid: Option<&'a str>) -> impl Iterator<Item = &'a VerifyingKey> {
-        self.keys.iter().filter(move |key| kid.is_none() || key.kid.as_deref() == kid)
+        self.keys.iter().filter(move |key| kid.is_none() || key.kid.is_none() || key.kid.as_deref() == kid)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a request brings along to show who sent it, before any of it is checked.
 
+use std::fmt;
+
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
@@ -21,11 +23,17 @@ pub struct Presented {
 }
 
 /// A key or a token, by its hash. The text itself stays where it is, in the headers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Secret {
     pub hash: KeyHash,
     /// Whether it may be a token: sent as a bearer's, and of the shape.
     pub token_shaped: bool,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
 }
 
 impl Presented {

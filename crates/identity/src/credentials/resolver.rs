@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Once;
 
 use chancery_protocol::AgentId;
 
@@ -16,24 +17,26 @@ pub trait IdentityResolver: fmt::Debug + Send + Sync {
     }
 }
 
-/// Forbids nobody: who calls is decided by the caller records alone.
+/// Forbids nobody: who calls is decided by the caller records alone. Says so in the log once it matters.
 #[derive(Debug)]
-pub struct AllowAll(());
+pub struct AllowAll {
+    told: Once,
+}
 
-impl AllowAll {
-    #[expect(clippy::new_without_default, reason = "making one writes to the log")]
-    pub fn new() -> Self {
-        tracing::info!("every agent id is allowed that a caller is known by; no allowlist of agent ids is configured");
-        Self(())
+impl Default for AllowAll {
+    fn default() -> Self {
+        Self { told: Once::new() }
     }
 }
 
 impl IdentityResolver for AllowAll {
     fn allows(&self, _: &AgentId) -> bool {
+        self.told.call_once(|| tracing::info!("no allowlist of agent ids is configured: every agent that is a caller is let in"));
         true
     }
 }
 
+/// Lets in only the agents it names.
 #[derive(Clone, Debug, Default)]
 pub struct Allowlist(HashSet<AgentId>);
 

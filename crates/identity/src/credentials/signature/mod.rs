@@ -2,6 +2,7 @@
 
 mod authority;
 mod base;
+mod dictionary;
 mod nonces;
 mod sign;
 mod structured;
@@ -47,7 +48,8 @@ mod tests {
     use http::HeaderMap;
 
     use super::base::{Target, signature_base};
-    use super::structured::{Bare, Item, Member, dictionary};
+    use super::dictionary::dictionary;
+    use super::structured::{Bare, Item, Member};
     use super::*;
 
     /// RFC 9421 B.1.4 and B.2.6.

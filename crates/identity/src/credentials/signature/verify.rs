@@ -12,8 +12,9 @@ use http::header::HeaderName;
 use super::super::presented::{SIGNATURE, SIGNATURE_INPUT};
 use super::super::{Refusal, RefusalKind, RequestFacts};
 use super::base::{Target, covered, signature_base};
+use super::dictionary::{MOST_BYTES, dictionary};
 use super::nonces::{Denied, Nonces};
-use super::structured::{Bare, InnerList, Item, MOST_BYTES, Member, dictionary};
+use super::structured::{Bare, InnerList, Item, Member};
 use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, agent_id, verifies};
 use crate::SealKey;
 
