@@ -3,6 +3,7 @@
 
 mod compare;
 mod contestant;
+mod credentials;
 mod figures;
 mod ground;
 mod hold;

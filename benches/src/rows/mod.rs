@@ -1,12 +1,14 @@
 //! The rows of the report, what each has to reach, and which part measures it.
 
 mod growth;
+mod identity;
 mod idle;
 mod rate;
 
 use anyhow::Result;
 
 use crate::contestant::{Contestant, Store};
+use crate::credentials::Credential;
 use crate::ground::Ground;
 use crate::report::Line;
 use crate::request::Kind;
@@ -43,6 +45,9 @@ enum Measure {
     Idle,
     Growth(Store),
     Mounted,
+    SignCard,
+    VerifyCard,
+    Credential(Credential),
 }
 
 /// A row of requests by the second.
@@ -73,6 +78,10 @@ const fn send(store: Store, connections: usize, least: Option<f64>) -> Rate {
     Rate { kind: Kind::Send, store, connections, least }
 }
 
+const fn credential(name: &'static str, title: &'static str, kind: Credential) -> Row {
+    Row { name, title, measure: Measure::Credential(kind) }
+}
+
 /// All rows, in the order of the report.
 pub(crate) const ROWS: &[Row] = &[
     rate("send-memory-1", "blocking send, memory, 1", send(Store::Memory, 1, Some(0.70))),
@@ -91,6 +100,13 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "growth-memory", title: "memory kept per request, memory", measure: Measure::Growth(Store::Memory) },
     Row { name: "growth-sqlite", title: "memory kept per request, SQLite", measure: Measure::Growth(Store::Sqlite) },
     Row { name: "mounted", title: "median behind a mounted router, 1", measure: Measure::Mounted },
+    Row { name: "card-sign", title: "card signed, beside bare Ed25519", measure: Measure::SignCard },
+    Row { name: "card-verify", title: "card verified, beside bare Ed25519", measure: Measure::VerifyCard },
+    credential("check-api-key", "API key checked, beside a send", Credential::ApiKey),
+    credential("check-token", "token checked again, beside a send", Credential::KnownToken),
+    credential("check-new-token", "new token checked, beside a send", Credential::NewToken),
+    credential("check-certificate", "certificate checked, beside a send", Credential::Certificate),
+    credential("check-signature", "signed request checked, beside a send", Credential::Signature),
 ];
 
 impl Row {
@@ -101,6 +117,9 @@ impl Row {
             Measure::Idle => idle::measure(self, this),
             Measure::Growth(store) => growth::measure(self, store, this),
             Measure::Mounted => rate::measure_mounted(self, this),
+            Measure::SignCard => identity::sign(self, this),
+            Measure::VerifyCard => identity::verify(self, this),
+            Measure::Credential(kind) => identity::credential(self, kind, this),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn authenticator(
         issuers,
         key_sets: Arc::new(JwksCache::new(guard.client(), move || clock.now())),
         signatures: Some(signature_rules(config, public_url)?),
-        resolver: resolver.or(listed).unwrap_or_else(|| Arc::new(AllowAll::new())),
+        resolver: resolver.or(listed).unwrap_or_else(|| Arc::new(AllowAll::default())),
         agents_may_call: MayCall::Everything,
         client_certificates: config.tls.client_ca_file.is_some(),
     }))
