@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::address::canonical;
 use super::dial::Stream;
 use super::target::{Target, TargetHost, check_url};
-use super::{Blocked, Guard, GuardError, Stage, tls};
+use super::{Blocked, Guard, GuardError, Stage, confirm, tls};
 
 /// For hyper-util's client and for tonic's `connect_with_connector`. The URI is checked here again, whoever passed it.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ async fn reach(guard: &Guard, target: &Target) -> Result<(Box<dyn Stream>, Socke
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
-        match timeout_at(Instant::now() + share, dial(guard, target, SocketAddr::new(*address, target.port()))).await {
+        match timeout_at(Instant::now() + share, dial(guard, SocketAddr::new(*address, target.port()))).await {
             Ok(Ok(reached)) => return Ok(reached),
             // A peer that is not whom we dialled is no reason to try the next: something is wrong with the network.
             Ok(Err(GuardError::Blocked(blocked))) => return Err(blocked.into()),
@@ -76,22 +76,20 @@ async fn reach(guard: &Guard, target: &Target) -> Result<(Box<dyn Stream>, Socke
     Err(last)
 }
 
-async fn dial(guard: &Guard, target: &Target, address: SocketAddr) -> Result<(Box<dyn Stream>, SocketAddr), GuardError> {
+async fn dial(guard: &Guard, address: SocketAddr) -> Result<(Box<dyn Stream>, SocketAddr), GuardError> {
     if let Some(proxy) = &guard.rules.proxy {
         return Ok((proxy.tunnel(guard, address).await?, address));
     }
     let dialled = guard.rules.dialer.dial(address).await.map_err(|fault| GuardError::Unreachable(fault.to_string()))?;
-    guard.confirms(target, address, dialled.peer)?;
+    confirm(address, dialled.peer)?;
     Ok((dialled.stream, dialled.peer))
 }
 
 /// The only look-up for this connection. Every answer is judged by itself: a good address does not vouch for a bad one.
 async fn allowed_addresses(guard: &Guard, target: &Target) -> Result<Vec<IpAddr>, GuardError> {
     let name = match target.host() {
-        TargetHost::Address(address) => {
-            guard.permits(target, *address)?;
-            return Ok(vec![*address]);
-        }
+        // Judged a moment ago, with the URL.
+        TargetHost::Address(address) => return Ok(vec![*address]),
         TargetHost::Name(name) => name,
     };
     let answers = guard.rules.resolver.resolve(name).await;

@@ -141,13 +141,13 @@ impl Guard {
             _ => Err(refused),
         }
     }
+}
 
-    /// The dialer's word on whom it reached: it must be the very address that was checked.
-    fn confirms(&self, target: &Target, dialled: SocketAddr, peer: SocketAddr) -> Result<(), Blocked> {
-        if (canonical(peer.ip()), peer.port()) != (canonical(dialled.ip()), dialled.port()) {
-            return Err(Blocked::PeerChanged { dialled, peer });
-        }
-        self.permits(target, peer.ip())
+/// The dialer's word on whom it reached: it must be the very address that was checked, so nothing needs to be judged anew.
+fn confirm(dialled: SocketAddr, peer: SocketAddr) -> Result<(), Blocked> {
+    match (canonical(peer.ip()), peer.port()) == (canonical(dialled.ip()), dialled.port()) {
+        true => Ok(()),
+        false => Err(Blocked::PeerChanged { dialled, peer }),
     }
 }
 

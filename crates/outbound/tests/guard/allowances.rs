@@ -166,3 +166,67 @@ fn a_good_url_comes_back_normalised() {
     }
     assert_eq!(guard.check("https://a.example:443@b.example/").unwrap_err(), Blocked::Userinfo);
 }
+
+/// No address and no name here is bad: only how the URL is written.
+#[test]
+fn the_text_alone_is_enough_to_refuse() {
+    let guard = Guard::new(GuardConfig::default(), &[]).unwrap();
+    let malformed = |fault: &Blocked| matches!(fault, Blocked::Malformed(_));
+    for url in [
+        "https://u@a.example/",
+        "https://u:p@a.example/",
+        "https://@a.example/",
+        "https://:@a.example/",
+        "https://a@b@a.example/",
+    ] {
+        assert_eq!(guard.check(url).unwrap_err(), Blocked::Userinfo, "{url}");
+    }
+    for url in ["https://a.example/#", "https://a.example/x#y", "https://a.example#"] {
+        assert_eq!(guard.check(url).unwrap_err(), Blocked::Fragment, "{url}");
+    }
+    for c in (0..=0x20).chain(0x7f..=0xa0).filter_map(char::from_u32).chain(['\\', '\u{2028}', '\u{3000}']) {
+        for url in [
+            format!("{c}https://a.example/"),
+            format!("https://a.{c}example/"),
+            format!("https://a.example/x{c}y"),
+            format!("https://a.example/{c}"),
+        ] {
+            assert_eq!(guard.check(&url).unwrap_err(), Blocked::Character, "{url:?}");
+        }
+    }
+    for url in [
+        "https://%61.example/",
+        "https://a%2eexample/",
+        "https:a.example/",
+        "https:/a.example/",
+        "https:///a.example/",
+        "https://",
+        "https://?a",
+        "a.example",
+    ] {
+        assert!(malformed(&guard.check(url).unwrap_err()), "{url}");
+    }
+    for host in [
+        "a..example",
+        "a.example..",
+        ".example",
+        &"l".repeat(64),
+        &["l".repeat(62).as_str(); 5].join("."),
+        "[::1",
+        "1.2.3.4.5",
+        "a.example:x",
+        "a.example:65536",
+    ] {
+        assert!(malformed(&guard.check(&format!("https://{host}/")).unwrap_err()), "{host}");
+    }
+    for scheme in ["ftp", "file", "ws", "wss", "gopher", "data", "unix", "s3", "httpss", "http+unix", ""] {
+        assert_eq!(guard.check(&format!("{scheme}://a.example/")).unwrap_err(), Blocked::Scheme, "{scheme}");
+    }
+    assert_eq!(guard.check("http://a.example/").unwrap_err(), Blocked::Plain);
+    for name in ["localhost", "x.LOCALHOST", "metadata.google.internal."] {
+        assert!(matches!(guard.check(&format!("https://{name}/")).unwrap_err(), Blocked::Host(_)), "{name}");
+    }
+    let longest = ["l".repeat(63).as_str(); 3].join(".") + "." + &"l".repeat(61);
+    assert_eq!((longest.len(), guard.check(&format!("https://{longest}/")).is_ok()), (253, true));
+    assert!(malformed(&guard.check(&format!("https://{longest}l/")).unwrap_err()));
+}

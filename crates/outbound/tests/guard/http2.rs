@@ -119,8 +119,11 @@ async fn the_connector_for_grpc_takes_http2_or_nothing() {
     let request = Request::post("https://hooks.example/pkg.Service/Call").body(Full::new(Bytes::from("ping"))).unwrap();
     let body = sender.send_request(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert_eq!(body, "HTTP/2.0 ping");
-    let fault = guarded(authority.trusted(), &old).h2_connector().call(place).await.unwrap_err();
-    assert!(matches!(fault, GuardError::Tls(_)), "{fault}");
+    let silent = server(&authority, &[]).await;
+    for receiver in [&old, &silent] {
+        let fault = guarded(authority.trusted(), receiver).h2_connector().call(place.clone()).await.unwrap_err();
+        assert!(matches!(fault, GuardError::Tls(_)), "{fault}");
+    }
 }
 
 #[tokio::test]

@@ -160,7 +160,9 @@ async fn while_one_renews_the_others_use_what_they_have() {
     });
     scene.asked_times(2).await;
     assert_eq!(scene.kid(false).await.unwrap(), "one");
-    scene.gate.add_permits(1);
+    // Who knows that the old ones will not do waits for the answer.
+    let (waiting, _) = tokio::join!(scene.kid(true), async { scene.gate.add_permits(1) });
+    assert_eq!(waiting.unwrap(), "two");
     assert_eq!(renewing.await.unwrap(), "two");
     assert_eq!((scene.kid(false).await.unwrap().as_str(), scene.asked()), ("two", 2));
 }
