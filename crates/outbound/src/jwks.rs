@@ -16,7 +16,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::guard::{Fetch, GuardError, GuardedClient};
-use cached::{Cached, Shelf};
+use cached::{Cached, Document, Shelf};
 pub use limits::JwksLimits;
 
 /// Why there are no keys. Never tell more than [`JwksError::public`] to whoever chose the URL.
@@ -79,6 +79,10 @@ impl JwksCache {
 
     /// The key set at `url`. `refresh` is for a key id it does not hold: asks anew, but at most once per `refresh_s`.
     pub async fn keys(&self, url: &Url, refresh: bool) -> Result<Arc<Value>, JwksError> {
+        Ok(self.key_document(url, refresh).await?.value.clone())
+    }
+
+    async fn key_document(&self, url: &Url, refresh: bool) -> Result<Arc<Document>, JwksError> {
         self.document((Kind::KeySet, url.to_string()), url, refresh, |document| match document.get("keys") {
             Some(Value::Array(keys)) if keys.iter().all(Value::is_object) => Ok(()),
             _ => Err(JwksError::Malformed("it has no list of keys".to_owned())),
@@ -104,7 +108,7 @@ impl JwksCache {
                 }
             })
             .await?;
-        let jwks_uri = document.get("jwks_uri").and_then(Value::as_str).unwrap_or_default();
+        let jwks_uri = document.value.get("jwks_uri").and_then(Value::as_str).unwrap_or_default();
         let target = self.client.guard().check(jwks_uri).map_err(GuardError::from)?;
         Ok(target.url().clone())
     }
@@ -115,7 +119,7 @@ impl JwksCache {
         url: &Url,
         refresh: bool,
         accept: impl Fn(&Value) -> Result<(), JwksError>,
-    ) -> Result<Arc<Value>, JwksError> {
+    ) -> Result<Arc<Document>, JwksError> {
         let shelf = self.shelf(name);
         if let Some(document) = shelf.fresh(self.now(), refresh) {
             return Ok(document);
@@ -136,7 +140,7 @@ impl JwksCache {
             return answer;
         }
         attempt.begin(now);
-        let fetched = self.fetch(url, now).await.and_then(|cached| accept(&cached.document).map(|()| cached));
+        let fetched = self.fetch(url, now).await.and_then(|cached| accept(&cached.document.value).map(|()| cached));
         match fetched {
             Ok(cached) => {
                 attempt.end(None);

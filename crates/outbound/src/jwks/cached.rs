@@ -1,15 +1,29 @@
 //! One remembered document and the attempts to renew it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use chancery_identity::credentials::{KeySet, KeySetFault};
 use chancery_protocol::Timestamp;
 use serde_json::Value;
 
 use super::{JwksError, JwksLimits};
 
+/// What was fetched, and what it was read as: a set is read once, however many tokens it checks.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) value: Arc<Value>,
+    key_set: OnceLock<Result<Arc<KeySet>, KeySetFault>>,
+}
+
+impl Document {
+    pub(super) fn key_set(&self) -> Result<Arc<KeySet>, KeySetFault> {
+        self.key_set.get_or_init(|| KeySet::read(&self.value).map(Arc::new)).clone()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Cached {
-    pub(super) document: Arc<Value>,
+    pub(super) document: Arc<Document>,
     expires: Timestamp,
     usable_until: Timestamp,
 }
@@ -17,7 +31,8 @@ pub(super) struct Cached {
 impl Cached {
     pub(super) fn new(document: Value, now: Timestamp, age_s: u64, stale_s: u64) -> Self {
         let expires = after(now, age_s);
-        Self { document: Arc::new(document), expires, usable_until: after(expires, stale_s) }
+        let document = Arc::new(Document { value: Arc::new(document), key_set: OnceLock::new() });
+        Self { document, expires, usable_until: after(expires, stale_s) }
     }
 }
 
@@ -34,11 +49,11 @@ impl Shelf {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn fresh(&self, now: Timestamp, refresh: bool) -> Option<Arc<Value>> {
+    pub(super) fn fresh(&self, now: Timestamp, refresh: bool) -> Option<Arc<Document>> {
         self.cached().filter(|cached| !refresh && now < cached.expires).map(|cached| cached.document)
     }
 
-    pub(super) fn usable(&self, now: Timestamp) -> Option<Arc<Value>> {
+    pub(super) fn usable(&self, now: Timestamp) -> Option<Arc<Document>> {
         self.cached().filter(|cached| now < cached.usable_until).map(|cached| cached.document)
     }
 
@@ -46,7 +61,7 @@ impl Shelf {
         self.cached().map(|cached| cached.expires)
     }
 
-    pub(super) fn put(&self, cached: Cached) -> Arc<Value> {
+    pub(super) fn put(&self, cached: Cached) -> Arc<Document> {
         let document = cached.document.clone();
         *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some(cached);
         document
@@ -75,7 +90,7 @@ impl Attempt {
         refresh: bool,
         limits: &JwksLimits,
         shelf: &Shelf,
-    ) -> Option<Result<Arc<Value>, JwksError>> {
+    ) -> Option<Result<Arc<Document>, JwksError>> {
         let last = self.last?;
         let usable = shelf.usable(now);
         // A clock that went back must not keep us from asking.

@@ -16,7 +16,6 @@ impl KeySets for JwksCache {
             Some(url) => Url::parse(url).map_err(|fault| KeySetFault::Malformed(format!("jwks_url: {fault}")))?,
             None => self.discover(&issuer.issuer).await.map_err(unreachable)?,
         };
-        let keys = self.keys(&url, refresh).await.map_err(unreachable)?;
-        KeySet::parse(keys.to_string().as_bytes()).map(Arc::new)
+        self.key_document(&url, refresh).await.map_err(unreachable)?.key_set()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chancery_identity::credentials::{Issuer, KeySet, KeySetFault, KeySets};
 use chancery_outbound::guard::{Guard, GuardError, Whole};
 use chancery_outbound::{JwksCache, JwksError, JwksLimits};
 use chancery_protocol::Timestamp;
@@ -295,4 +296,43 @@ async fn every_address_that_discovery_names_is_guarded() {
         assert_eq!(fault.public(), "the address could not be reached");
     }
     assert_eq!(scene.asked(), 4, "only the four documents were fetched");
+}
+
+/// The public key of RFC 8037's example.
+const ED25519: &str = r#"{"kty":"OKP","crv":"Ed25519","kid":"ed","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+
+#[tokio::test]
+async fn those_who_check_tokens_get_the_keys_of_an_issuer_read_once() {
+    let scene = Scene::new().await;
+    scene.page(KEYS, "max-age=600", &format!(r#"{{"keys":[{ED25519},{{"kty":"odd"}}]}}"#));
+    let mut issuer = Issuer::new("ours", scene.server.url("/tenant"), "node");
+    let document = format!(r#"{{"issuer":"{}","jwks_uri":"{}"}}"#, issuer.issuer, scene.server.url(KEYS));
+    scene.page("/tenant/.well-known/openid-configuration", "max-age=600", &document);
+    let found = scene.cache.key_set(&issuer, false).await.unwrap();
+    assert_eq!((found.len(), scene.asked()), (1, 2));
+    issuer.jwks_url = Some(scene.server.url(KEYS));
+    for refresh in [false, true] {
+        let again = scene.cache.key_set(&issuer, refresh).await.unwrap();
+        assert!(Arc::ptr_eq(&found, &again), "the set was read again");
+    }
+    assert_eq!(scene.asked(), 2);
+    scene.later(30);
+    let renewed = scene.cache.key_set(&issuer, true).await.unwrap();
+    assert!(!Arc::ptr_eq(&found, &renewed) && scene.asked() == 3);
+}
+
+#[tokio::test]
+async fn an_issuer_whose_keys_are_inside_or_nowhere_has_none() {
+    let scene = Scene::new().await;
+    let mut issuer = Issuer::new("theirs", scene.server.url(""), "node");
+    for place in [Some("https://169.254.169.254/keys"), Some("http://10.0.0.1/keys"), Some("https://[::1]/keys"), None] {
+        issuer.jwks_url = place.map(str::to_owned);
+        let fault = scene.cache.key_set(&issuer, false).await.unwrap_err();
+        assert!(matches!(fault, KeySetFault::Unreachable(_)), "{place:?}: {fault}");
+    }
+    let many = vec![ED25519; KeySet::MOST_KEYS + 1].join(",");
+    scene.page(KEYS, "public", &format!(r#"{{"keys":[{many}]}}"#));
+    issuer.jwks_url = Some(scene.server.url(KEYS));
+    let fault = scene.cache.key_set(&issuer, false).await.unwrap_err();
+    assert_eq!(fault, KeySetFault::TooManyKeys(KeySet::MOST_KEYS + 1));
 }
