@@ -6,6 +6,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use super::certificate::CertificateFacts;
+use super::signature::Signed;
 use super::{KeyHash, Refusal, RefusalKind};
 
 pub const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -21,6 +22,8 @@ pub const MOST_CREDENTIAL_BYTES: usize = 8 * 1024;
 pub struct Presented {
     pub(super) secret: Option<Secret>,
     pub(super) signed: bool,
+    /// The signature, once the head of the request was found to hold it.
+    pub(super) signature: Option<Signed>,
     pub(super) certificate: Option<CertificateFacts>,
 }
 
@@ -70,7 +73,7 @@ impl Presented {
             }
             (both, _) => both,
         };
-        Ok(Self { secret, signed, certificate: certificate.map(CertificateFacts::read).transpose()? })
+        Ok(Self { secret, signed, signature: None, certificate: certificate.map(CertificateFacts::read).transpose()? })
     }
 }
 
