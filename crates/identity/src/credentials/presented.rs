@@ -6,11 +6,14 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use super::certificate::CertificateFacts;
+use super::signature::Signed;
 use super::{KeyHash, Refusal, RefusalKind};
 
 pub const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
-pub(super) const SIGNATURE: HeaderName = HeaderName::from_static("signature");
-pub(super) const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
+// Statics, because every mention of a constant makes and drops one, and these are looked up for every call.
+static API_KEY: HeaderName = API_KEY_HEADER;
+pub(super) static SIGNATURE: HeaderName = HeaderName::from_static("signature");
+pub(super) static SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// Longer keys and tokens are refused unread.
 pub const MOST_CREDENTIAL_BYTES: usize = 8 * 1024;
@@ -19,6 +22,8 @@ pub const MOST_CREDENTIAL_BYTES: usize = 8 * 1024;
 pub struct Presented {
     pub(super) secret: Option<Secret>,
     pub(super) signed: bool,
+    /// The signature, once the head of the request was found to hold it.
+    pub(super) signature: Option<Signed>,
     pub(super) certificate: Option<CertificateFacts>,
 }
 
@@ -52,7 +57,7 @@ impl Presented {
 
     pub(super) fn read(headers: &HeaderMap, certificate: Option<&[u8]>) -> Result<Self, Refusal> {
         let bearer = bearer(headers)?;
-        let key = only_value(headers, &API_KEY_HEADER)?;
+        let key = only_value(headers, &API_KEY)?;
         let secret = match (bearer, key) {
             (Some(bearer), Some(key)) if bearer != key => {
                 return Err(Refusal::new(RefusalKind::Conflict, "Authorization and X-API-Key hold different credentials"));
@@ -62,13 +67,13 @@ impl Presented {
                 token_shaped: bearer.is_some() && text.bytes().filter(|byte| *byte == b'.').count() == 2,
             }),
         };
-        let signed = match (headers.contains_key(SIGNATURE), headers.contains_key(SIGNATURE_INPUT)) {
+        let signed = match (headers.contains_key(&SIGNATURE), headers.contains_key(&SIGNATURE_INPUT)) {
             (true, false) | (false, true) => {
                 return Err(Refusal::new(RefusalKind::Malformed, "Signature and Signature-Input come together or not at all"));
             }
             (both, _) => both,
         };
-        Ok(Self { secret, signed, certificate: certificate.map(CertificateFacts::read).transpose()? })
+        Ok(Self { secret, signed, signature: None, certificate: certificate.map(CertificateFacts::read).transpose()? })
     }
 }
 

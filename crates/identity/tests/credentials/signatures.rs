@@ -326,3 +326,37 @@ async fn a_digest_of_another_kind_or_none_is_refused() {
         assert_eq!(kind(&authenticator, &request(&headers), now()).await, Err(RefusalKind::Malformed), "{digest}");
     }
 }
+
+#[tokio::test]
+async fn a_strangers_body_need_not_be_read_and_a_known_agents_body_still_counts() {
+    let (agent, stranger) = (Agent::new(), Agent::new());
+    let authenticator = knowing(&agent);
+    fn head(headers: &HeaderMap) -> RequestFacts<'_> {
+        RequestFacts { body: b"", ..request(headers) }
+    }
+    for (headers, expected) in [
+        (stranger.sign(PATH, now(), "1"), RefusalKind::Unknown),
+        (agent.sign("/other", now(), "1"), RefusalKind::BadSignature),
+        (agent.sign(PATH, at(NOW_S - 301), "1"), RefusalKind::ClockSkew),
+    ] {
+        let mut presented = authenticator.present(&headers, None).unwrap();
+        assert_eq!(authenticator.check_head(&mut presented, &head(&headers), now()).unwrap_err().kind, expected);
+    }
+    let headers = agent.sign(PATH, now(), "1");
+    let mut presented = authenticator.present(&headers, None).unwrap();
+    authenticator.check_head(&mut presented, &head(&headers), now()).unwrap();
+    for (body, moment, expected) in [
+        (&b"another"[..], now(), Some(RefusalKind::BadSignature)),
+        (BODY, at(NOW_S + 301), Some(RefusalKind::ClockSkew)),
+        (BODY, now(), None),
+        (BODY, now(), Some(RefusalKind::Replayed)),
+    ] {
+        let whole = RequestFacts { body, ..request(&headers) };
+        let checked = authenticator.check(&presented, &whole, moment).await;
+        assert_eq!(checked.err().map(|refusal| refusal.kind), expected);
+    }
+    // What is not signed is none of its business.
+    let unsigned = super::bearer("whatever-it-may-be");
+    let mut presented = authenticator.present(&unsigned, None).unwrap();
+    assert_eq!(authenticator.check_head(&mut presented, &head(&unsigned), now()), Ok(()));
+}

@@ -11,12 +11,11 @@ mod verify;
 pub use authority::Authority;
 pub use sign::{SignedHeaders, UnsignedRequest, fresh_nonce, sign_request};
 pub use verify::SignatureRules;
-pub(super) use verify::Signatures;
+pub(super) use verify::{Signatures, Signed};
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chancery_protocol::AgentId;
 use http::header::HeaderName;
 
 use crate::SealKey;
@@ -33,13 +32,6 @@ pub fn content_digest(body: &[u8]) -> String {
 
 fn verifies(public_key: &[u8; 32], base: &str, signature: &[u8]) -> bool {
     UnparsedPublicKey::new(&ED25519, public_key).verify(base.as_bytes(), signature).is_ok()
-}
-
-fn agent_id(public_key: &[u8; 32]) -> AgentId {
-    use shake::digest::{ExtendableOutput as _, Update as _, XofReader as _};
-    let mut digest = [0; 32];
-    shake::Shake256::default().chain(public_key).finalize_xof().read(&mut digest);
-    AgentId::from_digest(&digest)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use chancery_protocol::Timestamp;
 use http::Method;
 use http::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 
+use super::super::presented::{SIGNATURE, SIGNATURE_INPUT};
 use super::base::{Target, signature_base};
 use super::structured::{Bare, InnerList, Item};
 use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, content_digest};
@@ -31,8 +32,8 @@ pub struct SignedHeaders {
 impl SignedHeaders {
     pub fn add_to(self, headers: &mut HeaderMap) {
         headers.insert(CONTENT_DIGEST, self.content_digest);
-        headers.insert(super::super::presented::SIGNATURE_INPUT, self.signature_input);
-        headers.insert(super::super::presented::SIGNATURE, self.signature);
+        headers.insert(&SIGNATURE_INPUT, self.signature_input);
+        headers.insert(&SIGNATURE, self.signature);
     }
 }
 

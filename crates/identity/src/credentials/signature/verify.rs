@@ -15,8 +15,8 @@ use super::base::{Target, covered, signature_base};
 use super::dictionary::{MOST_BYTES, dictionary};
 use super::nonces::{Denied, Nonces};
 use super::structured::{Bare, InnerList, Item, Member};
-use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, agent_id, verifies};
-use crate::SealKey;
+use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, verifies};
+use crate::{SealKey, agent_id_from_pubkey};
 
 const MOST_NONCE_BYTES: usize = 128;
 
@@ -48,6 +48,7 @@ pub(in super::super) struct Signed {
     pub agent_id: AgentId,
     nonce: [u8; 32],
     until: Timestamp,
+    digest: Vec<u8>,
 }
 
 pub(in super::super) struct Signatures {
@@ -65,12 +66,13 @@ impl Signatures {
         Self { rules, nonces }
     }
 
-    pub(in super::super) fn verify(&self, request: &RequestFacts<'_>, now: Timestamp) -> Result<Signed, Refusal> {
+    /// All but the body, which the signature covers only by its digest: `check_body` compares that.
+    pub(in super::super) fn verify_head(&self, request: &RequestFacts<'_>, now: Timestamp) -> Result<Signed, Refusal> {
         let (list, signature) = chosen(request.headers)?;
         self.check_covered(&list, request)?;
         let parameters = Parameters::read(&list)?;
         let until = parameters.check_time(i64::from(self.rules.signature_window_s), now)?;
-        check_digest(request)?;
+        let digest = digest(request.headers)?;
         let for_us = |authority: &Authority| {
             let base = signature_base(&list, target(request, authority), request.headers).map_err(malformed)?;
             Ok(verifies(&parameters.key, &base, &signature))
@@ -79,14 +81,18 @@ impl Signatures {
             if for_us(authority)? {
                 let mut nonce = parameters.key.to_vec();
                 nonce.extend_from_slice(parameters.nonce.as_bytes());
-                return Ok(Signed { agent_id: agent_id(&parameters.key), nonce: SealKey::digest(&nonce), until });
+                let agent_id = agent_id_from_pubkey(&parameters.key);
+                return Ok(Signed { agent_id, nonce: SealKey::digest(&nonce), until, digest });
             }
         }
         Err(Refusal::new(RefusalKind::BadSignature, "the signature is not one of this request to this node"))
     }
 
-    /// Refuses a signature that was accepted before.
+    /// Refuses a signature that was accepted before, or whose time ended while its body came in.
     pub(in super::super) fn use_once(&self, signed: &Signed, now: Timestamp) -> Result<(), Refusal> {
+        if now > signed.until {
+            return Err(Refusal::new(RefusalKind::ClockSkew, "a signature made too long ago"));
+        }
         let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         nonces.use_once(signed.nonce, signed.until, now).map_err(|denied| match denied {
             Denied::Replayed => Refusal::new(RefusalKind::Replayed, format!("agent {} used this nonce before", signed.agent_id)),
@@ -165,16 +171,21 @@ fn field(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<(String, Member)>
     dictionary(&joined).ok_or_else(|| malformed(format!("{name} is no dictionary")))
 }
 
-fn check_digest(request: &RequestFacts<'_>) -> Result<(), Refusal> {
-    let digests = field(request.headers, &CONTENT_DIGEST)?;
-    let Some((_, Member::Item(Item { value: Bare::Bytes(digest), .. }))) = digests.iter().find(|(name, _)| name == "sha-256")
-    else {
-        return Err(malformed("Content-Digest has no sha-256"));
-    };
-    if *digest == SealKey::digest(request.body) {
-        Ok(())
-    } else {
-        Err(Refusal::new(RefusalKind::BadSignature, "the body is not the one that Content-Digest is about"))
+fn digest(headers: &HeaderMap) -> Result<Vec<u8>, Refusal> {
+    let digests = field(headers, &CONTENT_DIGEST)?;
+    match digests.into_iter().find(|(name, _)| name == "sha-256") {
+        Some((_, Member::Item(Item { value: Bare::Bytes(digest), .. }))) => Ok(digest),
+        _ => Err(malformed("Content-Digest has no sha-256")),
+    }
+}
+
+impl Signed {
+    pub(in super::super) fn check_body(&self, body: &[u8]) -> Result<(), Refusal> {
+        if *self.digest == SealKey::digest(body) {
+            Ok(())
+        } else {
+            Err(Refusal::new(RefusalKind::BadSignature, "the body is not the one that Content-Digest is about"))
+        }
     }
 }
 
