@@ -38,11 +38,10 @@ pub(crate) fn authenticator(
     }
     let listed = config.identity.allow.clone().map(|ids| Arc::new(Allowlist::from_iter(ids)) as Arc<dyn IdentityResolver>);
     let guard = Guard::new(config.outbound.clone(), &[public_url.url().clone()])
-        .map_err(|faults| BuildError::Outbound(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+        .map_err(|faults| BuildError::Outbound(joined(&faults)))?;
     let clock = Arc::clone(clock);
-    let issuers = Issuers::new(config.issuers.clone())
-        .map_err(|faults| BuildError::Credentials(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-    Ok(Authenticator::new(Checks {
+    let issuers = Issuers::new(config.issuers.clone()).map_err(|faults| BuildError::Credentials(joined(&faults)))?;
+    let checks = Checks {
         callers: callers.live(),
         issuers,
         key_sets: Arc::new(JwksCache::new(guard.client(), move || clock.now())),
@@ -50,7 +49,15 @@ pub(crate) fn authenticator(
         resolver: resolver.or(listed).unwrap_or_else(|| Arc::new(AllowAll::default())),
         agents_may_call: MayCall::Everything,
         client_certificates: config.tls.client_ca_file.is_some(),
-    }))
+    };
+    match checks.faults() {
+        faults if faults.is_empty() => Ok(Authenticator::new(checks)),
+        faults => Err(BuildError::Credentials(joined(&faults))),
+    }
+}
+
+fn joined(faults: &[impl ToString]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// A signed request is good here if it was signed for the name this node goes by, or the address it listens at.
@@ -58,7 +65,9 @@ fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureR
     let bad = |fault: &str| BuildError::Credentials(format!("identity: {fault}"));
     let named: Authority = public_url.url().origin().ascii_serialization().parse().map_err(bad)?;
     let listen = format!("{}://{}", public_url.url().scheme(), config.node.listen).parse().map_err(bad)?;
-    let authorities = if listen == named { vec![named] } else { vec![named, listen] };
+    // An address that stands for all of the machine's is nobody's name for it.
+    let is_name = !config.node.listen.ip().is_unspecified() && config.node.listen.port() != 0 && listen != named;
+    let authorities = if is_name { vec![named, listen] } else { vec![named] };
     let mut rules = SignatureRules::new(authorities).map_err(bad)?;
     rules.signature_window_s = config.identity.signature_window_s;
     rules.most_nonces = config.identity.signatures_remembered;
