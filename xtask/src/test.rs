@@ -43,7 +43,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
 }
 
 /// Workspaces of their own, because of what they depend on. Their tests run from ours; their format is checked here.
-const OUTSIDE: [&str; 3] = ["adapters/a2a-sdk", "tests/interop/rust_0_2", "tests/interop/rvagent"];
+const OUTSIDE: [&str; 4] = ["adapters/a2a-sdk", "fuzz", "tests/interop/rust_0_2", "tests/interop/rvagent"];
 
 fn run_format(root: &Path) -> Result<Outcome> {
     let mut all = run_cargo(root, &["fmt", "--all", "--check"])?;

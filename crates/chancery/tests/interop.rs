@@ -63,10 +63,10 @@ type Prepare = fn(&Toolbox) -> Result<Command, String>;
 #[test]
 fn official_sdk_clients_work_in_every_version_and_binding() {
     let drivers: &[Prepare] = &[
-        |tools| tools.python("python_1_3"),
-        |tools| tools.python("python_0_3"),
-        |tools| tools.node("js_1_3"),
-        |tools| tools.node("js_0_3"),
+        |tools| tools.python("python_1_3", "driver.py"),
+        |tools| tools.python("python_0_3", "driver.py"),
+        |tools| tools.node("js_1_3", "driver.mjs"),
+        |tools| tools.node("js_0_3", "driver.mjs"),
     ];
     run(SDKS, drivers);
 }

@@ -59,7 +59,8 @@ impl Detached {
             return Err("it has critical extensions, of which we know none".to_owned());
         }
         let text = |name: &str| match header.get(name) {
-            None => Ok(None),
+            // One official SDK writes null for what it was not given.
+            None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(format!("its {name} is not a string")),
         };

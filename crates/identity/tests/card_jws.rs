@@ -361,3 +361,27 @@ fn ed25519_by_its_newer_name_is_the_same_algorithm() {
     let forged = forge(&card, &header, |input| pair.sign(input).as_ref().to_vec());
     assert_eq!(verify(&forged, &set(&[&key])).unwrap().by[0].algorithm, Algorithm::EdDsa);
 }
+
+/// One official SDK signs that way.
+#[test]
+fn a_card_that_is_signed_without_its_security_schemes_comes_out_without_them() {
+    let pair = aws_lc_rs::signature::Ed25519KeyPair::from_seed_unchecked(&[1; 32]).unwrap();
+    let mut schemeless = card_1_0();
+    let schemes = schemeless.as_object_mut().unwrap().remove("securitySchemes").unwrap();
+    let header = json!({"alg": "EdDSA", "kid": "k", "typ": "JOSE"});
+    let mut card = forge(&schemeless, &header, |input| pair.sign(input).as_ref().to_vec());
+    card["securitySchemes"] = schemes;
+    card["securitySchemes"]["oauth"]["oauth2SecurityScheme"]["flows"]["clientCredentials"]["tokenUrl"] =
+        json!("https://evil.example");
+    assert_eq!(verify(&card, &set(&[&key(1)])).unwrap().card, schemeless);
+    // A second signature of the same key over everything says more.
+    let mut both = card_1_0();
+    sign_card(&mut both, CardShape::V1_0, &[&key(1)], None).unwrap();
+    both["signatures"].as_array_mut().unwrap().insert(0, card["signatures"][0].clone());
+    assert_eq!(verify(&both, &set(&[&key(1)])).unwrap().card, card_1_0());
+    // But nothing that we sign is as little as that.
+    let mut changed = card_1_0();
+    sign_card(&mut changed, CardShape::V1_0, &[&key(1)], None).unwrap();
+    changed["securitySchemes"] = card["securitySchemes"].clone();
+    refused(&changed, &set(&[&key(1)]));
+}

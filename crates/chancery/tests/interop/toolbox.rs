@@ -20,8 +20,8 @@ impl Toolbox {
         Self { sources, made: Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop") }
     }
 
-    /// The driver in `tests/interop/NAME`, run by an interpreter that has its requirements.
-    pub(crate) fn python(&self, name: &str) -> Result<Command, String> {
+    /// A script in `tests/interop/NAME`, run by an interpreter that has its requirements.
+    pub(crate) fn python(&self, name: &str, script: &str) -> Result<Command, String> {
         let _alone = INSTALLING.lock();
         let python = self.made.join(name).join("bin/python");
         let requirements = self.sources.join(name).join("requirements.txt");
@@ -31,12 +31,12 @@ impl Toolbox {
             succeed(Command::new(&python).args(["-m", "pip", "install", "--quiet", "-r"]).arg(&requirements))
         })?;
         let mut command = Command::new(python);
-        command.arg("-B").arg(self.sources.join(name).join("driver.py"));
+        command.arg("-B").arg(self.sources.join(name).join(script));
         Ok(command)
     }
 
-    /// The driver in `tests/interop/NAME`, copied next to the modules it imports because that is where node looks.
-    pub(crate) fn node(&self, name: &str) -> Result<Command, String> {
+    /// A script in `tests/interop/NAME`, copied next to the modules it imports because that is where node looks.
+    pub(crate) fn node(&self, name: &str, script: &str) -> Result<Command, String> {
         let _alone = INSTALLING.lock();
         let manifest = self.sources.join(name).join("package.json");
         self.once(name, &manifest, |folder| {
@@ -44,11 +44,11 @@ impl Toolbox {
             copy(&manifest, &folder.join("package.json"))?;
             succeed(Command::new("npm").args(["install", "--no-audit", "--no-fund", "--no-package-lock"]).current_dir(folder))
         })?;
-        let driver = self.made.join(name).join("driver.mjs");
+        let made = self.made.join(name).join(script);
         copy(&self.sources.join("checks.mjs"), &self.made.join("checks.mjs"))?;
-        copy(&self.sources.join(name).join("driver.mjs"), &driver)?;
+        copy(&self.sources.join(name).join(script), &made)?;
         let mut command = Command::new("node");
-        command.arg(driver);
+        command.arg(made);
         Ok(command)
     }
 

@@ -41,6 +41,9 @@ pub(super) enum Form {
     Known,
     /// What is in the schema and not empty: the official SDKs' form for 1.0.
     Dense,
+    /// The same without security schemes, which the JS SDK (1.3.0) loses on the way when it signs its own objects. We do not sign
+    /// this: a reader who verifies no more than that could be sent to somebody else's token endpoint.
+    Schemeless,
 }
 
 #[derive(Debug)]
@@ -60,6 +63,10 @@ impl Payload {
             Form::Present => schema::present(&unsigned, Unknown::Kept),
             Form::Known => schema::present(&unsigned, Unknown::Dropped),
             Form::Dense => dense_members(&schema::present(&unsigned, Unknown::Dropped)),
+            Form::Schemeless => {
+                unsigned.remove("securitySchemes");
+                dense_members(&schema::present(&unsigned, Unknown::Dropped))
+            }
         };
         let covered = Value::Object(covered);
         Ok(Self { form, bytes: jcs::canonical(&covered)?, covered })
@@ -77,7 +84,7 @@ pub(super) fn to_sign(card: &Map<String, Value>, shape: CardShape) -> Result<Vec
 /// What others may have signed.
 pub(super) fn to_verify(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<Payload>, CardFault> {
     match shape {
-        CardShape::V1_0 => distinct(card, &[Form::Whole, Form::Present, Form::Known, Form::Dense]),
+        CardShape::V1_0 => distinct(card, &[Form::Whole, Form::Present, Form::Known, Form::Dense, Form::Schemeless]),
         CardShape::V0_3 => distinct(card, &[Form::Whole]),
     }
 }

@@ -1,0 +1,261 @@
+//! Signed cards across implementations, both ways: ours under their verifiers, theirs under ours; prints one table.
+
+#[path = "interop/toolbox.rs"]
+#[expect(dead_code, reason = "no server runs here, so there is no log of one")]
+mod toolbox;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use chancery_identity::cards::{
+    CardShape, VerifyRules, sign_card, sign_original_card, verify_card, verify_card_signatures, verify_original_card,
+    verify_rvagent_card,
+};
+use chancery_identity::keys::Cards;
+use chancery_identity::{Algorithm, Jwk, Jwks, SigningKey};
+use serde_json::{Value, json};
+use toolbox::Toolbox;
+
+/// How one implementation is started.
+type Prepare = fn(&Toolbox) -> Result<Command, String>;
+
+const PYTHON: Prepare = |tools| tools.python("python_1_3", "cards.py");
+const JS: Prepare = |tools| tools.node("js_1_3", "cards.mjs");
+const RVAGENT: Prepare = |tools| tools.cargo("rvagent", "rvagent-cards");
+
+#[test]
+fn official_sdks_and_we_verify_each_others_cards() {
+    let tools = Toolbox::new();
+    let mut table = Table::default();
+    for (sdk, prepare) in [("python 1.3.0", PYTHON), ("js 1.3.0", JS)] {
+        let Some(other) = Implementation::ready(&tools, prepare) else { return };
+        for algorithm in [Algorithm::EdDsa, Algorithm::Es256] {
+            for (kind, card) in cards_1_0() {
+                let column = |what: &str| format!("{sdk:<14} {:<6} {kind:<13} {what}", algorithm.as_str());
+                ours_under(&other, algorithm, &card, &mut table, &column);
+                theirs_under_us(&other, algorithm, &card, &mut table, &column);
+            }
+        }
+    }
+    if let Some(js) = Implementation::ready(&tools, JS) {
+        with_the_objects_of_the_js_sdk(&js, &mut table);
+    }
+    table.settle(2 * 2 * 4 * 5 + 2 * 3);
+}
+
+/// The JS SDK signs its own objects too, but then loses the security schemes on the way. What it signed that way verifies here as a
+/// card without them; what we sign verifies there that way only if the card has none, because we do not sign so little.
+fn with_the_objects_of_the_js_sdk(js: &Implementation, table: &mut Table) {
+    for algorithm in [Algorithm::EdDsa, Algorithm::Es256] {
+        let column = |what: &str| format!("{:<14} {:<6} {:<13} {what}", "js 1.3.0", algorithm.as_str(), "its object");
+        let (_, card) = cards_1_0().remove(0);
+        let signed = js.run(&["sign", algorithm.as_str(), "object"], &card);
+        let jwks: Jwks = serde_json::from_value(signed["jwks"].clone()).unwrap();
+        let verified = verify_card_signatures(&signed["card"].to_string(), &jwks, &VerifyRules::default());
+        let mut covered = card.clone();
+        covered.as_object_mut().unwrap().remove("securitySchemes");
+        let good = verified.as_ref().is_ok_and(|verified| verified.card == covered);
+        table.row(column("theirs verifies here, as far as it goes"), good, &format!("{verified:?}"));
+
+        let key = SigningKey::<Cards>::generate(algorithm).unwrap();
+        for (mut card, what, verifies) in
+            [(covered, "ours without schemes verifies there", true), (card, "ours with schemes is refused there", false)]
+        {
+            sign_card(&mut card, CardShape::V1_0, &[&key], None).unwrap();
+            let jwks = json!({ "keys": [Jwk::of(key.public(), None)] });
+            let answer = js.run(&["verify", "object"], &json!({ "card": card, "jwks": jwks }));
+            table.row(column(what), answer["verified"] == verifies, &answer);
+        }
+    }
+}
+
+#[test]
+fn the_rvagent_crate_and_we_verify_each_others_cards() {
+    let Some(other) = Implementation::ready(&Toolbox::new(), RVAGENT) else { return };
+    let mut table = Table::default();
+    let column = |what: &str| format!("{:<14} {:<6} {:<13} {what}", "rvagent 0.1.0", "EdDSA", "original");
+
+    let key = SigningKey::<Cards>::generate(Algorithm::EdDsa).unwrap();
+    let mut ours = original_card();
+    let agent_id = sign_original_card(&mut ours, &key).unwrap();
+    let answer = other.run(&["verify"], &json!({ "card": ours }));
+    table.row(column("ours verifies there"), answer["verified"] == true && answer["agent_id"] == agent_id.as_str(), &answer);
+    table.row(column("and with the ADR's"), verify_card(&ours.to_string()).is_ok_and(|agent| agent == agent_id), &ours);
+    for path in ["/name", "/skills/0/description", "/metadata/ruvector/memory/type", "/metadata/ruvector/signature/public_key"] {
+        let answer = other.run(&["verify"], &json!({ "card": tampered(&ours, path) }));
+        table.row(column(&format!("ours, {path} changed, is refused there")), answer["verified"] == false, &answer);
+    }
+
+    let theirs = other.run(&["sign"], &original_card())["card"].clone();
+    let agent = verify_rvagent_card(&theirs);
+    table.row(column("theirs verifies here"), agent.is_ok() && verify_original_card(&theirs).is_ok(), &theirs);
+    for path in ["/name", "/skills/0/description", "/metadata/ruvector/memory/type", "/metadata/ruvector/signature/public_key"] {
+        let refused = verify_rvagent_card(&tampered(&theirs, path)).is_err();
+        table.row(column(&format!("theirs, {path} changed, is refused here")), refused, &theirs);
+    }
+    table.settle(11);
+}
+
+fn ours_under(other: &Implementation, algorithm: Algorithm, card: &Value, table: &mut Table, column: &dyn Fn(&str) -> String) {
+    let key = SigningKey::<Cards>::generate(algorithm).unwrap();
+    let stranger = SigningKey::<Cards>::generate(algorithm).unwrap();
+    let jwks = json!({ "keys": [Jwk::of(key.public(), None)] });
+    let mut signed = card.clone();
+    sign_card(&mut signed, CardShape::V1_0, &[&key], Some("https://agent.example/.well-known/jwks.json")).unwrap();
+
+    let answer = other.run(&["verify"], &json!({ "card": signed, "jwks": jwks }));
+    table.row(column("ours verifies there"), answer["verified"] == true, &answer);
+    let answer = other.run(&["verify"], &json!({ "card": tampered(&signed, "/name"), "jwks": jwks }));
+    table.row(column("ours, changed, is refused there"), answer["verified"] == false, &answer);
+    let wrong = Jwk { kid: Some(key.kid().to_owned()), ..Jwk::of(stranger.public(), None) };
+    let answer = other.run(&["verify"], &json!({ "card": signed, "jwks": { "keys": [wrong] } }));
+    table.row(column("ours under a wrong key is refused there"), answer["verified"] == false, &answer);
+}
+
+fn theirs_under_us(
+    other: &Implementation,
+    algorithm: Algorithm,
+    card: &Value,
+    table: &mut Table,
+    column: &dyn Fn(&str) -> String,
+) {
+    let signed = other.run(&["sign", algorithm.as_str()], card);
+    let jwks: Jwks = serde_json::from_value(signed["jwks"].clone()).unwrap();
+    let verify = |card: &Value| verify_card_signatures(&card.to_string(), &jwks, &VerifyRules::default());
+    let verified = verify(&signed["card"]);
+    let good = verified.as_ref().is_ok_and(|verified| {
+        verified.unverified == 0
+            && verified.by.len() == 1
+            && verified.by[0].algorithm == algorithm
+            && verified.card["name"] == card["name"]
+    });
+    table.row(column("theirs verifies here"), good, &format!("{verified:?}"));
+    let refused = verify(&tampered(&signed["card"], "/name"));
+    table.row(column("theirs, changed, is refused here"), refused.is_err(), &format!("{refused:?}"));
+}
+
+fn tampered(card: &Value, path: &str) -> Value {
+    let mut card = card.clone();
+    let place = card.pointer_mut(path).unwrap();
+    let text = place.as_str().unwrap();
+    // Hex stays hex, so that what is refused is the content and not the form.
+    let last = if text.ends_with('0') { '1' } else { '0' };
+    *place = json!(format!("{}{last}", &text[..text.len() - 1]));
+    card
+}
+
+fn cards_1_0() -> Vec<(&'static str, Value)> {
+    let plain = json!({
+        "name": "echo", "description": "Says it again", "version": "1.2.3",
+        "supportedInterfaces": [
+            {"url": "https://agent.example/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": "agent.example:443", "protocolBinding": "GRPC", "protocolVersion": "1.0", "tenant": "t"}],
+        "provider": {"organization": "Example", "url": "https://example.com"},
+        "documentationUrl": "https://example.com/docs", "iconUrl": "https://example.com/icon",
+        "capabilities": {"streaming": true, "pushNotifications": false, "extendedAgentCard": true},
+        "securitySchemes": {
+            "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}},
+            "oauth": {"oauth2SecurityScheme": {"flows": {"clientCredentials": {"tokenUrl": "https://i.example", "scopes": {"s": "all"}}}}}},
+        "securityRequirements": [{"schemes": {"oauth": {"list": ["s"]}}}],
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "s", "name": "Say", "description": "Says", "tags": ["t"], "examples": ["hi"]}],
+    });
+    let mut sparse = plain.clone();
+    sparse["description"] = json!("");
+    sparse["skills"][0]["tags"] = json!([]);
+    sparse["securityRequirements"] = json!([{"schemes": {"key": {"list": []}}}]);
+    sparse["securitySchemes"]["mtls"] = json!({"mtlsSecurityScheme": {}});
+    let mut worldly = plain.clone();
+    worldly["name"] = json!("écho \u{1f600} \"quoted\" \\ \u{7f}\u{2028} 0");
+    worldly["description"] = json!("two\nlines\tand \u{1} control");
+    worldly["securitySchemes"]["ключ"] = json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}});
+    let mut extended = plain.clone();
+    extended["capabilities"]["extensions"] = json!([{
+        "uri": "urn:chancery:identity:v1", "description": "d", "required": false,
+        "params": {
+            "half": 0.5, "whole": 3.0, "small": 1e-7, "large": 1e21, "negative": -1.25, "list": [1, "two", true, {"a": "b"}],
+            "\u{e000}": "private use", "\u{10000}": "astral", "empty": "", "nothing": {}, "none": [],
+        },
+    }]);
+    vec![("plain", plain), ("empty members", sparse), ("worldly", worldly), ("extension", extended)]
+}
+
+fn original_card() -> Value {
+    json!({
+        "name": "écho \u{1f600} 0", "description": "Says it again\n", "url": "https://agent.example/", "version": "1.2.3",
+        "provider": {"organization": "Example"},
+        "capabilities": {"streaming": true, "stateTransitionHistory": false},
+        "authentication": {"schemes": ["bearer"]},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "s", "name": "Say", "description": "Says", "tags": ["t"], "examples": ["hi"]}],
+        "metadata": {"ruvector": {"memory": {"type": "rvlake", "witness_format_version": 2, "share": 1.0}}, "\u{e000}": 1, "\u{10000}": 2},
+    })
+}
+
+/// A program of `tests/interop` that signs and verifies with somebody else's code.
+struct Implementation {
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+impl Implementation {
+    /// Nothing if it cannot be installed here and nobody insists.
+    fn ready(tools: &Toolbox, prepare: Prepare) -> Option<Self> {
+        match prepare(tools) {
+            Ok(command) => Some(Self {
+                program: command.get_program().to_owned(),
+                arguments: command.get_args().map(OsStr::to_owned).collect(),
+            }),
+            Err(missing) if std::env::var_os("CI").is_none() => {
+                say(&format!("skipped, not everything can be installed here: {missing}\n"));
+                None
+            }
+            Err(missing) => panic!("cannot install what the suite needs: {missing}"),
+        }
+    }
+
+    fn run(&self, arguments: &[&str], given: &Value) -> Value {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a prepared program starts");
+        let mut stdin = child.stdin.take().expect("its input is ours");
+        stdin.write_all(given.to_string().as_bytes()).expect("it reads its input");
+        drop(stdin);
+        let output = child.wait_with_output().expect("it ends");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?} ended with {}: {complaint}", output.status);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| panic!("{command:?} printed no JSON: {fault}: {complaint}"))
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    text: String,
+    rows: usize,
+    faults: Vec<String>,
+}
+
+impl Table {
+    fn row(&mut self, row: String, good: bool, seen: &dyn std::fmt::Display) {
+        self.rows += 1;
+        let _ = writeln!(self.text, "{} {row}", if good { "ok  " } else { "FAIL" });
+        if !good {
+            self.faults.push(format!("{row}: {seen}"));
+        }
+    }
+
+    /// Prints the table; it must have every row and no fault.
+    fn settle(self, rows: usize) {
+        say(&format!("\n{}{} of {} rows ok\n", self.text, self.rows - self.faults.len(), self.rows));
+        assert!(self.faults.is_empty(), "{} rows are wrong:\n{}", self.faults.len(), self.faults.join("\n"));
+        assert_eq!(self.rows, rows, "rows are missing");
+    }
+}
+
+/// Straight to the terminal: the table is wanted from a passing run too, whose output the harness would keep.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the table");
+}
