@@ -22,6 +22,7 @@ use toolbox::Toolbox;
 type Prepare = fn(&Toolbox) -> Result<Command, String>;
 
 const PYTHON: Prepare = |tools| tools.python("python_1_3", "cards.py");
+const OLDER_PYTHON: Prepare = |tools| tools.python("python_0_3", "cards.py");
 const JS: Prepare = |tools| tools.node("js_1_3", "cards.mjs");
 const RVAGENT: Prepare = |tools| tools.cargo("rvagent", "rvagent-cards");
 
@@ -29,20 +30,26 @@ const RVAGENT: Prepare = |tools| tools.cargo("rvagent", "rvagent-cards");
 fn official_sdks_and_we_verify_each_others_cards() {
     let tools = Toolbox::new();
     let mut table = Table::default();
-    for (sdk, prepare) in [("python 1.3.0", PYTHON), ("js 1.3.0", JS)] {
+    let sdks = [
+        ("python 1.3.0", PYTHON, CardShape::V1_0, cards_1_0()),
+        ("js 1.3.0", JS, CardShape::V1_0, cards_1_0()),
+        ("python 0.3.26", OLDER_PYTHON, CardShape::V0_3, cards_0_3()),
+    ];
+    for (sdk, prepare, shape, cards) in sdks {
         let Some(other) = Implementation::ready(&tools, prepare) else { return };
         for algorithm in [Algorithm::EdDsa, Algorithm::Es256] {
-            for (kind, card) in cards_1_0() {
+            for (kind, card) in &cards {
                 let column = |what: &str| format!("{sdk:<14} {:<6} {kind:<13} {what}", algorithm.as_str());
-                ours_under(&other, algorithm, &card, &mut table, &column);
-                theirs_under_us(&other, algorithm, &card, &mut table, &column);
+                ours_under(&other, (algorithm, shape), card, &mut table, &column);
+                theirs_under_us(&other, algorithm, card, &mut table, &column);
             }
         }
     }
     if let Some(js) = Implementation::ready(&tools, JS) {
         with_the_objects_of_the_js_sdk(&js, &mut table);
     }
-    table.settle(2 * 2 * 4 * 5 + 2 * 3);
+    // Two algorithms; five rows for each card, and three for the objects of the JS SDK.
+    table.settle(2 * ((4 + 4 + 2) * 5 + 3));
 }
 
 /// The JS SDK signs its own objects too, but then loses the security schemes on the way. What it signed that way verifies here as a
@@ -98,12 +105,18 @@ fn the_rvagent_crate_and_we_verify_each_others_cards() {
     table.settle(11);
 }
 
-fn ours_under(other: &Implementation, algorithm: Algorithm, card: &Value, table: &mut Table, column: &dyn Fn(&str) -> String) {
+fn ours_under(
+    other: &Implementation,
+    (algorithm, shape): (Algorithm, CardShape),
+    card: &Value,
+    table: &mut Table,
+    column: &dyn Fn(&str) -> String,
+) {
     let key = SigningKey::<Cards>::generate(algorithm).unwrap();
     let stranger = SigningKey::<Cards>::generate(algorithm).unwrap();
     let jwks = json!({ "keys": [Jwk::of(key.public(), None)] });
     let mut signed = card.clone();
-    sign_card(&mut signed, CardShape::V1_0, &[&key], Some("https://agent.example/.well-known/jwks.json")).unwrap();
+    sign_card(&mut signed, shape, &[&key], Some("https://agent.example/.well-known/jwks.json")).unwrap();
 
     let answer = other.run(&["verify"], &json!({ "card": signed, "jwks": jwks }));
     table.row(column("ours verifies there"), answer["verified"] == true, &answer);
@@ -180,6 +193,30 @@ fn cards_1_0() -> Vec<(&'static str, Value)> {
         },
     }]);
     vec![("plain", plain), ("empty members", sparse), ("worldly", worldly), ("extension", extended)]
+}
+
+fn cards_0_3() -> Vec<(&'static str, Value)> {
+    let plain = json!({
+        "protocolVersion": "0.3.0", "name": "echo", "description": "Says it again", "url": "https://agent.example/",
+        "preferredTransport": "JSONRPC", "version": "1.2.3",
+        "additionalInterfaces": [{"url": "https://agent.example/", "transport": "JSONRPC"}],
+        "capabilities": {"streaming": true, "pushNotifications": false, "stateTransitionHistory": false, "extensions": [
+            {"uri": "urn:chancery:identity:v1", "description": "d", "params": {"half": 0.5, "list": [1, "two"]}}]},
+        "securitySchemes": {
+            "key": {"type": "apiKey", "in": "header", "name": "X-Key"}, "bearer": {"type": "http", "scheme": "Bearer"},
+            "oidc": {"type": "openIdConnect", "openIdConnectUrl": "https://i.example"},
+            "oauth": {"type": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "https://i.example", "scopes": {"s": "all"}}}}},
+        "security": [{"oauth": ["s"]}],
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "s", "name": "Say", "description": "Says", "tags": ["t"]}],
+    });
+    let mut worldly = plain.clone();
+    worldly["name"] = json!("écho \u{1f600} \"quoted\" \\ \u{7f}\u{2028} 0");
+    worldly["preferredTransport"] = json!("GRPC");
+    worldly["security"] = json!([{"key": []}]);
+    worldly["skills"][0]["tags"] = json!([]);
+    worldly["securitySchemes"]["mtls"] = json!({"type": "mutualTLS"});
+    vec![("plain", plain), ("worldly", worldly)]
 }
 
 fn original_card() -> Value {

@@ -52,7 +52,8 @@ fn a_signed_card_verifies_and_is_covered_as_a_whole() {
         let key = SigningKey::<Cards>::generate(algorithm).unwrap();
         for (card, shape) in [(card_1_0(), CardShape::V1_0), (card_0_3(), CardShape::V0_3)] {
             let card = signed(card, shape, &[&key]);
-            assert_eq!(card["signatures"].as_array().unwrap().len(), 1);
+            let forms = if shape == CardShape::V1_0 { 1 } else { 2 };
+            assert_eq!(card["signatures"].as_array().unwrap().len(), forms);
             assert_eq!(header(&card["signatures"][0]), json!({"alg": algorithm.as_str(), "kid": key.kid(), "typ": "JOSE"}));
             let verified = verify(&card, &set(&[&key])).unwrap();
             assert_eq!(verified.by.len(), 1);
@@ -67,19 +68,56 @@ fn a_signed_card_verifies_and_is_covered_as_a_whole() {
 #[test]
 fn any_change_of_a_signed_card_is_refused() {
     let key = key(1);
-    for (card, shape) in [(card_1_0(), CardShape::V1_0), (card_0_3(), CardShape::V0_3)] {
-        let card = signed(card, shape, &[&key]);
-        for (what, changed) in every_change(&card) {
-            match verify(&changed, &set(&[&key])) {
-                Err(CardFault::CardSignatureInvalid(_)) => {}
-                Err(CardFault::Unsigned) => assert!(what.starts_with("/signatures") && what.ends_with("removed"), "{what}"),
-                Err(CardFault::NotACard(_)) => assert_eq!(what, "/signatures replaced"),
-                // Nobody reads what is not in the schema, so it does not come out either.
-                Ok(verified) if what == "/added added" && shape == CardShape::V1_0 => assert_eq!(verified.card, unsigned(&card)),
-                other => panic!("{what}: {other:?}"),
-            }
+    let card = signed(card_1_0(), CardShape::V1_0, &[&key]);
+    for (what, changed) in every_change(&card) {
+        match verify(&changed, &set(&[&key])) {
+            Err(CardFault::CardSignatureInvalid(_)) => {}
+            Err(CardFault::Unsigned) => assert!(what.starts_with("/signatures") && what.ends_with("removed"), "{what}"),
+            Err(CardFault::NotACard(_)) => assert_eq!(what, "/signatures replaced"),
+            // Nobody reads what is not in the schema, so it does not come out either.
+            Ok(verified) if what == "/added added" => assert_eq!(verified.card, unsigned(&card)),
+            other => panic!("{what}: {other:?}"),
         }
     }
+}
+
+/// The second form of 0.3 leaves out what is empty or there by default. That, and one of the two signatures, may go.
+#[test]
+fn a_change_of_a_signed_0_3_card_is_refused_unless_it_says_the_same() {
+    let key = key(1);
+    let card = signed(card_0_3(), CardShape::V0_3, &[&key]);
+    let say_nothing = [
+        "/security removed",
+        "/security/0 removed",
+        "/security/0/key removed",
+        "/skills/0/tags removed",
+        "/protocolVersion removed",
+        "/preferredTransport removed",
+        "/securitySchemes/key/type removed",
+    ];
+    let same = |mut card: Value| {
+        let members = card.as_object_mut().unwrap();
+        for (name, default) in [("protocolVersion", "0.3.0"), ("preferredTransport", "JSONRPC")] {
+            assert_eq!(members.remove(name).unwrap_or(json!(default)), default);
+        }
+        members.remove("security");
+        card["skills"][0].as_object_mut().unwrap().remove("tags");
+        assert_eq!(card["securitySchemes"]["key"].as_object_mut().unwrap().remove("type").unwrap_or(json!("apiKey")), "apiKey");
+        card
+    };
+    for (what, changed) in every_change(&card) {
+        let verified = verify(&changed, &set(&[&key]));
+        if what.starts_with("/signatures/") {
+            assert_eq!(same(verified.unwrap().card), same(unsigned(&card)), "{what}: the other signature holds");
+        } else if say_nothing.contains(&&*what) {
+            assert_eq!(same(verified.unwrap().card), same(unsigned(&card)), "{what}");
+        } else {
+            assert!(verified.is_err(), "{what}: {verified:?}");
+        }
+    }
+    let mut added = card.clone();
+    added["securitySchemes"]["mtls"] = json!({"type": "mutualTLS"});
+    assert_eq!(verify(&added, &set(&[&key])).unwrap().card["securitySchemes"].get("mtls"), None);
 }
 
 /// A flipped bit is refused, or what comes out as verified is what was signed, to the last member. For a card with empty members

@@ -3,10 +3,13 @@
 //! The specification signs the card without its signatures, without members that are unset or have the default value, but with
 //! required ones even if empty. The official SDKs sign only members of their schema, and then drop whatever is empty, at every
 //! level, required or not. For many cards these are the same bytes. Where they are not, we sign both, so that each reader finds a
-//! signature it can verify; and we verify either.
+//! signature it can verify; and we verify either. Nothing says what 0.3 signs, so there we sign the whole card, and again the way
+//! the SDK for 0.3 does.
 //!
 //! Taking more than one form is safe because a verified card is handed on only as far as the form covered it (see
 //! [`super::Verified::card`]): what somebody added in a place that a form leaves out is gone by then.
+
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
@@ -44,6 +47,9 @@ pub(super) enum Form {
     /// The same without security schemes, which the JS SDK (1.3.0) loses on the way when it signs its own objects. We do not sign
     /// this: a reader who verifies no more than that could be sent to somebody else's token endpoint.
     Schemeless,
+    /// The form of the Python SDK for 0.3 (0.3.26): what is not empty, without what its model has by default, and in ASCII. It
+    /// writes some fractions and sorts some astral names in ways of its own; those it has to itself.
+    Older,
 }
 
 #[derive(Debug)]
@@ -63,13 +69,17 @@ impl Payload {
             Form::Present => schema::present(&unsigned, Unknown::Kept),
             Form::Known => schema::present(&unsigned, Unknown::Dropped),
             Form::Dense => dense_members(&schema::present(&unsigned, Unknown::Dropped)),
+            Form::Older => with_schemes_that_say_something(dense_members(&unsigned)),
             Form::Schemeless => {
                 unsigned.remove("securitySchemes");
                 dense_members(&schema::present(&unsigned, Unknown::Dropped))
             }
         };
-        let covered = Value::Object(covered);
-        Ok(Self { form, bytes: jcs::canonical(&covered)?, covered })
+        let bytes = match form {
+            Form::Older => ascii(&jcs::canonical(&Value::Object(without_defaults_of_0_3(&covered)))?),
+            _ => jcs::canonical(&Value::Object(covered.clone()))?,
+        };
+        Ok(Self { form, covered: Value::Object(covered), bytes })
     }
 }
 
@@ -77,7 +87,7 @@ impl Payload {
 pub(super) fn to_sign(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<Payload>, CardFault> {
     match shape {
         CardShape::V1_0 => distinct(card, &[Form::Present, Form::Dense]),
-        CardShape::V0_3 => distinct(card, &[Form::Whole]),
+        CardShape::V0_3 => distinct(card, &[Form::Whole, Form::Older]),
     }
 }
 
@@ -85,7 +95,7 @@ pub(super) fn to_sign(card: &Map<String, Value>, shape: CardShape) -> Result<Vec
 pub(super) fn to_verify(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<Payload>, CardFault> {
     match shape {
         CardShape::V1_0 => distinct(card, &[Form::Whole, Form::Present, Form::Known, Form::Dense, Form::Schemeless]),
-        CardShape::V0_3 => distinct(card, &[Form::Whole]),
+        CardShape::V0_3 => distinct(card, &[Form::Whole, Form::Older]),
     }
 }
 
@@ -118,4 +128,47 @@ fn dense(value: &Value) -> Option<Value> {
         }
         other => Some(other.clone()),
     }
+}
+
+/// A scheme with nothing but its type leaves no trace in what is signed, so anybody could add one.
+fn with_schemes_that_say_something(mut card: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Object(schemes)) = card.get_mut("securitySchemes") {
+        schemes.retain(|_, scheme| scheme.as_object().is_none_or(|members| members.keys().any(|name| name != "type")));
+    }
+    card
+}
+
+/// A member that is there by default may be left out; one with any other value may not.
+fn without_defaults_of_0_3(card: &Map<String, Value>) -> Map<String, Value> {
+    let mut card = card.clone();
+    for (name, default) in [("protocolVersion", "0.3.0"), ("preferredTransport", "JSONRPC")] {
+        if card.get(name).is_some_and(|value| value == default) {
+            card.remove(name);
+        }
+    }
+    if let Some(Value::Object(schemes)) = card.get_mut("securitySchemes") {
+        for scheme in schemes.values_mut().filter_map(Value::as_object_mut) {
+            let kinds = [("in", "apiKey"), ("scheme", "http"), ("flows", "oauth2"), ("openIdConnectUrl", "openIdConnect")];
+            let implied = kinds.iter().find(|(member, _)| scheme.contains_key(*member)).map_or("mutualTLS", |(_, kind)| kind);
+            if scheme.get("type").is_some_and(|kind| kind == implied) {
+                scheme.remove("type");
+            }
+        }
+    }
+    dense_members(&card)
+}
+
+fn ascii(canonical: &[u8]) -> Vec<u8> {
+    let mut out = String::with_capacity(canonical.len());
+    for character in String::from_utf8_lossy(canonical).chars() {
+        if matches!(character, ' '..='~') {
+            out.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing into a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    out.into_bytes()
 }
