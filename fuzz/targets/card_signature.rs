@@ -28,11 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
     for shape in [CardShape::V1_0, CardShape::V0_3] {
         let mut signed = card.clone();
         if sign_card(&mut signed, shape, &[&*KEY], None).is_ok() {
-            let count = signed["signatures"].as_array().map_or(0, Vec::len);
-            if count <= chancery_identity::cards::MAX_SIGNATURES {
-                let verified = verify_card_signatures(&signed.to_string(), &keys, &rules).expect("what we sign verifies");
-                assert_eq!(verified.by.len(), 1);
-            }
+            let verified = verify_card_signatures(&signed.to_string(), &keys, &rules).expect("what we sign verifies");
+            assert_eq!(verified.by.len(), 1);
         }
     }
     let mut signed = card;

@@ -324,6 +324,10 @@ fn one_good_signature_is_enough_and_counts_once() {
     assert!(verify(&card, &set(&[&good])).is_ok());
     card["signatures"] = json!(vec![copy; MAX_SIGNATURES + 1]);
     assert!(matches!(verify(&card, &set(&[&good])), Err(CardFault::TooManySignatures(_))));
+    let crowd: Vec<_> = (1..=MAX_SIGNATURES as u8 + 1).map(key).collect();
+    let crowd: Vec<_> = crowd.iter().collect();
+    assert!(sign_card(&mut card_1_0(), CardShape::V1_0, &crowd[1..], None).is_ok());
+    assert!(matches!(sign_card(&mut card_1_0(), CardShape::V1_0, &crowd, None), Err(CardFault::NotSignable(_))));
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::forms::{self, CardShape, SIGNATURES};
-use super::{CardFault, schema};
+use super::{CardFault, MAX_SIGNATURES, schema};
 use crate::jws;
 use crate::keys::{Cards, SigningKey};
 
-/// Adds to `signatures` one signature of each key for each form in which the card's readers verify it: one, or two if the card has
-/// empty members that the specification's form keeps and the official SDKs' does not. The card is otherwise left as it is.
+/// Adds to `signatures` one signature of each key for each form in which the card's readers verify it. For a 1.0 card that is one, or
+/// two if it has empty members, which the specification's form keeps and the official SDKs' does not; for a 0.3 card it is two as
+/// a rule. The card is otherwise left as it is.
 ///
 /// A 1.0 card with members outside the schema is refused: no SDK's signature would cover them, and readers would take them for
 /// signed.
@@ -29,9 +30,15 @@ pub fn sign_card(card: &mut Value, shape: CardShape, keys: &[&SigningKey<Cards>]
             made.push(json!({ "protected": signature.protected, "signature": signature.signature }));
         }
     }
-    match members.entry(SIGNATURES).or_insert_with(|| json!([])) {
-        Value::Array(present) => present.extend(made),
-        _ => return Err(CardFault::NotACard("its signatures are not a list".to_owned())),
+    let present = match members.get(SIGNATURES) {
+        None => &[][..],
+        Some(Value::Array(present)) => present,
+        Some(_) => return Err(CardFault::NotACard("its signatures are not a list".to_owned())),
+    };
+    let all: Vec<Value> = present.iter().cloned().chain(made).collect();
+    if all.len() > MAX_SIGNATURES {
+        return Err(CardFault::NotSignable(format!("with {} signatures nobody would read it", all.len())));
     }
+    members.insert(SIGNATURES.to_owned(), Value::Array(all));
     Ok(())
 }
