@@ -22,7 +22,7 @@ impl CallerConfig {
         let mut record = self.record.clone();
         let Some(name) = &self.key_env else { return Ok(record) };
         let key = variable(name).ok_or_else(|| format!("callers.{}: the environment has no {name}", record.name))?;
-        let hash = ApiKey::given(&key).map_err(|fault| format!("callers.{}: the key in {name} {fault}", record.name))?;
+        let hash = ApiKey::given(&key).map_err(|fault| format!("callers.{}: the key in {name}: {fault}", record.name))?;
         record.keys.push(KeyRecord { hash, made_at: Timestamp::default(), expires_at: None });
         Ok(record)
     }
@@ -39,6 +39,12 @@ struct Fields {
     certificate: OneOrMore<CertificateName>,
     agent_id: OneOrMore<AgentId>,
     token: OneOrMore<TokenSubject>,
+}
+
+/// The keys a caller's section can have.
+#[cfg(test)]
+pub(super) fn keys() -> &'static [&'static str] {
+    super::fields::field_names::<Fields>()
 }
 
 pub(super) fn read_all(callers: &mut Section<'_, '_>) -> Vec<CallerConfig> {

@@ -22,6 +22,12 @@ struct Fields {
     max_lifetime_s: Option<u32>,
 }
 
+/// The keys an issuer's section can have.
+#[cfg(test)]
+pub(super) fn keys() -> &'static [&'static str] {
+    super::fields::field_names::<Fields>()
+}
+
 pub(super) fn read_all(issuers: &mut Section<'_, '_>) -> Vec<Issuer> {
     let mut read = Vec::new();
     issuers.each(|name, section| {

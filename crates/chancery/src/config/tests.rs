@@ -113,6 +113,11 @@ fn all_names() -> Vec<&'static str> {
         field_names::<RetentionConfig>(),
         field_names::<CardConfig>(),
         field_names::<StoreConfig>(),
+        field_names::<IdentityConfig>(),
+        field_names::<TlsConfig>(),
+        field_names::<GuardConfig>(),
+        caller::keys(),
+        issuer::keys(),
     ]
     .concat()
 }
@@ -158,4 +163,61 @@ fn a_file_that_cannot_be_read_and_a_faulty_one_are_named() {
     let lines: Vec<_> = faulty.lines().collect();
     assert_eq!(lines.len(), 2);
     assert!(lines[1].starts_with(&format!("{}:2:1: unknown key `b`", file.display())), "{faulty}");
+}
+
+#[test]
+fn callers_issuers_keys_and_tls_are_read_as_they_are_written() {
+    let hash = format!("sha256:{}", "ab".repeat(32));
+    let text = format!(
+        "[callers.planner]\nkey_hash = ['{hash}']\ntenant = 'acme'\nagent = 'echo'\nmay_call = ['echo', 'echo/audit']\n\
+         certificate = 'dns:planner.acme.example'\nagent_id = '{}'\ntoken = {{ issuer = 'acme', subject = 'planner' }}\n\
+         [callers.ci]\nkey_env = 'CI_KEY'\n\
+         [issuers.acme]\nissuer = 'https://login.acme.example'\naudience = 'me'\naccept = 'any'\n\
+         [keys.push]\nenv = 'PUSH_KEY'\n[tls]\ncert_file = 'a.pem'\nkey_file = 'a.key'\nclient_certificates = 'required'\n\
+         [outbound]\nallow_nets = ['10.0.0.0/8']\n[identity]\nallow = ['{}']\n",
+        "cd".repeat(32),
+        "ef".repeat(32)
+    );
+    let config = Config::parse(&text).unwrap();
+    let planner = &config.callers[0].record;
+    assert_eq!((planner.name.as_str(), planner.tenant.as_str(), planner.agent.as_deref()), ("planner", "acme", Some("echo")));
+    assert_eq!((planner.keys.len(), planner.certificates.len(), planner.agent_ids.len(), planner.tokens.len()), (1, 1, 1, 1));
+    assert_eq!(config.callers[1].key_env.as_deref(), Some("CI_KEY"));
+    assert_eq!(config.issuers[0].audiences, ["me"]);
+    assert_eq!(config.keys.push, Some(KeySource::Env("PUSH_KEY".to_owned())));
+    assert_eq!(config.outbound.allow_nets.len(), 1);
+    assert_eq!(config.identity.allow.as_ref().map(Vec::len), Some(1));
+
+    let with_key = config.callers[1].with_key(|name| (name == "CI_KEY").then(|| "a-key-long-enough-to-be-one".to_owned()));
+    assert_eq!(with_key.unwrap().keys.len(), 1);
+    let missing = config.callers[1].with_key(|_| None).unwrap_err();
+    assert!(missing.contains("callers.ci") && missing.contains("CI_KEY"), "{missing}");
+    let short = config.callers[1].with_key(|_| Some("short".to_owned())).unwrap_err();
+    assert!(short.contains("CI_KEY") && !short.contains("short,") && short.contains("16"), "{short}");
+}
+
+#[test]
+fn callers_that_could_never_call_are_faults_where_they_stand() {
+    for (text, word) in [
+        ("[callers.a]\ntenant = 't'", "needs a way to prove itself"),
+        ("[callers.a]\nkey_hash = 'md5:00'", "sha256:"),
+        ("[callers.a]\nkey_env = 'K'\nmay_call = ['/x']", "AGENT or AGENT/SKILL"),
+        ("[callers.a]\nagent_id = 'xyz'", "64 lower-case hex digits"),
+        ("[callers.A]\nkey_env = 'K'", "a-z"),
+        ("[callers.a]\nkey_emv = 'K'", "did you mean `key_env`"),
+        ("[issuers.a]\naudience = 'x'", "needs `issuer`"),
+        ("[issuers.a]\nissuer = 'https://i'", "audiences: must name this node"),
+        ("[issuers.a]\nissuer = 'https://i'\naudience = 'x'\nalgorithms = ['HS256']", "unknown variant `HS256`"),
+        ("[tls]\ncert_file = 'a.pem'", "needs cert_file and key_file"),
+        ("[keys.push]\nfile = 'a'\nenv = 'B'", "not from both"),
+        ("[keys.push]\n", "needs `file` or `env`"),
+        ("[identity]\nallow = ['nobody']", "64 lower-case hex digits"),
+        ("[outbound]\nallow_nets = ['10.0.0.0/33']", "outbound.allow_nets"),
+    ] {
+        let found = faults(text);
+        assert!(found.iter().any(|fault| fault.contains(word)), "{text}\n{found:#?}");
+    }
+    let hash = format!("sha256:{}", "ab".repeat(32));
+    let twice = faults(&format!("[callers.a]\nkey_hash = '{hash}'\n[callers.b]\nkey_hash = '{hash}'"));
+    assert!(twice.len() == 1 && twice[0].contains("twice"), "{twice:#?}");
 }
