@@ -11,14 +11,18 @@ pub const MAX_DEPTH: usize = 64;
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 /// From here on a double is canonically written with an exponent, so that nobody takes it for an exact integer.
 const EXPONENT_FROM: f64 = 1e21;
+/// serde_json hands values to itself in members with such names, and takes a stranger's for its own: the text in
+/// `{"$serde_json::private::RawValue": "…"}` would be read as JSON by the next reader, while we see a string.
+const RESERVED: &str = "$serde_json::private::";
 
 /// Why a text is not JSON of one meaning only, with the place.
 #[derive(Debug, thiserror::Error)]
 #[error("not strict JSON: {0}")]
 pub struct StrictJsonFault(#[from] serde_json::Error);
 
-/// One value and nothing after it. Refused: a member named twice (however the name is escaped), half of a surrogate pair,
-/// a byte order mark, numbers that a double does not hold, and nesting beyond [`MAX_DEPTH`].
+/// One value and nothing after it. Refused: a member named twice (however the name is escaped) or with a name that our JSON library
+/// keeps for itself, half of a surrogate pair, a byte order mark, numbers that a double does not hold, and nesting beyond
+/// [`MAX_DEPTH`].
 pub fn parse(text: &str) -> Result<Value, StrictJsonFault> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict { depth: 0 }.deserialize(&mut reader)?;
@@ -103,6 +107,9 @@ impl<'de> Visitor<'de> for Strict {
             if members.contains_key(&name) {
                 return Err(de::Error::custom(format_args!("the member {name:?} is there twice")));
             }
+            if name.starts_with(RESERVED) {
+                return Err(de::Error::custom(format_args!("the member {name:?} has a reserved name")));
+            }
             let value = from.next_value_seed(inside)?;
             members.insert(name, value);
         }
@@ -126,6 +133,8 @@ mod tests {
             r#"{"a":1,"a":1}"#,
             r#"{"a":1,"\u0061":2}"#,
             r#"{"x":[{"y":{"b":1,"c":2,"b":3}}]}"#,
+            r#"{"$serde_json::private::RawValue":"{}"}"#,
+            r#"{"a":[{"\u0024serde_json::private::Number":"1"}]}"#,
             r#""\ud800""#,
             r#""\udc00""#,
             r#""\ud800\u0041""#,
