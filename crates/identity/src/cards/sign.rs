@@ -7,9 +7,9 @@ use super::{CardFault, MAX_SIGNATURES, schema};
 use crate::jws;
 use crate::keys::{Cards, SigningKey};
 
-/// Adds to `signatures` one signature of each key for each form in which the card's readers verify it. For a 1.0 card that is one, or
-/// two if it has empty members, which the specification's form keeps and the official SDKs' does not; for a 0.3 card it is two as
-/// a rule. The card is otherwise left as it is.
+/// Adds to `signatures` one signature of each key for each form in which the card's readers verify it. For a 1.0 card that is one,
+/// or two if it has empty members, which the specification's form keeps and the official SDKs' does not; for a 0.3 card it is two
+/// as a rule. The card is otherwise left as it is.
 ///
 /// A 1.0 card with members outside the schema is refused: no SDK's signature would cover them, and readers would take them for
 /// signed.
