@@ -60,6 +60,10 @@ fn parse_error(message: String) -> Error {
     Error::new(ErrorKind::Parse, message)
 }
 
+/// Names that the JSON library keeps for itself: it would take the value of such a member for JSON text and put what it says
+/// in the place of the object, so that the same bytes would mean one thing here and another elsewhere.
+const RESERVED: &str = "$serde_json::private::";
+
 impl<'a> Scan<'a> {
     fn run(&mut self) -> Result<(), Error> {
         let bytes = self.text.as_bytes();
@@ -155,6 +159,9 @@ impl<'a> Scan<'a> {
                 self.limits.json_key_bytes
             )));
         }
+        if key.starts_with(RESERVED) {
+            return Err(parse_error(format!("{}: a name of this kind cannot be carried", self.path(Some(&key)))));
+        }
         let Some(frame) = self.frames.last_mut() else { return Ok(()) };
         let siblings = &self.keys[frame.first_key..];
         let known = match &mut frame.seen {
@@ -210,6 +217,18 @@ mod tests {
         let error = scan(text, &JsonLimits::default()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Parse);
         error.message.into_owned()
+    }
+
+    #[test]
+    fn names_that_would_be_read_as_something_else_are_refused_in_every_spelling() {
+        for text in [
+            r#"{"$serde_json::private::RawValue":"{\"a\":1}"}"#,
+            r#"{"metadata":{"x":[{"\u0024serde_json::private::Number":"1"}]}}"#,
+        ] {
+            let error = scan(text.as_bytes(), &JsonLimits::default()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Parse, "{text}");
+        }
+        assert!(scan(br#"{"$serde":1,"a":"$serde_json::private::RawValue"}"#, &JsonLimits::default()).is_ok());
     }
 
     #[test]
