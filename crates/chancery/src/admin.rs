@@ -71,14 +71,15 @@ impl From<ChestError> for Fault {
 }
 
 /// A caller without anything that would let somebody pass for it.
-pub(crate) fn show_caller(record: &CallerRecord, configured: bool) -> Value {
+pub fn show_caller(record: &CallerRecord, configured: bool) -> Value {
     let mut shown = serde_json::to_value(record).unwrap_or_default();
     shown["configured"] = json!(configured);
     shown["keys"] = record.keys.iter().map(|key| json!({ "made_at": key.made_at, "expires_at": key.expires_at })).collect();
     shown
 }
 
-pub(crate) fn show_key(key: &KeyRecord, now: Timestamp) -> Value {
+/// A key without its private half.
+pub fn show_key(key: &KeyRecord, now: Timestamp) -> Value {
     json!({
         "use": key.key_use.as_str(),
         "owner": key.owner,

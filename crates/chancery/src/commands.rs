@@ -1,6 +1,10 @@
 //! The command line: what can be asked, and what the exit code means.
 
+mod callers;
 mod card;
+mod credentials;
+mod duration;
+mod keys;
 mod log;
 mod nearby;
 mod send;
@@ -27,6 +31,8 @@ Examples:
   chancery card https://agent.example.org      fetch a card and say what is wrong with it
   chancery tasks list --state working          what the node is doing
   chancery tasks watch TASK                    follow one task
+  chancery callers add planner                 let somebody call, and print the key to do it with
+  chancery keys show                           what the node signs with
 
 Exit codes:
   0  done
@@ -64,11 +70,15 @@ enum Command {
     /// Send a message to an agent and print what it answers
     #[command(alias = "send-task")]
     Send(send::Send),
-    /// Fetch an agent's card, show it and say what is wrong with it
+    /// Show an agent's card, verify its signature and say what is wrong with it
     #[command(alias = "discover")]
     Card(card::Card),
     /// See and cancel the tasks of the node on this machine
     Tasks(tasks::Tasks),
+    /// Say who may call the node on this machine
+    Callers(callers::Callers),
+    /// See and replace the keys that node signs with
+    Keys(keys::Keys),
     /// Print the completions for a shell
     Completions {
         #[arg(value_enum)]
@@ -117,10 +127,26 @@ impl From<CallError> for Failure {
         // Parts of it were written by the other side.
         let reason = show::safe(&error.to_string());
         match error {
-            CallError::BadUrl { .. } => Self::Usage(reason),
+            CallError::BadUrl { .. } | CallError::Credentials { .. } => Self::Usage(reason),
+            CallError::TurnedAway { status, shown, .. } => Self::Refused(format!("{reason}; {}", way_in(status, shown))),
             CallError::Unreachable { .. } => Self::Unreachable(reason),
             CallError::Setup { .. } | CallError::Refused { .. } | CallError::NotUnderstood { .. } => Self::Refused(reason),
         }
+    }
+}
+
+/// What to do for somebody who was not let in.
+fn way_in(status: u16, shown: bool) -> &'static str {
+    match (status, shown) {
+        (401, false) => {
+            "show who you are: a key in $CHANCERY_KEY or with --key-env or --key-file, a signature with --sign-with, or a \
+             certificate with --client-cert. Keys are made where the node runs, with `chancery callers add NAME`"
+        }
+        (401, true) => {
+            "what was shown has expired, was revoked, or is of nobody that is known there. A new key is made where the node runs, \
+             with `chancery callers rotate NAME`"
+        }
+        _ => "its operator says who may call what (may_call)",
     }
 }
 
@@ -131,6 +157,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Send(send) => as_client(send.run(&shared)),
         Command::Card(card) => as_client(card.run(&shared)),
         Command::Tasks(tasks) => as_client(tasks.run(&shared)),
+        Command::Callers(callers) => as_client(callers.run(&shared)),
+        Command::Keys(keys) => as_client(keys.run(&shared)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use chancery_identity::credentials::CertificateName;
 use chancery_identity::{KeyError, SealKey};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub enum FolderError {
 pub struct Whereabouts {
     pub url: String,
     pub pid: u32,
+    /// The certificate it shows, if it speaks TLS: whoever can read this folder need not ask anybody else about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateName>,
 }
 
 /// A data folder that belongs to this process until it is dropped.
@@ -60,7 +64,11 @@ impl DataFolder {
         let fault = |source| FolderError::Io { what: "cannot lock", path: lock_path.clone(), source };
         let lock = owner_only().create(true).truncate(false).open(&lock_path).map_err(fault)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: lock }),
+            Ok(()) => {
+                // Whoever wrote it is gone: the lock would be theirs. Nobody is to look for them, and find somebody else.
+                let _ = std::fs::remove_file(whereabouts_file(&path));
+                Ok(Self { path, _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => {
                 let by = Self::whereabouts(&path).map_or_else(String::new, |node| format!(" (pid {}, {})", node.pid, node.url));
                 Err(FolderError::InUse { path, by })
@@ -101,11 +109,9 @@ impl DataFolder {
 
     /// Writes down where this node answers, until the returned value is dropped.
     pub fn announce(&self, whereabouts: &Whereabouts) -> Result<Announced, FolderError> {
-        let path = whereabouts_file(&self.path);
-        let text = serde_json::to_vec(whereabouts).unwrap_or_default();
-        // Whatever a node that ended badly left behind is replaced in one step; readers never see half a file.
-        write_whole(&path, &text)?;
-        Ok(Announced(path))
+        let announced = Announced(whereabouts_file(&self.path));
+        announced.change(whereabouts)?;
+        Ok(announced)
     }
 
     /// What the last node in this folder wrote down. It may have ended without clearing up.
@@ -149,6 +155,13 @@ impl DataFolder {
 #[derive(Debug)]
 #[must_use]
 pub struct Announced(PathBuf);
+
+impl Announced {
+    /// Writes down something else in its place, in one step: readers never see half a file.
+    pub fn change(&self, whereabouts: &Whereabouts) -> Result<(), FolderError> {
+        write_whole(&self.0, &serde_json::to_vec(whereabouts).unwrap_or_default())
+    }
+}
 
 impl Drop for Announced {
     fn drop(&mut self) {
@@ -222,14 +235,18 @@ mod tests {
     #[test]
     fn a_folder_belongs_to_one_at_a_time_and_a_leftover_of_the_last_one_does_not_matter() {
         let home = tempfile::tempdir().unwrap();
-        let stale = Whereabouts { url: "http://127.0.0.1:1".into(), pid: 1 };
+        let stale = Whereabouts { url: "http://127.0.0.1:1".into(), pid: 1, certificate: None };
         std::fs::write(home.path().join("node.json"), serde_json::to_vec(&stale).unwrap()).unwrap();
         std::fs::write(home.path().join("node.lock"), "left over").unwrap();
         let folder = DataFolder::claim(home.path()).unwrap();
+        assert_eq!(DataFolder::whereabouts(home.path()), None, "nobody is to be looked for there any more");
         let refused = DataFolder::claim(home.path()).unwrap_err();
         assert!(matches!(refused, FolderError::InUse { .. }), "{refused}");
-        let here = Whereabouts { url: "http://127.0.0.1:2".into(), pid: 2 };
+        let mut here = Whereabouts { url: "http://127.0.0.1:2".into(), pid: 2, certificate: None };
         let announced = folder.announce(&here).unwrap();
+        assert_eq!(DataFolder::whereabouts(home.path()), Some(here.clone()));
+        here.certificate = Some(CertificateName::Sha256([7; 32]));
+        announced.change(&here).unwrap();
         assert_eq!(DataFolder::whereabouts(home.path()), Some(here));
         drop(announced);
         assert_eq!(DataFolder::whereabouts(home.path()), None);

@@ -22,6 +22,7 @@ pub use chancery_inbound::InboundLimits;
 pub use chancery_protocol as protocol;
 pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, TaskState};
 
+pub use self::admin::{show_caller, show_key};
 pub use self::agents::new_card;
 pub use self::caller_book::{BookError, CallerBook};
 pub use self::config::Config;

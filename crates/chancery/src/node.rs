@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_core::{Agent, Agents, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::cards::CardFault;
-use chancery_identity::credentials::{Authenticator, IdentityResolver};
+use chancery_identity::credentials::{Authenticator, CertificateName, IdentityResolver};
 use chancery_identity::{KeyError, SealKey};
 use chancery_inbound::{DoorSettings, Doors, Tls, TlsError};
 use chancery_protocol::AgentCard;
@@ -284,6 +284,11 @@ impl Node {
 
     pub fn speaks_tls(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// The certificate that new connections are shown, by its fingerprint.
+    pub fn certificate(&self) -> Option<CertificateName> {
+        self.tls.as_ref().map(|tls| CertificateName::Sha256(SealKey::digest(&tls.certificate())))
     }
 
     /// Reads certificate and key anew. New connections get them; a fault changes nothing.

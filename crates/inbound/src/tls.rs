@@ -52,24 +52,41 @@ pub enum TlsError {
 
 /// The TLS of one listener. What it is made of can be changed while it serves.
 #[derive(Clone, Debug)]
-pub struct Tls(Arc<ArcSwap<ServerConfig>>);
+pub struct Tls(Arc<ArcSwap<Held>>);
+
+#[derive(Debug)]
+struct Held {
+    config: Arc<ServerConfig>,
+    certificate: CertificateDer<'static>,
+}
 
 impl Tls {
     pub fn new(material: TlsMaterial) -> Result<Self, TlsError> {
-        Ok(Self(Arc::new(ArcSwap::from_pointee(config(material)?))))
+        Ok(Self(Arc::new(ArcSwap::from_pointee(held(material)?))))
     }
 
     /// New connections get the new certificate; open ones keep theirs.
     pub fn replace(&self, material: TlsMaterial) -> Result<(), TlsError> {
-        self.0.store(Arc::new(config(material)?));
+        self.0.store(Arc::new(held(material)?));
         Ok(())
     }
 
+    /// The node's certificate as new connections get it.
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.0.load().certificate.clone()
+    }
+
     pub(crate) async fn accept(&self, stream: TcpStream, patience: Duration) -> io::Result<TlsStream<TcpStream>> {
-        let acceptor = TlsAcceptor::from(self.0.load_full());
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.0.load().config));
         let late = || io::Error::new(io::ErrorKind::TimedOut, "the handshake took longer than limits.tls_handshake_ms");
         tokio::time::timeout(patience, acceptor.accept(stream)).await.map_err(|_| late())?
     }
+}
+
+fn held(material: TlsMaterial) -> Result<Held, TlsError> {
+    let certificate = material.chain.first().cloned();
+    let certificate = certificate.ok_or(TlsError::Certificate(rustls::Error::NoCertificatesPresented))?;
+    Ok(Held { config: Arc::new(config(material)?), certificate })
 }
 
 fn config(material: TlsMaterial) -> Result<ServerConfig, TlsError> {

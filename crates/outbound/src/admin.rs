@@ -1,7 +1,11 @@
-//! The operator's calls: every caller's tasks on a node, with the node's own token.
+//! The operator's calls: every caller's tasks, the callers and the keys of a node, with the node's own token.
 
+use std::time::Duration;
+
+use chancery_identity::credentials::CallerRecord;
 use reqwest::{RequestBuilder, Url, header};
-use serde_json::Value;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 
 use crate::error::CallError;
 use crate::frames::{Frames, Opened};
@@ -12,12 +16,13 @@ const ROOT: [&str; 2] = ["admin", "v1"];
 #[derive(Clone, Debug)]
 pub struct Admin {
     peer: Peer,
-    authorization: String,
+    /// The whole header.
+    authorization: SecretString,
 }
 
 impl Admin {
     pub fn new(peer: Peer, token: &str) -> Self {
-        Self { peer, authorization: format!("Bearer {token}") }
+        Self { peer, authorization: format!("Bearer {token}").into() }
     }
 
     /// Tasks of all callers, newest status first.
@@ -34,22 +39,58 @@ impl Admin {
     }
 
     pub async fn task(&self, id: &str) -> Result<Value, CallError> {
-        let url = self.at(&["tasks", id]);
-        let get = self.peer.http.get(url.clone());
-        self.ask(&url, get).await
+        self.get(&["tasks", id]).await
     }
 
     pub async fn cancel(&self, id: &str) -> Result<Value, CallError> {
         let url = self.at(&["tasks", id, "cancel"]);
-        let post = self.peer.http.post(url.clone());
-        self.ask(&url, post).await
+        self.ask(&url, self.peer.http.post(url.clone())).await
+    }
+
+    /// What the node says of itself.
+    pub async fn node(&self) -> Result<Value, CallError> {
+        self.get(&["node"]).await
+    }
+
+    pub async fn keys(&self) -> Result<Value, CallError> {
+        self.get(&["keys"]).await
+    }
+
+    /// New keys for one use, of one agent or of the node.
+    pub async fn rotate_keys(
+        &self,
+        key_use: &str,
+        owner: Option<&str>,
+        lead: Duration,
+        overlap: Duration,
+    ) -> Result<Value, CallError> {
+        let how = json!({
+            "use": key_use, "owner": owner, "lead_seconds": lead.as_secs(), "overlap_seconds": overlap.as_secs(),
+        });
+        self.post(&["keys", "rotate"], &how).await
+    }
+
+    pub async fn callers(&self) -> Result<Value, CallError> {
+        self.get(&["callers"]).await
+    }
+
+    pub async fn add_caller(&self, caller: &CallerRecord) -> Result<Value, CallError> {
+        self.post(&["callers"], &json!(caller)).await
+    }
+
+    pub async fn rotate_caller(&self, name: &str, overlap: Duration) -> Result<Value, CallError> {
+        self.post(&["callers", name, "rotate"], &json!({ "overlap_seconds": overlap.as_secs() })).await
+    }
+
+    pub async fn revoke_caller(&self, name: &str) -> Result<Value, CallError> {
+        self.post(&["callers", name, "revoke"], &json!({})).await
     }
 
     /// A task's log after an entry, and then what is added to it.
     pub async fn follow(&self, id: &str, after: u64) -> Result<AdminEvents, CallError> {
         let mut url = self.at(&["tasks", id, "events"]);
         url.query_pairs_mut().append_pair("after", &after.to_string()).append_pair("follow", "true");
-        let get = self.peer.http.get(url.clone()).header(header::AUTHORIZATION, &self.authorization);
+        let get = self.peer.http.get(url.clone()).header(header::AUTHORIZATION, self.authorization.expose_secret());
         match self.peer.open_stream(&url, get).await? {
             Opened::Stream(frames) => Ok(AdminEvents { frames }),
             Opened::Whole(status, text) => Err(refusal(&text).unwrap_or_else(|| CallError::status(&url, status, &text))),
@@ -60,8 +101,18 @@ impl Admin {
         self.peer.at(ROOT.iter().chain(segments).copied())
     }
 
+    async fn get(&self, segments: &[&str]) -> Result<Value, CallError> {
+        let url = self.at(segments);
+        self.ask(&url, self.peer.http.get(url.clone())).await
+    }
+
+    async fn post(&self, segments: &[&str], body: &Value) -> Result<Value, CallError> {
+        let url = self.at(segments);
+        self.ask(&url, self.peer.http.post(url.clone()).json(body)).await
+    }
+
     async fn ask(&self, url: &Url, request: RequestBuilder) -> Result<Value, CallError> {
-        let request = request.header(header::AUTHORIZATION, &self.authorization);
+        let request = request.header(header::AUTHORIZATION, self.authorization.expose_secret());
         let (status, text) = self.peer.ask(url, request).await?;
         if !status.is_success() {
             return Err(refusal(&text).unwrap_or_else(|| CallError::status(url, status, &text)));

@@ -9,12 +9,23 @@ pub enum CallError {
     BadUrl { url: String },
     #[error("this client cannot be set up: {source}")]
     Setup { source: reqwest::Error },
+    /// What the caller wanted to show of itself cannot be used.
+    #[error("{reason}")]
+    Credentials { reason: String },
     /// Nobody answered, or not to the end, or not in time.
     #[error("{url} cannot be reached: {reason}")]
     Unreachable { url: String, reason: String },
     /// The other side understood and said no. The code is the one of its protocol.
     #[error("{message} ({code})")]
     Refused { code: i64, message: String },
+    /// The other side does not let this caller in: it does not know who it is (401), or knows and says no (403).
+    #[error("{message} ({status})")]
+    TurnedAway {
+        status: u16,
+        message: String,
+        /// Whether anything was shown that could have been accepted.
+        shown: bool,
+    },
     /// The other side answered something this protocol has no place for.
     #[error("{url} gave no answer this client understands: {reason}")]
     NotUnderstood { url: String, reason: String },

@@ -6,13 +6,13 @@ use chancery_protocol::{Error, Operation, Reply, Request, TaskEvent, Version};
 use chancery_wire::json::methods;
 use chancery_wire::json::v1_0::V1_0;
 use chancery_wire::{Codec as _, JsonLimits};
-use reqwest::{RequestBuilder, Url, header};
+use reqwest::{Method, RequestBuilder, StatusCode, Url, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::CallError;
 use crate::frames::{Frames, Opened};
-use crate::peer::Peer;
+use crate::peer::{Peer, turned_away};
 
 /// A stream that says nothing for this long, not even that it is still there, is given up.
 const SILENCE: Duration = Duration::from_secs(90);
@@ -53,8 +53,7 @@ impl Peer {
     pub async fn call(&self, request: &Request, conditions: &Conditions) -> Result<Answered, CallError> {
         let (status, text) = self.ask(&self.url, self.post(request, conditions)?).await?;
         match open(&self.url, &text) {
-            Err(CallError::NotUnderstood { .. }) if !status.is_success() => Err(CallError::status(&self.url, status, &text)),
-            Err(error) => Err(error),
+            Err(error) => Err(self.refused(error, status, &text)),
             Ok(result) => {
                 let reply = V1_0.decode_reply(request.operation(), result).map_err(|error| self.blame(&error))?;
                 Ok(Answered { reply, result: result.to_owned() })
@@ -69,10 +68,8 @@ impl Peer {
             Opened::Stream(frames) => frames,
             // What is refused before the first event is answered as one whole.
             Opened::Whole(status, text) => {
-                return Err(match open(&self.url, &text) {
-                    Err(error @ CallError::Refused { .. }) => error,
-                    _ => CallError::status(&self.url, status, &text),
-                });
+                let whole = || CallError::not_understood(&self.url, "a whole answer where a stream was asked for");
+                return Err(self.refused(open(&self.url, &text).err().unwrap_or_else(whole), status, &text));
             }
         };
         Ok(Events { frames })
@@ -84,6 +81,7 @@ impl Peer {
         V1_0.encode_request(&mut body, request).map_err(|error| self.blame(&error))?;
         body.push(b'}');
         let mut post = self.http.post(self.url.clone());
+        post = post.headers(self.terms.headers(&Method::POST, &self.url, &body)?);
         post = post.header(header::CONTENT_TYPE, "application/json").header("A2A-Version", "1.0").body(body);
         if let Some(key) = &conditions.idempotency_key {
             post = post.header("Idempotency-Key", key);
@@ -92,6 +90,19 @@ impl Peer {
             post = post.header("Last-Event-ID", id);
         }
         Ok(post)
+    }
+
+    /// Why there is no result, by the words of the answer and by its status.
+    fn refused(&self, error: CallError, status: StatusCode, text: &str) -> CallError {
+        match error {
+            CallError::Refused { code, message } => {
+                turned_away(self, status, &message).unwrap_or(CallError::Refused { code, message })
+            }
+            _ if !status.is_success() => {
+                turned_away(self, status, "not let in").unwrap_or_else(|| CallError::status(&self.url, status, text))
+            }
+            error => error,
+        }
     }
 
     fn blame(&self, error: &Error) -> CallError {

@@ -9,6 +9,8 @@ mod json_rpc;
 mod jwks;
 mod peer;
 mod sse;
+mod terms;
+mod trust;
 
 pub use admin::{Admin, AdminEvents};
 pub use card::FetchedCard;
@@ -18,3 +20,4 @@ pub use json_rpc::{Answered, Conditions, Events, Streamed, new_message_id};
 pub use jwks::{JwksCache, JwksError, JwksLimits};
 pub use peer::Peer;
 pub use sse::{Parser, ServerSentEvent, TooLong};
+pub use terms::{ClientCertificate, RequestSigner, Terms, Trust};

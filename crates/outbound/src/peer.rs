@@ -6,6 +6,8 @@ use std::time::Duration;
 use reqwest::{RequestBuilder, Response, StatusCode, Url, header, redirect};
 
 use crate::error::CallError;
+use crate::terms::Terms;
+use crate::trust::client_config;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// More than this is read of no answer.
@@ -16,12 +18,18 @@ pub struct Peer {
     pub(crate) http: reqwest::Client,
     pub(crate) url: Url,
     pub(crate) answer_within: Duration,
+    pub(crate) terms: Terms,
 }
 
 impl Peer {
     /// A server by its URL, with and without a slash at the end. An answer may take `answer_within`; a stream may take
     /// as long as it likes.
     pub fn new(url: &str, answer_within: Duration) -> Result<Self, CallError> {
+        Self::with_terms(url, answer_within, Terms::default())
+    }
+
+    /// The same for a caller that shows who it is, or believes other servers than the system does.
+    pub fn with_terms(url: &str, answer_within: Duration, terms: Terms) -> Result<Self, CallError> {
         let bad = || CallError::BadUrl { url: url.to_owned() };
         let parsed = Url::parse(url.trim_end_matches('/')).map_err(|_| bad())?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
@@ -35,8 +43,24 @@ impl Peer {
             // A proxy's loopback is another machine's.
             http = http.no_proxy();
         }
+        if parsed.scheme() == "https" {
+            let unusable = |fault| CallError::Credentials { reason: format!("TLS cannot be set up: {fault}") };
+            if let Some(config) = client_config(&terms).map_err(unusable)? {
+                http = http.tls_backend_preconfigured(config);
+            }
+        }
         let http = http.build().map_err(|source| CallError::Setup { source })?;
-        Ok(Self { http, url: parsed, answer_within })
+        Ok(Self { http, url: parsed, answer_within, terms })
+    }
+
+    /// Whether this is a server on the same machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.url)
+    }
+
+    /// Whether what goes there can be read on the way.
+    pub fn is_plain(&self) -> bool {
+        self.url.scheme() == "http"
     }
 
     /// The URL with a path added to it; segments may hold any characters.
@@ -53,6 +77,17 @@ impl Peer {
         let response = request.timeout(self.answer_within).send().await.map_err(|error| CallError::unreachable(url, &error))?;
         read(url, response).await
     }
+}
+
+/// What an answer to a call that was not let in says.
+pub(crate) fn turned_away(peer: &Peer, status: StatusCode, message: &str) -> Option<CallError> {
+    let turned = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    let away = || CallError::TurnedAway {
+        status: status.as_u16(),
+        message: message.to_owned(),
+        shown: peer.terms.shows_something(),
+    };
+    turned.then(away)
 }
 
 /// Reads a whole body as text.

@@ -1,39 +1,100 @@
-//! The node on this machine: where it answers and which token it takes, from its data folder.
+//! The node on this machine: where it answers and which token it takes, from its data folder; or the folder itself, if no
+//! node runs in it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use chancery::DataFolder;
-use chancery_outbound::{Admin, Peer};
+use anyhow::anyhow;
+use chancery::identity::credentials::CertificateName;
+use chancery::{DataFolder, FolderError};
+use chancery_outbound::{Admin, Peer, Terms, Trust};
 
+use super::credentials::OwnCertificate;
 use super::{Failure, Shared};
 
 /// How long the node may take to answer what it only has to look up.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(30);
+/// How often, and how long in all, to look for a node that has taken the folder and does not say yet where it is.
+const LOOK_AGAIN: (Duration, u32) = (Duration::from_millis(50), 100);
 
-/// The address of the node that runs in the data folder.
-pub(super) fn url(shared: &Shared) -> Result<String, Failure> {
+/// Where the node is, and what it has to show for being the one.
+pub(super) struct Place {
+    pub(super) url: String,
+    pub(super) trust: Trust,
+}
+
+/// Who has the data folder.
+pub(super) enum Holder {
+    /// A node that runs.
+    Node(Admin),
+    /// This command, now.
+    Us(Arc<DataFolder>),
+    /// There is no folder.
+    Nobody,
+}
+
+/// Where the node that runs in the data folder is.
+pub(super) fn place(shared: &Shared) -> Result<Place, Failure> {
     let folder = folder(shared)?;
-    let node = DataFolder::whereabouts(&folder).ok_or_else(|| {
+    written(&folder).ok_or_else(|| {
         Failure::Unreachable(format!(
             "no node runs in {}; start one with `chancery serve`, or say where one is with --data or --url (a node with \
              --memory and no --data writes nothing down)",
             folder.display()
         ))
-    })?;
-    Ok(node.url)
+    })
 }
 
 /// The node's admin API.
-pub(super) fn admin(shared: &Shared) -> Result<Admin, Failure> {
-    let url = url(shared)?;
+pub(super) fn admin(shared: &Shared, own: &OwnCertificate) -> Result<Admin, Failure> {
+    admin_at(shared, place(shared)?, own)
+}
+
+/// The node if one runs; otherwise its folder, which nobody else has until the command ends. With `make` a folder that is
+/// not there is made.
+pub(super) async fn holder(shared: &Shared, own: &OwnCertificate, make: bool) -> Result<Holder, Failure> {
+    let folder = folder(shared)?;
+    if !make && !folder.exists() {
+        return Ok(Holder::Nobody);
+    }
+    let (pause, times) = LOOK_AGAIN;
+    for _ in 0..times {
+        // The lock tells whether a node runs, not what an earlier one wrote down.
+        match DataFolder::claim(&folder) {
+            Ok(folder) => return Ok(Holder::Us(Arc::new(folder))),
+            Err(FolderError::InUse { .. }) => {}
+            Err(fault) => return Err(anyhow!(fault).into()),
+        }
+        if let Some(place) = written(&folder) {
+            return admin_at(shared, place, own).map(Holder::Node);
+        }
+        tokio::time::sleep(pause).await;
+    }
+    Err(Failure::Unreachable(format!(
+        "{} is in use, and nobody says there where to call; is a node starting or stopping? Try again",
+        folder.display()
+    )))
+}
+
+fn written(folder: &std::path::Path) -> Option<Place> {
+    let node = DataFolder::whereabouts(folder)?;
+    let trust = match node.certificate {
+        Some(CertificateName::Sha256(pinned)) => Trust::Exactly(pinned),
+        _ => Trust::System,
+    };
+    Some(Place { url: node.url, trust })
+}
+
+fn admin_at(shared: &Shared, place: Place, own: &OwnCertificate) -> Result<Admin, Failure> {
     let file = DataFolder::admin_token_file(&folder(shared)?);
     let token = std::fs::read_to_string(&file)
         .map_err(|error| Failure::Refused(format!("cannot read the admin token in {}: {error}", file.display())))?;
-    Ok(Admin::new(Peer::new(&url, LOOK_UP_WITHIN)?, token.trim()))
+    let terms = Terms { certificate: own.load()?, trust: place.trust, ..Terms::default() };
+    Ok(Admin::new(Peer::with_terms(&place.url, LOOK_UP_WITHIN, terms)?, token.trim()))
 }
 
-fn folder(shared: &Shared) -> Result<PathBuf, Failure> {
+pub(super) fn folder(shared: &Shared) -> Result<PathBuf, Failure> {
     let folder = shared.data.clone().or_else(DataFolder::default_path);
     folder.ok_or_else(|| Failure::Usage("there is no HOME to look for a node in; say --data FOLDER".to_owned()))
 }

@@ -9,6 +9,7 @@ use chancery::protocol::{
 };
 use chancery_outbound::{Conditions, Peer, new_message_id};
 
+use super::credentials::{Credentials, warn_of_plain};
 use super::{Failure, Shared, nearby, remark, show};
 
 const EXAMPLES: &str = "\
@@ -19,6 +20,8 @@ Examples:
   chancery send --stream 'stream 5 200'                   print the answer piece by piece
   chancery send --task TASK 'complete blue'               answer a task that asked for something
   echo long text | chancery send -                        take the text from stdin
+  CHANCERY_KEY=$KEY chancery send hello                   as the caller with that key
+  chancery send --sign-with agent.pem hello               as the agent with that key, by a signature
 
 The answer's text goes to stdout; the task's id and state go to stderr. With --json stdout has what the server sent,
 an object a line.";
@@ -52,15 +55,22 @@ pub(super) struct Send {
     /// How many seconds to wait for an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 impl Send {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let mut url = self.url.clone().map_or_else(|| nearby::url(shared), Ok)?;
+        let (mut url, trust) = match &self.url {
+            Some(url) => (url.clone(), None),
+            None => nearby::place(shared).map(|place| (place.url, Some(place.trust)))?,
+        };
         if let Some(agent) = &self.agent {
             url = format!("{}/agents/{agent}", url.trim_end_matches('/'));
         }
-        let peer = Peer::new(&url, Duration::from_secs(self.timeout))?;
+        let terms = self.credentials.terms(trust)?;
+        let peer = Peer::with_terms(&url, Duration::from_secs(self.timeout), terms.clone())?;
+        warn_of_plain(&peer, &terms);
         let conditions = Conditions { idempotency_key: self.idempotency_key.clone(), last_event_id: None };
         let send = self.message()?;
         if self.stream {

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::agents::BuiltIn;
 use chancery::config::{AgentConfig, Config};
-use chancery::{DataFolder, Node, NodeBuilder, Whereabouts};
+use chancery::{Announced, DataFolder, Node, NodeBuilder, Whereabouts};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -136,12 +136,13 @@ async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool, insecur
     let node = builder.config(config).build().await.map_err(|fault| anyhow!(fault))?;
     let node = Arc::new(node);
     judge_exposure(&node, address, insecure)?;
-    let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id() };
+    let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id(), certificate: node.certificate() };
     let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
+    let announced = announced.map(Arc::new);
     introduce(&base, node.is_open());
     tracing::info!(%address, public_url, "serving");
 
-    reload_on_hang_up(&node)?;
+    reload_on_hang_up(&node, announced.as_ref().map(Arc::downgrade), whereabouts)?;
     let stopping = async {
         stop.cancelled().await;
         drop(announced);
@@ -182,8 +183,8 @@ fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<()
     }
 }
 
-/// Reads the certificate anew at every SIGHUP, as those who renew certificates expect.
-fn reload_on_hang_up(node: &Arc<Node>) -> Result<(), Failure> {
+/// Reads the certificate anew at every SIGHUP, as those who renew certificates expect, and writes down which it is now.
+fn reload_on_hang_up(node: &Arc<Node>, announced: Option<Weak<Announced>>, mut here: Whereabouts) -> Result<(), Failure> {
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
     let node = Arc::clone(node);
     tokio::spawn(async move {
@@ -191,6 +192,11 @@ fn reload_on_hang_up(node: &Arc<Node>) -> Result<(), Failure> {
             match node.reload_tls() {
                 Ok(()) => tracing::info!("certificates were read anew"),
                 Err(error) => tracing::error!(%error, "the old certificate stays"),
+            }
+            here.certificate = node.certificate();
+            let announced = announced.as_ref().and_then(Weak::upgrade);
+            if let Some(Err(error)) = announced.map(|announced| announced.change(&here)) {
+                tracing::error!(%error, "commands on this machine will not know the new certificate");
             }
         }
     });

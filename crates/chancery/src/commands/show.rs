@@ -84,6 +84,17 @@ pub(super) fn state_name(name: &str) -> String {
     safe(&name.trim_start_matches("TASK_STATE_").to_lowercase().replace('_', "-"))
 }
 
+/// Rows under each other, every column as wide as its widest entry.
+pub(super) fn columns<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +119,11 @@ mod tests {
     #[test]
     fn states_are_shown_in_plain_words() {
         assert_eq!(state(TaskState::InputRequired), "input-required");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_entry() {
+        let rows = [["a", "b"], ["long", "c"]].map(|row| row.map(str::to_owned)).to_vec();
+        assert_eq!(columns(rows), "a     b\nlong  c\n");
     }
 }

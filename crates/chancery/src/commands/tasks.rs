@@ -4,6 +4,7 @@ use chancery::protocol::{Task, TaskEvent, TaskState};
 use chancery_outbound::Admin;
 use serde_json::Value;
 
+use super::credentials::OwnCertificate;
 use super::{Failure, Shared, nearby, remark, show};
 
 const EXAMPLES: &str = "\
@@ -19,6 +20,8 @@ These commands find the node and its token in the data folder (--data).";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Tasks {
+    #[command(flatten)]
+    own: OwnCertificate,
     #[command(subcommand)]
     command: Command,
 }
@@ -58,7 +61,7 @@ fn state_named(name: &str) -> Result<TaskState, String> {
 
 impl Tasks {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared)?;
+        let admin = nearby::admin(shared, &self.own)?;
         match self.command {
             Command::List { state, limit, after } => list(&admin, state, limit, after.as_deref(), shared.json).await,
             Command::Get { id } => {
@@ -94,7 +97,7 @@ async fn list(admin: &Admin, state: Option<TaskState>, limit: usize, after: Opti
     let tasks = answer["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !tasks.is_empty() {
         let head = ["TASK", "STATE", "AGENT", "CALLER", "SINCE", "EVENTS"].map(str::to_owned);
-        show::print(&columns(std::iter::once(head).chain(tasks.iter().map(row)).collect()));
+        show::print(&show::columns(std::iter::once(head).chain(tasks.iter().map(row)).collect()));
     }
     remark(&format!("{} of {}", tasks.len(), answer["total"]));
     if let Some(next) = answer["next"].as_str() {
@@ -115,17 +118,6 @@ fn row(record: &Value) -> [String; 6] {
     ]
 }
 
-/// Rows under each other, every column as wide as its widest entry.
-fn columns<const N: usize>(rows: Vec<[String; N]>) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; N] = std::array::from_fn(width);
-    let line = |row: &[String; N]| {
-        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
-}
-
 fn show_one(record: &Value, task: &Task) {
     let facts = [
         ("task", text(&record["id"])),
@@ -137,7 +129,7 @@ fn show_one(record: &Value, task: &Task) {
         ("made", text(&record["createdAt"])),
         ("events", record["events"].to_string()),
     ];
-    show::print(&columns(facts.map(|(name, fact)| [name.to_owned(), fact]).to_vec()));
+    show::print(&show::columns(facts.map(|(name, fact)| [name.to_owned(), fact]).to_vec()));
     for message in &task.history {
         let who = message.role.name().trim_start_matches("ROLE_").to_lowercase();
         show::print(&format!("\n{who}:\n{}\n", show::message(message)));
@@ -220,11 +212,5 @@ mod tests {
         assert_eq!(state_named("TASK_STATE_WORKING"), Ok(TaskState::Working));
         assert!(state_named("happy").is_err_and(|fault| fault.contains("working")));
         assert!(state_named("unspecified").is_err());
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_entry() {
-        let rows = [["a", "b"], ["long", "c"]].map(|row| row.map(str::to_owned)).to_vec();
-        assert_eq!(columns(rows), "a     b\nlong  c\n");
     }
 }

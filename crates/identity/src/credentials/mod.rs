@@ -26,4 +26,6 @@ pub use key_set::{KeySet, KeySetFault, KeySets, NoKeySets};
 pub use presented::{API_KEY_HEADER, MOST_CREDENTIAL_BYTES, Presented};
 pub use refusal::{Refusal, RefusalKind};
 pub use resolver::{AllowAll, Allowlist, IdentityResolver};
-pub use signature::{Authority, SignatureRules, SignedHeaders, UnsignedRequest, content_digest, fresh_nonce, sign_request};
+pub use signature::{
+    Authority, SignFault, SignatureRules, SignedHeaders, UnsignedRequest, content_digest, fresh_nonce, sign_request,
+};

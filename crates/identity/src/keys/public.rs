@@ -8,6 +8,8 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_protocol::AgentId;
+use rustls_pki_types::SubjectPublicKeyInfoDer;
+use rustls_pki_types::pem::PemObject as _;
 
 use super::domain::OwnFormat;
 use super::{Algorithm, KeyFault};
@@ -15,6 +17,13 @@ use crate::agent_id::agent_id_from_pubkey;
 
 /// A point of P-256 without compression: `04`, x, y.
 const P256_POINT: usize = 65;
+
+/// What comes before the raw key in its SubjectPublicKeyInfo (RFC 8410, RFC 5480): nothing in it ever varies.
+const ED25519_INFO: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+const P256_INFO: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03,
+    0x01, 0x07, 0x03, 0x42, 0x00,
+];
 
 #[derive(Clone)]
 pub struct PublicKey {
@@ -36,6 +45,18 @@ impl PublicKey {
         };
         let parsed = parsed.map_err(|_| KeyFault::NotAPublicKey("not a point of its curve"))?;
         Ok(Self { algorithm, raw: raw.to_vec(), parsed: Arc::new(parsed) })
+    }
+
+    /// `BEGIN PUBLIC KEY`.
+    pub fn from_pem(pem: &str) -> Result<Self, KeyFault> {
+        let info = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes())
+            .map_err(|_| KeyFault::NotAPublicKey("there is no PUBLIC KEY in the PEM text"))?;
+        let raw_after = |prefix: &[u8]| info.as_ref().strip_prefix(prefix);
+        match (raw_after(&ED25519_INFO), raw_after(&P256_INFO)) {
+            (Some(raw), _) => Self::from_raw(Algorithm::EdDsa, raw),
+            (_, Some(raw)) => Self::from_raw(Algorithm::Es256, raw),
+            _ => Err(KeyFault::NotAPublicKey("only Ed25519 and P-256 keys verify here")),
+        }
     }
 
     pub fn algorithm(&self) -> Algorithm {
@@ -97,5 +118,31 @@ impl Eq for PublicKey {}
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.algorithm, self.kid())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8410, 10.1.
+    const ED25519: &str = "-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
+-----END PUBLIC KEY-----
+";
+
+    #[test]
+    fn a_public_key_in_pem_is_the_key_of_its_bytes() {
+        let key = PublicKey::from_pem(ED25519).unwrap();
+        assert_eq!(key.algorithm(), Algorithm::EdDsa);
+        assert_eq!(key.raw()[..4], [0x19, 0xbf, 0x44, 0x09]);
+
+        let point = crate::keys::SigningKey::<crate::keys::Cards>::generate(Algorithm::Es256).unwrap().public().clone();
+        let encoded = base64::engine::general_purpose::STANDARD.encode([&P256_INFO[..], point.raw()].concat());
+        let pem = format!("-----BEGIN PUBLIC KEY-----\n{encoded}\n-----END PUBLIC KEY-----\n");
+        assert_eq!(PublicKey::from_pem(&pem).unwrap(), point);
+        for bad in ["", "MCow", &ED25519.replace("MCowBQYDK2Vw", "MCowBQYDK2Vx"), &ED25519.replace("PUBLIC", "PRIVATE")] {
+            assert!(PublicKey::from_pem(bad).is_err(), "{bad}");
+        }
     }
 }

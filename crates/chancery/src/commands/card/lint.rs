@@ -53,11 +53,23 @@ const EITHER: &[(&str, Kind)] = &[
     ("defaultOutputModes", Kind::List),
     ("skills", Kind::List),
 ];
+const ORIGINAL: &[(&str, Kind)] = &[
+    ("name", Kind::Text),
+    ("url", Kind::Text),
+    ("version", Kind::Text),
+    ("capabilities", Kind::Object),
+    ("authentication", Kind::Object),
+    ("skills", Kind::List),
+];
 const SKILL: &[(&str, Kind)] = &[("id", Kind::Text), ("name", Kind::Text), ("description", Kind::Text), ("tags", Kind::List)];
 const INTERFACE: &[(&str, Kind)] = &[("url", Kind::Text), ("protocolBinding", Kind::Text), ("protocolVersion", Kind::Text)];
 
 pub(super) fn lint(card: &Value) -> Vec<Finding> {
     let mut findings = Findings::default();
+    if is_original(card) {
+        original(card, &mut findings);
+        return findings.0;
+    }
     findings.require("", card, EITHER);
     for (index, skill) in card["skills"].as_array().into_iter().flatten().enumerate() {
         findings.require(&format!("skills[{index}]."), skill, SKILL);
@@ -70,6 +82,20 @@ pub(super) fn lint(card: &Value) -> Vec<Finding> {
         findings.fault("supportedInterfaces is missing: nobody can tell where the agent is".to_owned());
     }
     findings.0
+}
+
+/// By the member that only the original protocol's cards have.
+fn is_original(card: &Value) -> bool {
+    card["authentication"].is_object() && card.get("supportedInterfaces").is_none() && card.get("protocolVersion").is_none()
+}
+
+fn original(card: &Value, findings: &mut Findings) {
+    findings.require("", card, ORIGINAL);
+    for (index, skill) in card["skills"].as_array().into_iter().flatten().enumerate() {
+        findings.require(&format!("skills[{index}]."), skill, &SKILL[..2]);
+    }
+    findings.address("", "JSONRPC", card["url"].as_str().unwrap_or_default());
+    findings.advice("a card of the original protocol: clients of 0.3 and 1.0 look at /.well-known/agent-card.json".to_owned());
 }
 
 fn newer(card: &Value, findings: &mut Findings) {
@@ -244,5 +270,18 @@ mod tests {
         assert_eq!(messages(&card, Severity::Fault), ["protocolVersion is missing"]);
         card["protocolVersion"] = json!("0.3.0");
         assert_eq!(messages(&card, Severity::Fault), [""; 0]);
+    }
+
+    #[test]
+    fn a_card_of_the_original_protocol_is_held_against_that() {
+        let mut card = json!({
+            "name": "a", "url": "https://h", "version": "1", "capabilities": {}, "authentication": { "schemes": [] },
+            "skills": [{ "id": "s", "name": "S" }],
+        });
+        assert_eq!(messages(&card, Severity::Fault), [""; 0]);
+        card["skills"][0] = json!({ "id": "s" });
+        card["url"] = json!("h:1");
+        let faults = messages(&card, Severity::Fault);
+        assert_eq!(faults.len(), 2, "{faults:?}");
     }
 }

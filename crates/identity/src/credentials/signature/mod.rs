@@ -9,7 +9,7 @@ mod structured;
 mod verify;
 
 pub use authority::Authority;
-pub use sign::{SignedHeaders, UnsignedRequest, fresh_nonce, sign_request};
+pub use sign::{SignFault, SignedHeaders, UnsignedRequest, fresh_nonce, sign_request};
 pub use verify::SignatureRules;
 pub(super) use verify::{Signatures, Signed};
 

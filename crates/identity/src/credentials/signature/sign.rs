@@ -10,6 +10,7 @@ use super::super::presented::{SIGNATURE, SIGNATURE_INPUT};
 use super::base::{Target, signature_base};
 use super::structured::{Bare, InnerList, Item};
 use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, content_digest};
+use crate::keys::{Algorithm, Cards, KeyFault, SigningKey};
 use crate::{KeyError, SealKey};
 
 #[derive(Clone, Copy, Debug)]
@@ -81,4 +82,36 @@ pub fn sign_request(
     let base = signature_base(&list, target, &headers).unwrap_or_default();
     let signature = HeaderValue::try_from(format!("sig={}", Bare::Bytes(sign(base.as_bytes()).to_vec())))?;
     Ok(SignedHeaders { content_digest: digest, signature_input, signature })
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SignFault {
+    #[error(transparent)]
+    Key(#[from] KeyFault),
+    #[error(transparent)]
+    Header(#[from] InvalidHeaderValue),
+}
+
+impl SigningKey<Cards> {
+    /// Signs a request as the agent that this key makes. What is signed opens with a quotation mark, which no card does, so
+    /// neither can stand for the other.
+    pub fn sign_request(
+        &self,
+        request: UnsignedRequest<'_>,
+        created: Timestamp,
+        nonce: &str,
+    ) -> Result<SignedHeaders, SignFault> {
+        let other = KeyFault::OtherAlgorithm { wanted: Algorithm::EdDsa, found: self.algorithm() };
+        let Ok(public) = <&[u8; 32]>::try_from(self.public().raw()) else { return Err(other.into()) };
+        let mut fault = None;
+        let sign = |base: &[u8]| {
+            let made = self.sign_bytes(base).and_then(|made| made.try_into().map_err(|_| KeyFault::NotSigned));
+            made.unwrap_or_else(|failed| {
+                fault = Some(failed);
+                [0; 64]
+            })
+        };
+        let headers = sign_request(public, sign, request, created, nonce)?;
+        fault.map_or(Ok(headers), |fault| Err(fault.into()))
+    }
 }

@@ -1,0 +1,164 @@
+//! What a caller shows of itself to a server, and which servers it believes to be what they say.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_identity::SigningKey;
+use chancery_identity::credentials::{API_KEY_HEADER, Authority, UnsignedRequest, fresh_nonce};
+use chancery_identity::keys::Cards;
+use chancery_protocol::Timestamp;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Method};
+use reqwest::Url;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::error::CallError;
+
+/// The default shows nothing, and believes what the system believes.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// A key or a token.
+    pub secret: Option<SecretString>,
+    /// Signs every call.
+    pub signer: Option<RequestSigner>,
+    pub certificate: Option<ClientCertificate>,
+    pub trust: Trust,
+}
+
+/// Whose certificates are believed.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    #[default]
+    System,
+    /// The system's roots and these.
+    Also(Vec<CertificateDer<'static>>),
+    /// One certificate, by the SHA-256 of it, whoever issued it and whatever names it has: somebody told us beforehand.
+    Exactly([u8; 32]),
+}
+
+/// A certificate of the caller's own.
+#[derive(Clone)]
+pub struct ClientCertificate {
+    /// The caller's certificate first, then those that lead to its root.
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: Arc<PrivateKeyDer<'static>>,
+}
+
+impl fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientCertificate").field("chain", &self.chain.len()).finish_non_exhaustive()
+    }
+}
+
+/// An agent's own key, and the clock its signatures are dated by.
+#[derive(Clone)]
+pub struct RequestSigner {
+    key: SigningKey<Cards>,
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl RequestSigner {
+    pub fn new(key: SigningKey<Cards>, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { key, now: Arc::new(now) }
+    }
+
+    fn sign(&self, method: &Method, url: &Url, body: &[u8], headers: &mut HeaderMap) -> Result<(), String> {
+        let authority: Authority = url.origin().ascii_serialization().parse().map_err(|fault| format!("{fault}"))?;
+        let path_and_query = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let request = UnsignedRequest { method, authority: &authority, path_and_query: &path_and_query, body };
+        let nonce = fresh_nonce().map_err(|fault| fault.to_string())?;
+        let signed = self.key.sign_request(request, (self.now)(), &nonce).map_err(|fault| fault.to_string())?;
+        signed.add_to(headers);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RequestSigner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RequestSigner").field(&self.key).finish()
+    }
+}
+
+impl Terms {
+    /// Whether anything is shown with a call, so that a server that says no says no to this.
+    pub(crate) fn shows_something(&self) -> bool {
+        self.secret.is_some() || self.signer.is_some() || self.certificate.is_some()
+    }
+
+    /// What goes into the headers of a call. It is made anew for each: a signature is good once.
+    pub(crate) fn headers(&self, method: &Method, url: &Url, body: &[u8]) -> Result<HeaderMap, CallError> {
+        let mut headers = HeaderMap::new();
+        if let Some(secret) = &self.secret {
+            let secret = secret.expose_secret();
+            let (name, value) = match is_token(secret) {
+                true => (AUTHORIZATION, HeaderValue::try_from(format!("Bearer {secret}"))),
+                false => (API_KEY_HEADER, HeaderValue::try_from(secret)),
+            };
+            // Never with its text: it is a secret.
+            let mut value = value.map_err(|_| unusable("the key has characters that no header can carry"))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        if let Some(signer) = &self.signer {
+            signer.sign(method, url, body, &mut headers).map_err(|fault| unusable(format!("nothing can be signed: {fault}")))?;
+        }
+        Ok(headers)
+    }
+}
+
+fn unusable(reason: impl Into<String>) -> CallError {
+    CallError::Credentials { reason: reason.into() }
+}
+
+/// Three parts with dots between, the first a JSON object in base64url. Tokens are accepted only as a bearer's.
+fn is_token(secret: &str) -> bool {
+    secret.starts_with("eyJ") && secret.split('.').count() == 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chancery_identity::Algorithm;
+
+    fn url() -> Url {
+        Url::parse("https://h.example:8443/agents/a?x=1").unwrap()
+    }
+
+    #[test]
+    fn a_key_goes_as_a_key_and_a_token_as_a_bearers() {
+        let headers = |secret: &str| {
+            let terms = Terms { secret: Some(secret.into()), ..Terms::default() };
+            terms.headers(&Method::POST, &url(), b"{}").unwrap()
+        };
+        assert_eq!(headers("chk_0123456789abcdef")[API_KEY_HEADER], "chk_0123456789abcdef");
+        assert_eq!(headers("eyJhbGciOiJFZERTQSJ9.e30.c2ln")[AUTHORIZATION], "Bearer eyJhbGciOiJFZERTQSJ9.e30.c2ln");
+        assert!(headers("chk_a.b.c").get(AUTHORIZATION).is_none());
+    }
+
+    #[test]
+    fn a_secret_is_shown_by_nothing_that_can_be_printed() {
+        let secret = "line\nbreak-secret";
+        let terms = Terms { secret: Some(secret.into()), ..Terms::default() };
+        let fault = terms.headers(&Method::POST, &url(), b"").unwrap_err();
+        assert!(!format!("{terms:?} {fault:?} {fault}").contains("break-secret"));
+        let terms = Terms { secret: Some("chk_0123456789abcdef".into()), ..Terms::default() };
+        assert!(!format!("{:?}", terms.headers(&Method::POST, &url(), b"").unwrap()).contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn every_call_is_signed_anew_and_only_by_an_agents_key() {
+        let signer = |algorithm| RequestSigner::new(SigningKey::generate(algorithm).unwrap(), || Timestamp::from_micros(7_000_000));
+        let terms = Terms { signer: Some(signer(Algorithm::EdDsa)), ..Terms::default() };
+        let headers = || terms.headers(&Method::POST, &url(), b"{}").unwrap();
+        let (first, second) = (headers(), headers());
+        assert!(first["signature-input"].to_str().unwrap().contains("created=7"), "{first:?}");
+        assert_eq!(first["content-digest"], second["content-digest"]);
+        assert_ne!(first["signature"], second["signature"]);
+        let other = Terms { signer: Some(signer(Algorithm::Es256)), ..Terms::default() };
+        assert!(matches!(other.headers(&Method::POST, &url(), b"{}"), Err(CallError::Credentials { .. })));
+    }
+}
