@@ -82,11 +82,8 @@ impl Peer {
 /// What an answer to a call that was not let in says.
 pub(crate) fn turned_away(peer: &Peer, status: StatusCode, message: &str) -> Option<CallError> {
     let turned = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    let away = || CallError::TurnedAway {
-        status: status.as_u16(),
-        message: message.to_owned(),
-        shown: peer.terms.shows_something(),
-    };
+    let away =
+        || CallError::TurnedAway { status: status.as_u16(), message: message.to_owned(), shown: peer.terms.shows_something() };
     turned.then(away)
 }
 

@@ -64,7 +64,7 @@ impl RequestSigner {
     }
 
     fn sign(&self, method: &Method, url: &Url, body: &[u8], headers: &mut HeaderMap) -> Result<(), String> {
-        let authority: Authority = url.origin().ascii_serialization().parse().map_err(|fault| format!("{fault}"))?;
+        let authority: Authority = url.origin().ascii_serialization().parse().map_err(str::to_owned)?;
         let path_and_query = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn every_call_is_signed_anew_and_only_by_an_agents_key() {
-        let signer = |algorithm| RequestSigner::new(SigningKey::generate(algorithm).unwrap(), || Timestamp::from_micros(7_000_000));
+        let signer =
+            |algorithm| RequestSigner::new(SigningKey::generate(algorithm).unwrap(), || Timestamp::from_micros(7_000_000));
         let terms = Terms { signer: Some(signer(Algorithm::EdDsa)), ..Terms::default() };
         let headers = || terms.headers(&Method::POST, &url(), b"{}").unwrap();
         let (first, second) = (headers(), headers());

@@ -117,7 +117,9 @@ impl Callers {
                 if shared.json {
                     show::print_json(&answer.to_string());
                 } else {
-                    remark(&format!("{name} can no longer call; what it made stays its own, and its name is not given to others"));
+                    remark(&format!(
+                        "{name} can no longer call; what it made stays its own, and its name is not given to others"
+                    ));
                 }
                 Ok(())
             }
@@ -138,7 +140,9 @@ fn hand_over(answer: &Value, json: bool) -> Result<(), Failure> {
             "this is the key of {name}: keep it now, it is shown nowhere again. A lost one is replaced with `chancery callers \
              rotate {name}`"
         )),
-        false => remark(&format!("{name} proves itself without a key; `chancery callers rotate {name}` gives it one all the same")),
+        false => {
+            remark(&format!("{name} proves itself without a key; `chancery callers rotate {name}` gives it one all the same"))
+        }
     }
     if answer["open"] == true {
         remark(
@@ -287,7 +291,9 @@ fn book_failure(fault: BookError) -> Failure {
     match fault {
         BookError::Faulty(_) => Failure::Usage(fault.to_string()),
         // Without a folder there is nobody to change.
-        BookError::NoFolder => Failure::Refused("there are no callers here yet; add one with `chancery callers add NAME`".to_owned()),
+        BookError::NoFolder => {
+            Failure::Refused("there are no callers here yet; add one with `chancery callers add NAME`".to_owned())
+        }
         BookError::Unknown(_) => Failure::Refused(format!("{fault}; {SEE_LIST}")),
         fault => Failure::Refused(fault.to_string()),
     }

@@ -66,10 +66,7 @@ enum From {
 
 impl Card {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let pins = Pins {
-            keys: self.verify_key.as_deref().map(Pins::read_keys).transpose()?,
-            agent_id: self.agent_id.clone(),
-        };
+        let pins = Pins { keys: self.verify_key.as_deref().map(Pins::read_keys).transpose()?, agent_id: self.agent_id.clone() };
         let (fetched, signature) = match self.from(shared)? {
             From::Paper(text) => {
                 let fetched = on_paper(self.from.clone().unwrap_or_default(), text)?;
@@ -118,7 +115,8 @@ impl Card {
             "-" => std::io::stdin().read_to_string(&mut text).map(|_| text),
             file => std::fs::read_to_string(file),
         };
-        let bad = |fault| Failure::Usage(format!("{from:?} is not an http or https URL, and not a file that can be read: {fault}"));
+        let bad =
+            |fault| Failure::Usage(format!("{from:?} is not an http or https URL, and not a file that can be read: {fault}"));
         read.map(From::Paper).map_err(bad)
     }
 

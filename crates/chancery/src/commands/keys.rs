@@ -111,7 +111,10 @@ impl Rotate {
             remark(&format!("old agent id  {}\nnew agent id  {}, from {from}", show::safe(before), show::safe(after)));
             remark("tell whoever pinned the old one");
         }
-        remark(&format!("the new keys sign from {from}; the old ones stay published for {} s after that", self.overlap.as_secs()));
+        remark(&format!(
+            "the new keys sign from {from}; the old ones stay published for {} s after that",
+            self.overlap.as_secs()
+        ));
         Ok(())
     }
 

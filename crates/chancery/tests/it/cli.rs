@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -10,19 +10,31 @@ use crate::patience::{eventually, exit_of};
 use crate::server::{Home, Server, Setup};
 
 /// What a command printed and how it ended.
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-fn run<A: AsRef<OsStr>>(home: &Home, arguments: impl IntoIterator<Item = A>) -> Ran {
-    let output = home.command().args(arguments).output().expect("the command runs");
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).expect("text"),
-        stderr: String::from_utf8(output.stderr).expect("text"),
+impl Ran {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the command runs");
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
     }
+
+    /// The JSON it printed, if it ended well.
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        json(&self.stdout)
+    }
+}
+
+pub(crate) fn run<A: AsRef<OsStr>>(home: &Home, arguments: impl IntoIterator<Item = A>) -> Ran {
+    Ran::of(home.command().args(arguments))
 }
 
 fn with_server() -> (Home, Server) {
@@ -245,6 +257,12 @@ fn wrong_usage_is_exit_code_2() {
         &["serve", "--agent", "nobody"],
         &["serve", "--listen", "nowhere"],
         &["serve", "--config", "missing.toml"],
+        &["card", "missing.json"],
+        &["card", "--verify-key", "missing.pem", "http://127.0.0.1:1"],
+        &["card", "--agent-id", "somebody", "http://127.0.0.1:1"],
+        &["send", "--url", "http://127.0.0.1:1", "--key-env", "NO_SUCH_VARIABLE", "hello"],
+        &["send", "--url", "http://127.0.0.1:1", "--sign-with", "missing.pem", "hello"],
+        &["send", "--url", "https://127.0.0.1:1", "--client-cert", "missing.pem", "hello"],
         &["frobnicate"],
     ] {
         let ran = run(&home, arguments);
@@ -259,7 +277,7 @@ fn help_teaches_with_examples_that_parse_and_says_what_exit_codes_mean() {
     for code in ["0  done", "1  the task failed", "2  wrong arguments", "3  the server cannot be reached"] {
         assert!(help.contains(code), "{code} is not in:\n{help}");
     }
-    for command in ["serve", "send", "card", "tasks"] {
+    for command in ["serve", "send", "card", "tasks", "callers", "keys"] {
         assert!(help.contains(&format!("\n  chancery {command}")), "no example of {command}");
         assert!(run(&home, [command, "--help"]).stdout.contains("Examples:"), "{command}");
     }

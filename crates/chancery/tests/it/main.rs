@@ -8,12 +8,16 @@ mod wire_client;
 mod workshop;
 
 mod adr;
+mod callers;
+mod card_signatures;
 mod cli;
 mod config;
 mod crash;
 mod doors;
+mod keys;
 mod limits;
 mod mount;
+mod own_certificate;
 mod probes;
 mod scenarios;
 mod serve;

@@ -43,9 +43,14 @@ impl Pins {
             let key = PublicKey::from_pem(&text).map_err(|fault| bad(&fault.to_string()))?;
             return Ok(Jwks { keys: vec![Jwk::of(&key, None)] });
         }
-        let set = serde_json::from_str::<Jwks>(&text).or_else(|_| serde_json::from_str(&text).map(|key| Jwks { keys: vec![key] }));
+        let set =
+            serde_json::from_str::<Jwks>(&text).or_else(|_| serde_json::from_str(&text).map(|key| Jwks { keys: vec![key] }));
         let set = set.map_err(|_| bad("write a JWK, a JWKS, or PEM with PUBLIC KEY"))?;
-        if set.keys.iter().any(|key| key.public_key().is_ok()) { Ok(set) } else { Err(bad("only Ed25519 and P-256 keys verify here")) }
+        if set.keys.iter().any(|key| key.public_key().is_ok()) {
+            Ok(set)
+        } else {
+            Err(bad("only Ed25519 and P-256 keys verify here"))
+        }
     }
 
     pub(super) fn are_set(&self) -> bool {
@@ -209,14 +214,18 @@ async fn published(text: &str, origin: &Origin<'_>, rules: &VerifyRules) -> (Vec
     let read = |text: &[u8]| serde_json::from_slice::<Jwks>(text).map_err(|fault| format!("not a list of keys: {fault}"));
     match origin {
         Origin::Paper => none("a file says nothing of whose keys to believe; give --verify-key FILE or --agent-id ID"),
-        Origin::Nearby(node) => match node.fetch_keys().await.map_err(|fault| fault.to_string()).and_then(|keys| read(keys.as_bytes())) {
-            Ok(set) => (vec![set], None),
-            Err(reason) => none(&format!("the node's keys: {reason}")),
-        },
+        Origin::Nearby(node) => {
+            match node.fetch_keys().await.map_err(|fault| fault.to_string()).and_then(|keys| read(keys.as_bytes())) {
+                Ok(set) => (vec![set], None),
+                Err(reason) => none(&format!("the node's keys: {reason}")),
+            }
+        }
         Origin::Web(url, ca_file) => {
             let urls = match card_key_urls(text, rules) {
                 Ok(urls) if urls.is_empty() => {
-                    return none("its signatures do not say where the keys are, or not at the card's own origin; give --verify-key");
+                    return none(
+                        "its signatures do not say where the keys are, or not at the card's own origin; give --verify-key",
+                    );
                 }
                 Ok(urls) => urls,
                 Err(fault) => return none(&fault.to_string()),
