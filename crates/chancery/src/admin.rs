@@ -12,7 +12,7 @@ use chancery_core::Clock;
 use chancery_identity::credentials::CallerRecord;
 use chancery_identity::keys::KeyRecord;
 use chancery_identity::{Algorithm, KeyUse, agent_id_from_pubkey};
-use chancery_protocol::{AgentId, Timestamp};
+use chancery_protocol::{AgentId, AgentName, MayCall, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,6 +28,34 @@ pub(crate) struct Office {
     pub(crate) clock: Arc<dyn Clock>,
     /// The node was started without callers: it lets everybody in until it is started again.
     pub(crate) open: bool,
+    pub(crate) house: Arc<House>,
+}
+
+/// What a caller can be granted here, and by what it can prove itself. A node does not start with callers that name
+/// anything else, so none is added to it.
+#[derive(Debug)]
+pub(crate) struct House {
+    pub(crate) agents: Vec<AgentName>,
+    pub(crate) issuers: Vec<String>,
+    pub(crate) client_certificates: bool,
+}
+
+impl House {
+    fn fault(&self, record: &CallerRecord) -> Option<String> {
+        let granted = match &record.may_call {
+            MayCall::Everything => &[][..],
+            MayCall::Only(grants) => grants,
+        };
+        let mut agents = granted.iter().map(|grant| &grant.agent).chain(&record.agent);
+        if let Some(unknown) = agents.find(|name| !self.agents.contains(name)) {
+            return Some(format!("there is no agent {unknown} here, only {}", self.agents.join(", ")));
+        }
+        if let Some(token) = record.tokens.iter().find(|token| !self.issuers.contains(&token.issuer)) {
+            return Some(format!("there is no issuer {} in the config of this node", token.issuer));
+        }
+        let shows_none = !record.certificates.is_empty() && !self.client_certificates;
+        shows_none.then(|| "this node asks for no certificates; set tls.client_ca_file in its config first".to_owned())
+    }
 }
 
 pub(crate) fn routes(office: Office) -> Router {
@@ -116,6 +144,9 @@ async fn callers(State(office): State<Office>) -> Json<Value> {
 }
 
 async fn add_caller(State(office): State<Office>, Json(record): Json<CallerRecord>) -> Result<Json<Value>, Fault> {
+    if let Some(fault) = office.house.fault(&record) {
+        return Err(Fault(StatusCode::BAD_REQUEST, fault));
+    }
     let name = record.name.clone();
     let key = office.callers.add(record, office.clock.now())?;
     tracing::info!(caller = name, "a caller was added");

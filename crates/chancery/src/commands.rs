@@ -129,7 +129,7 @@ impl From<CallError> for Failure {
         match error {
             CallError::BadUrl { .. } | CallError::Credentials { .. } => Self::Usage(reason),
             CallError::TurnedAway { status, shown, .. } => Self::Refused(format!("{reason}; {}", way_in(status, shown))),
-            CallError::Unreachable { .. } => Self::Unreachable(reason),
+            CallError::Unreachable { .. } => Self::Unreachable(format!("{reason}{}", about_certificates(&reason))),
             CallError::Setup { .. } | CallError::Refused { .. } | CallError::NotUnderstood { .. } => Self::Refused(reason),
         }
     }
@@ -148,6 +148,19 @@ fn way_in(status: u16, shown: bool) -> &'static str {
         }
         _ => "its operator says who may call what (may_call)",
     }
+}
+
+/// What to do where the two sides could not agree on certificates. Only the text of the fault gets here.
+fn about_certificates(reason: &str) -> &'static str {
+    let known = [
+        ("UnknownIssuer", "; if it is the right one, give the root of its certificate with --ca-file"),
+        (
+            "ApplicationVerificationFailure",
+            "; whoever answers there is not the node that wrote down its certificate in the folder",
+        ),
+        ("CertificateRequired", "; it asks for a certificate: show one with --client-cert and --client-key"),
+    ];
+    known.into_iter().find(|(fault, _)| reason.contains(fault)).map_or("", |(_, advice)| advice)
 }
 
 pub(crate) fn run() -> ExitCode {

@@ -14,7 +14,7 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::admin::{self, Office};
+use crate::admin::{self, House, Office};
 use crate::agents::{authority, interfaces};
 use crate::authentication::{authenticator, check_grants, configured_callers};
 use crate::caller_book::{BookError, CallerBook};
@@ -196,7 +196,12 @@ impl NodeBuilder {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
         }
         let open = authenticator.is_open();
-        let office = Office { callers, keys: Arc::clone(&keys), clock, open };
+        let house = House {
+            agents: chancery.agents().iter().map(|agent| agent.name.clone()).collect(),
+            issuers: self.config.issuers.iter().map(|issuer| issuer.name.clone()).collect(),
+            client_certificates: tls_config.client_ca_file.is_some(),
+        };
+        let office = Office { callers, keys: Arc::clone(&keys), clock, open, house: Arc::new(house) };
         let settings = DoorSettings {
             public_url: public_url.to_string(),
             headerless: card.headerless,

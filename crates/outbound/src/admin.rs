@@ -47,11 +47,6 @@ impl Admin {
         self.ask(&url, self.peer.http.post(url.clone())).await
     }
 
-    /// What the node says of itself.
-    pub async fn node(&self) -> Result<Value, CallError> {
-        self.get(&["node"]).await
-    }
-
     pub async fn keys(&self) -> Result<Value, CallError> {
         self.get(&["keys"]).await
     }

@@ -1,18 +1,17 @@
 //! `chancery callers`: who may call the node, and the keys they do it with.
 
+mod keeper;
+
 use std::time::Duration;
 
 use chancery::identity::credentials::{CallerRecord, CertificateName, TokenSubject};
 use chancery::protocol::{AgentId, Grant, MayCall};
-use chancery::{BookError, CallerBook, show_caller};
-use chancery_core::{Clock as _, SystemClock};
-use chancery_outbound::{Admin, CallError};
-use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use self::keeper::Keeper;
 use super::credentials::OwnCertificate;
 use super::duration::duration;
-use super::nearby::{Holder, holder};
+use super::nearby::holder;
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
@@ -105,11 +104,7 @@ impl Callers {
         let adds = matches!(self.command, Command::Add(_));
         let keeper = Keeper::find(holder(shared, &self.own, adds).await?)?;
         match self.command {
-            Command::Add(add) => {
-                let record = add.record();
-                keeper.check_agents(&record).await?;
-                hand_over(&keeper.add(record).await?, shared.json)
-            }
+            Command::Add(add) => hand_over(&keeper.add(add.record()).await?, shared.json),
             Command::List => list(&keeper, shared.json).await,
             Command::Rotate { name, overlap } => hand_over(&keeper.rotate(&name, overlap).await?, shared.json),
             Command::Revoke { name } => {
@@ -194,117 +189,4 @@ fn row(caller: &Value) -> [String; 5] {
     let proofs = if proofs.is_empty() { "nothing: revoked".to_owned() } else { proofs.join(", ") };
     let from = if caller["configured"] == true { "config" } else { "callers add" };
     [text(&caller["name"]), text(&caller["tenant"]), may_call, proofs, from.to_owned()]
-}
-
-/// Whoever has the callers: a node that runs, or their file.
-enum Keeper {
-    Node(Admin),
-    Book(CallerBook),
-}
-
-impl Keeper {
-    fn find(holder: Holder) -> Result<Self, Failure> {
-        let folder = match holder {
-            Holder::Node(admin) => return Ok(Self::Node(admin)),
-            Holder::Us(folder) => Some(folder),
-            Holder::Nobody => None,
-        };
-        CallerBook::open(folder, Vec::new()).map(Self::Book).map_err(book_failure)
-    }
-
-    async fn list(&self) -> Result<Value, Failure> {
-        match self {
-            Self::Node(admin) => admin.callers().await.map_err(failure),
-            Self::Book(book) => {
-                let callers: Vec<_> = book.list().iter().map(|(record, configured)| show_caller(record, *configured)).collect();
-                Ok(json!({ "callers": callers }))
-            }
-        }
-    }
-
-    /// A node refuses to start with a caller that is granted an agent it does not have.
-    async fn check_agents(&self, record: &CallerRecord) -> Result<(), Failure> {
-        let mut named: Vec<&str> = record.agent.iter().map(|agent| &**agent).collect();
-        if let MayCall::Only(grants) = &record.may_call {
-            named.extend(grants.iter().map(|grant| &*grant.agent));
-        }
-        let Self::Node(admin) = self else {
-            if !named.is_empty() {
-                remark(&format!("no node runs here to ask: see that it serves {} before it is started", named.join(", ")));
-            }
-            return Ok(());
-        };
-        if named.is_empty() {
-            return Ok(());
-        }
-        let node = admin.node().await.map_err(failure)?;
-        let served: Vec<&str> = node["agents"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        match named.iter().find(|name| !served.contains(name)) {
-            None => Ok(()),
-            Some(unknown) => Err(Failure::Usage(format!(
-                "the node has no agent {}; it has {}",
-                show::safe(unknown),
-                show::safe(&served.join(", "))
-            ))),
-        }
-    }
-
-    async fn add(&self, record: CallerRecord) -> Result<Value, Failure> {
-        match self {
-            Self::Node(admin) => admin.add_caller(&record).await.map_err(failure),
-            Self::Book(book) => {
-                let name = record.name.clone();
-                let key = book.add(record, SystemClock.now()).map_err(book_failure)?;
-                Ok(given(&name, key.as_ref()))
-            }
-        }
-    }
-
-    async fn rotate(&self, name: &str, overlap: Duration) -> Result<Value, Failure> {
-        match self {
-            Self::Node(admin) => admin.rotate_caller(name, overlap).await.map_err(failure),
-            Self::Book(book) => {
-                let key = book.rotate(name, overlap, SystemClock.now()).map_err(book_failure)?;
-                Ok(given(name, Some(&key)))
-            }
-        }
-    }
-
-    async fn revoke(&self, name: &str) -> Result<Value, Failure> {
-        match self {
-            Self::Node(admin) => admin.revoke_caller(name).await.map_err(failure),
-            Self::Book(book) => {
-                book.revoke(name).map_err(book_failure)?;
-                Ok(given(name, None))
-            }
-        }
-    }
-}
-
-fn given(name: &str, key: Option<&SecretString>) -> Value {
-    json!({ "name": name, "key": key.map(|key| key.expose_secret()) })
-}
-
-const SEE_LIST: &str = "see who there is with `chancery callers list`";
-
-fn book_failure(fault: BookError) -> Failure {
-    match fault {
-        BookError::Faulty(_) => Failure::Usage(fault.to_string()),
-        // Without a folder there is nobody to change.
-        BookError::NoFolder => {
-            Failure::Refused("there are no callers here yet; add one with `chancery callers add NAME`".to_owned())
-        }
-        BookError::Unknown(_) => Failure::Refused(format!("{fault}; {SEE_LIST}")),
-        fault => Failure::Refused(fault.to_string()),
-    }
-}
-
-/// What the node says, which is the same.
-fn failure(error: CallError) -> Failure {
-    match error {
-        CallError::Refused { code: 400 | 422, message } => Failure::Usage(show::safe(&message)),
-        CallError::Refused { code: 404, message } => Failure::Refused(format!("{}; {SEE_LIST}", show::safe(&message))),
-        CallError::Refused { message, .. } => Failure::Refused(show::safe(&message)),
-        error => error.into(),
-    }
 }

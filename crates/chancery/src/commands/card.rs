@@ -1,5 +1,6 @@
 //! `chancery card`: an agent's card, who signed it, and what is wrong with it.
 
+mod card_keys;
 mod lint;
 mod verify;
 
@@ -11,8 +12,9 @@ use chancery::protocol::{AgentId, GetExtendedCard, Request};
 use chancery_outbound::{Conditions, FetchedCard, Peer, Terms, Trust};
 use serde_json::{Value, json};
 
+use self::card_keys::{Origin, Pins};
 use self::lint::{Finding, Severity, lint};
-use self::verify::{Origin, Pins, Signature, State, verify};
+use self::verify::{Signature, State, verify};
 use super::credentials::{Credentials, warn_of_plain};
 use super::{Failure, Shared, nearby, show};
 

@@ -40,10 +40,10 @@ pub(super) struct Credentials {
 #[command(next_help_heading = "Credentials")]
 pub(super) struct OwnCertificate {
     /// The certificate (PEM) to show a server that asks for one
-    #[arg(long, value_name = "FILE", requires = "client_key", env = "CHANCERY_CLIENT_CERT")]
+    #[arg(long, value_name = "FILE", global = true, requires = "client_key", env = "CHANCERY_CLIENT_CERT")]
     client_cert: Option<PathBuf>,
     /// The key (PEM) of that certificate
-    #[arg(long, value_name = "FILE", requires = "client_cert", env = "CHANCERY_CLIENT_KEY")]
+    #[arg(long, value_name = "FILE", global = true, requires = "client_cert", env = "CHANCERY_CLIENT_KEY")]
     client_key: Option<PathBuf>,
 }
 

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery::identity::KeyUse;
+use chancery::protocol::Timestamp;
 use chancery::{KeyChest, show_key};
 use chancery_core::{Clock as _, SystemClock};
+use chancery_outbound::Admin;
 use serde_json::{Value, json};
 
 use super::credentials::OwnCertificate;
@@ -111,10 +113,8 @@ impl Rotate {
             remark(&format!("old agent id  {}\nnew agent id  {}, from {from}", show::safe(before), show::safe(after)));
             remark("tell whoever pinned the old one");
         }
-        remark(&format!(
-            "the new keys sign from {from}; the old ones stay published for {} s after that",
-            self.overlap.as_secs()
-        ));
+        let until = Timestamp::parse(&from).map(|from| from + self.overlap).unwrap_or_default();
+        remark(&format!("the new keys sign from {from} on; the old ones stay published until {until}"));
         Ok(())
     }
 
@@ -166,7 +166,7 @@ fn text(value: &Value) -> String {
 
 /// Whoever has the keys: a node that runs, or their file.
 enum Keeper {
-    Node(chancery_outbound::Admin),
+    Node(Box<Admin>),
     File(KeyChest),
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Place {
 /// Who has the data folder.
 pub(super) enum Holder {
     /// A node that runs.
-    Node(Admin),
+    Node(Box<Admin>),
     /// This command, now.
     Us(Arc<DataFolder>),
     /// There is no folder.
@@ -67,7 +67,7 @@ pub(super) async fn holder(shared: &Shared, own: &OwnCertificate, make: bool) ->
             Err(fault) => return Err(anyhow!(fault).into()),
         }
         if let Some(place) = written(&folder) {
-            return admin_at(shared, place, own).map(Holder::Node);
+            return admin_at(shared, place, own).map(|admin| Holder::Node(Box::new(admin)));
         }
         tokio::time::sleep(pause).await;
     }

@@ -174,9 +174,17 @@ fn what_cannot_be_done_is_refused_the_same_way_with_and_without_a_node() {
     refusals();
     let _server = Setup::in_home(&home).start();
     refusals();
-    let unknown = run(&home, ["callers", "add", "x", "--may-call", "nobody/skill"]);
-    assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);
-    assert!(unknown.stderr.contains("no agent nobody") && unknown.stderr.contains("echo"), "{}", unknown.stderr);
+    // A node does not start with callers that name what it does not have, so it takes none.
+    for (arguments, words) in [
+        (["--may-call", "nobody/skill"], ["no agent nobody", "echo"]),
+        (["--agent", "nobody"], ["no agent nobody", "echo"]),
+        (["--token", "corp:x"], ["no issuer corp", "config"]),
+        (["--certificate", "dns:x.example"], ["certificates", "client_ca_file"]),
+    ] {
+        let ran = run(&home, ["callers", "add", "x"].iter().chain(&arguments));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}: {}", ran.stderr);
+        assert!(words.iter().all(|word| ran.stderr.contains(word)), "{arguments:?}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Ran {
 }
 
 pub(crate) fn run<A: AsRef<OsStr>>(home: &Home, arguments: impl IntoIterator<Item = A>) -> Ran {
-    Ran::of(home.command().args(arguments))
+    Ran::of(home.command().env_remove("CHANCERY_KEY").args(arguments))
 }
 
 fn with_server() -> (Home, Server) {

@@ -1,0 +1,107 @@
+//! Whoever has the callers: the node that runs, or their file in the folder of one that does not.
+
+use std::time::Duration;
+
+use chancery::identity::credentials::CallerRecord;
+use chancery::protocol::MayCall;
+use chancery::{BookError, CallerBook, show_caller};
+use chancery_core::{Clock as _, SystemClock};
+use chancery_outbound::{Admin, CallError};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+
+use super::super::nearby::Holder;
+use super::super::{Failure, remark, show};
+
+pub(super) enum Keeper {
+    Node(Box<Admin>),
+    Book(CallerBook),
+}
+
+impl Keeper {
+    pub(super) fn find(holder: Holder) -> Result<Self, Failure> {
+        let folder = match holder {
+            Holder::Node(admin) => return Ok(Self::Node(admin)),
+            Holder::Us(folder) => Some(folder),
+            Holder::Nobody => None,
+        };
+        CallerBook::open(folder, Vec::new()).map(Self::Book).map_err(book_failure)
+    }
+
+    pub(super) async fn list(&self) -> Result<Value, Failure> {
+        match self {
+            Self::Node(admin) => admin.callers().await.map_err(failure),
+            Self::Book(book) => {
+                let callers: Vec<_> = book.list().iter().map(|(record, configured)| show_caller(record, *configured)).collect();
+                Ok(json!({ "callers": callers }))
+            }
+        }
+    }
+
+    pub(super) async fn add(&self, record: CallerRecord) -> Result<Value, Failure> {
+        match self {
+            Self::Node(admin) => admin.add_caller(&record).await.map_err(failure),
+            Self::Book(book) => {
+                let name = record.name.clone();
+                let named_agents = record.agent.is_some() || record.may_call != MayCall::Everything;
+                let relies = named_agents || !record.tokens.is_empty() || !record.certificates.is_empty();
+                let key = book.add(record, SystemClock.now()).map_err(book_failure)?;
+                if relies {
+                    remark(
+                        "no node runs here to ask: it will not start if it lacks an agent or an issuer that was named, or asks \
+                         for no certificates",
+                    );
+                }
+                Ok(given(&name, key.as_ref()))
+            }
+        }
+    }
+
+    pub(super) async fn rotate(&self, name: &str, overlap: Duration) -> Result<Value, Failure> {
+        match self {
+            Self::Node(admin) => admin.rotate_caller(name, overlap).await.map_err(failure),
+            Self::Book(book) => {
+                let key = book.rotate(name, overlap, SystemClock.now()).map_err(book_failure)?;
+                Ok(given(name, Some(&key)))
+            }
+        }
+    }
+
+    pub(super) async fn revoke(&self, name: &str) -> Result<Value, Failure> {
+        match self {
+            Self::Node(admin) => admin.revoke_caller(name).await.map_err(failure),
+            Self::Book(book) => {
+                book.revoke(name).map_err(book_failure)?;
+                Ok(given(name, None))
+            }
+        }
+    }
+}
+
+fn given(name: &str, key: Option<&SecretString>) -> Value {
+    json!({ "name": name, "key": key.map(|key| key.expose_secret()) })
+}
+
+const SEE_LIST: &str = "see who there is with `chancery callers list`";
+
+fn book_failure(fault: BookError) -> Failure {
+    match fault {
+        BookError::Faulty(_) => Failure::Usage(fault.to_string()),
+        // Without a folder there is nobody to change.
+        BookError::NoFolder => {
+            Failure::Refused("there are no callers here yet; add one with `chancery callers add NAME`".to_owned())
+        }
+        BookError::Unknown(_) => Failure::Refused(format!("{fault}; {SEE_LIST}")),
+        fault => Failure::Refused(fault.to_string()),
+    }
+}
+
+/// What the node says, which is the same.
+fn failure(error: CallError) -> Failure {
+    match error {
+        CallError::Refused { code: 400 | 422, message } => Failure::Usage(show::safe(&message)),
+        CallError::Refused { code: 404, message } => Failure::Refused(format!("{}; {SEE_LIST}", show::safe(&message))),
+        CallError::Refused { message, .. } => Failure::Refused(show::safe(&message)),
+        error => error.into(),
+    }
+}
