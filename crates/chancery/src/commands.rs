@@ -158,7 +158,7 @@ fn about_certificates(reason: &str) -> &'static str {
             "ApplicationVerificationFailure",
             "; whoever answers there is not the node that wrote down its certificate in the folder",
         ),
-        ("CertificateRequired", "; it asks for a certificate: show one with --client-cert and --client-key"),
+        ("asks for a certificate", "; show one with --client-cert and --client-key"),
     ];
     known.into_iter().find(|(fault, _)| reason.contains(fault)).map_or("", |(_, advice)| advice)
 }

@@ -29,7 +29,8 @@ pub(crate) struct Frames {
 impl Peer {
     /// Sends a request and waits for the head of its answer.
     pub(crate) async fn open_stream(&self, url: &Url, request: RequestBuilder) -> Result<Opened, CallError> {
-        let response = within(url, Some(self.answer_within), request.send()).await?;
+        let sent = within(url, Some(self.answer_within), request.send()).await;
+        let response = sent.map_err(|error| self.explain(error))?;
         let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if !content_type.starts_with("text/event-stream") {
             let (status, text) = read(url, response).await?;

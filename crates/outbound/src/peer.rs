@@ -7,7 +7,7 @@ use reqwest::{RequestBuilder, Response, StatusCode, Url, header, redirect};
 
 use crate::error::CallError;
 use crate::terms::Terms;
-use crate::trust::client_config;
+use crate::trust::{Asked, client_config};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// More than this is read of no answer.
@@ -19,6 +19,7 @@ pub struct Peer {
     pub(crate) url: Url,
     pub(crate) answer_within: Duration,
     pub(crate) terms: Terms,
+    asked: Asked,
 }
 
 impl Peer {
@@ -43,14 +44,13 @@ impl Peer {
             // A proxy's loopback is another machine's.
             http = http.no_proxy();
         }
+        let asked = Asked::default();
         if parsed.scheme() == "https" {
             let unusable = |fault| CallError::Credentials { reason: format!("TLS cannot be set up: {fault}") };
-            if let Some(config) = client_config(&terms).map_err(unusable)? {
-                http = http.tls_backend_preconfigured(config);
-            }
+            http = http.tls_backend_preconfigured(client_config(&terms, &asked).map_err(unusable)?);
         }
         let http = http.build().map_err(|source| CallError::Setup { source })?;
-        Ok(Self { http, url: parsed, answer_within, terms })
+        Ok(Self { http, url: parsed, answer_within, terms, asked })
     }
 
     /// Whether this is a server on the same machine.
@@ -74,8 +74,19 @@ impl Peer {
 
     /// Sends a request and reads its whole answer, in time.
     pub(crate) async fn ask(&self, url: &Url, request: RequestBuilder) -> Result<(StatusCode, String), CallError> {
-        let response = request.timeout(self.answer_within).send().await.map_err(|error| CallError::unreachable(url, &error))?;
+        let sent = request.timeout(self.answer_within).send().await;
+        let response = sent.map_err(|error| self.explain(CallError::unreachable(url, &error)))?;
         read(url, response).await
+    }
+
+    /// Adds to a failure what may be behind it.
+    pub(crate) fn explain(&self, error: CallError) -> CallError {
+        match error {
+            CallError::Unreachable { url, reason } if self.asked.in_vain() => {
+                CallError::Unreachable { url, reason: format!("{reason}; it asks for a certificate, and none was shown") }
+            }
+            error => error,
+        }
     }
 }
 
