@@ -47,7 +47,7 @@ pub(super) struct Card {
     #[arg(long)]
     extended: bool,
     /// Verify with the public keys in this file only: JWK, JWKS or PEM
-    #[arg(long, alias = "key", value_name = "FILE")]
+    #[arg(long, visible_alias = "key", value_name = "FILE")]
     verify_key: Option<PathBuf>,
     /// The agent that must have signed the card, by the id of its key
     #[arg(long, value_name = "ID")]

@@ -1,12 +1,14 @@
 //! `chancery callers` and what calls show: keys that are made once, work, are replaced and taken away.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use chancery::identity::SigningKey;
 use chancery::identity::keys::Cards;
 use serde_json::{Value, json};
 
 use crate::cli::{Ran, run};
+use crate::patience::exit_of;
 use crate::server::{Home, Server, Setup};
 
 /// Adds a caller and answers its key.
@@ -115,6 +117,21 @@ fn callers_of_a_node_that_does_not_run_are_changed_in_its_folder() {
     works(&send_with(&home, &first));
     works(&send_with(&home, &second));
     is_turned_away(&send_with(&home, &other), &["revoked"]);
+}
+
+#[test]
+fn commands_that_want_the_folder_at_once_take_turns() {
+    let home = Home::new();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let add =
+        |name: &&str| home.command().args(["callers", "add", name]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for mut child in names.iter().map(add).collect::<Vec<_>>() {
+        assert_eq!(exit_of(&mut child).code(), Some(0));
+    }
+    let listed = run(&home, ["callers", "list", "--json"]).json();
+    let mut found: Vec<_> = listed["callers"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    found.sort_unstable();
+    assert_eq!(found, names);
 }
 
 #[test]
