@@ -1,5 +1,6 @@
 //! Stories told to the built server and the built command line, a file per story.
 
+mod certificates;
 mod counts;
 mod line;
 mod patience;
@@ -11,9 +12,14 @@ mod adr;
 mod cli;
 mod config;
 mod crash;
+mod credentials;
 mod doors;
 mod limits;
 mod mount;
 mod probes;
+mod published;
 mod scenarios;
+mod secrets;
 mod serve;
+mod tenancy;
+mod tls;

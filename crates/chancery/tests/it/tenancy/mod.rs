@@ -1,0 +1,97 @@
+//! Two tenants with two callers each, and nobody learns anything of anybody else: not over any binding, in any version.
+
+mod ids;
+mod matrix;
+mod named_tenants;
+mod original_names;
+
+use std::sync::Arc;
+
+use chancery_identity::credentials::KeyHash;
+use chancery_protocol::{Binding, ContextId, Message, Request, Role, SendConfiguration, SendMessage, TaskId, Version};
+use serde_json::{Value, json};
+
+use crate::server::{Home, Server, Setup};
+use crate::wire_client::{Combination, RawAnswer, RawCall, RawClient};
+
+/// Whom the node knows: tenant and name. Red and blue are the tenants.
+const CALLERS: [(&str, &str); 4] = [("red", "red-one"), ("red", "red-two"), ("blue", "blue-one"), ("blue", "blue-two")];
+
+fn key(caller: &str) -> String {
+    format!("a-key-that-only-{caller}-has")
+}
+
+/// The node, and everybody who calls it.
+struct Town {
+    server: Server,
+    client: RawClient,
+}
+
+impl Town {
+    fn new(limits: &str) -> Self {
+        let mut config = format!("[limits]\n{limits}\n[agents.conformance]\nrun = 'conformance'\n");
+        config += "extended_skills = [{ id = 'more', name = 'More', description = 'Does more.', tags = ['more'] }]\n";
+        let home = Home::new();
+        let mut setup = Setup::in_home(&home).args(["--memory"]);
+        for (number, (tenant, name)) in CALLERS.into_iter().enumerate() {
+            // Half of them the one way, half the other.
+            let proof = if number % 2 == 0 {
+                format!("key_hash = '{}'", KeyHash::of(&key(name)))
+            } else {
+                let variable = format!("KEY_{number}");
+                setup = setup.env(&variable, &key(name));
+                format!("key_env = '{variable}'")
+            };
+            config += &format!("[callers.{name}]\ntenant = '{tenant}'\n{proof}\n");
+        }
+        let server = setup.config(&config).start();
+        let client = RawClient::new(server.url());
+        Self { server, client }
+    }
+
+    async fn ask(&self, caller: &str, call: RawCall) -> RawAnswer {
+        self.client.ask(&call.with("x-api-key", &key(caller))).await
+    }
+
+    async fn request(&self, caller: &str, combination: Combination, request: &Request) -> RawAnswer {
+        self.ask(caller, RawCall::of(combination, request).expect("an operation of this version")).await
+    }
+
+    /// A task that waits for its caller's next word, made by a call of this version: its id and its context.
+    async fn waiting_task(&self, caller: &str, version: Version, name: &str) -> (TaskId, ContextId) {
+        let mut send = message("ask who is there?");
+        if version == Version::Original {
+            send.client_task_id = Some(name.into());
+        }
+        let combination = Combination { version, binding: Binding::JsonRpc };
+        let answer = self.request(caller, combination, &Request::SendMessage(send)).await.json();
+        let task = answer["result"].get("task").unwrap_or(&answer["result"]);
+        let text = |names: [&str; 2]| names.iter().find_map(|name| task[*name].as_str()).unwrap_or_default().to_owned();
+        assert_eq!(task["status"]["state"].as_str().map(|state| state.to_lowercase().replace('_', "-").ends_with("input-required")), Some(true), "{answer}");
+        (text(["id", "id"]).into(), text(["contextId", "sessionId"]).as_str().into())
+    }
+}
+
+fn message(text: &str) -> SendMessage {
+    SendMessage {
+        tenant: None,
+        message: Arc::new(Message::text(Role::User, "m", text)),
+        configuration: SendConfiguration::default(),
+        metadata: None,
+        client_task_id: None,
+    }
+}
+
+fn changed(mut send: SendMessage, change: impl FnOnce(&mut Message)) -> SendMessage {
+    change(Arc::make_mut(&mut send.message));
+    send
+}
+
+/// Over JSON-RPC of version 1.0, where a test needs no other.
+const NEWEST: Combination = Combination { version: Version::V1_0, binding: Binding::JsonRpc };
+
+async fn newest(town: &Town, caller: &str, method: &str, params: Value, headers: &[(&str, &str)]) -> RawAnswer {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string().into_bytes();
+    let call = RawCall { body, ..RawCall::of(NEWEST, &Request::GetExtendedCard(Default::default())).expect("a call") };
+    town.ask(caller, headers.iter().fold(call, |call, (name, value)| call.with(name, value))).await
+}
