@@ -24,7 +24,10 @@ fn requests(tenant: Option<&str>) -> [Request; 3] {
 fn ways(tenant: &str) -> Vec<(String, RawCall)> {
     let mut ways = Vec::new();
     for combination in Combination::ALL {
-        for (request, naming) in requests(None).into_iter().zip(requests(Some(tenant))) {
+        for (mut request, naming) in requests(None).into_iter().zip(requests(Some(tenant))) {
+            if let (Version::Original, Request::SendMessage(send)) = (combination.version, &mut request) {
+                send.client_task_id = Some("named".into());
+            }
             let operation = format!("{:?} over {}", request.operation(), combination.name());
             let Some(call) = RawCall::of(combination, &request) else { continue };
             ways.push((format!("{operation}, header"), call.clone().with("a2a-tenant", tenant)));
