@@ -56,11 +56,16 @@ async fn it_is_private_and_signed_at_every_door_and_nobodys_without_credentials(
         }
         let card = card_of(combination, &answer);
         assert!(card.contains("audit"), "{card}");
+        told += 1;
+        if (combination.binding, combination.version) == (Binding::Grpc, Version::V0_3) {
+            // 0.3's protobuf shape leaves out members that its JSON has, so no signature over the JSON would hold.
+            assert!(!card.contains("\"signatures\""), "{card}");
+            continue;
+        }
         let rules = VerifyRules { card_url: Some(server.url().to_owned()), ..VerifyRules::default() };
         let verified = verify_card_signatures(&card, &keys, &rules).unwrap_or_else(|fault| panic!("{combination:?} {fault}: {card}"));
         assert_eq!((verified.by.len(), verified.unverified), (2, 0), "{combination:?}: EdDSA and ES256");
         assert!(verified.card.to_string().contains("audit"), "what was signed is the extended card");
-        told += 1;
     }
     assert_eq!(told, 6, "the original protocol has none");
 }
