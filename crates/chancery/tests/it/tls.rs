@@ -88,7 +88,8 @@ async fn certificates_of_callers_are_asked_for_as_configured() {
             ("one of another authority", Some(strangers.caller("spiffe://acme/a")), false),
             ("one whose time is over", Some(callers.former_caller("spiffe://acme/a")), false),
         ] {
-            for change in [ClientBuilder::http1_only as fn(ClientBuilder) -> ClientBuilder, ClientBuilder::http2_prior_knowledge] {
+            for change in [ClientBuilder::http1_only as fn(ClientBuilder) -> ClientBuilder, ClientBuilder::http2_prior_knowledge]
+            {
                 let answer = client(&nodes, identity.as_ref(), change).get(&health).send().await;
                 assert_eq!(answer.is_ok(), served, "{setting}, {what}: {answer:?}");
             }

@@ -18,7 +18,10 @@ async fn a_certificate_is_the_caller_it_names() {
     put("callers.pem", &callers.pem());
     let tls = "[tls]\ncert_file = 'node.pem'\nkey_file = 'node.key'\nclient_ca_file = 'callers.pem'\n";
     let key = chancery_identity::credentials::KeyHash::of("the-key-of-the-planner");
-    let config = format!("{tls}[callers.planner]\ncertificate = 'spiffe://acme/planner'\nkey_hash = '{key}'\n[callers.other]\nkey_hash = '{}'\n", chancery_identity::credentials::KeyHash::of("the-key-of-the-other"));
+    let config = format!(
+        "{tls}[callers.planner]\ncertificate = 'spiffe://acme/planner'\nkey_hash = '{key}'\n[callers.other]\nkey_hash = '{}'\n",
+        chancery_identity::credentials::KeyHash::of("the-key-of-the-other")
+    );
     let server = server(&home, &config);
     assert!(server.url().starts_with("https://"), "{}", server.url());
     let with = |pem: Option<&str>| RawClient::over_tls(server.url(), &nodes.pem(), pem);

@@ -63,7 +63,8 @@ async fn it_is_private_and_signed_at_every_door_and_nobodys_without_credentials(
             continue;
         }
         let rules = VerifyRules { card_url: Some(server.url().to_owned()), ..VerifyRules::default() };
-        let verified = verify_card_signatures(&card, &keys, &rules).unwrap_or_else(|fault| panic!("{combination:?} {fault}: {card}"));
+        let verified =
+            verify_card_signatures(&card, &keys, &rules).unwrap_or_else(|fault| panic!("{combination:?} {fault}: {card}"));
         assert_eq!((verified.by.len(), verified.unverified), (2, 0), "{combination:?}: EdDSA and ES256");
         assert!(verified.card.to_string().contains("audit"), "what was signed is the extended card");
     }

@@ -46,7 +46,8 @@ async fn a_caller_calls_the_agents_and_skills_it_was_granted_and_no_others() {
     ];
     let server = server(&home, &config.concat());
     let client = RawClient::new(server.url());
-    let ask = async |caller: &str, call: RawCall| client.ask(&call.with("x-api-key", &format!("the-key-of-{caller}-alone"))).await;
+    let ask =
+        async |caller: &str, call: RawCall| client.ask(&call.with("x-api-key", &format!("the-key-of-{caller}-alone"))).await;
     for combination in Combination::ALL {
         assert_accepted(&ask("whole", hello(combination)).await, "the agent it may call");
         assert_accepted(&ask("skilled", asking(combination, Some("translate"))).await, "the skill it may ask for");

@@ -84,9 +84,8 @@ async fn a_reference_to_somebody_elses_task_is_refused_like_one_to_none() {
 #[tokio::test]
 async fn a_page_token_of_somebody_else_is_no_token() {
     let town = Town::new("");
-    let page = |token: Option<String>| {
-        Request::ListTasks(ListTasks { page_size: Some(1), page_token: token, ..ListTasks::default() })
-    };
+    let page =
+        |token: Option<String>| Request::ListTasks(ListTasks { page_size: Some(1), page_token: token, ..ListTasks::default() });
     let mut tokens = Vec::new();
     for (_, caller) in CALLERS {
         for _ in 0..3 {

@@ -46,7 +46,8 @@ fn ways(tenant: &str) -> Vec<(String, RawCall)> {
 
 fn refused_tenant(answer: &RawAnswer) -> bool {
     let said = |text: &str| text.contains("not the tenant of these credentials");
-    answer.is_refusal() && (said(&answer.text()) || answer.header("grpc-message").is_some_and(|text| said(&text.replace("%20", " "))))
+    answer.is_refusal()
+        && (said(&answer.text()) || answer.header("grpc-message").is_some_and(|text| said(&text.replace("%20", " "))))
 }
 
 #[tokio::test]
