@@ -16,8 +16,10 @@ const KEY: &str = "the-key-of-the-planner";
 const CARD: &str = "/.well-known/agent-card.json";
 const JWKS: &str = "/.well-known/jwks.json";
 
+type Headers = &'static [(&'static str, &'static str)];
+
 /// Everything that is published, by a name of its own: the path, and what to say beside it.
-const PUBLISHED: [(&str, &str, &[(&str, &str)]); 10] = [
+const PUBLISHED: [(&str, &str, Headers); 10] = [
     ("1.0", CARD, &[("A2A-Version", "1.0")]),
     ("0.3", CARD, &[("A2A-Version", "0.3")]),
     ("hybrid", CARD, &[]),

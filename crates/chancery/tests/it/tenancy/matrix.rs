@@ -82,13 +82,14 @@ impl Tally {
         }
     }
 
-    fn print(&self) {
-        println!("{:<18}{}", "answers held", Combination::ALL.map(|one| format!("{:>18}", one.name())).concat());
+    fn table(&self) -> String {
+        let row = |name: &str, cells: [String; 7]| format!("{name:<18}{}\n", cells.map(|cell| format!("{cell:>18}")).concat());
+        let mut table = row("answers held", Combination::ALL.map(Combination::name));
         for operation in Operation::ALL.map(|operation| format!("{operation:?}")) {
-            let told = |one: Combination| self.told.get(&(operation.clone(), one.name())).copied().unwrap_or(0);
-            println!("{operation:<18}{}", Combination::ALL.map(|one| format!("{:>18}", told(one))).concat());
+            let told = |one: Combination| self.told.get(&(operation.clone(), one.name())).copied().unwrap_or(0).to_string();
+            table += &row(&operation, Combination::ALL.map(told));
         }
-        println!("{} told, {} leaks", self.told.values().sum::<usize>(), self.leaks.len());
+        format!("{table}{} told, {} leaks", self.told.values().sum::<usize>(), self.leaks.len())
     }
 }
 
@@ -163,7 +164,7 @@ async fn the_tasks_of_others_are_tasks_that_never_were() {
             use_own(&town, combination, caller, target).await;
         }
     }
-    tally.print();
+    println!("{}", tally.table());
     assert!(tally.leaks.is_empty(), "{}", tally.leaks.join("\n"));
     assert!(tally.told.values().sum::<usize>() > 700, "the matrix has shrunk");
 }
