@@ -8,8 +8,10 @@ mod original_names;
 use std::sync::Arc;
 
 use chancery_identity::credentials::KeyHash;
-use chancery_protocol::{Binding, ContextId, Message, Request, Role, SendConfiguration, SendMessage, TaskId, Version};
+use chancery_protocol::{Binding, ContextId, GetTask, Message, Request, Role, SendConfiguration, SendMessage, TaskId, Version};
+use serde_json::Value;
 
+use crate::patience::soon;
 use crate::server::{Home, Server, Setup};
 use crate::wire_client::{Combination, RawAnswer, RawCall, RawClient};
 
@@ -58,17 +60,30 @@ impl Town {
 
     /// A task that waits for its caller's next word, made by a call of this version: its id and its context.
     async fn waiting_task(&self, caller: &str, version: Version, name: &str) -> (TaskId, ContextId) {
-        let mut send = message("ask who is there?");
+        self.task(caller, version, name, "ask who is there?", "input-required").await
+    }
+
+    /// A task in this state, made by a call of this version. It is watched only until it is there.
+    async fn task(&self, caller: &str, version: Version, name: &str, text: &str, state: &str) -> (TaskId, ContextId) {
+        let mut send = message(text);
         if version == Version::Original {
             send.client_task_id = Some(name.into());
         }
         let combination = Combination { version, binding: Binding::JsonRpc };
-        let answer = self.request(caller, combination, &Request::SendMessage(send)).await.json();
-        let task = answer["result"].get("task").unwrap_or(&answer["result"]);
-        let text = |names: [&str; 2]| names.iter().find_map(|name| task[*name].as_str()).unwrap_or_default().to_owned();
-        let state = task["status"]["state"].as_str().unwrap_or_default().to_lowercase().replace('_', "-");
-        assert!(state.ends_with("input-required"), "{answer}");
-        (text(["id", "id"]).into(), text(["contextId", "sessionId"]).as_str().into())
+        let made = self.request(caller, combination, &Request::StreamMessage(send)).await.text();
+        let event = made.lines().find_map(|line| line.strip_prefix("data:")).unwrap_or_else(|| panic!("no event: {made}"));
+        let event: Value = serde_json::from_str(event).expect("JSON");
+        let task = event["result"].get("task").unwrap_or(&event["result"]);
+        let id = TaskId::from(task["id"].as_str().expect("an id"));
+        let get = Request::GetTask(GetTask { tenant: None, id: id.clone(), history_length: None });
+        let task = soon("the task gets there", async || {
+            let mut answer = self.request(caller, combination, &get).await.json();
+            let seen = answer["result"]["status"]["state"].as_str().unwrap_or_default().to_lowercase().replace('_', "-");
+            seen.ends_with(state).then(|| answer["result"].take())
+        })
+        .await;
+        let context = ["contextId", "sessionId"].iter().find_map(|name| task[*name].as_str());
+        (id, context.unwrap_or_default().into())
     }
 }
 
