@@ -76,3 +76,39 @@ async fn an_added_key_works_at_once_until_it_is_rotated_out_or_revoked() {
     check("revoked", &third, false).await;
     check("of the config", GOOD, true).await;
 }
+
+#[tokio::test]
+async fn whoever_is_turned_away_is_told_so_in_the_words_of_its_own_call() {
+    let home = Home::new();
+    let server = server(&home, &format!("[callers.planner]\nkey_hash = '{}'\n", KeyHash::of(GOOD)));
+    let http = reqwest::Client::new();
+    for (body, code, id) in [
+        (r#"{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"x"}}"#, -32046, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"tasks/get","params":{"id":"x"}}"#, -32046, json!("a")),
+        (r#"{"jsonrpc":"2.0","id":"b","method":"tasks/sendSubscribe","params":{}}"#, -32001, json!("b")),
+        (r#"{"jsonrpc":"2.0","id":"c","method":"no/such","params":{}}"#, -32046, json!("c")),
+        // Whose id nobody can read.
+        ("no JSON", -32046, json!(null)),
+        ("", -32046, json!(null)),
+    ] {
+        let response =
+            http.post(server.url()).header("content-type", "application/json").body(body).send().await.expect("an answer");
+        assert_eq!((response.status().as_u16(), response.headers().contains_key("www-authenticate")), (401, true), "{body}");
+        let answer: serde_json::Value = response.json().await.expect("JSON");
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{body}: {answer}");
+    }
+    // The streams that the original protocol's clients open before they send.
+    for path in ["sendSubscribe", "resubscribe"] {
+        let request = http.get(format!("{}/tasks/{path}?id=x", server.url()));
+        let response = request.send().await.expect("an answer");
+        assert_eq!((response.status().as_u16(), response.headers().contains_key("www-authenticate")), (401, true), "{path}");
+    }
+    // What everybody may know needs no credentials, good or bad.
+    for path in ["/healthz", "/.well-known/agent-card.json", "/.well-known/agent.json", "/.well-known/jwks.json"] {
+        for key in [None, Some("no-key-of-anybody")] {
+            let request = http.get(format!("{}{path}", server.url()));
+            let request = key.into_iter().fold(request, |request, key| request.header("x-api-key", key));
+            assert_eq!(request.send().await.expect("an answer").status(), 200, "{path} {key:?}");
+        }
+    }
+}
