@@ -65,7 +65,9 @@ impl Inner {
         // A message that nobody may watch is refused before it has done anything.
         let mut permit = self.streams.reserve(&context.caller, &self.limits)?;
         if let Some(task) = &send.message.task_id {
-            permit.watch(task, &self.limits)?;
+            // Whose task it is comes first: strangers neither learn how many watch it nor take a place there.
+            let stored = self.find(context, agent, task).await?;
+            permit.watch(&stored.task.id, &self.limits)?;
         }
         let taken = self.take_message(context, agent, send).await?;
         permit.watch(&taken.live.record.id, &self.limits)?;

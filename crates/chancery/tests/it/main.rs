@@ -1,5 +1,6 @@
 //! Stories told to the built server and the built command line, a file per story.
 
+mod certificates;
 mod counts;
 mod line;
 mod patience;
@@ -13,11 +14,16 @@ mod card_signatures;
 mod cli;
 mod config;
 mod crash;
+mod credentials;
 mod doors;
 mod keys;
 mod limits;
 mod mount;
 mod own_certificate;
 mod probes;
+mod published;
 mod scenarios;
+mod secrets;
 mod serve;
+mod tenancy;
+mod tls;

@@ -96,7 +96,8 @@ impl Setup {
         };
         let (url, curl) = (line(), line());
         let server = Server { process, url, curl, stdout, _home: self.home, log };
-        assert!(server.url.starts_with("http://127.0.0.1:"), "no address was printed: {}", server.log());
+        let somewhere = ["http://127.0.0.1:", "https://127.0.0.1:"].iter().any(|start| server.url.starts_with(start));
+        assert!(somewhere, "no address was printed: {}", server.log());
         server
     }
 }

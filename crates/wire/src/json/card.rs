@@ -116,6 +116,27 @@ mod tests {
     }
 
     #[test]
+    fn a_grpc_address_beside_https_ones_is_an_https_one_too() {
+        let text = std::str::from_utf8(&hybrid(&card())).unwrap().replace("http://h/", "https://h/");
+        let newest = V1_0.decode_card(&text).unwrap();
+        let written = hybrid(&newest);
+        let value: Value = serde_json::from_slice(&written).unwrap();
+        assert_eq!(value["additionalInterfaces"][1]["url"], "https://h:1");
+        assert_eq!(value["additionalInterfaces"][2]["url"], "h:1");
+        let read = |text: &str| -> Vec<String> {
+            let older: AgentCard = serde_json::from_str::<v0_3::card::Card>(text).unwrap().into();
+            older.supported_interfaces.into_iter().map(|one| one.url).collect()
+        };
+        let text = std::str::from_utf8(&written).unwrap();
+        assert_eq!(read(text), ["https://h/old", "h:1"], "both forms are one address");
+        assert_eq!(
+            read(&text.replace("\"h:1\"", "\"i:1\"")),
+            ["https://h/old", "https://h:1", "i:1"],
+            "alone, it stays what it is"
+        );
+    }
+
+    #[test]
     fn a_card_without_an_older_address_stays_exactly_1_0() {
         let mut card = card();
         card.supported_interfaces.truncate(1);

@@ -108,6 +108,21 @@ async fn a_message_has_as_many_parts_as_it_may_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_message_points_at_as_many_tasks_as_it_may_and_no_more() {
+    // The default is sixteen; a configured one holds as well.
+    for (server, limit) in [(limited(""), 16), (limited("reference_tasks = 2"), 2)] {
+        let task = send(&server, message(1)).await["result"]["task"]["id"].take();
+        let pointing = async |count: usize| {
+            let mut message = message(1);
+            message["referenceTaskIds"] = vec![task.clone(); count].into();
+            send(&server, message).await
+        };
+        assert_done(&pointing(limit).await);
+        assert_refused(&pointing(limit + 1).await, INVALID_PARAMS, &format!("limits.reference_tasks = {limit}"));
+    }
+}
+
+#[tokio::test]
 async fn metadata_is_as_long_as_it_may_be_and_no_longer() {
     let server = limited("metadata_bytes = 50");
     let metadata = |bytes: usize| json!({ "k": "x".repeat(bytes - r#"{"k":""}"#.len()) });

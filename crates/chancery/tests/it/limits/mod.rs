@@ -2,6 +2,7 @@
 
 mod calls;
 mod connections;
+mod handshakes;
 mod rates;
 mod streams;
 mod tasks;
@@ -37,6 +38,7 @@ const EDGES: &[(&str, &str)] = &[
     ("header_bytes", "a_head_within_its_limit_is_read_and_a_longer_one_refused"),
     ("header_count", "headers_up_to_their_number_are_read_and_one_more_is_refused"),
     ("header_read_ms", "a_head_that_does_not_arrive_in_time_ends_its_connection"),
+    ("tls_handshake_ms", "a_handshake_that_is_not_done_in_time_ends_its_connection"),
     ("body_read_ms", "a_body_that_does_not_arrive_in_time_is_refused"),
     ("write_stall_ms", "a_peer_that_takes_nothing_loses_its_connection"),
     ("connections", "connections_are_held_at_their_number"),
@@ -53,6 +55,7 @@ const EDGES: &[(&str, &str)] = &[
     ("json_nodes", "json_is_held_at_its_depth_its_values_and_its_names"),
     ("json_key_bytes", "json_is_held_at_its_depth_its_values_and_its_names"),
     ("message_parts", "a_message_has_as_many_parts_as_it_may_and_no_more"),
+    ("reference_tasks", "a_message_points_at_as_many_tasks_as_it_may_and_no_more"),
     ("metadata_bytes", "metadata_is_as_long_as_it_may_be_and_no_longer"),
     ("id_bytes", "ids_that_callers_choose_are_as_long_as_they_may_be_and_no_longer"),
     ("page_size", "a_page_is_as_large_as_it_may_be_and_no_larger"),
@@ -72,6 +75,7 @@ const EDGES: &[(&str, &str)] = &[
 const SOURCES: &str = concat!(
     include_str!("calls.rs"),
     include_str!("connections.rs"),
+    include_str!("handshakes.rs"),
     include_str!("rates.rs"),
     include_str!("streams.rs"),
     include_str!("tasks.rs"),

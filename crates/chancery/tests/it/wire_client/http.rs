@@ -117,7 +117,7 @@ impl HttpClient {
     }
 }
 
-fn envelope(method: &str, params: &str) -> String {
+pub(super) fn envelope(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{CALL_ID},"method":"{method}","params":{params}}}"#)
 }
 
@@ -137,7 +137,7 @@ pub(super) fn result_of(status: u16, text: &str) -> Result<String, Refusal> {
 }
 
 /// Verb, path with query, and whether the params go into the body.
-fn rest_address(version: Version, request: &Request, params: &str) -> (Method, String, bool) {
+pub(super) fn rest_address(version: Version, request: &Request, params: &str) -> (Method, String, bool) {
     let prefix = if version == Version::V0_3 { "/v1" } else { "" };
     let (method, path, has_body) = match request {
         Request::SendMessage(_) => (Method::POST, "/message:send".to_owned(), true),

@@ -4,11 +4,13 @@
 mod events;
 mod grpc;
 mod http;
+mod raw;
 mod refusal;
 
 use chancery_protocol::{Binding, Reply, Request, Version};
 
 pub(crate) use self::events::{EventStream, Seen};
+pub(crate) use self::raw::{RawAnswer, RawCall, RawClient};
 pub(crate) use self::refusal::Refusal;
 
 /// One way to speak to the server.

@@ -100,27 +100,50 @@ fn speaks_0_3(interface: &AgentInterface) -> bool {
 
 /// An interface as 0.3 lists it. A gRPC address is listed twice: 0.3 writes it as a URL, and the conformance kit dials that;
 /// the official clients hand it to gRPC as it stands, which takes only host and port, and of two they use the last.
-fn listed(interface: &AgentInterface) -> impl Iterator<Item = Interface> {
+fn listed(interface: &AgentInterface, scheme: &str) -> impl Iterator<Item = Interface> {
     let with = |url: String| Interface { url, transport: interface.protocol_binding.clone() };
     let bare = interface.protocol_binding == GRPC && !interface.url.contains("://");
-    let as_url = bare.then(|| with(format!("http://{}", interface.url)));
+    let as_url = bare.then(|| with(format!("{scheme}://{}", interface.url)));
     as_url.into_iter().chain([with(interface.url.clone())])
 }
 
-impl From<Interface> for AgentInterface {
-    fn from(Interface { url, transport }: Interface) -> Self {
-        let url = match url.strip_prefix("http://") {
-            Some(address) if transport == GRPC => address.trim_end_matches('/').to_owned(),
-            _ => url,
+/// Host and port say nothing about TLS: gRPC speaks it where the other bindings do.
+fn scheme_of(card: &AgentCard) -> &'static str {
+    if card.supported_interfaces.iter().any(|one| one.url.starts_with("https://")) { "https" } else { "http" }
+}
+
+/// What was listed, with a gRPC address in one form only. One that is only there as an https URL stays that: who dials it has
+/// to speak TLS.
+fn read_interfaces(mut all: Vec<Interface>) -> Vec<AgentInterface> {
+    let bare: Vec<String> =
+        all.iter().filter(|one| one.transport == GRPC && !one.url.contains("://")).map(|one| one.url.clone()).collect();
+    for one in all.iter_mut().filter(|one| one.transport == GRPC) {
+        let address = match one.url.split_once("://") {
+            Some(("http", rest)) => Some(rest.trim_end_matches('/')),
+            Some(("https", rest)) => Some(rest.trim_end_matches('/')).filter(|address| bare.iter().any(|one| one == address)),
+            _ => None,
         };
-        Self { url, protocol_binding: transport, tenant: None, protocol_version: INTERFACE_VERSION.to_owned() }
+        if let Some(address) = address.map(str::to_owned) {
+            one.url = address;
+        }
     }
+    let mut interfaces: Vec<AgentInterface> = Vec::new();
+    for Interface { url, transport } in all {
+        let version = INTERFACE_VERSION.to_owned();
+        let interface = AgentInterface { url, protocol_binding: transport, tenant: None, protocol_version: version };
+        // Cards repeat their main address, and a gRPC one in both of its forms.
+        if !interfaces.contains(&interface) {
+            interfaces.push(interface);
+        }
+    }
+    interfaces
 }
 
 impl From<&AgentCard> for Card {
     fn from(card: &AgentCard) -> Self {
+        let scheme = scheme_of(card);
         let interfaces: Vec<Interface> =
-            card.supported_interfaces.iter().filter(|one| speaks_0_3(one)).flat_map(listed).collect();
+            card.supported_interfaces.iter().filter(|one| speaks_0_3(one)).flat_map(|one| listed(one, scheme)).collect();
         let main = interfaces.first().cloned();
         let capabilities = &card.capabilities;
         Self {
@@ -171,13 +194,7 @@ impl From<Card> for AgentCard {
     fn from(card: Card) -> Self {
         let transport = card.preferred_transport.unwrap_or_else(|| "JSONRPC".to_owned());
         let main = Interface { url: card.url, transport };
-        let mut interfaces: Vec<AgentInterface> = Vec::new();
-        for interface in std::iter::once(main).chain(card.additional_interfaces).map(AgentInterface::from) {
-            // Cards repeat their main address, and a gRPC one in both of its forms.
-            if !interfaces.contains(&interface) {
-                interfaces.push(interface);
-            }
-        }
+        let interfaces = read_interfaces(std::iter::once(main).chain(card.additional_interfaces).collect());
         Self {
             name: card.name,
             description: card.description,
