@@ -10,7 +10,7 @@ use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskS
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
-use crate::Turn;
+use crate::{Link, StoreError, Turn};
 use crate::agents::Agent;
 use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Said};
@@ -71,6 +71,7 @@ impl Inner {
         resumed: bool,
     ) {
         let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits));
+        let (link, context_link) = if agent.runner.keeps_links() { self.links(live).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),
             message: said.message,
@@ -78,6 +79,9 @@ impl Inner {
             caller: live.record.owner.clone(),
             cancelled: token.clone(),
             resumed,
+            link,
+            context_link,
+            trace: said.trace,
         };
         let ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
@@ -105,6 +109,20 @@ impl Inner {
             End::Failed(reason) => self.end_by_force(live, TaskState::Failed, Some(reason)).await,
             End::Dropped => self.end_by_force(live, TaskState::Canceled, None).await,
         }
+    }
+
+    /// With whom a task and its conversation went on. What cannot be read is taken for nothing: the agent is then asked anew.
+    async fn links(&self, live: &LiveTask) -> (Option<Link>, Option<Link>) {
+        let record = &live.record;
+        let unread = |fault: StoreError| {
+            tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "links could not be read");
+            None
+        };
+        let of_task = self.store.link(&record.id).await.unwrap_or_else(unread);
+        if of_task.is_some() {
+            return (of_task, None);
+        }
+        (None, self.store.context_link(&record.owner, &record.agent, &record.context_id).await.unwrap_or_else(unread))
     }
 
     /// Comes back when a cancelled runner has had its time.

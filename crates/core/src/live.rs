@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use chancery_protocol::{Error, ErrorKind, Message, Metadata, Task, TaskEvent, Timestamp};
+use chancery_protocol::{Error, ErrorKind, Message, Metadata, Task, TaskEvent, Timestamp, TraceId};
 use chancery_rules::task_state::{self, Head, Refusal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
-use crate::{LogEntry, Progress, Stored, TaskRecord};
+use crate::{Link, LogEntry, Progress, Stored, TaskRecord};
 
 #[derive(Debug)]
 pub(crate) struct LiveTask {
@@ -49,6 +49,8 @@ struct State {
     head: Head,
     projected: Progress,
     pending: Vec<Arc<LogEntry>>,
+    /// Goes to the store with the next entries.
+    link: Option<Link>,
     recording: bool,
     task: Arc<Task>,
     tail: VecDeque<Arc<LogEntry>>,
@@ -73,6 +75,7 @@ pub(crate) enum AfterTurn {
 pub(crate) struct Said {
     pub(crate) message: Arc<Message>,
     pub(crate) metadata: Option<Metadata>,
+    pub(crate) trace: TraceId,
 }
 
 /// Why an update was not taken.
@@ -126,6 +129,7 @@ impl LiveTask {
             head: Head::of(&task),
             projected: progress,
             pending: Vec::new(),
+            link: None,
             recording: false,
             task,
             tail,
@@ -229,6 +233,11 @@ impl LiveTask {
         Ok(seq)
     }
 
+    /// Notes with whom the task goes on. It is kept together with the next update.
+    pub(crate) fn set_link(&self, link: Link) {
+        self.lock().link = Some(link);
+    }
+
     pub(crate) fn pending(&self) -> usize {
         self.lock().pending.len()
     }
@@ -244,13 +253,13 @@ impl LiveTask {
     }
 
     /// What waits for the store, or the end of the recording.
-    pub(crate) fn next_to_record(&self) -> Option<(Progress, Vec<Arc<LogEntry>>)> {
+    pub(crate) fn next_to_record(&self) -> Option<(Progress, Vec<Arc<LogEntry>>, Option<Link>)> {
         let mut state = self.lock();
         if state.pending.is_empty() {
             state.recording = false;
             return None;
         }
-        Some((state.projected, std::mem::take(&mut state.pending)))
+        Some((state.projected, std::mem::take(&mut state.pending), state.link.take()))
     }
 
     /// Shows entries that the store has made durable.

@@ -61,6 +61,15 @@ pub struct Progress {
     pub message_only: bool,
 }
 
+/// Where a task goes on when another agent works on it: with whom, and by which names it goes there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The peer by the name it has here.
+    pub peer: Arc<str>,
+    pub task: Option<TaskId>,
+    pub context: Option<ContextId>,
+}
+
 /// Entries of one task that become durable together with the task's new state, or not at all.
 #[derive(Clone, Debug)]
 pub struct Append {
@@ -70,6 +79,8 @@ pub struct Append {
     pub progress: Progress,
     /// In order, directly after what is stored.
     pub entries: Vec<Arc<LogEntry>>,
+    /// With whom the task goes on from now. Nothing leaves that as it was.
+    pub link: Option<Link>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -179,6 +190,12 @@ pub trait Store: Send + Sync + Debug {
 
     /// A task of any owner: for the operator only.
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError>;
+
+    /// With whom a task goes on.
+    async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError>;
+
+    /// With whom an owner's conversation with an agent went on last.
+    async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError>;
 
     /// Entries after `after`, in order, at most `limit`.
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Error, TaskState};
+use chancery_protocol::{Error, TaskState, TraceId};
 
 use crate::Stored;
 use crate::find::internal;
@@ -39,7 +39,7 @@ impl Inner {
         if let (Some(agent), Some(message)) = (agent, last)
             && agent.runner.after_restart() == AfterRestart::Resume
         {
-            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None }) {
+            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None, trace: TraceId(rand::random()) }) {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);

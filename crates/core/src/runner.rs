@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_protocol::{Caller, Message, Metadata, Task};
+use chancery_protocol::{Caller, Message, Metadata, Task, TraceId};
 use tokio_util::sync::CancellationToken;
 
+use crate::Link;
 use crate::sink::{Finished, TaskUpdateSink};
 
 /// An agent. One call of `run` is one turn: from a message of the caller to the point where the agent is done or
@@ -17,6 +18,12 @@ pub trait TaskRunner: Send + Sync + 'static {
     /// What becomes of a task that was being worked on when the process ended.
     fn after_restart(&self) -> AfterRestart {
         AfterRestart::Fail
+    }
+
+    /// Whether it speaks for agents elsewhere and has to find them again: then its turns come with the links of their task
+    /// and of their context.
+    fn keeps_links(&self) -> bool {
+        false
     }
 
     /// Whether a turn may end with a message instead of a task. Streams of such an agent wait for its first word
@@ -48,6 +55,12 @@ pub struct Turn {
     pub cancelled: CancellationToken,
     /// This turn ran before and was cut short by a restart.
     pub resumed: bool,
+    /// With whom the task goes on, for runners that keep links.
+    pub link: Option<Link>,
+    /// With whom the last task of the same conversation went on, for the same.
+    pub context_link: Option<Link>,
+    /// The trace of the call that began the turn.
+    pub trace: TraceId,
 }
 
 /// A turn that could not be finished. The task fails with this as its reason, which its caller can read.

@@ -194,7 +194,7 @@ impl Inner {
             message_only: false,
         };
         let fingerprint = creation.idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
-        let append = Append { task: Arc::clone(&record), creation: Some(creation), progress, entries: vec![Arc::clone(&entry)] };
+        let append = Append { task: Arc::clone(&record), creation: Some(creation), progress, entries: vec![Arc::clone(&entry)], link: None };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}
             Appended::KeyKnown { task, fingerprint: known } => {
@@ -212,7 +212,7 @@ impl Inner {
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
-        let said = Said { message, metadata: send.metadata };
+        let said = Said { message, metadata: send.metadata, trace: context.trace };
         if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }
@@ -254,7 +254,7 @@ impl Inner {
         named.task_id = Some(live.record.id.clone());
         let seq = live.take_message(Arc::clone(&message), self.clock.now(), &self.limits)?;
         self.recorded(&live, seq).await;
-        let said = Said { message, metadata: send.metadata };
+        let said = Said { message, metadata: send.metadata, trace: context.trace };
         if let Some((said, token)) = live.begin_next_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }

@@ -7,7 +7,7 @@ use chancery_protocol::{
     TaskStatus, Version,
 };
 
-use crate::Clock;
+use crate::{Clock, Link};
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
@@ -149,6 +149,11 @@ impl TaskUpdateSink {
     pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), Closed> {
         let event = self.status(TaskState::Working, None, Some(metadata));
         self.update(event).await
+    }
+
+    /// Notes with whom the task goes on, so that it is found again after a restart too. Kept together with the next update.
+    pub fn link(&mut self, link: Link) {
+        self.live.set_link(link);
     }
 
     /// Passes on what an agent elsewhere said, with all it carries. For runners that speak for such an agent and learn

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_core::{Append, Appended, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
-use chancery_protocol::{Caller, TaskId, Timestamp};
+use chancery_core::{Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp};
 
 use self::names::NamesInUse;
 use self::shard::Shard;
@@ -60,6 +60,14 @@ impl Store for MemoryStore {
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
         Ok(self.shard(id).get(id).map(|kept| kept.stored()))
+    }
+
+    async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError> {
+        Ok(self.shard(task.as_str()).get(task.as_str()).and_then(|kept| kept.link.clone()))
+    }
+
+    async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError> {
+        Ok(find::context_link(self, owner, agent, context))
     }
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {

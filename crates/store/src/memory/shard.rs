@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use chancery_core::{Append, LogEntry, Progress, StoreError, Stored, TaskRecord};
+use chancery_core::{Append, Link, LogEntry, Progress, StoreError, Stored, TaskRecord};
 use chancery_protocol::{TaskId, Timestamp};
 
 use crate::numbering;
@@ -14,6 +14,7 @@ pub(super) struct Kept {
     pub(super) progress: Progress,
     /// The idempotency key it was made under, to give it free when the task goes.
     pub(super) key: Option<Arc<str>>,
+    pub(super) link: Option<Link>,
     /// Entry `n` is at `n - 1`.
     log: Vec<Arc<LogEntry>>,
 }
@@ -49,7 +50,7 @@ impl Shard {
     }
 
     pub(super) fn make(&mut self, append: Append) -> Result<(), StoreError> {
-        let Append { task, creation, progress, entries } = append;
+        let Append { task, creation, progress, entries, link } = append;
         if self.tasks.contains_key(&task.id) {
             return Err(numbering::made_twice(&task));
         }
@@ -57,7 +58,7 @@ impl Shard {
             self.enqueue((progress.status_at, task.id.clone()));
         }
         let key = creation.and_then(|creation| creation.idempotency).map(|idempotency| idempotency.key);
-        self.tasks.insert(task.id.clone(), Kept { task, progress, key, log: entries });
+        self.tasks.insert(task.id.clone(), Kept { task, progress, key, log: entries, link });
         Ok(())
     }
 
@@ -70,6 +71,7 @@ impl Shard {
         }
         let before = std::mem::replace(&mut kept.progress, append.progress);
         kept.log.extend(append.entries);
+        kept.link = append.link.or(kept.link.take());
 
         let id = &append.task.id;
         if numbering::is_finished(&before) {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Statement, params};
 use super::entries::{self, LogRow, place};
 use super::fault::Fault;
 use super::find::dialect_name;
+use super::links;
 use super::schema::Stage;
 use crate::numbering;
 
@@ -101,6 +102,9 @@ impl<'c> Statements<'c> {
         self.finished += u64::from(numbering::is_finished(&prepared.append.progress));
         for row in &prepared.rows {
             self.log.execute((place(task, row.first_seq), row.last_seq, &row.entries))?;
+        }
+        if let Some(link) = &prepared.append.link {
+            links::keep(self.connection, task, &prepared.append.task, link)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod entries;
 mod fault;
 mod find;
 mod folder;
+mod links;
 mod list;
 mod options;
 mod readers;
@@ -20,8 +21,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_core::{Append, Appended, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
-use chancery_protocol::{Caller, TaskId, Timestamp};
+use chancery_core::{Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::options::{SqliteOptions, Synchronous};
@@ -113,6 +114,17 @@ impl Store for SqliteStore {
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
         let id = id.to_owned();
         self.readers.read("looking up a task", move |connection| find::find_any(connection, &id)).await
+    }
+
+    async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError> {
+        let task = task.clone();
+        self.readers.read("looking up a link", move |connection| links::of_task(connection, &task)).await
+    }
+
+    async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError> {
+        let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
+        let look_up = move |connection: &_| links::of_context(connection, &owner, &agent, &context);
+        self.readers.read("looking up a conversation's link", look_up).await
     }
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {

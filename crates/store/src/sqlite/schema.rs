@@ -11,7 +11,7 @@ use crate::numbering;
 const APPLICATION_ID: i32 = 0x4368_6379;
 
 /// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
-const STEPS: [&str; 1] = [include_str!("schema/v1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
 
 pub(super) const NEWEST: usize = STEPS.len();
 
@@ -100,6 +100,10 @@ mod tests {
         assert!(unfinished.contains("tasks_unfinished"), "{unfinished}");
         let finished = plan("SELECT num FROM tasks WHERE stage = 3 ORDER BY status_at, id LIMIT 5");
         assert!(finished.contains("tasks_finished") && !finished.contains("TEMP"), "{finished}");
+        let context = "SELECT peer FROM links WHERE tenant = 'a' AND owner = 'b' AND agent = 'c' AND context_id = 'd' \
+                       ORDER BY task DESC LIMIT 1";
+        let of_context = plan(context);
+        assert!(of_context.contains("links_of_context") && !of_context.contains("TEMP"), "{of_context}");
         let listed = plan(
             "SELECT id FROM tasks WHERE message_only = 0 AND tenant = 'a' AND owner = 'b' \
              AND (status_at, id) < (5, 'x') ORDER BY status_at DESC, id DESC LIMIT 5",

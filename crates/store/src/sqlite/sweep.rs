@@ -19,9 +19,11 @@ pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, fi
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
     let tasks = due(connection, plan, too_many)?;
     let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
+    let mut remove_link = connection.prepare_cached("DELETE FROM links WHERE task = ?1")?;
     let mut remove_task = connection.prepare_cached("DELETE FROM tasks WHERE num = ?1")?;
     for task in &tasks {
         remove_log.execute(places(*task))?;
+        remove_link.execute([task])?;
         remove_task.execute([task])?;
     }
     Ok(tasks.len() as u64)
