@@ -10,12 +10,12 @@ use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskS
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Link, StoreError, Turn};
 use crate::agents::Agent;
 use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Said};
 use crate::service::Inner;
 use crate::sink::TaskUpdateSink;
+use crate::{Link, StoreError, Turn};
 
 /// How a turn came to its end.
 enum End {

@@ -33,7 +33,7 @@ pub use agents::{Agent, Agents};
 pub use clock::SystemClock;
 pub use limits::TaskLimits;
 pub use ports::{
-    Append, Appended, Clock, Creation, Idempotency, ListCursor, ListFilter, Listed, LogEntry, Names, Progress, Seal, Store,
+    Append, Appended, Clock, Creation, Idempotency, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Progress, Seal, Store,
     StoreError, Stored, SweepPlan, TaskRecord,
 };
 pub use publish::{Next, Subscription};

@@ -39,7 +39,9 @@ impl Inner {
         if let (Some(agent), Some(message)) = (agent, last)
             && agent.runner.after_restart() == AfterRestart::Resume
         {
-            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None, trace: TraceId(rand::random()) }) {
+            if let Some((said, token)) =
+                live.begin_turn(Said { message, metadata: None, trace: TraceId(uuid::Uuid::now_v7().as_u128()) })
+            {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);

@@ -194,7 +194,13 @@ impl Inner {
             message_only: false,
         };
         let fingerprint = creation.idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
-        let append = Append { task: Arc::clone(&record), creation: Some(creation), progress, entries: vec![Arc::clone(&entry)], link: None };
+        let append = Append {
+            task: Arc::clone(&record),
+            creation: Some(creation),
+            progress,
+            entries: vec![Arc::clone(&entry)],
+            link: None,
+        };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}
             Appended::KeyKnown { task, fingerprint: known } => {

@@ -7,10 +7,10 @@ use chancery_protocol::{
     TaskStatus, Version,
 };
 
-use crate::{Clock, Link};
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
+use crate::{Clock, Link};
 
 /// Proof that a turn was ended. Only the sink makes it.
 #[derive(Debug)]

@@ -146,8 +146,9 @@ fn appends() -> [Append; 2] {
             creation: Some(Creation::default()),
             progress: progress(TaskState::Submitted, 1),
             entries,
+            link: None,
         },
-        Append { task: record, creation: None, progress: progress(TaskState::Completed, 4), entries: rest },
+        Append { task: record, creation: None, progress: progress(TaskState::Completed, 4), entries: rest, link: None },
     ]
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan, TaskRecord,
+    Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
-use chancery_protocol::{Caller, TaskId, TaskState, Timestamp};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -37,6 +37,7 @@ type Known = (TaskId, [u8; 32], Timestamp);
 struct Rows {
     tasks: BTreeMap<TaskId, (Stored, Vec<Arc<LogEntry>>)>,
     keys: HashMap<(Caller, Arc<str>), Known>,
+    links: BTreeMap<TaskId, Link>,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,6 +99,7 @@ impl Rows {
         }
         stored.progress = append.progress;
         log.extend(append.entries);
+        self.links.extend(append.link.map(|link| (append.task.id.clone(), link)));
         Ok(Appended::Recorded)
     }
 }
@@ -129,6 +131,18 @@ impl Store for FakeStore {
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
         Ok(self.read().tasks.get(id).map(|(stored, _)| stored.clone()))
+    }
+
+    async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError> {
+        Ok(self.read().links.get(task).cloned())
+    }
+
+    async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError> {
+        let rows = self.read();
+        let of_context = |task: &TaskRecord| task.owner == *owner && task.agent == *agent && task.context_id == *context;
+        let tasks = rows.tasks.values().map(|(stored, _)| &stored.task).filter(|task| of_context(task));
+        let linked = tasks.filter_map(|task| Some((&task.id, rows.links.get(&task.id)?)));
+        Ok(linked.max_by_key(|(id, _)| (*id).clone()).map(|(_, link)| link.clone()))
     }
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {

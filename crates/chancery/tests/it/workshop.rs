@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use chancery::{AgentCard, TaskLimits, TaskRunner, new_card};
 use chancery_core::{
-    Agent, Agents, Answer, Append, Appended, Chancery, Clock, Dedupe, ListCursor, ListFilter, Listed, LogEntry, Names, Next,
-    Parts, RetentionConfig, Seal, Store, StoreError, Stored, Subscription, SweepPlan,
+    Agent, Agents, Answer, Append, Appended, Chancery, Clock, Dedupe, Link, ListCursor, ListFilter, Listed, LogEntry, Names,
+    Next, Parts, RetentionConfig, Seal, Store, StoreError, Stored, Subscription, SweepPlan,
 };
 use chancery_identity::SealKey;
 use chancery_protocol::{
-    Binding, CallContext, Caller, Error, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, SubscribeToTask,
-    Task, TaskId, Timestamp, TraceId, Version,
+    AgentName, Binding, CallContext, Caller, ContextId, Error, Message, Reply, Request, Role, SendConfiguration, SendMessage,
+    Sent, SubscribeToTask, Task, TaskId, Timestamp, TraceId, Version,
 };
 use tokio::sync::Semaphore;
 
@@ -66,6 +66,14 @@ impl Store for CountingStore {
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
         self.one_read();
         self.inner.find_any(id).await
+    }
+
+    async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError> {
+        self.inner.link(task).await
+    }
+
+    async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError> {
+        self.inner.context_link(owner, agent, context).await
     }
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {

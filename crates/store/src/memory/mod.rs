@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_core::{Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
+use chancery_core::{
+    Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan,
+};
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp};
 
 use self::names::NamesInUse;

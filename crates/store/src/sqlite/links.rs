@@ -35,7 +35,12 @@ pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Option<L
 }
 
 /// The one of the task that was made last.
-pub(super) fn of_context(connection: &Connection, owner: &Caller, agent: &str, context: &ContextId) -> Result<Option<Link>, Fault> {
+pub(super) fn of_context(
+    connection: &Connection,
+    owner: &Caller,
+    agent: &str,
+    context: &ContextId,
+) -> Result<Option<Link>, Fault> {
     let sql = "SELECT peer, peer_task, peer_context FROM links
                WHERE tenant = ?1 AND owner = ?2 AND agent = ?3 AND context_id = ?4 ORDER BY task DESC LIMIT 1";
     let parameters = (&*owner.tenant, &*owner.name, agent, context.as_str());

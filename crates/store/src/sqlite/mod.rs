@@ -21,7 +21,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_core::{Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan};
+use chancery_core::{
+    Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan,
+};
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
@@ -123,8 +125,8 @@ impl Store for SqliteStore {
 
     async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
-        let look_up = move |connection: &_| links::of_context(connection, &owner, &agent, &context);
-        self.readers.read("looking up a conversation's link", look_up).await
+        let what = "looking up a conversation's link";
+        self.readers.read(what, move |connection| links::of_context(connection, &owner, &agent, &context)).await
     }
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {

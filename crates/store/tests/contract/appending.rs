@@ -83,8 +83,13 @@ async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {
     let message = TaskEvent::Replied(Arc::new(Message::text(Role::Agent, "m2", "hello")));
     let entry = Arc::new(LogEntry { seq: 1, at: at(3), event: message });
     let progress = Progress { state: TaskState::Completed, status_at: at(3), seq: 1, bytes: 5, message_only: true };
-    let replied =
-        Append { task: Arc::clone(&reply), creation: Some(Creation::default()), progress, entries: vec![Arc::clone(&entry)] };
+    let replied = Append {
+        task: Arc::clone(&reply),
+        creation: Some(Creation::default()),
+        progress,
+        entries: vec![Arc::clone(&entry)],
+        link: None,
+    };
     store.append(replied).await.unwrap();
     assert_eq!(store.entries(&reply.id, 0, 10).await.unwrap(), [entry]);
     assert!(store.find(&ada(), "t2", Names::Server).await.unwrap().unwrap().progress.message_only);

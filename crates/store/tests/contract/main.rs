@@ -4,6 +4,7 @@ mod appending;
 mod crash;
 mod faults;
 mod files;
+mod linking;
 mod listing;
 mod model;
 mod naming;

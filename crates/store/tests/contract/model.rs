@@ -56,7 +56,7 @@ impl Model {
 
     fn append(&mut self, append: &Append) -> Answer {
         let recorded = Ok((Some(Appended::Recorded), 0));
-        let Append { task, creation, progress, entries } = append;
+        let Append { task, creation, progress, entries, link: _ } = append;
         let Some(creation) = creation else {
             let kept = self.get(task.id.as_str()).ok_or(())?;
             if progress.seq != kept.stored.progress.seq + entries.len() as u64 {
@@ -136,7 +136,7 @@ fn append(step: &Step, model: &mut Model) -> Option<Append> {
             };
             let progress = Progress { state, status_at: at(now), seq: 1, bytes: 10, message_only };
             let creation = Some(Creation { idempotency: key });
-            Some(Append { task: Arc::new(task), creation, progress, entries: vec![piece(1)] })
+            Some(Append { task: Arc::new(task), creation, progress, entries: vec![piece(1)], link: None })
         }
         Step::Extend { id, ahead, count, state, now } => {
             let known = model.get(&format!("t{id}")).map(|kept| kept.stored.clone());
@@ -145,7 +145,7 @@ fn append(step: &Step, model: &mut Model) -> Option<Append> {
             let seq = seq.saturating_add_signed(i64::from(ahead));
             let last = seq + u64::from(count);
             let progress = Progress { state, status_at: at(now), seq: last, bytes: last, message_only: false };
-            Some(Append { task, creation: None, progress, entries: (seq + 1..=last).map(piece).collect() })
+            Some(Append { task, creation: None, progress, entries: (seq + 1..=last).map(piece).collect(), link: None })
         }
         Step::Sweep { .. } => None,
     }

@@ -99,6 +99,7 @@ pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
         creation: Some(Creation::default()),
         progress: progress(TaskState::Submitted, task.created_at, 1),
         entries: vec![Arc::new(LogEntry { seq: 1, at: task.created_at, event: TaskEvent::Created(Arc::new(made)) })],
+        link: None,
     }
 }
 
@@ -116,6 +117,7 @@ pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_
         creation: None,
         progress: progress(state, status_at, seq),
         entries: vec![Arc::new(LogEntry { seq, at: status_at, event })],
+        link: None,
     }
 }
 
@@ -126,6 +128,7 @@ pub(crate) fn pieces(task: &Arc<TaskRecord>, first: u64, last: u64) -> Append {
         creation: None,
         progress: progress(TaskState::Working, at(2_000), last),
         entries: (first..=last).map(piece).collect(),
+        link: None,
     }
 }
 
