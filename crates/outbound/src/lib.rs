@@ -2,6 +2,7 @@
 
 mod admin;
 mod card;
+pub mod discovery;
 mod error;
 mod frames;
 pub mod guard;

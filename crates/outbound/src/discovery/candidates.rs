@@ -1,0 +1,51 @@
+//! Where the card of an agent may be, the most specific place first.
+
+use url::Url;
+
+const NEWER: &str = ".well-known/agent-card.json";
+const ORIGINAL: &str = ".well-known/agent.json";
+
+/// A URL that names a JSON file is the card itself. Otherwise the card is below the agent's own path, or at the root of its
+/// host, under the name of today or that of the original protocol. `None` for what is no URL.
+pub fn candidates(url: &str) -> Option<Vec<String>> {
+    let url = Url::parse(url).ok().filter(|url| url.host().is_some())?;
+    if url.path().ends_with(".json") {
+        return Some(vec![url.to_string()]);
+    }
+    let own = url.path().trim_end_matches('/').to_owned();
+    let mut paths: Vec<String> = [NEWER, ORIGINAL].iter().map(|name| format!("{own}/{name}")).collect();
+    if !own.is_empty() {
+        paths.extend([NEWER, ORIGINAL].iter().map(|name| format!("/{name}")));
+    }
+    let at = |path: String| {
+        let mut place = url.clone();
+        place.set_path(&path);
+        place.set_query(None);
+        place.set_fragment(None);
+        place.to_string()
+    };
+    Some(paths.into_iter().map(at).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_specific_place_comes_first() {
+        let all = |url: &str| candidates(url).unwrap_or_default();
+        assert_eq!(all("https://h/"), ["https://h/.well-known/agent-card.json", "https://h/.well-known/agent.json"]);
+        assert_eq!(
+            all("https://h:1/agents/a/?x=1#y"),
+            [
+                "https://h:1/agents/a/.well-known/agent-card.json",
+                "https://h:1/agents/a/.well-known/agent.json",
+                "https://h:1/.well-known/agent-card.json",
+                "https://h:1/.well-known/agent.json",
+            ]
+        );
+        assert_eq!(all("https://h/cards/mine.json"), ["https://h/cards/mine.json"]);
+        assert_eq!(candidates("h:1"), None);
+        assert_eq!(candidates("nonsense"), None);
+    }
+}

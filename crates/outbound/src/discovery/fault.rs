@@ -1,0 +1,47 @@
+//! Why a peer's card could not be had, or is not believed. The names of the kinds are the ADR's.
+
+use http::StatusCode;
+
+use super::PeerAddress;
+use crate::guard::GuardError;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DiscoveryError {
+    /// The peer answered, but not with a card.
+    #[error("{peer} has no card that can be read: {reason}")]
+    Discovery { peer: String, reason: String },
+    /// The peer could not be reached, or not safely.
+    #[error("{peer} cannot be reached: {reason}")]
+    Transport { peer: String, reason: &'static str },
+    /// The card is not the one of the agent it should be.
+    #[error("the card of {peer} is refused: {reason}")]
+    CardSignatureInvalid { peer: String, reason: String },
+}
+
+impl DiscoveryError {
+    pub(super) fn bad_url(peer: &PeerAddress) -> Self {
+        Self::Discovery { peer: peer.name.to_string(), reason: "its URL is none".to_owned() }
+    }
+
+    pub(super) fn gone(peer: &PeerAddress) -> Self {
+        Self::Transport { peer: peer.name.to_string(), reason: "nobody is asked any more" }
+    }
+
+    pub(super) fn transport(peer: &PeerAddress, error: &GuardError) -> Self {
+        tracing::debug!(peer = %peer.name, %error, "a card could not be fetched");
+        Self::Transport { peer: peer.name.to_string(), reason: error.public() }
+    }
+
+    pub(super) fn no_card(peer: &PeerAddress, status: Option<StatusCode>) -> Self {
+        let reason = status.map_or("nothing was found".to_owned(), |status| format!("the last place answered {status}"));
+        Self::Discovery { peer: peer.name.to_string(), reason }
+    }
+
+    pub(super) fn not_a_card(peer: &PeerAddress, reason: impl Into<String>) -> Self {
+        Self::Discovery { peer: peer.name.to_string(), reason: reason.into() }
+    }
+
+    pub(super) fn refused(peer: &PeerAddress, reason: impl Into<String>) -> Self {
+        Self::CardSignatureInvalid { peer: peer.name.to_string(), reason: reason.into() }
+    }
+}

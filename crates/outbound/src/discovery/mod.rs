@@ -1,0 +1,207 @@
+//! Finds out who a peer is: fetches its card from where cards are kept, verifies it, and keeps it until it may have changed.
+
+mod candidates;
+mod fault;
+mod read;
+mod structure;
+mod verify;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use chancery_identity::{PublicKey, SealKey};
+use chancery_protocol::{AgentCard, AgentId, Timestamp, Version};
+use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+
+pub use self::candidates::candidates;
+pub use self::fault::DiscoveryError;
+pub use self::structure::structure;
+pub use self::verify::{Verification, Verify};
+
+use crate::guard::{Fetch, Fetched, GuardedClient};
+
+/// Where a peer is and what is known of it before it is asked.
+#[derive(Clone, Debug)]
+pub struct PeerAddress {
+    /// What it is called here.
+    pub name: Arc<str>,
+    /// Of the agent, or of its card.
+    pub url: String,
+    pub verify: Verify,
+    /// Who it must be.
+    pub agent_id: Option<AgentId>,
+    /// Keys its card may be signed with, beside those its own origin publishes.
+    pub keys: Vec<PublicKey>,
+}
+
+/// A card that was fetched, and what was found out about it.
+#[derive(Clone, Debug)]
+pub struct Discovered {
+    pub card: AgentCard,
+    /// The version of the card's own shape.
+    pub version: Version,
+    /// Where it was found.
+    pub url: String,
+    /// As it came.
+    pub text: String,
+    /// SHA-256 of the text, in hex.
+    pub digest: String,
+    pub verification: Verification,
+    /// Changes with what the card promises, not with how it says it.
+    pub structure: String,
+    pub fetched_at: Timestamp,
+    etag: Option<HeaderValue>,
+}
+
+/// Part of the `[discovery]` section.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiscoveryConfig {
+    /// How long a card is taken for true without asking again.
+    pub ttl_s: u64,
+    /// Requests for one peer's card that may be under way at once.
+    pub fetches_per_peer: usize,
+    /// A whole fetch.
+    pub fetch_ms: u64,
+    pub card_bytes: u64,
+    /// Origins whose keys count for cards from elsewhere.
+    pub key_origins: Vec<String>,
+}
+
+impl Default for DiscoveryConfig {
+    fn default() -> Self {
+        Self { ttl_s: 300, fetches_per_peer: 2, fetch_ms: 60_000, card_bytes: 1024 * 1024, key_origins: Vec::new() }
+    }
+}
+
+/// Fetches cards and keeps them, each with the key it was verified with.
+#[derive(Debug)]
+pub struct Discovery {
+    client: GuardedClient,
+    config: DiscoveryConfig,
+    kept: Mutex<HashMap<Arc<str>, Arc<Kept>>>,
+}
+
+/// What is kept of one peer.
+#[derive(Debug)]
+struct Kept {
+    card: Mutex<Option<Arc<Discovered>>>,
+    /// Held by whoever asks the peer again, so that others wait for the answer instead of asking too.
+    renewing: AsyncMutex<()>,
+    fetches: Semaphore,
+}
+
+impl Discovery {
+    pub fn new(client: GuardedClient, config: DiscoveryConfig) -> Self {
+        Self { client, config, kept: Mutex::default() }
+    }
+
+    /// The card of a peer: the one kept, if it is young enough, or the one the peer has now.
+    pub async fn card(&self, peer: &PeerAddress, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+        let kept = self.kept(&peer.name);
+        if let Some(card) = kept.young(now, self.ttl()) {
+            return Ok(card);
+        }
+        let _renewing = kept.renewing.lock().await;
+        if let Some(card) = kept.young(now, self.ttl()) {
+            return Ok(card);
+        }
+        self.renew(peer, &kept, now).await
+    }
+
+    /// The card the peer has now, whatever is kept.
+    pub async fn refresh(&self, peer: &PeerAddress, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+        let kept = self.kept(&peer.name);
+        let _renewing = kept.renewing.lock().await;
+        self.renew(peer, &kept, now).await
+    }
+
+    /// Forgets a peer.
+    pub fn forget(&self, name: &str) {
+        locked(&self.kept).remove(name);
+    }
+
+    async fn renew(&self, peer: &PeerAddress, kept: &Kept, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+        let before = locked(&kept.card).clone();
+        let known = before.as_ref().and_then(|card| Some((card.url.as_str(), card.etag.as_ref()?)));
+        let (url, fetched) = self.fetch(peer, kept, known).await?;
+        let card = match (fetched.status, before) {
+            (StatusCode::NOT_MODIFIED, Some(before)) => Discovered { fetched_at: now, ..Discovered::clone(&before) },
+            _ => self.read(peer, url, &fetched, now).await?,
+        };
+        let card = Arc::new(card);
+        *locked(&kept.card) = Some(Arc::clone(&card));
+        Ok(card)
+    }
+
+    /// Asks each place in turn. Who answers that there is nothing sends us on; who does not answer at all is not asked twice.
+    async fn fetch(
+        &self,
+        peer: &PeerAddress,
+        kept: &Kept,
+        known: Option<(&str, &HeaderValue)>,
+    ) -> Result<(String, Fetched), DiscoveryError> {
+        let _place = kept.fetches.acquire().await.map_err(|_| DiscoveryError::gone(peer))?;
+        let places = match known {
+            Some((url, _)) => vec![url.to_owned()],
+            None => candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?,
+        };
+        let mut last = None;
+        for url in places {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+            headers.extend(known.map(|(_, etag)| (IF_NONE_MATCH, etag.clone())));
+            let within = Some(Duration::from_millis(self.config.fetch_ms));
+            let fetch = Fetch { headers, most_bytes: Some(self.config.card_bytes), within, ..Fetch::get(&url) };
+            let fetched = self.client.fetch(fetch).await.map_err(|error| DiscoveryError::transport(peer, &error))?;
+            if fetched.status.is_success() || fetched.status == StatusCode::NOT_MODIFIED {
+                return Ok((url, fetched));
+            }
+            last = Some(fetched.status);
+        }
+        Err(DiscoveryError::no_card(peer, last))
+    }
+
+    async fn read(&self, peer: &PeerAddress, url: String, fetched: &Fetched, now: Timestamp) -> Result<Discovered, DiscoveryError> {
+        let text = text(&fetched.body).ok_or_else(|| DiscoveryError::not_a_card(peer, "it is not UTF-8"))?;
+        let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
+        let verification = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
+        verify::judge(peer, &verification)?;
+        let digest = SealKey::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let structure = structure(&card);
+        let etag = fetched.headers.get(ETAG).cloned();
+        Ok(Discovered { card, version, url, text, digest, verification, structure, fetched_at: now, etag })
+    }
+
+    fn kept(&self, name: &Arc<str>) -> Arc<Kept> {
+        let fresh = || {
+            let fetches = Semaphore::new(self.config.fetches_per_peer.max(1));
+            Arc::new(Kept { card: Mutex::default(), renewing: AsyncMutex::default(), fetches })
+        };
+        Arc::clone(locked(&self.kept).entry(Arc::clone(name)).or_insert_with(fresh))
+    }
+
+    fn ttl(&self) -> Duration {
+        Duration::from_secs(self.config.ttl_s)
+    }
+}
+
+impl Kept {
+    fn young(&self, now: Timestamp, ttl: Duration) -> Option<Arc<Discovered>> {
+        locked(&self.card).clone().filter(|card| now < card.fetched_at + ttl)
+    }
+}
+
+fn text(body: &Bytes) -> Option<String> {
+    std::str::from_utf8(body).ok().map(str::to_owned)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,31 @@
+//! Reads a card in whichever version's shape it has.
+
+use chancery_identity::strict_json;
+use chancery_protocol::{AgentCard, Version};
+use chancery_wire::Codec as _;
+use chancery_wire::json::original::Original;
+use chancery_wire::json::v0_3::V0_3;
+use chancery_wire::json::v1_0::V1_0;
+use serde_json::Value;
+
+/// The card and the version of its shape. A card that mixes versions is read as the newest of them.
+pub(super) fn read(text: &str) -> Result<(AgentCard, Version), String> {
+    let value = strict_json::parse(text).map_err(|fault| fault.to_string())?;
+    let Value::Object(members) = &value else { return Err("it is not an object".to_owned()) };
+    let has = |name: &str| members.contains_key(name);
+    let (read, version) = if has("supportedInterfaces") {
+        (V1_0.decode_card(text), Version::V1_0)
+    } else if has("protocolVersion") || has("preferredTransport") || has("additionalInterfaces") {
+        (V0_3.decode_card(text), Version::V0_3)
+    } else if has("authentication") || has("agent_id") {
+        (Original.decode_card(text), Version::Original)
+    } else {
+        // Cards of 0.2 have nothing that tells them apart but what they lack.
+        (V0_3.decode_card(text), Version::V0_3)
+    };
+    let card = read.map_err(|error| error.message.into_owned())?;
+    if card.supported_interfaces.iter().all(|interface| interface.url.is_empty()) {
+        return Err("it names no address".to_owned());
+    }
+    Ok((card, version))
+}
