@@ -25,7 +25,7 @@ use chancery_wire::JsonLimits;
 use serde::Deserialize;
 
 pub(crate) use self::agent::is_name as is_agent_name;
-pub use self::agent::{AgentConfig, ExtendedSkill};
+pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, RemoteCredentials};
 pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
 pub use self::keys::{KeySource, KeySourceError, KeysConfig};

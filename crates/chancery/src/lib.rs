@@ -8,6 +8,7 @@ mod authentication;
 mod caller_book;
 pub mod config;
 mod data_folder;
+mod gateway;
 mod key_chest;
 mod node;
 mod seal;

@@ -343,7 +343,8 @@ mod tests {
     async fn cards_name_the_addresses_their_agents_answer_at() {
         let node = with_agents(&["a", "b"]).public_url("http://h:1/x/").build().await.unwrap();
         let urls = |name: &str| {
-            let card = &node.chancery().agents().get(name).unwrap().card;
+            let agents = node.chancery().agents();
+            let card = &agents.get(name).unwrap().card;
             card.supported_interfaces.iter().map(|one| one.url.clone()).collect::<std::collections::BTreeSet<_>>()
         };
         assert_eq!(urls("a"), ["h:1".to_owned(), "http://h:1/x".to_owned()].into());

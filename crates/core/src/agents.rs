@@ -36,9 +36,23 @@ impl Agents {
         Self { by_name: BTreeMap::from([(first.name.clone(), first.clone())]), first }
     }
 
+    /// The same with one more, or with another of that name.
     #[must_use]
     pub fn with(mut self, agent: Agent) -> Self {
-        self.by_name.insert(agent.name.clone(), Arc::new(agent));
+        let agent = Arc::new(agent);
+        if self.first.name == agent.name {
+            self.first = Arc::clone(&agent);
+        }
+        self.by_name.insert(agent.name.clone(), agent);
+        self
+    }
+
+    /// The same without one. The first one stays: there is always somebody at the root.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        if *self.first.name != *name {
+            self.by_name.remove(name);
+        }
         self
     }
 
@@ -55,8 +69,8 @@ impl Agents {
     }
 
     /// The agent a call is for.
-    pub(crate) fn called(&self, name: Option<&AgentName>) -> Result<&Arc<Agent>, Error> {
-        let Some(name) = name else { return Ok(&self.first) };
-        self.get(name).ok_or_else(|| Error::new(ErrorKind::MethodNotFound, format!("no agent named {name} here")))
+    pub(crate) fn called(&self, name: Option<&AgentName>) -> Result<Arc<Agent>, Error> {
+        let Some(name) = name else { return Ok(Arc::clone(&self.first)) };
+        self.get(name).cloned().ok_or_else(|| Error::new(ErrorKind::MethodNotFound, format!("no agent named {name} here")))
     }
 }

@@ -33,7 +33,7 @@ impl Chancery {
 
 impl Inner {
     async fn take_up(self: &Arc<Self>, stored: Stored) -> Result<AfterRestart, Error> {
-        let agent = self.agents.get(&stored.task.agent).cloned();
+        let agent = self.agents.load().get(&stored.task.agent).cloned();
         let live = self.open(stored).await?;
         let last = live.task().history.iter().rev().find(|message| message.role == chancery_protocol::Role::User).cloned();
         if let (Some(agent), Some(message)) = (agent, last)

@@ -8,8 +8,8 @@ use crate::agents::Agent;
 use crate::service::Inner;
 
 impl Inner {
-    pub(crate) fn route(&self, context: &CallContext) -> Result<&Arc<Agent>, Error> {
-        let agent = self.agents.called(context.agent.as_ref())?;
+    pub(crate) fn route(&self, context: &CallContext) -> Result<Arc<Agent>, Error> {
+        let agent = self.agents.load().called(context.agent.as_ref())?;
         let missing = agent
             .card
             .capabilities

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Proof, Reply, Request, Timestamp};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -52,7 +53,7 @@ pub struct Chancery(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) agents: Agents,
+    pub(crate) agents: ArcSwap<Agents>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<dyn Seal>,
@@ -72,7 +73,7 @@ pub(crate) struct Inner {
 impl Chancery {
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
-            agents: parts.agents,
+            agents: ArcSwap::from_pointee(parts.agents),
             store: parts.store,
             clock: parts.clock,
             seal: parts.seal,
@@ -93,7 +94,7 @@ impl Chancery {
         if inner.shutdown.is_cancelled() {
             return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
         }
-        let agent = inner.route(context)?;
+        let agent = &inner.route(context)?;
         permit(context, &agent.name, &request)?;
         // A blocking send is what most calls are; the rest is boxed so that it stays small.
         match request {
@@ -115,8 +116,13 @@ impl Chancery {
         }
     }
 
-    pub fn agents(&self) -> &Agents {
-        &self.0.agents
+    pub fn agents(&self) -> Arc<Agents> {
+        self.0.agents.load_full()
+    }
+
+    /// Calls that come from now on see these agents. Turns that run go on with the one they began with.
+    pub fn set_agents(&self, agents: Agents) {
+        self.0.agents.store(Arc::new(agents));
     }
 
     /// The time by the clock that everything here goes by.

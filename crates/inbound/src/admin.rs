@@ -61,7 +61,8 @@ async fn authorise(State(token): State<Arc<SecretString>>, headers: HeaderMap, r
 
 async fn node(State(chancery): State<Chancery>) -> Json<Value> {
     let (open_tasks, open_streams) = chancery.load();
-    let agents: Vec<&str> = chancery.agents().iter().map(|agent| &*agent.name).collect();
+    let agents = chancery.agents();
+    let agents: Vec<&str> = agents.iter().map(|agent| &*agent.name).collect();
     Json(json!({ "version": env!("CARGO_PKG_VERSION"), "agents": agents, "openTasks": open_tasks, "openStreams": open_streams }))
 }
 

@@ -71,7 +71,7 @@ impl Doors {
         let per_caller = Buckets::new(limits.calls_per_second_per_caller, limits.calls_burst_per_caller);
         let per_address = Buckets::new(limits.calls_per_second_per_address, limits.calls_burst_per_address);
         let published = Published::new(settings.headerless, &settings.public_url);
-        published.renew(chancery.agents(), keys, chancery.now())?;
+        published.renew(&chancery.agents(), keys, chancery.now())?;
         let admin =
             settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
         let grpc = GrpcDoors::new(chancery.clone(), published.clone(), limits);
@@ -238,14 +238,15 @@ impl Doors {
 
     /// The extended card as it is served to a call that may see it.
     pub(crate) fn extended_card(&self, context: &CallContext) -> Result<Bytes, Error> {
-        let name = context.agent.as_ref().unwrap_or(&self.0.chancery.agents().first().name);
+        let agents = self.0.chancery.agents();
+        let name = context.agent.as_ref().unwrap_or(&agents.first().name);
         let gone = || Error::new(ErrorKind::Internal, "the extended card was not rendered");
         self.0.published.extended(name, context.version, context.binding).ok_or_else(gone)
     }
 
     /// Renders cards and public keys anew, with the keys of now.
     pub fn publish(&self, keys: &KeyRing) -> Result<(), CardFault> {
-        self.0.published.renew(self.0.chancery.agents(), keys, self.0.chancery.now())
+        self.0.published.renew(&self.0.chancery.agents(), keys, self.0.chancery.now())
     }
 
     /// Splits `/agents/NAME/rest` into the agent and the rest. Everything else is for the first agent.
@@ -262,7 +263,8 @@ impl Doors {
         if head.method != Method::GET && head.method != Method::HEAD {
             return None;
         }
-        let name = agent.unwrap_or(&self.0.chancery.agents().first().name);
+        let agents = self.0.chancery.agents();
+        let name = agent.unwrap_or(&agents.first().name);
         match path {
             "/.well-known/agent-card.json" => Some(self.0.published.current(name, head)),
             "/.well-known/agent.json" => Some(self.0.published.original(name, head)),

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use chancery_protocol::AgentSkill;
+use chancery_outbound::discovery::Verify;
+use chancery_protocol::{AgentId, AgentSkill};
 use serde::Deserialize;
 
 use super::keys::KeySource;
+use super::one_or_more::OneOrMore;
 use super::section::Section;
 use crate::agents::BuiltIn;
 
@@ -14,7 +16,7 @@ const LONGEST_NAME: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentConfig {
-    pub run: BuiltIn,
+    pub source: AgentSource,
     /// The name on the card, if not the agent's own.
     pub title: Option<String>,
     /// The description on the card, if not the agent's own.
@@ -35,9 +37,56 @@ pub struct ExtendedSkill {
     pub tags: Vec<String>,
 }
 
+/// Who does the work.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentSource {
+    BuiltIn(BuiltIn),
+    /// An agent elsewhere that this node stands in front of.
+    Remote(RemoteConfig),
+}
+
+/// An agent elsewhere: one, or several that are the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteConfig {
+    pub urls: Vec<String>,
+    pub verify: Verify,
+    /// Who it must be.
+    pub agent_id: Option<AgentId>,
+    /// Public keys its card may be signed with, as JWK or JWKS.
+    pub card_keys: Option<PathBuf>,
+    pub credentials: RemoteCredentials,
+}
+
+/// What this node shows to an agent it calls. The secrets are in the environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RemoteCredentials {
+    /// The variable with a bearer token.
+    pub bearer_env: Option<String>,
+    /// The variable with an API key, sent as `X-API-Key`.
+    pub api_key_env: Option<String>,
+}
+
 impl AgentConfig {
     pub fn of(run: BuiltIn) -> Self {
-        Self { run, title: None, description: None, key: None, extended_skills: Vec::new() }
+        Self::from(AgentSource::BuiltIn(run))
+    }
+
+    /// An agent elsewhere, by its URL.
+    pub fn at(url: impl Into<String>) -> Self {
+        Self::from(AgentSource::Remote(RemoteConfig {
+            urls: vec![url.into()],
+            verify: Verify::default(),
+            agent_id: None,
+            card_keys: None,
+            credentials: RemoteCredentials::default(),
+        }))
+    }
+}
+
+impl From<AgentSource> for AgentConfig {
+    fn from(source: AgentSource) -> Self {
+        Self { source, title: None, description: None, key: None, extended_skills: Vec::new() }
     }
 }
 
@@ -60,6 +109,11 @@ impl From<&ExtendedSkill> for AgentSkill {
 #[serde(default, deny_unknown_fields)]
 struct Fields {
     run: Option<BuiltIn>,
+    url: OneOrMore<String>,
+    verify: Option<Verify>,
+    agent_id: Option<AgentId>,
+    card_keys: Option<PathBuf>,
+    credentials: Option<RemoteCredentials>,
     title: Option<String>,
     description: Option<String>,
     key_file: Option<PathBuf>,
@@ -79,11 +133,27 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             section.complain(fault.to_owned());
             None
         });
-        let Fields { run, title, description, extended_skills, .. } = fields;
-        match run {
-            Some(run) => read.push((name.to_owned(), AgentConfig { run, title, description, key, extended_skills })),
-            None if section.has_fault_at("run") => {}
-            None => section.complain("needs `run`: \"echo\" or \"conformance\"".to_owned()),
+        let Fields { run, url, verify, agent_id, card_keys, credentials, title, description, extended_skills, .. } = fields;
+        let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some();
+        let source = match (run, url.0) {
+            (Some(_), urls) if !urls.is_empty() => Err("has both `run` and `url`; an agent is here or elsewhere"),
+            (Some(_), _) if about_peers => {
+                Err("is here: `verify`, `agent_id`, `card_keys` and `credentials` are for agents with `url`")
+            }
+            (Some(run), _) => Ok(AgentSource::BuiltIn(run)),
+            (None, urls) if urls.is_empty() && (section.has_fault_at("run") || section.has_fault_at("url")) => return,
+            (None, urls) if urls.is_empty() => Err("needs `url`, or `run`: \"echo\" or \"conformance\""),
+            (None, urls) => Ok(AgentSource::Remote(RemoteConfig {
+                urls,
+                verify: verify.unwrap_or_default(),
+                agent_id,
+                card_keys,
+                credentials: credentials.unwrap_or_default(),
+            })),
+        };
+        match source {
+            Ok(source) => read.push((name.to_owned(), AgentConfig { source, title, description, key, extended_skills })),
+            Err(fault) => section.complain(fault.to_owned()),
         }
     });
     if read.is_empty() && agents.is_sound() {

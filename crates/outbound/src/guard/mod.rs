@@ -13,6 +13,7 @@ mod host;
 mod proxy;
 mod target;
 mod tls;
+mod way_out;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use dial::{Dial, Dialled, Resolve, Stream, SystemDialer, SystemResolver};
 pub use error::{Blocked, GuardError, Outer, Stage, Whole};
 pub use fault::ConfigFault;
 pub use target::{Target, TargetHost, check_url};
+pub use way_out::WayOut;
 
 use host::HostPattern;
 use proxy::Proxy;

@@ -1,0 +1,74 @@
+//! The card of an agent elsewhere as this node shows it: every address is ours, every promise one that we keep.
+
+use chancery_outbound::discovery::{Discovered, Verification};
+use chancery_protocol::{AgentCapabilities, AgentCard, AgentExtension, AgentProvider, Metadata};
+use serde_json::json;
+use url::Url;
+
+/// Says what became of the card this one stands for.
+pub(crate) const FRONTED: &str = "urn:chancery:fronted:v1";
+/// What is ours to say, whoever said it before.
+const OURS: &str = "urn:chancery:";
+
+/// The card without interfaces and schemes, which the node that mounts it adds.
+pub(crate) fn front(found: &Discovered, public_url: &Url) -> AgentCard {
+    let theirs = &found.card;
+    let elsewhere = |url: &Option<String>| url.clone().filter(|url| !is_of_agent(url, found));
+    let provider = theirs.provider.as_ref().map(|provider| AgentProvider {
+        url: if is_of_agent(&provider.url, found) { public_url.to_string() } else { provider.url.clone() },
+        organization: provider.organization.clone(),
+    });
+    let mut skills = theirs.skills.clone();
+    for skill in &mut skills {
+        // They name schemes of a card that is not shown.
+        skill.security_requirements.clear();
+    }
+    let extensions = theirs.capabilities.extensions.iter().filter(|extension| !extension.uri.starts_with(OURS)).cloned();
+    AgentCard {
+        name: theirs.name.clone(),
+        description: theirs.description.clone(),
+        version: theirs.version.clone(),
+        provider,
+        documentation_url: elsewhere(&theirs.documentation_url),
+        icon_url: elsewhere(&theirs.icon_url),
+        capabilities: AgentCapabilities {
+            // Streams are ours: what the agent says is recorded and handed out, however it says it.
+            streaming: Some(true),
+            push_notifications: Some(false),
+            extensions: extensions.chain([fronted(found)]).collect(),
+            extended_agent_card: None,
+        },
+        default_input_modes: theirs.default_input_modes.clone(),
+        default_output_modes: theirs.default_output_modes.clone(),
+        skills,
+        ..AgentCard::default()
+    }
+}
+
+/// Whether a URL leads to the agent itself, past this node. One that cannot be read may lead anywhere.
+fn is_of_agent(url: &str, found: &Discovered) -> bool {
+    let Ok(url) = Url::parse(url) else { return true };
+    let of_interface = found.card.supported_interfaces.iter().map(|interface| interface.url.as_str());
+    let mut own = of_interface.chain([found.url.as_str()]).filter_map(|own| Url::parse(own).ok());
+    own.any(|own| own.host_str() == url.host_str())
+}
+
+fn fronted(found: &Discovered) -> AgentExtension {
+    let agent_ids = match &found.verification {
+        Verification::Verified { agent_ids, .. } => agent_ids.clone(),
+        _ => Vec::new(),
+    };
+    let mut params = serde_json::Map::new();
+    params.insert("cardDigest".to_owned(), json!(format!("sha256:{}", found.digest)));
+    params.insert("cardVersion".to_owned(), json!(found.version.to_string()));
+    params.insert("verification".to_owned(), json!(found.verification.name()));
+    if !agent_ids.is_empty() {
+        params.insert("agentIds".to_owned(), json!(agent_ids));
+    }
+    AgentExtension {
+        uri: FRONTED.to_owned(),
+        description: "Stands for an agent elsewhere; the digest and the verification are of its own card".to_owned(),
+        required: false,
+        params: Some(Metadata::from_object(params)),
+    }
+}
