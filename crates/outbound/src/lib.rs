@@ -9,6 +9,7 @@ pub mod guard;
 mod json_rpc;
 mod jwks;
 mod peer;
+pub mod remote;
 mod sse;
 mod terms;
 mod trust;

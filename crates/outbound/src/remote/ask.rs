@@ -1,0 +1,82 @@
+//! Puts a caller's message to an agent elsewhere, once.
+
+use std::sync::Arc;
+
+use chancery_core::Turn;
+use chancery_protocol::{
+    Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, Timestamp, Version,
+};
+
+use super::mirror::Mirror;
+use super::replica::{Replica, Spoken};
+use crate::client::{ClientError, EventStream, Sent};
+
+/// What the agent answered with.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// It says the rest as it comes.
+    Stream(Box<EventStream>),
+    /// A picture of the task, or a message.
+    Whole(TaskEvent),
+}
+
+#[derive(Debug)]
+pub(super) enum Asked {
+    Answered(Spoken, Answer),
+    /// The agent cannot have seen the message.
+    NotSeen(String),
+    /// It may have.
+    Lost(String),
+}
+
+pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, now: Timestamp) -> Asked {
+    let spoken = match replica.client(now).await {
+        Ok(spoken) => spoken,
+        Err(error) => return Asked::NotSeen(error.to_string()),
+    };
+    let send = message(turn, mirror, &spoken);
+    let conditions = replica.conditions(turn.trace);
+    let answered = if spoken.streams {
+        let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
+        stream.map(|stream| Answer::Stream(Box::new(stream)))
+    } else {
+        whole(spoken.client.call(&Request::SendMessage(send), &conditions).await)
+    };
+    match answered {
+        Ok(answer) => Asked::Answered(spoken, answer),
+        Err(error) => {
+            tracing::info!(peer = replica.name(), %error, "an agent did not take a message");
+            let told = error.public().message.into_owned();
+            if error.sent() == Sent::No { Asked::NotSeen(told) } else { Asked::Lost(told) }
+        }
+    }
+}
+
+/// The caller's message under the names the agent knows.
+fn message(turn: &Turn, mirror: &Mirror, spoken: &Spoken) -> SendMessage {
+    let (task, context) = mirror.names();
+    // In the original protocol the client names the task, so a first message brings a name.
+    let client_task_id = (spoken.version == Version::Original)
+        .then(|| task.as_ref().map_or_else(|| turn.task.id.to_string(), ToString::to_string).into());
+    let message = Message { task_id: task, context_id: context, ..Message::clone(&turn.message) };
+    SendMessage {
+        tenant: None,
+        message: Arc::new(message),
+        configuration: SendConfiguration {
+            // Without a stream the agent is asked how far it is, so that it can be stopped meanwhile.
+            return_immediately: !spoken.streams && spoken.version != Version::Original,
+            ..SendConfiguration::default()
+        },
+        metadata: turn.metadata.clone(),
+        client_task_id,
+    }
+}
+
+/// A reply that holds a task or a message.
+pub(super) fn whole(reply: Result<Reply, ClientError>) -> Result<Answer, ClientError> {
+    match reply? {
+        Reply::Sent(SentReply::Task(shown)) | Reply::Task(shown) => Ok(Answer::Whole(TaskEvent::Created(shown.task))),
+        Reply::Sent(SentReply::Message(message)) => Ok(Answer::Whole(TaskEvent::Replied(message))),
+        _ => Err(ClientError::NotUnderstood("it answered something that was not asked for".to_owned())),
+    }
+}

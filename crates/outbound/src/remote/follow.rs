@@ -1,0 +1,190 @@
+//! Follows a task at an agent elsewhere to the end of its turn: by its stream, after the stream is cut by another, and where
+//! there is none by asking again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{Finished, Passed, RunError, TaskUpdateSink, Turn};
+use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent};
+use chancery_wire::Face;
+use serde::{Deserialize, Serialize};
+
+use super::ask::{Answer, whole};
+use super::link;
+use super::mirror::Mirror;
+use super::replica::{Replica, Spoken};
+use crate::client::{ClientError, EventStream};
+
+/// Part of the `[peers]` section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FollowLimits {
+    /// Times in a row that a task is looked for again without hearing anything new.
+    pub reconnects: u32,
+    /// The first pause before looking again; each is twice as long as the one before.
+    pub reconnect_ms: u64,
+    /// The longest such pause.
+    pub reconnect_most_ms: u64,
+    /// The first pause between two looks at a task of an agent without streams.
+    pub poll_ms: u64,
+    pub poll_most_ms: u64,
+}
+
+impl Default for FollowLimits {
+    fn default() -> Self {
+        Self { reconnects: 6, reconnect_ms: 200, reconnect_most_ms: 10_000, poll_ms: 200, poll_most_ms: 5_000 }
+    }
+}
+
+/// What came of listening for a while.
+#[derive(Debug)]
+enum Heard {
+    /// The turn is over.
+    Over(Finished),
+    /// Something new, and more may come.
+    News,
+    Nothing,
+}
+
+pub(super) struct Follower {
+    spoken: Spoken,
+    replica: Arc<Replica>,
+    turn: Turn,
+    mirror: Mirror,
+    /// Gone once the turn is over.
+    sink: Option<TaskUpdateSink>,
+    limits: FollowLimits,
+    cancel_sent: bool,
+}
+
+impl Follower {
+    pub(super) fn new(
+        spoken: Spoken,
+        replica: Arc<Replica>,
+        turn: Turn,
+        mirror: Mirror,
+        sink: TaskUpdateSink,
+        limits: FollowLimits,
+    ) -> Self {
+        Self { spoken, replica, turn, mirror, sink: Some(sink), limits, cancel_sent: false }
+    }
+
+    /// `answer` is what the agent answered the message with; without one the task is looked for first.
+    pub(super) async fn go_on(mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
+        let mut misses = 0;
+        loop {
+            let heard = match answer.take() {
+                Some(Answer::Whole(event)) => self.pass(None, event).await?,
+                Some(Answer::Stream(stream)) => self.read(*stream).await?,
+                None => Heard::Nothing,
+            };
+            match heard {
+                Heard::Over(finished) => return Ok(finished),
+                Heard::News => misses = 0,
+                Heard::Nothing => misses += 1,
+            }
+            self.wait(misses).await?;
+            match self.look_again().await {
+                Ok(found) => answer = Some(found),
+                Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
+                Err(error) => tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at"),
+            }
+        }
+    }
+
+    /// Reads a stream to its end or its cut: neither says that the task has ended.
+    async fn read(&mut self, mut stream: EventStream) -> Result<Heard, RunError> {
+        let mut all = Heard::Nothing;
+        loop {
+            let next = tokio::select! {
+                next = stream.next() => next,
+                () = self.turn.cancelled.cancelled(), if !self.cancel_sent => {
+                    self.cancel().await;
+                    continue;
+                }
+            };
+            match next {
+                Ok(Some(heard)) => match self.pass(heard.face.as_ref(), heard.event).await? {
+                    Heard::Over(finished) => return Ok(Heard::Over(finished)),
+                    Heard::News => all = Heard::News,
+                    Heard::Nothing => {}
+                },
+                Ok(None) => return Ok(all),
+                Err(ClientError::Refused(error)) => return Err(RunError::new(error.message)),
+                Err(error) => {
+                    tracing::info!(peer = self.replica.name(), %error, "a stream broke off");
+                    return Ok(all);
+                }
+            }
+        }
+    }
+
+    /// Passes on what is new in something the agent said.
+    async fn pass(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Heard, RunError> {
+        let news = self.mirror.hear(face, event).map_err(|strange| RunError::new(strange.to_string()))?;
+        let Some(mut sink) = self.sink.take() else { return Err(RunError::new("the turn is over")) };
+        if news.is_empty() {
+            self.sink = Some(sink);
+            return Ok(Heard::Nothing);
+        }
+        sink.link(link(&self.replica, &self.mirror));
+        for event in news {
+            sink = match sink.pass(event).await? {
+                Passed::Open(sink) => sink,
+                Passed::Waiting(waiting) => return Ok(Heard::Over(waiting.finish())),
+                Passed::Ended(finished) => return Ok(Heard::Over(finished)),
+            };
+        }
+        self.sink = Some(sink);
+        Ok(Heard::News)
+    }
+
+    /// Waits before the task is looked at again, and stops it meanwhile if it is told to. An agent that streams is looked
+    /// for only a few times in vain; one that does not is asked for as long as it answers.
+    async fn wait(&mut self, misses: u32) -> Result<(), RunError> {
+        if misses > self.limits.reconnects && (self.spoken.streams || self.cancel_sent) {
+            return Err(RunError::new("the agent was lost while it worked on the task"));
+        }
+        let FollowLimits { reconnect_ms, reconnect_most_ms, poll_ms, poll_most_ms, .. } = self.limits;
+        let (first, most) = if self.spoken.streams { (reconnect_ms, reconnect_most_ms) } else { (poll_ms, poll_most_ms) };
+        let pause = Duration::from_millis(first.saturating_mul(1 << misses.min(16)).min(most));
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.turn.cancelled.cancelled(), if !self.cancel_sent => self.cancel().await,
+        }
+        Ok(())
+    }
+
+    async fn look_again(&mut self) -> Result<Answer, ClientError> {
+        let Some(id) = self.mirror.names().0 else {
+            return Err(ClientError::NotUnderstood("the agent has not named the task".to_owned()));
+        };
+        let conditions = self.replica.conditions(self.turn.trace);
+        if self.spoken.streams {
+            let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: id.clone() });
+            match self.spoken.client.stream(&subscribe, &conditions).await {
+                Ok(stream) => return Ok(Answer::Stream(Box::new(stream))),
+                // A task that has ended cannot be subscribed to, in some versions; it can be looked at.
+                Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let get = Request::GetTask(GetTask { tenant: None, id, history_length: Some(0) });
+        whole(self.spoken.client.call(&get, &conditions).await)
+    }
+
+    /// Tells the agent to stop. What it says to that comes by the stream, or with the next look.
+    async fn cancel(&mut self) {
+        self.cancel_sent = true;
+        let Some(id) = self.mirror.names().0 else { return };
+        let conditions = self.replica.conditions(self.turn.trace);
+        let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
+        if let Err(error) = self.spoken.client.call(&cancel, &conditions).await {
+            tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
+        }
+    }
+}
+
+fn is_gone(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(error) if error.kind == ErrorKind::TaskNotFound)
+}
