@@ -19,6 +19,9 @@ use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
 use chancery_identity::credentials::Issuer;
 use chancery_inbound::{Headerless, InboundLimits};
 use chancery_outbound::GuardConfig;
+use chancery_outbound::client::ClientLimits;
+use chancery_outbound::discovery::DiscoveryConfig;
+use chancery_outbound::remote::FollowLimits;
 use chancery_protocol::AgentId;
 use chancery_store::{SqliteOptions, Synchronous};
 use chancery_wire::JsonLimits;
@@ -100,6 +103,13 @@ impl Default for IdentityConfig {
     }
 }
 
+/// The `[peers]` section: the limits on calls to other agents.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PeersConfig {
+    pub client: ClientLimits,
+    pub follow: FollowLimits,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub node: NodeConfig,
@@ -118,6 +128,8 @@ pub struct Config {
     pub tls: TlsConfig,
     /// What may be called, and the limits on it.
     pub outbound: GuardConfig,
+    pub discovery: DiscoveryConfig,
+    pub peers: PeersConfig,
 }
 
 impl Default for Config {
@@ -135,6 +147,8 @@ impl Default for Config {
             keys: KeysConfig::default(),
             tls: TlsConfig::default(),
             outbound: GuardConfig::default(),
+            discovery: DiscoveryConfig::default(),
+            peers: PeersConfig::default(),
         }
     }
 }
@@ -167,6 +181,10 @@ impl Config {
                 keys: file.section("keys", keys::read).unwrap_or_default(),
                 tls: file.section("tls", tls::read).unwrap_or_default(),
                 outbound: file.section("outbound", |section| section.fields()).unwrap_or_default(),
+                discovery: file.section("discovery", |section| section.fields()).unwrap_or_default(),
+                peers: file
+                    .section("peers", |section| PeersConfig { client: section.fields(), follow: section.fields() })
+                    .unwrap_or_default(),
             }
         })
     }

@@ -10,6 +10,7 @@ pub mod config;
 mod data_folder;
 mod gateway;
 mod key_chest;
+mod mount;
 mod node;
 mod seal;
 pub mod tool_parts;

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Agent, Agents, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
+use chancery_core::{Agent, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::cards::CardFault;
+<<<<<<< HEAD
 use chancery_identity::credentials::{Authenticator, CertificateName, IdentityResolver};
+=======
+use chancery_identity::credentials::IdentityResolver;
+>>>>>>> dbfda5a (WIP gateway)
 use chancery_identity::{KeyError, SealKey};
 use chancery_inbound::{DoorSettings, Doors, Tls, TlsError};
 use chancery_protocol::AgentCard;
@@ -14,13 +18,19 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+<<<<<<< HEAD
 use crate::admin::{self, House, Office};
 use crate::agents::{authority, interfaces};
+=======
+use crate::admin::{self, Office};
+>>>>>>> dbfda5a (WIP gateway)
 use crate::authentication::{authenticator, check_grants, configured_callers};
 use crate::caller_book::{BookError, CallerBook};
-use crate::config::{Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError, is_agent_name};
+use crate::config::{AgentConfig, AgentSource, Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::key_chest::{ChestError, KeyChest, keep_published};
+use crate::gateway::{Remote, keep_fresh};
+use crate::mount::{Given, Mount};
 use crate::seal::KeySeal;
 
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +49,8 @@ pub enum BuildError {
     Callers(#[from] BookError),
     #[error("{0}")]
     Credentials(String),
+    #[error("agents.{name}: {fault}")]
+    Agent { name: String, fault: String },
     #[error("the card of an agent: {0}")]
     Card(#[from] CardFault),
     #[error(transparent)]
@@ -71,20 +83,14 @@ pub struct Node {
 #[must_use]
 pub struct NodeBuilder {
     agents: Vec<Given>,
+    /// Agents elsewhere, each with its place among all of them.
+    elsewhere: Vec<(usize, String, AgentConfig)>,
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
     config: Config,
     folder: Option<PathBuf>,
     in_memory: bool,
     answer_before_commit: bool,
-}
-
-/// An agent as it was given to the builder.
-struct Given {
-    name: String,
-    card: AgentCard,
-    extended: Option<AgentCard>,
-    runner: Arc<dyn TaskRunner>,
 }
 
 impl std::fmt::Debug for NodeBuilder {
@@ -103,6 +109,12 @@ impl NodeBuilder {
     /// The same, for a runner that is held elsewhere too.
     pub fn shared_agent(mut self, name: impl Into<String>, card: AgentCard, runner: Arc<dyn TaskRunner>) -> Self {
         self.agents.push(Given { name: name.into(), card, extended: None, runner });
+        self
+    }
+
+    /// Stands in front of an agent elsewhere, at `/agents/NAME`; the first agent given also answers at the root.
+    pub fn remote_agent(mut self, name: impl Into<String>, agent: AgentConfig) -> Self {
+        self.elsewhere.push((self.agents.len() + self.elsewhere.len(), name.into(), agent));
         self
     }
 
@@ -166,7 +178,18 @@ impl NodeBuilder {
         let keys = Arc::new(KeyChest::open(folder.clone())?);
         let tls = self.config.tls.load()?.map(Tls::new).transpose()?;
         let authenticator = authenticator(&self.config, &callers, self.resolver, &public_url, &clock)?;
-        let agents = mount(self.agents, &public_url, &authenticator)?;
+        let mount = Mount::new(public_url.clone(), &authenticator);
+        let mut given = self.agents;
+        let mut remotes = Vec::new();
+        for (place, name, agent) in &self.elsewhere {
+            let AgentSource::Remote(remote) = &agent.source else { continue };
+            let remote = Remote::new(name, agent, remote, &self.config, public_url.url())?;
+            let runner = remote.runner(&self.config, Arc::clone(&clock)).ok_or(BuildError::NoAgent)?;
+            let card = remote.first_card(clock.now()).await;
+            given.insert(*place, Given { name: name.clone(), card, extended: None, runner: Arc::new(runner) });
+            remotes.push(remote);
+        }
+        let agents = mount.all(given)?;
         check_grants(&callers, &agents)?;
         let key_sources = |agent: &Arc<Agent>| {
             let configured = self.config.agents.iter().find(|(name, _)| **name == *agent.name);
@@ -214,6 +237,9 @@ impl NodeBuilder {
         let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
+        if !remotes.is_empty() {
+            tokio::spawn(keep_fresh(remotes, mount, doors.clone(), Arc::clone(&keys), chancery.clone()));
+        }
         tokio::spawn(keep_published(doors.clone(), keys, chancery.clone()));
         Ok(Node { chancery, doors, folder, tls, tls_config, open })
     }
@@ -223,47 +249,6 @@ impl NodeBuilder {
         let configured = || public_url.as_ref().map(ToString::to_string);
         let url = self.public_url.clone().or_else(configured).unwrap_or_else(|| format!("http://{listen}"));
         PublicUrl::try_from(url.clone()).map_err(|fault| BuildError::PublicUrl { url, fault })
-    }
-}
-
-fn mount(given: Vec<Given>, public_url: &PublicUrl, authenticator: &Authenticator) -> Result<Agents, BuildError> {
-    let mut mounted: Option<Agents> = None;
-    for Given { name, mut card, extended, runner } in given {
-        if !is_agent_name(&name) || mounted.as_ref().is_some_and(|agents| agents.get(&name).is_some()) {
-            return Err(BuildError::AgentName(name));
-        }
-        if card.supported_interfaces.is_empty() {
-            card.supported_interfaces = match mounted {
-                None => interfaces(&public_url.to_string(), authority(public_url.url()).as_deref()),
-                Some(_) => interfaces(&public_url.join(&format!("/agents/{name}")), None),
-            };
-        }
-        declare(&mut card, authenticator);
-        let interfaces = &card.supported_interfaces;
-        let extended = extended.filter(|_| !authenticator.is_open()).map(|mut extended| {
-            if extended.supported_interfaces.is_empty() {
-                extended.supported_interfaces.clone_from(interfaces);
-            }
-            declare(&mut extended, authenticator);
-            extended.capabilities.extended_agent_card = Some(true);
-            Arc::new(extended)
-        });
-        if extended.is_some() {
-            card.capabilities.extended_agent_card = Some(true);
-        }
-        let agent = Agent { name: name.into(), card: Arc::new(card), extended, runner };
-        mounted = Some(match mounted {
-            None => Agents::new(agent),
-            Some(agents) => agents.with(agent),
-        });
-    }
-    mounted.ok_or(BuildError::NoAgent)
-}
-
-/// Says on a card how callers prove themselves here. What its author declared is left where nobody has to.
-fn declare(card: &mut AgentCard, authenticator: &Authenticator) {
-    if !authenticator.is_open() {
-        (card.security_schemes, card.security_requirements) = authenticator.schemes();
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::agents::BuiltIn;
-use chancery::config::{AgentConfig, Config};
+use chancery::config::{AgentConfig, AgentSource, Config};
 use chancery::{Announced, DataFolder, Node, NodeBuilder, Whereabouts};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,6 +26,7 @@ Examples:
   chancery serve                                             echo on http://127.0.0.1:7420, tasks kept on disk
   chancery serve --listen 127.0.0.1:0 --memory               any free port, nothing kept
   chancery serve --agent conformance --agent-name tester     the conformance agent, at / and /agents/tester
+  chancery serve --agent http://localhost:9999               in front of an agent that runs there
   chancery serve --config chancery.toml                      what the file says; flags outrank it
 
 On stdout: the base URL, then a curl line that works. Logs go to stderr; RUST_LOG says how much of them.";
@@ -39,8 +40,9 @@ pub(super) struct Serve {
     /// What cards and links say [default: http:// and the address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// A built-in agent to serve; can be given several times, the first one also answers at the root [default: echo]
-    #[arg(long = "agent", value_name = "AGENT", value_enum)]
+    /// An agent to serve: `echo`, `conformance`, or the URL of one to stand in front of; can be given several times, the
+    /// first one also answers at the root [default: echo]
+    #[arg(long = "agent", value_name = "AGENT|URL", value_parser = agent_choice)]
     agents: Vec<AgentChoice>,
     /// The name the first agent is served and announced under
     #[arg(long, value_name = "NAME")]
@@ -56,21 +58,36 @@ pub(super) struct Serve {
     insecure: bool,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone)]
 enum AgentChoice {
-    /// Completes every task with the text it was sent
-    Echo,
-    /// Does what the message says, so that every state can be seen without a model
-    Conformance,
+    BuiltIn(BuiltIn),
+    /// One that runs elsewhere.
+    Url(String),
 }
 
-impl From<AgentChoice> for BuiltIn {
-    fn from(choice: AgentChoice) -> Self {
-        match choice {
-            AgentChoice::Echo => Self::Echo,
-            AgentChoice::Conformance => Self::Conformance,
-        }
+fn agent_choice(text: &str) -> Result<AgentChoice, String> {
+    if let Some(built_in) = BuiltIn::ALL.into_iter().find(|built_in| built_in.name() == text) {
+        return Ok(AgentChoice::BuiltIn(built_in));
     }
+    match url::Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => Ok(AgentChoice::Url(text.to_owned())),
+        _ => Err("it is `echo`, `conformance`, or the http or https URL of an agent".to_owned()),
+    }
+}
+
+/// The agents that were chosen, each under a name of its own.
+fn chosen(choices: &[AgentChoice]) -> Vec<(String, AgentConfig)> {
+    let mut agents: Vec<(String, AgentConfig)> = Vec::new();
+    for choice in choices {
+        let (name, agent) = match choice {
+            AgentChoice::BuiltIn(run) => (run.name(), AgentConfig::of(*run)),
+            AgentChoice::Url(url) => ("agent", AgentConfig::at(url)),
+        };
+        let taken = |name: &str| agents.iter().any(|(other, _)| other == name);
+        let free = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}-{number}"))).find(|name| !taken(name));
+        agents.extend(free.map(|name| (name, agent)));
+    }
+    agents
 }
 
 impl Serve {
@@ -95,8 +112,7 @@ impl Serve {
             config.node.public_url = Some(url.try_into().map_err(|fault| Failure::Usage(format!("--public-url {fault}")))?);
         }
         if !self.agents.is_empty() {
-            let chosen = self.agents.iter().map(|choice| BuiltIn::from(*choice));
-            config.agents = chosen.map(|run| (run.name().to_owned(), AgentConfig::of(run))).collect();
+            config.agents = chosen(&self.agents);
         }
         if let (Some(name), Some((first, agent))) = (&self.agent_name, config.agents.first_mut()) {
             name.clone_into(first);
@@ -205,7 +221,11 @@ fn reload_on_hang_up(node: &Arc<Node>, announced: Option<Weak<Announced>>, mut h
 
 fn agents(builder: NodeBuilder, config: &Config) -> NodeBuilder {
     config.agents.iter().fold(builder, |builder, (name, agent)| {
-        let mut card = agent.run.card();
+        let run = match &agent.source {
+            AgentSource::BuiltIn(run) => *run,
+            AgentSource::Remote(_) => return builder.remote_agent(name, agent.clone()),
+        };
+        let mut card = run.card();
         if let Some(title) = &agent.title {
             title.clone_into(&mut card.name);
         }
@@ -217,7 +237,7 @@ fn agents(builder: NodeBuilder, config: &Config) -> NodeBuilder {
             extended.skills.extend(agent.extended_skills.iter().map(Into::into));
             extended
         });
-        let builder = builder.shared_agent(name, card, agent.run.runner());
+        let builder = builder.shared_agent(name, card, run.runner());
         match extended {
             Some(extended) => builder.extended_card(extended),
             None => builder,

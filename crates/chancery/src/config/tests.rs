@@ -35,7 +35,7 @@ fn what_is_set_is_taken_and_the_rest_stays_as_it_was() {
     assert_eq!(config.card.headerless, Headerless::V0_3);
     assert_eq!(config.store.synchronous, Synchronous::Normal);
     assert_eq!(config.retention, RetentionConfig { max_tasks: 9, ..RetentionConfig::default() });
-    let names: Vec<_> = config.agents.iter().map(|(name, agent)| (name.as_str(), agent.run, agent.title.as_deref())).collect();
+    let names: Vec<_> = config.agents.iter().map(|(name, agent)| (name.as_str(), agent.source.clone(), agent.title.as_deref())).collect();
     assert_eq!(names, [("z", BuiltIn::Conformance, Some("Zed")), ("a", BuiltIn::Echo, None)], "in the order of the file");
 }
 

@@ -71,7 +71,7 @@ impl Follower {
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
     pub(super) async fn go_on(mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
-        let mut misses = 0;
+        let (mut misses, mut failures) = (0, 0);
         loop {
             let heard = match answer.take() {
                 Some(Answer::Whole(event)) => self.pass(None, event).await?,
@@ -85,9 +85,15 @@ impl Follower {
             }
             self.wait(misses).await?;
             match self.look_again().await {
-                Ok(found) => answer = Some(found),
+                Ok(found) => (answer, failures) = (Some(found), 0),
                 Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
-                Err(error) => tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at"),
+                Err(error) => {
+                    tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
+                    failures += 1;
+                    if failures > self.limits.reconnects {
+                        return Err(RunError::new(error.public().message));
+                    }
+                }
             }
         }
     }
