@@ -2,6 +2,7 @@
 
 mod admin;
 mod card;
+pub mod client;
 pub mod discovery;
 mod error;
 mod frames;
@@ -16,6 +17,7 @@ mod trust;
 
 pub use admin::{Admin, AdminEvents};
 pub use card::FetchedCard;
+pub use client::{AgentClient, ClientError, ClientLimits, Credentials, EventStream, Heard, Interface, RateLimit};
 pub use error::CallError;
 pub use guard::{Blocked, Fetch, Fetched, Guard, GuardConfig, GuardError, GuardedClient};
 pub use json_rpc::{Answered, Conditions, Events, Streamed, new_message_id};

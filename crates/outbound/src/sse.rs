@@ -60,6 +60,11 @@ impl Parser {
         Ok(events)
     }
 
+    /// Whether the bytes so far end inside an event.
+    pub fn is_unfinished(&self) -> bool {
+        self.has_data || !self.line.is_empty()
+    }
+
     fn end_line(&mut self) -> Option<ServerSentEvent> {
         let line = std::mem::take(&mut self.line);
         let mut line = String::from_utf8_lossy(&line).into_owned();

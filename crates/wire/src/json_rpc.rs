@@ -83,6 +83,43 @@ pub fn respond(id: &str, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
+/// A response, with its result or its error still as text.
+#[derive(Debug)]
+pub struct Response<'a> {
+    /// The id of the call it answers, as JSON text.
+    pub id: &'a str,
+    pub outcome: Result<&'a str, &'a str>,
+}
+
+#[derive(Deserialize)]
+struct ResponseMembers<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads the envelope of a peer's response, of a text that was scanned.
+pub fn open_response(text: &str) -> Result<Response<'_>, Error> {
+    let not_understood = |what: String| Error::new(ErrorKind::InvalidAgentResponse, what);
+    let members: ResponseMembers<'_> =
+        serde_json::from_str(text).map_err(|fault| not_understood(format!("no JSON-RPC response: {fault}")))?;
+    if members.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        return Err(not_understood("jsonrpc: must be \"2.0\"".to_owned()));
+    }
+    let outcome = match (members.result, members.error) {
+        (Some(_), Some(_)) => return Err(not_understood("a response with a result and an error".to_owned())),
+        (None, Some(error)) => Err(error.get()),
+        // A result of `null` is a result.
+        (result, None) => Ok(result.map_or("null", RawValue::get)),
+    };
+    Ok(Response { id: members.id.map_or("null", RawValue::get), outcome })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +150,18 @@ mod tests {
             let refused = open(text).unwrap_err();
             assert_eq!((refused.error.kind, refused.id), (kind, id), "{text}");
             assert!(refused.error.message.contains(word), "{text}: {}", refused.error);
+        }
+    }
+
+    #[test]
+    fn a_response_is_a_result_or_an_error_and_null_is_a_result() {
+        let result = open_response(r#"{"jsonrpc":"2.0","id":"a","result":{"x":1},"more":true}"#).unwrap();
+        assert_eq!((result.id, result.outcome), ("\"a\"", Ok(r#"{"x":1}"#)));
+        assert_eq!(open_response(r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#).unwrap().outcome, Ok("null"));
+        let error = open_response(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1}}"#).unwrap();
+        assert_eq!((error.id, error.outcome), ("null", Err(r#"{"code":1}"#)));
+        for bad in ["", "7", "[]", r#"{"id":1,"result":1}"#, r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#] {
+            assert_eq!(open_response(bad).unwrap_err().kind, ErrorKind::InvalidAgentResponse, "{bad}");
         }
     }
 }

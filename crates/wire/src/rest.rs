@@ -1,8 +1,12 @@
 //! REST is JSON-RPC with the method in the path: one table, then the same decode.
 
+mod address;
+
 use chancery_protocol::{Error, ErrorKind, Operation, Version};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+
+pub use address::{Address, address};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {

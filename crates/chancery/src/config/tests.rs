@@ -36,14 +36,14 @@ fn what_is_set_is_taken_and_the_rest_stays_as_it_was() {
     assert_eq!(config.store.synchronous, Synchronous::Normal);
     assert_eq!(config.retention, RetentionConfig { max_tasks: 9, ..RetentionConfig::default() });
     let names: Vec<_> = config.agents.iter().map(|(name, agent)| (name.as_str(), agent.source.clone(), agent.title.as_deref())).collect();
-    assert_eq!(names, [("z", BuiltIn::Conformance, Some("Zed")), ("a", BuiltIn::Echo, None)], "in the order of the file");
+    assert_eq!(names, [("z", AgentSource::BuiltIn(BuiltIn::Conformance), Some("Zed")), ("a", AgentSource::BuiltIn(BuiltIn::Echo), None)], "in the order of the file");
 }
 
 #[test]
 fn all_faults_are_told_at_once_in_the_order_of_the_text() {
     let text = "lissten = '127.0.0.1:1'\nlisten = 7\n[limits]\njson_dept = 1\nbody_bytes = -1\nnonsense = true\n[retention]\n\
                 max_tasks = 'all'\n[card]\nheaderless = 'both'\n[bugdet]\nx = 1\n[agents.a]\nrun = 'ehco'\n[agents.'B C']\nrun = 'echo'\n\
-                [agents.c]\nurl = 'http://h'\n";
+                [agents.c]\nuri = 'http://h'\n";
     let found = faults(text);
     let expected = [
         ("1:1: ", "unknown key `lissten`; did you mean `listen`?"),
@@ -56,8 +56,8 @@ fn all_faults_are_told_at_once_in_the_order_of_the_text() {
         ("11:2: ", "unknown key `bugdet`; there are: listen, "),
         ("14:7: ", "agents.a.run: unknown variant `ehco`, expected `echo` or `conformance`"),
         ("15:9: ", "agents.B C: an agent's name is "),
-        ("17:9: ", "agents.c: needs `run`"),
-        ("18:1: ", "unknown key `agents.c.url`; "),
+        ("17:9: ", "agents.c: needs `url`, or `run`"),
+        ("18:1: ", "unknown key `agents.c.uri`; did you mean `url`?"),
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (fault, (place, message)) in found.iter().zip(expected) {

@@ -42,7 +42,7 @@ pub struct Guard {
     rules: Arc<Rules>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rules {
     config: GuardConfig,
     allow_hosts: Vec<HostPattern>,
@@ -83,6 +83,13 @@ impl Guard {
             }
             _ => Err(faults),
         }
+    }
+
+    /// The same rules with another patience for finding and reaching an address.
+    pub fn connecting_within(&self, connect: std::time::Duration) -> Self {
+        let mut rules = Rules::clone(&self.rules);
+        rules.config.connect_ms = u64::try_from(connect.as_millis()).unwrap_or(u64::MAX);
+        Self { rules: Arc::new(rules) }
     }
 
     pub fn config(&self) -> &GuardConfig {

@@ -20,7 +20,7 @@ const H2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
 /// Whom we believe. A machine without any root can still call plain http where that is allowed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Trust {
     Roots { any: Arc<ClientConfig>, h2: Arc<ClientConfig> },
     Nobody(String),

@@ -1,5 +1,7 @@
 //! The one table of how each kind of error looks on each wire, and the writers that use it.
 
+pub mod read;
+
 use chancery_protocol::{Error, ErrorKind, Version};
 use serde_json::{Value, json};
 use tonic::Code;

@@ -1,0 +1,124 @@
+//! What goes with a call beside its content: headers over HTTP, metadata over gRPC.
+
+use std::time::Duration;
+
+use chancery_protocol::{Error, TraceId, Version};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::Credentials;
+
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Goes out as `traceparent`, with a new span.
+    pub trace: TraceId,
+    /// Protocol extensions asked for.
+    pub extensions: Vec<String>,
+    pub credentials: Credentials,
+    /// Same key, same task, at agents that know it.
+    pub idempotency_key: Option<String>,
+    /// The id of the last event already heard of the task that is subscribed to.
+    pub last_event_id: Option<String>,
+    /// How long the whole call may take, waiting and tries included; of a stream, up to its last event. Without it, an
+    /// answer has the time that silence may last, and a stream any time.
+    pub deadline: Option<Duration>,
+}
+
+impl Conditions {
+    pub fn new(trace: TraceId) -> Self {
+        Self {
+            trace,
+            extensions: Vec::new(),
+            credentials: Credentials::None,
+            idempotency_key: None,
+            last_event_id: None,
+            deadline: None,
+        }
+    }
+
+    /// As the version wants them.
+    pub(super) fn headers(&self, version: Version) -> Result<HeaderMap, Error> {
+        let mut headers = HeaderMap::new();
+        let mut put = |name: &'static str, value: &str| match HeaderValue::from_str(value) {
+            Ok(value) => {
+                headers.insert(HeaderName::from_static(name), value);
+                Ok(())
+            }
+            Err(_) => Err(Error::invalid_field(name, "cannot stand in a header")),
+        };
+        put("traceparent", &traceparent(self.trace))?;
+        let extensions = self.extensions.join(",");
+        match version {
+            Version::V1_0 => put("a2a-version", "1.0")?,
+            // Agents of 0.3 ignore it; agents of both want it.
+            Version::V0_3 => put("a2a-version", "0.3")?,
+            Version::Original => {}
+        }
+        match version {
+            _ if extensions.is_empty() => {}
+            Version::V1_0 => put("a2a-extensions", &extensions)?,
+            Version::V0_3 => put("x-a2a-extensions", &extensions)?,
+            Version::Original => {}
+        }
+        if let Some(key) = &self.idempotency_key {
+            put("idempotency-key", key)?;
+        }
+        if let Some(id) = &self.last_event_id {
+            put("last-event-id", id)?;
+        }
+        match self.credentials.write(&mut headers) {
+            true => Ok(headers),
+            false => Err(Error::invalid_field("credentials", "cannot stand in a header")),
+        }
+    }
+}
+
+/// The caller's trace, and a span of our own in it.
+fn traceparent(trace: TraceId) -> String {
+    let span = uuid::Uuid::now_v7().as_u64_pair().1.max(1);
+    format!("00-{trace}-{span:016x}-01")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(version: Version) -> Vec<(String, String)> {
+        let conditions = Conditions {
+            extensions: vec!["https://a/x".to_owned(), "https://b/y".to_owned()],
+            idempotency_key: Some("k".to_owned()),
+            last_event_id: Some("7".to_owned()),
+            ..Conditions::new(TraceId(0xabc))
+        };
+        let headers = conditions.headers(version).unwrap();
+        let mut written: Vec<_> =
+            headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+        written.retain(|(name, _)| name != "traceparent");
+        written.sort();
+        written
+    }
+
+    #[test]
+    fn each_version_gets_the_headers_it_knows() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let rest = [pair("idempotency-key", "k"), pair("last-event-id", "7")];
+        let both = "https://a/x,https://b/y";
+        let newer = [&[pair("a2a-extensions", both), pair("a2a-version", "1.0")], &rest[..]].concat();
+        assert_eq!(written(Version::V1_0), newer);
+        let older = [&[pair("a2a-version", "0.3")], &rest[..], &[pair("x-a2a-extensions", both)]].concat();
+        assert_eq!(written(Version::V0_3), older);
+        assert_eq!(written(Version::Original), rest);
+    }
+
+    #[test]
+    fn the_trace_goes_on_under_a_new_span_each_time() {
+        let (one, other) = (traceparent(TraceId(0xabc)), traceparent(TraceId(0xabc)));
+        assert_eq!(TraceId::from_traceparent(&one), Some(TraceId(0xabc)));
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn what_cannot_stand_in_a_header_is_named() {
+        let broken = Conditions { idempotency_key: Some("a\r\nb: c".to_owned()), ..Conditions::new(TraceId(1)) };
+        assert_eq!(broken.headers(Version::V1_0).unwrap_err().violations[0].field, "idempotency-key");
+    }
+}

@@ -1,0 +1,82 @@
+//! What we show an agent to say who we are. Never printed.
+
+use std::fmt;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::{ExposeSecret as _, SecretString};
+
+#[derive(Clone, Default)]
+pub enum Credentials {
+    #[default]
+    None,
+    /// A key in a header of its own, `X-API-Key` unless the card names another.
+    ApiKey {
+        header: HeaderName,
+        key: SecretString,
+    },
+    Bearer(SecretString),
+    /// Headers made by somebody else for this one call, such as a signature's.
+    Headers(Vec<(HeaderName, SecretString)>),
+}
+
+impl Credentials {
+    pub fn api_key(key: impl Into<String>) -> Self {
+        Self::ApiKey { header: chancery_identity::credentials::API_KEY_HEADER, key: SecretString::from(key.into()) }
+    }
+
+    pub fn bearer(token: impl Into<String>) -> Self {
+        Self::Bearer(SecretString::from(token.into()))
+    }
+
+    /// `false` if one of them cannot stand in a header.
+    pub(super) fn write(&self, headers: &mut HeaderMap) -> bool {
+        match self {
+            Self::None => true,
+            Self::ApiKey { header, key } => insert(headers, header, key.expose_secret()),
+            Self::Bearer(token) => insert(headers, &AUTHORIZATION, &format!("Bearer {}", token.expose_secret())),
+            Self::Headers(given) => given.iter().all(|(name, value)| insert(headers, name, value.expose_secret())),
+        }
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: &HeaderName, value: &str) -> bool {
+    let Ok(mut value) = HeaderValue::from_str(value) else { return false };
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    true
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "Credentials(none)",
+            _ => "Credentials(..)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_them_is_ever_printed() {
+        let header = HeaderName::from_static("x-signature");
+        for credentials in [
+            Credentials::api_key("hush-1"),
+            Credentials::bearer("hush-2"),
+            Credentials::Headers(vec![(header, SecretString::from("hush-3"))]),
+        ] {
+            let mut headers = HeaderMap::new();
+            assert!(credentials.write(&mut headers));
+            assert!(headers.values().any(|value| value.as_bytes().ends_with(b"hush-1") || value.len() > 5));
+            assert!(!format!("{credentials:?} {headers:?}").contains("hush"));
+        }
+    }
+
+    #[test]
+    fn a_secret_that_is_no_header_is_refused() {
+        assert!(!Credentials::bearer("a\nb").write(&mut HeaderMap::new()));
+    }
+}

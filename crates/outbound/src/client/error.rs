@@ -1,0 +1,135 @@
+//! Why a call to an agent has no answer, and whether the agent can have seen it.
+
+use std::time::Duration;
+
+use chancery_protocol::{Error, ErrorKind};
+
+use crate::guard::{GuardError, Stage};
+
+/// Whether the agent can have seen the call. Only what it cannot have seen may be sent again without asking what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sent {
+    No,
+    Maybe,
+}
+
+/// How the way to the agent failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Transport {
+    /// Before any byte of an answer, or because of its frame.
+    #[error(transparent)]
+    Guard(GuardError),
+    /// The same below gRPC, once the call was on its way.
+    #[error("the connection failed: {0}")]
+    Connection(String),
+    /// The agent did not answer within the time the call had.
+    #[error("out of time: the answer")]
+    OutOfTime { sent: Sent },
+    /// A stream or an answer that began and did not come to its end.
+    #[error("the stream was cut: {0}")]
+    Cut(String),
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ClientError {
+    /// The agent was not reached, or lost.
+    #[error("{0}")]
+    Transport(Transport),
+    /// The agent answered something that is no answer.
+    #[error("the agent's answer was not understood: {0}")]
+    NotUnderstood(String),
+    /// The agent's own error.
+    #[error("the agent refused: {0}")]
+    Refused(Error),
+    /// One of our own limits on calls to this agent.
+    #[error("too many calls to this agent: {limit}")]
+    Busy { limit: &'static str, retry_after: Option<Duration> },
+    /// The agent's version or binding has no words for the request, or the request is not well formed.
+    #[error("not asked: {0}")]
+    NotAsked(Error),
+}
+
+impl ClientError {
+    pub fn sent(&self) -> Sent {
+        match self {
+            Self::Transport(Transport::Guard(fault)) => guard_sent(fault),
+            Self::Transport(Transport::OutOfTime { sent }) => *sent,
+            Self::Transport(Transport::Connection(_) | Transport::Cut(_)) => Sent::Maybe,
+            Self::NotUnderstood(_) | Self::Refused(_) => Sent::Maybe,
+            Self::Busy { .. } | Self::NotAsked(_) => Sent::No,
+        }
+    }
+
+    /// A stream that did not come to its end: what it was about may well go on.
+    pub fn is_cut(&self) -> bool {
+        matches!(self, Self::Transport(Transport::Cut(_)))
+    }
+
+    /// How long the agent, or our own limit on it, asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(error) => error.retry_after,
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether trying the same again at once may go better.
+    pub(super) fn is_passing(&self) -> bool {
+        let Self::Transport(Transport::Guard(fault)) = self else { return false };
+        matches!(
+            fault,
+            GuardError::Unresolved { .. }
+                | GuardError::Unreachable(_)
+                | GuardError::Proxy(_)
+                | GuardError::TimedOut(Stage::Connect)
+        )
+    }
+
+    /// What the caller may be told. Says nothing of addresses or of how we are built.
+    pub fn public(&self) -> Error {
+        match self {
+            Self::Transport(Transport::Guard(fault)) => Error::new(ErrorKind::Unavailable, fault.public()),
+            Self::Transport(Transport::OutOfTime { .. }) => {
+                Error::new(ErrorKind::DeadlineExceeded, "the agent did not answer in time")
+            }
+            Self::Transport(Transport::Connection(_)) => Error::new(ErrorKind::Unavailable, "the agent could not be reached"),
+            Self::Transport(Transport::Cut(_)) => Error::new(ErrorKind::Unavailable, "the connection to the agent was lost"),
+            Self::NotUnderstood(_) => Error::new(ErrorKind::InvalidAgentResponse, "the agent's answer was not understood"),
+            Self::Refused(error) | Self::NotAsked(error) => error.clone(),
+            Self::Busy { retry_after, .. } => {
+                Error { retry_after: *retry_after, ..Error::new(ErrorKind::RateLimited, "too many calls to this agent") }
+            }
+        }
+    }
+}
+
+/// Everything up to the first byte of the request is before the agent could see it.
+fn guard_sent(fault: &GuardError) -> Sent {
+    match fault {
+        GuardError::Blocked(_)
+        | GuardError::Unresolved { .. }
+        | GuardError::Unreachable(_)
+        | GuardError::Proxy(_)
+        | GuardError::Tls(_)
+        | GuardError::TimedOut(Stage::Connect | Stage::Tls)
+        | GuardError::Request(_) => Sent::No,
+        GuardError::TimedOut(Stage::Exchange | Stage::Idle)
+        | GuardError::Protocol(_)
+        | GuardError::Redirect(_)
+        | GuardError::TooBig(_)
+        | GuardError::Encoded(_)
+        | GuardError::BrokeOff(_) => Sent::Maybe,
+    }
+}
+
+impl From<GuardError> for ClientError {
+    fn from(fault: GuardError) -> Self {
+        match fault {
+            GuardError::TimedOut(Stage::Exchange) => Self::Transport(Transport::OutOfTime { sent: Sent::Maybe }),
+            GuardError::TooBig(_) | GuardError::Encoded(_) | GuardError::Redirect(_) => Self::NotUnderstood(fault.to_string()),
+            GuardError::BrokeOff(_) | GuardError::TimedOut(Stage::Idle) => Self::Transport(Transport::Cut(fault.to_string())),
+            fault => Self::Transport(Transport::Guard(fault)),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The events of one open stream, whatever it comes over.
+
+use chancery_protocol::{Operation, Reply, TaskEvent};
+use chancery_wire::Face;
+use tokio::time::{Instant, timeout_at};
+
+use super::gate::Place;
+use super::grpc::GrpcEvents;
+use super::sse::SseEvents;
+use super::{ClientError, Sent, Transport};
+
+/// One event as it was heard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    /// The names the agent gives the task; some events have none.
+    pub face: Option<Face>,
+    pub event: TaskEvent,
+    /// What to resume after, where the agent says it. Repeats are passed on as they come.
+    pub id: Option<String>,
+}
+
+/// Ends with `Ok(None)`. A stream that does not come to its end says so, and says it again when asked again.
+#[derive(Debug)]
+pub struct EventStream {
+    source: Source,
+    ends_at: Option<Instant>,
+    /// Held as long as the stream is open.
+    _place: Place,
+}
+
+#[derive(Debug)]
+pub(super) enum Source {
+    Sse(Box<SseEvents>),
+    Grpc(Box<GrpcEvents>),
+    /// An agent that does not stream answered at once.
+    Answered(Box<Heard>),
+    Ended,
+    Failed(ClientError),
+}
+
+impl EventStream {
+    pub(super) fn new(source: Source, ends_at: Option<Instant>, place: Place) -> Self {
+        Self { source, ends_at, _place: place }
+    }
+
+    /// Waits for the next event. Nothing heard is lost when the wait is given up.
+    pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+        let heard = match self.ends_at {
+            Some(ends_at) => match timeout_at(ends_at, self.source.next()).await {
+                Ok(heard) => heard,
+                Err(_) => Err(ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe })),
+            },
+            None => self.source.next().await,
+        };
+        match &heard {
+            Ok(Some(_)) => {}
+            Ok(None) => self.source = Source::Ended,
+            Err(fault) => self.source = Source::Failed(fault.clone()),
+        }
+        heard
+    }
+}
+
+impl Source {
+    async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+        match self {
+            Self::Sse(events) => events.next().await,
+            Self::Grpc(events) => events.next().await,
+            Self::Answered(_) => match std::mem::replace(self, Self::Ended) {
+                Self::Answered(heard) => Ok(Some(*heard)),
+                _ => Ok(None),
+            },
+            Self::Ended => Ok(None),
+            Self::Failed(fault) => Err(fault.clone()),
+        }
+    }
+}
+
+/// The operation whose reply an agent gives in place of a stream.
+pub(super) fn unary_form(operation: Operation) -> Operation {
+    match operation {
+        Operation::SubscribeToTask => Operation::GetTask,
+        _ => Operation::SendMessage,
+    }
+}
+
+/// A reply in place of a stream is the only event of it.
+pub(super) fn only_event(reply: Reply) -> Result<Source, ClientError> {
+    use chancery_protocol::Sent as Reached;
+    let (face, event) = match reply {
+        Reply::Sent(Reached::Task(shown)) | Reply::Task(shown) => {
+            let task = shown.task;
+            let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
+            let face = Face { task_id, context_id, client_task_id: shown.client_task_id, artifacts: Vec::new() };
+            (Some(face), TaskEvent::Created(task))
+        }
+        Reply::Sent(Reached::Message(message)) => (None, TaskEvent::Replied(message)),
+        _ => return Err(ClientError::NotUnderstood("a stream was asked for".to_owned())),
+    };
+    Ok(Source::Answered(Box::new(Heard { face, event, id: None })))
+}

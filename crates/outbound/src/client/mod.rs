@@ -1,0 +1,144 @@
+//! The client side of the protocol: any operation, to an agent of any version, over any binding, through the guard.
+
+mod conditions;
+mod credentials;
+mod error;
+mod events;
+mod gate;
+mod grpc;
+mod http;
+mod interface;
+mod limits;
+mod sse;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_protocol::{Binding, Error, ErrorKind, Reply, Request, Version};
+use tokio::time::{Instant, sleep_until};
+
+pub use conditions::Conditions;
+pub use credentials::Credentials;
+pub use error::{ClientError, Sent, Transport};
+pub use events::{EventStream, Heard};
+pub use interface::Interface;
+pub use limits::{ClientLimits, RateLimit};
+
+use crate::guard::Guard;
+use gate::Gate;
+use grpc::GrpcAgent;
+use http::HttpAgent;
+
+/// One agent at one of its interfaces. Cheap to clone; clones share the connections and the limits.
+#[derive(Clone, Debug)]
+pub struct AgentClient {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    interface: Interface,
+    limits: ClientLimits,
+    gate: Gate,
+    agent: Agent,
+}
+
+#[derive(Debug)]
+enum Agent {
+    Http(HttpAgent),
+    Grpc(GrpcAgent),
+}
+
+impl AgentClient {
+    /// Nothing is sent yet, but an address that may not be called is refused here.
+    pub fn new(guard: &Guard, interface: Interface, limits: ClientLimits) -> Result<Self, ClientError> {
+        let guard = guard.connecting_within(limits.connect());
+        let agent = match (interface.binding, interface.version) {
+            (Binding::Rest | Binding::Grpc, Version::Original) => {
+                let message = "the original protocol is spoken over JSON-RPC only";
+                return Err(ClientError::NotAsked(Error::new(ErrorKind::VersionNotSupported, message)));
+            }
+            (Binding::Grpc, _) => Agent::Grpc(GrpcAgent::new(&guard, &interface, &limits)?),
+            (Binding::JsonRpc | Binding::Rest, _) => Agent::Http(HttpAgent::new(guard, &interface, &limits)?),
+        };
+        Ok(Self { shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }) })
+    }
+
+    pub fn interface(&self) -> &Interface {
+        &self.shared.interface
+    }
+
+    pub fn limits(&self) -> &ClientLimits {
+        &self.shared.limits
+    }
+
+    /// Asks for an operation that has one answer.
+    pub async fn call(&self, request: &Request, conditions: &Conditions) -> Result<Reply, ClientError> {
+        if request.operation().streams() {
+            return Err(not_asked(ErrorKind::InvalidRequest, "the answer to this operation is a stream"));
+        }
+        let shared = &*self.shared;
+        let until = Instant::now() + conditions.deadline.unwrap_or(shared.limits.read());
+        let request = &interface::addressed(request, &shared.interface);
+        let headers = &conditions.headers(shared.interface.version).map_err(ClientError::NotAsked)?;
+        let _place = shared.gate.enter(until).await?;
+        self.trying(until, |left| async move {
+            match &shared.agent {
+                Agent::Http(agent) => agent.call(request, headers, left).await,
+                Agent::Grpc(agent) => agent.call(request, headers, left).await,
+            }
+        })
+        .await
+    }
+
+    /// Asks for an operation whose answer is a stream of events.
+    pub async fn stream(&self, request: &Request, conditions: &Conditions) -> Result<EventStream, ClientError> {
+        if !request.operation().streams() {
+            return Err(not_asked(ErrorKind::InvalidRequest, "this operation has one answer and no stream"));
+        }
+        let shared = &*self.shared;
+        let ends_at = conditions.deadline.map(|deadline| Instant::now() + deadline);
+        let silent_at = Instant::now() + shared.limits.read();
+        let until = ends_at.map_or(silent_at, |ends_at| ends_at.min(silent_at));
+        let request = &interface::addressed(request, &shared.interface);
+        let headers = &conditions.headers(shared.interface.version).map_err(ClientError::NotAsked)?;
+        let stream_place = shared.gate.open_stream(until).await?;
+        let _place = shared.gate.enter(until).await?;
+        let source = self
+            .trying(until, |left| async move {
+                match &shared.agent {
+                    Agent::Http(agent) => agent.stream(request, headers, left).await,
+                    Agent::Grpc(agent) => agent.stream(request, headers, left).await,
+                }
+            })
+            .await?;
+        Ok(EventStream::new(source, ends_at, stream_place))
+    }
+
+    /// Again only what cannot have arrived, so that nothing is ever done twice.
+    async fn trying<T, F>(&self, until: Instant, attempt: impl Fn(Duration) -> F) -> Result<T, ClientError>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
+        let limits = &self.shared.limits;
+        let mut tried = 0;
+        loop {
+            let fault = match attempt(until.saturating_duration_since(Instant::now())).await {
+                Err(fault) if fault.is_passing() && tried < limits.retries => fault,
+                outcome => return outcome,
+            };
+            let next = Instant::now() + limits.retry_pause(tried);
+            if next >= until {
+                return Err(fault);
+            }
+            tracing::debug!(url = self.shared.interface.url, tried, "not reached, trying again: {fault}");
+            sleep_until(next).await;
+            tried += 1;
+        }
+    }
+}
+
+fn not_asked(kind: ErrorKind, message: &'static str) -> ClientError {
+    ClientError::NotAsked(Error::new(kind, message))
+}

@@ -1,0 +1,1 @@
+//! How peers' errors are read back.
