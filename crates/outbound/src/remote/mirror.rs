@@ -43,10 +43,6 @@ impl Mirror {
         (self.task.clone(), self.context.clone())
     }
 
-    pub(super) fn state(&self) -> TaskState {
-        self.seen.status.state
-    }
-
     /// The news in what was heard: nothing, if it was known.
     pub(super) fn hear(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
         if let Some(face) = face
