@@ -6,11 +6,7 @@ use std::time::Duration;
 
 use chancery_core::{Agent, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::cards::CardFault;
-<<<<<<< HEAD
-use chancery_identity::credentials::{Authenticator, CertificateName, IdentityResolver};
-=======
-use chancery_identity::credentials::IdentityResolver;
->>>>>>> dbfda5a (WIP gateway)
+use chancery_identity::credentials::{CertificateName, IdentityResolver};
 use chancery_identity::{KeyError, SealKey};
 use chancery_inbound::{DoorSettings, Doors, Tls, TlsError};
 use chancery_protocol::AgentCard;
@@ -18,18 +14,13 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-<<<<<<< HEAD
 use crate::admin::{self, House, Office};
-use crate::agents::{authority, interfaces};
-=======
-use crate::admin::{self, Office};
->>>>>>> dbfda5a (WIP gateway)
 use crate::authentication::{authenticator, check_grants, configured_callers};
 use crate::caller_book::{BookError, CallerBook};
 use crate::config::{AgentConfig, AgentSource, Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError};
 use crate::data_folder::{DataFolder, FolderError};
-use crate::key_chest::{ChestError, KeyChest, keep_published};
 use crate::gateway::{Remote, keep_fresh};
+use crate::key_chest::{ChestError, KeyChest, keep_published};
 use crate::mount::{Given, Mount};
 use crate::seal::KeySeal;
 

@@ -84,7 +84,8 @@ fn chosen(choices: &[AgentChoice]) -> Vec<(String, AgentConfig)> {
             AgentChoice::Url(url) => ("agent", AgentConfig::at(url)),
         };
         let taken = |name: &str| agents.iter().any(|(other, _)| other == name);
-        let free = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}-{number}"))).find(|name| !taken(name));
+        let free =
+            std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}-{number}"))).find(|name| !taken(name));
         agents.extend(free.map(|name| (name, agent)));
     }
     agents

@@ -35,8 +35,13 @@ fn what_is_set_is_taken_and_the_rest_stays_as_it_was() {
     assert_eq!(config.card.headerless, Headerless::V0_3);
     assert_eq!(config.store.synchronous, Synchronous::Normal);
     assert_eq!(config.retention, RetentionConfig { max_tasks: 9, ..RetentionConfig::default() });
-    let names: Vec<_> = config.agents.iter().map(|(name, agent)| (name.as_str(), agent.source.clone(), agent.title.as_deref())).collect();
-    assert_eq!(names, [("z", AgentSource::BuiltIn(BuiltIn::Conformance), Some("Zed")), ("a", AgentSource::BuiltIn(BuiltIn::Echo), None)], "in the order of the file");
+    let names: Vec<_> =
+        config.agents.iter().map(|(name, agent)| (name.as_str(), agent.source.clone(), agent.title.as_deref())).collect();
+    assert_eq!(
+        names,
+        [("z", AgentSource::BuiltIn(BuiltIn::Conformance), Some("Zed")), ("a", AgentSource::BuiltIn(BuiltIn::Echo), None)],
+        "in the order of the file"
+    );
 }
 
 #[test]

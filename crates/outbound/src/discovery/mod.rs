@@ -168,7 +168,13 @@ impl Discovery {
         Err(DiscoveryError::no_card(peer, last))
     }
 
-    async fn read(&self, peer: &PeerAddress, url: String, fetched: &Fetched, now: Timestamp) -> Result<Discovered, DiscoveryError> {
+    async fn read(
+        &self,
+        peer: &PeerAddress,
+        url: String,
+        fetched: &Fetched,
+        now: Timestamp,
+    ) -> Result<Discovered, DiscoveryError> {
         let text = text(&fetched.body).ok_or_else(|| DiscoveryError::not_a_card(peer, "it is not UTF-8"))?;
         let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
         let verification = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;

@@ -7,8 +7,11 @@ use serde_json::json;
 /// A digest of addresses, skills, schemes, modes and capabilities. Names, descriptions, versions, icons and examples do not
 /// count.
 pub fn structure(card: &AgentCard) -> String {
-    let mut skills: Vec<_> =
-        card.skills.iter().map(|skill| json!([skill.id, skill.input_modes, skill.output_modes, skill.security_requirements])).collect();
+    let mut skills: Vec<_> = card
+        .skills
+        .iter()
+        .map(|skill| json!([skill.id, skill.input_modes, skill.output_modes, skill.security_requirements]))
+        .collect();
     skills.sort_by_key(ToString::to_string);
     let extensions: Vec<_> =
         card.capabilities.extensions.iter().map(|extension| json!([extension.uri, extension.required])).collect();

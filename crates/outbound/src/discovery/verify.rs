@@ -33,7 +33,10 @@ pub enum Verification {
     Unsigned,
     /// There are signatures, and no key to check them with.
     NoKey(String),
-    Verified { agent_ids: Vec<AgentId>, kids: Vec<String> },
+    Verified {
+        agent_ids: Vec<AgentId>,
+        kids: Vec<String>,
+    },
     Invalid(String),
 }
 

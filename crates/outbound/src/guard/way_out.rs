@@ -28,7 +28,8 @@ impl WayOut {
             widened.allow_http |= url.scheme() == "http";
         }
         let guard = |config: GuardConfig| {
-            Guard::new(config, own_origins).map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            Guard::new(config, own_origins)
+                .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         };
         Ok(Self { written_down: urls.to_vec(), trusted: guard(widened)?, strict: guard(config.clone())? })
     }
@@ -52,10 +53,17 @@ mod tests {
     #[test]
     fn what_was_written_down_is_allowed_for_itself_alone() {
         let url = |text: &str| Url::parse(text).unwrap();
-        let way_out = WayOut::new(&GuardConfig::default(), &[url("http://127.0.0.1:9001")], &[url("http://127.0.0.1:7420")]).unwrap();
+        let way_out =
+            WayOut::new(&GuardConfig::default(), &[url("http://127.0.0.1:9001")], &[url("http://127.0.0.1:7420")]).unwrap();
         let allowed = |text: &str| way_out.guard_for(text).check(text).is_ok();
         assert!(allowed("http://127.0.0.1:9001/x"));
-        for other in ["http://127.0.0.1:9002/", "http://127.0.0.2:9001/", "http://[::1]:9001/", "http://10.0.0.1/", "http://127.0.0.1:7420/"] {
+        for other in [
+            "http://127.0.0.1:9002/",
+            "http://127.0.0.2:9001/",
+            "http://[::1]:9001/",
+            "http://10.0.0.1/",
+            "http://127.0.0.1:7420/",
+        ] {
             assert!(!allowed(other), "{other}");
         }
         assert!(allowed("https://agent.example.org/"));

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chancery_core::task_state;
 use chancery_protocol::{
     Artifact, ArtifactChunk, ArtifactId, ContextId, Message, StatusChange, Task, TaskEvent, TaskId, TaskState, TaskStatus,
 };
-use chancery_core::task_state;
 use chancery_wire::Face;
 
 /// Why what a peer said cannot be taken for news of the task.
