@@ -121,6 +121,12 @@ struct Fields {
     extended_skills: Vec<ExtendedSkill>,
 }
 
+/// The keys an agent's section can have.
+#[cfg(test)]
+pub(super) fn keys() -> &'static [&'static str] {
+    super::fields::field_names::<Fields>()
+}
+
 pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig)> {
     let mut read = Vec::new();
     agents.each(|name, section| {

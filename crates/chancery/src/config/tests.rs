@@ -121,6 +121,10 @@ fn all_names() -> Vec<&'static str> {
         field_names::<IdentityConfig>(),
         field_names::<TlsConfig>(),
         field_names::<GuardConfig>(),
+        field_names::<DiscoveryConfig>(),
+        field_names::<ClientLimits>(),
+        field_names::<FollowLimits>(),
+        agent::keys(),
         caller::keys(),
         issuer::keys(),
     ]
