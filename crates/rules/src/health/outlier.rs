@@ -81,9 +81,9 @@ impl Ejections {
             return None;
         }
         let usual = median(siblings.iter().map(|sibling| sibling.failure_rate))?;
-        if peer.failure_rate >= usual.saturating_add(Share::percent(self.config.eject_failure_points))
-            && peer.failure_rate > usual
-        {
+        // A setting of 0 can only come from code; it must not put out who is no worse at all.
+        let points = Share::percent(self.config.eject_failure_points.max(1));
+        if peer.failure_rate.above(usual) >= points {
             return Some(Reason::Failures { failed: peer.failure_rate, siblings: usual });
         }
         let usual = median(siblings.iter().filter_map(|sibling| sibling.ewma_latency))?;

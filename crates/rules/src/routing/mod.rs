@@ -4,9 +4,9 @@
 //! none hands the task to the next selector of a chain, and in the end to the caller as "nobody to call".
 //!
 //! A peer nothing is known of is cold: it never had a result, or was not called for so long that what was known is
-//! forgotten. Every selector that goes by measurements tries a cold peer that has no open task before the others, and
-//! gives it no second task while the first is open (if there is anybody else). So every peer is measured, a dead one costs
-//! one task at a time at most, and a slow first impression does not last for ever.
+//! forgotten. Every selector that goes by measurements tries a cold peer that has no open task before the others. While
+//! that task is open the peer comes after all that are measured (with two choices: it counts as slow as the slowest). So
+//! every peer is measured, one that never answers holds few tasks, and a slow first impression does not last for ever.
 
 mod average;
 mod capability_match;

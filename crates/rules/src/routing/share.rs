@@ -26,8 +26,9 @@ impl Share {
         self.0
     }
 
-    pub(crate) fn saturating_add(self, other: Self) -> Self {
-        Self((self.0 + other.0).min(WHOLE))
+    /// By how much it is more than the other.
+    pub(crate) fn above(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
     }
 }
 
@@ -55,7 +56,9 @@ mod tests {
         assert_eq!(Share::of(u64::MAX, u64::MAX), Share::ALL);
         assert_eq!(Share::of(1, u64::MAX), Share::NONE);
         assert_eq!(Share::percent(50).to_string(), "50.0 %");
-        assert_eq!(Share::percent(200).saturating_add(Share::ALL), Share::ALL);
+        assert_eq!(Share::percent(200), Share::ALL);
+        assert_eq!(Share::percent(70).above(Share::percent(30)), Share::percent(40));
+        assert_eq!(Share::NONE.above(Share::ALL), Share::NONE);
         assert!(Share::of(1, 3) < Share::of(2, 3));
     }
 }
