@@ -104,6 +104,15 @@ fn a_share_of_failures_opens_it_too_once_there_are_enough_results() {
 }
 
 #[test]
+fn once_it_is_closed_again_the_failures_that_opened_it_are_history() {
+    let mut breaker = Breaker::new(BreakerConfig { failures: 100, ..config() });
+    (0..10).for_each(|_| call(&mut breaker, Failed, 0));
+    call(&mut breaker, Succeeded, 1_000);
+    call(&mut breaker, Failed, 1_000);
+    assert_eq!(breaker.state(), BreakerState::Closed, "one failure of one result, not eleven of twelve");
+}
+
+#[test]
 fn each_probe_that_fails_doubles_the_wait_up_to_its_limit_and_success_starts_anew() {
     let mut breaker = opened(0);
     let mut now = 1_000;

@@ -123,10 +123,9 @@ impl OutlierConfig {
         Duration::from_millis(self.eject_most_ms)
     }
 
-    /// How many of a pool may be out: never more than half, never the last one.
+    /// How many of a pool may be out: never more than half, and so never the last one.
     pub(super) fn most(&self, pool: usize) -> usize {
-        let share = (pool as u128 * u128::from(self.ejected_percent.min(50)) / 100) as usize;
-        share.min(pool.saturating_sub(1))
+        (pool as u128 * u128::from(self.ejected_percent.min(50)) / 100) as usize
     }
 }
 
