@@ -9,6 +9,7 @@ mod keys;
 mod nearest;
 mod one_or_more;
 mod public_url;
+mod routing;
 mod section;
 mod tls;
 
@@ -23,6 +24,8 @@ use chancery_outbound::client::ClientLimits;
 use chancery_outbound::discovery::DiscoveryConfig;
 use chancery_outbound::remote::FollowLimits;
 use chancery_protocol::AgentId;
+use chancery_rules::health::HealthConfig;
+use chancery_rules::routing::RoutingConfig;
 use chancery_store::{SqliteOptions, Synchronous};
 use chancery_wire::JsonLimits;
 use serde::Deserialize;
@@ -130,6 +133,10 @@ pub struct Config {
     pub outbound: GuardConfig,
     pub discovery: DiscoveryConfig,
     pub peers: PeersConfig,
+    /// Which peer gets a task.
+    pub routing: RoutingConfig,
+    /// When a peer is left alone.
+    pub health: HealthConfig,
 }
 
 impl Default for Config {
@@ -149,6 +156,8 @@ impl Default for Config {
             outbound: GuardConfig::default(),
             discovery: DiscoveryConfig::default(),
             peers: PeersConfig::default(),
+            routing: RoutingConfig::default(),
+            health: HealthConfig::default(),
         }
     }
 }
@@ -185,6 +194,8 @@ impl Config {
                 peers: file
                     .section("peers", |section| PeersConfig { client: section.fields(), follow: section.fields() })
                     .unwrap_or_default(),
+                routing: file.section("routing", |section| section.fields()).unwrap_or_default(),
+                health: file.section("health", routing::read_health).unwrap_or_default(),
             }
         })
     }

@@ -65,7 +65,7 @@ impl<'f, 't> Section<'f, 't> {
                 }
                 Err(fault) => {
                     let name = key.into_inner();
-                    let message = format!("{}{name}: {}", self.path, fault.message().trim());
+                    let message = format!("{}{name}: {}", self.path, with_what_was_meant(fault.message().trim()));
                     self.faults.add(&fault.span().unwrap_or(value.span()), message);
                     self.refused.push(name.into_owned());
                 }
@@ -143,6 +143,13 @@ impl<'f, 't> Section<'f, 't> {
 
 fn read_table<T: DeserializeOwned>(table: DeTable<'_>) -> Result<T, toml::de::Error> {
     T::deserialize(Deserializer::from(Spanned::new(0..0, table)))
+}
+
+/// To a word that is none of a list the message also names the one of the list that was probably meant.
+fn with_what_was_meant(message: &str) -> String {
+    let words = message.strip_prefix("unknown variant `").and_then(|rest| rest.split_once("`, expected "));
+    let meant = words.and_then(|(word, list)| nearest(word, list.split('`').skip(1).step_by(2)));
+    meant.map_or_else(|| message.to_owned(), |name| format!("{message}; did you mean `{name}`?"))
 }
 
 fn with_article(kind: &str) -> String {

@@ -1,0 +1,13 @@
+//! Which peers can be called at all: circuit breakers, outliers, and when to ask a peer how it is.
+
+mod breaker;
+mod check;
+mod config;
+mod outlier;
+mod pool;
+
+pub use self::breaker::{Breaker, BreakerState, Refused, Ticket};
+pub use self::check::{CheckFacts, next_check};
+pub use self::config::{BreakerConfig, CheckConfig, HealthConfig, OutlierConfig};
+pub use self::outlier::{Ejection, Ejections, Reason};
+pub use self::pool::{OpenCall, PeerPool, PeerStanding};

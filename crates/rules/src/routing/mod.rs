@@ -1,0 +1,49 @@
+//! Which of several peers gets a task: what is known of each, and the selectors that choose.
+//!
+//! A selector sees the peers that can be called now (see `health`) and offer what the task needs. It picks one or none;
+//! none hands the task to the next selector of a chain, and in the end to the caller as "nobody to call".
+//!
+//! A peer nothing is known of is cold: it never had a result, or was not called for so long that what was known is
+//! forgotten. Every selector that goes by measurements tries a cold peer that has no open task before the others. While
+//! that task is open the peer comes after all that are measured (with two choices: it counts as slow as the slowest). So
+//! every peer is measured, one that never answers holds few tasks, and a slow first impression does not last for ever.
+
+mod average;
+mod capability_match;
+mod chained;
+mod cheapest_under_latency;
+mod config;
+mod draw;
+mod lowest_latency;
+mod peer;
+mod power_of_two_choices;
+mod record;
+mod round_robin;
+mod share;
+mod task_spec;
+mod window;
+
+pub use self::capability_match::CapabilityMatch;
+pub use self::chained::ChainedSelector;
+pub use self::cheapest_under_latency::CheapestUnderLatency;
+pub use self::config::{Fallback, RoutingConfig, RoutingPlan, SelectorName};
+pub(crate) use self::draw::number_of;
+pub use self::lowest_latency::LowestLatency;
+pub use self::peer::{PeerId, PeerSnapshot};
+pub use self::power_of_two_choices::PowerOfTwoChoices;
+pub use self::record::{Outcome, PeerRecord};
+pub use self::round_robin::RoundRobin;
+pub use self::share::Share;
+pub use self::task_spec::TaskSpec;
+pub use self::window::Window;
+
+/// Chooses a peer for a task.
+pub trait PeerSelector: Send + Sync {
+    /// One of `peers`, all of which offer what the task needs and can be called; `None` if none of them will do.
+    fn select(&self, task: &TaskSpec<'_>, peers: &[PeerSnapshot]) -> Option<PeerId>;
+
+    /// For logs and decisions.
+    fn name(&self) -> &str {
+        std::any::type_name::<Self>()
+    }
+}
