@@ -201,7 +201,7 @@ impl NodeBuilder {
             issuers: self.config.issuers.iter().map(|issuer| issuer.name.clone()).collect(),
             client_certificates: tls_config.client_ca_file.is_some(),
         };
-        let office = Office { callers, keys: Arc::clone(&keys), clock, open, house: Arc::new(house) };
+        let office = Office { callers: Arc::clone(&callers), keys: Arc::clone(&keys), clock, open, house: Arc::new(house) };
         let settings = DoorSettings {
             public_url: public_url.to_string(),
             headerless: card.headerless,
@@ -214,7 +214,7 @@ impl NodeBuilder {
         let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
-        tokio::spawn(keep_published(doors.clone(), keys, chancery.clone()));
+        tokio::spawn(keep_published(doors.clone(), keys, callers, chancery.clone()));
         Ok(Node { chancery, doors, folder, tls, tls_config, open })
     }
 
@@ -238,13 +238,11 @@ fn mount(given: Vec<Given>, public_url: &PublicUrl, authenticator: &Authenticato
                 Some(_) => interfaces(&public_url.join(&format!("/agents/{name}")), None),
             };
         }
-        declare(&mut card, authenticator);
         let interfaces = &card.supported_interfaces;
         let extended = extended.filter(|_| !authenticator.is_open()).map(|mut extended| {
             if extended.supported_interfaces.is_empty() {
                 extended.supported_interfaces.clone_from(interfaces);
             }
-            declare(&mut extended, authenticator);
             extended.capabilities.extended_agent_card = Some(true);
             Arc::new(extended)
         });
@@ -258,13 +256,6 @@ fn mount(given: Vec<Given>, public_url: &PublicUrl, authenticator: &Authenticato
         });
     }
     mounted.ok_or(BuildError::NoAgent)
-}
-
-/// Says on a card how callers prove themselves here. What its author declared is left where nobody has to.
-fn declare(card: &mut AgentCard, authenticator: &Authenticator) {
-    if !authenticator.is_open() {
-        (card.security_schemes, card.security_requirements) = authenticator.schemes();
-    }
 }
 
 impl Node {
