@@ -8,6 +8,7 @@ use chancery_identity::credentials::{CallerFault, CallerRecord, Callers, RotateE
 use chancery_protocol::Timestamp;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::data_folder::{DataFolder, FolderError};
 
@@ -50,6 +51,7 @@ pub struct CallerBook {
     added: Mutex<Vec<CallerRecord>>,
     live: Arc<ArcSwap<Callers>>,
     folder: Option<Arc<DataFolder>>,
+    changes: watch::Sender<u64>,
 }
 
 impl CallerBook {
@@ -60,12 +62,23 @@ impl CallerBook {
             None => File::default(),
         };
         let live = Callers::new(configured.iter().chain(&added).cloned().collect()).map_err(BookError::Faulty)?;
-        Ok(Self { configured, added: Mutex::new(added), live: Arc::new(ArcSwap::from_pointee(live)), folder })
+        Ok(Self {
+            configured,
+            added: Mutex::new(added),
+            live: Arc::new(ArcSwap::from_pointee(live)),
+            folder,
+            changes: watch::Sender::new(0),
+        })
     }
 
     /// The callers as calls see them, now and after every change.
     pub fn live(&self) -> Arc<ArcSwap<Callers>> {
         Arc::clone(&self.live)
+    }
+
+    /// Changes with every change of the callers.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -123,6 +136,7 @@ impl CallerBook {
         folder.write(FILE, &file.map_err(|fault| BookError::Damaged(fault.to_string()))?)?;
         *held = added;
         self.live.store(Arc::new(live));
+        self.changes.send_modify(|count| *count += 1);
         Ok(made)
     }
 

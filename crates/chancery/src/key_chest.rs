@@ -11,6 +11,7 @@ use chancery_protocol::Timestamp;
 use secrecy::ExposeSecret as _;
 use tokio::sync::watch;
 
+use crate::caller_book::CallerBook;
 use crate::config::{KeySource, KeySourceError, KeysConfig};
 use crate::data_folder::{DataFolder, FolderError};
 
@@ -116,14 +117,22 @@ impl KeyChest {
 /// How often to look whether a key has come into use or has retired.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// Renders cards and public keys anew whenever the keys change, or their time does.
-pub(crate) async fn keep_published(doors: Doors, keys: Arc<KeyChest>, chancery: Chancery) {
+/// Renders cards and public keys anew whenever the keys change, or their time does, or the callers do: a card says which kinds
+/// of credentials there are.
+pub(crate) async fn keep_published(doors: Doors, keys: Arc<KeyChest>, callers: Arc<CallerBook>, chancery: Chancery) {
     let mut changes = keys.changes.subscribe();
+    let mut other_callers = callers.changes();
     let stopping = chancery.shutdown_token();
     let mut shown = names(&keys.ring(), chancery.now());
     loop {
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
+            changed = other_callers.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                shown.clear();
+            }
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = stopping.cancelled() => return,
         }

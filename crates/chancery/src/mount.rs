@@ -1,11 +1,10 @@
-//! Puts agents at their addresses: cards get the interfaces of this node and say how callers prove themselves here.
+//! Puts agents at their addresses: cards get the interfaces of this node.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chancery_core::{Agent, Agents, TaskRunner};
 use chancery_identity::credentials::Authenticator;
-use chancery_protocol::{AgentCard, SecurityRequirement, SecurityScheme};
+use chancery_protocol::AgentCard;
 
 use crate::agents::{authority, interfaces};
 use crate::config::{PublicUrl, is_agent_name};
@@ -19,18 +18,17 @@ pub(crate) struct Given {
     pub(crate) runner: Arc<dyn TaskRunner>,
 }
 
-/// Where agents are mounted, and what is asked of their callers.
+/// Where agents are mounted.
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     public_url: PublicUrl,
-    /// Nothing where everybody may call.
-    declared: Option<(BTreeMap<String, SecurityScheme>, Vec<SecurityRequirement>)>,
+    /// Callers prove who they are, so that there is somebody to show an extended card to.
+    knows_callers: bool,
 }
 
 impl Mount {
     pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator) -> Self {
-        let declared = (!authenticator.is_open()).then(|| authenticator.schemes());
-        Self { public_url, declared }
+        Self { public_url, knows_callers: !authenticator.is_open() }
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -63,12 +61,10 @@ impl Mount {
                 interfaces(&self.public_url.join(&format!("/agents/{name}")), None)
             };
         }
-        self.declare(&mut card);
-        let extended = extended.filter(|_| self.declared.is_some()).map(|mut extended| {
+        let extended = extended.filter(|_| self.knows_callers).map(|mut extended| {
             if extended.supported_interfaces.is_empty() {
                 extended.supported_interfaces.clone_from(&card.supported_interfaces);
             }
-            self.declare(&mut extended);
             extended.capabilities.extended_agent_card = Some(true);
             Arc::new(extended)
         });
@@ -76,13 +72,5 @@ impl Mount {
             card.capabilities.extended_agent_card = Some(true);
         }
         Agent { name: name.into(), card: Arc::new(card), extended, runner }
-    }
-
-    /// Says on a card how callers prove themselves here. What its author declared is left where nobody has to.
-    fn declare(&self, card: &mut AgentCard) {
-        if let Some((schemes, requirements)) = &self.declared {
-            card.security_schemes.clone_from(schemes);
-            card.security_requirements.clone_from(requirements);
-        }
     }
 }

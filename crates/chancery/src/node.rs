@@ -215,7 +215,7 @@ impl NodeBuilder {
             issuers: self.config.issuers.iter().map(|issuer| issuer.name.clone()).collect(),
             client_certificates: tls_config.client_ca_file.is_some(),
         };
-        let office = Office { callers, keys: Arc::clone(&keys), clock, open, house: Arc::new(house) };
+        let office = Office { callers: Arc::clone(&callers), keys: Arc::clone(&keys), clock, open, house: Arc::new(house) };
         let settings = DoorSettings {
             public_url: public_url.to_string(),
             headerless: card.headerless,
@@ -231,7 +231,7 @@ impl NodeBuilder {
         if !remotes.is_empty() {
             tokio::spawn(keep_fresh(remotes, mount, doors.clone(), Arc::clone(&keys), chancery.clone()));
         }
-        tokio::spawn(keep_published(doors.clone(), keys, chancery.clone()));
+        tokio::spawn(keep_published(doors.clone(), keys, callers, chancery.clone()));
         Ok(Node { chancery, doors, folder, tls, tls_config, open })
     }
 

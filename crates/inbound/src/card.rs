@@ -8,6 +8,7 @@ use bytes::Bytes;
 use chancery_core::{Agent, Agents};
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
+use chancery_identity::credentials::Authenticator;
 use chancery_protocol::{AgentCard, AgentName, Binding, Reply, Timestamp, Version};
 use chancery_wire::Codec as _;
 use chancery_wire::json::card::{adr, hybrid};
@@ -81,11 +82,18 @@ impl Published {
         Self { headerless, jwks_url: jwks_url.into(), now: Arc::default() }
     }
 
-    /// Renders everything with the keys that are in use at `now`, or leaves it as it is.
-    pub(crate) fn renew(&self, agents: &Agents, keys: &KeyRing, now: Timestamp) -> Result<(), CardFault> {
+    /// Renders everything with the keys that are in use at `now` and the credentials that are accepted, or leaves it as it is.
+    pub(crate) fn renew(
+        &self,
+        agents: &Agents,
+        keys: &KeyRing,
+        callers: &Authenticator,
+        now: Timestamp,
+    ) -> Result<(), CardFault> {
         let made = rendered_now();
+        let declared = (!callers.is_open()).then(|| callers.schemes());
         let shapes = |agent: &Arc<Agent>| {
-            let signer = Signer::of(keys, &agent.name, &self.jwks_url, now)?;
+            let signer = Signer::of(keys, &agent.name, &self.jwks_url, declared.as_ref(), now)?;
             Ok((agent.name.clone(), Shapes::of(agent, &signer, &made)?))
         };
         let by_agent = agents.iter().map(shapes).collect::<Result<_, CardFault>>()?;

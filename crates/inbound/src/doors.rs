@@ -71,7 +71,7 @@ impl Doors {
         let per_caller = Buckets::new(limits.calls_per_second_per_caller, limits.calls_burst_per_caller);
         let per_address = Buckets::new(limits.calls_per_second_per_address, limits.calls_burst_per_address);
         let published = Published::new(settings.headerless, &settings.public_url);
-        published.renew(&chancery.agents(), keys, chancery.now())?;
+        published.renew(&chancery.agents(), keys, &settings.authenticator, chancery.now())?;
         let admin =
             settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
         let grpc = GrpcDoors::new(chancery.clone(), published.clone(), limits);
@@ -246,7 +246,8 @@ impl Doors {
 
     /// Renders cards and public keys anew, with the keys of now.
     pub fn publish(&self, keys: &KeyRing) -> Result<(), CardFault> {
-        self.0.published.renew(&self.0.chancery.agents(), keys, self.0.chancery.now())
+        let Inner { chancery, settings, .. } = &*self.0;
+        self.0.published.renew(&chancery.agents(), keys, &settings.authenticator, chancery.now())
     }
 
     /// Splits `/agents/NAME/rest` into the agent and the rest. Everything else is for the first agent.

@@ -1,9 +1,11 @@
 //! Signs one agent's cards with the keys it has now, and says on them who the agent is.
 
+use std::collections::BTreeMap;
+
 use chancery_identity::cards::{CardFault, CardShape, IdentityFacts, sign_card, sign_original_card};
 use chancery_identity::keys::Cards;
 use chancery_identity::{Algorithm, Jwks, KeyRing, SigningKey};
-use chancery_protocol::{AgentCard, AgentCardSignature, Timestamp, Version};
+use chancery_protocol::{AgentCard, AgentCardSignature, SecurityRequirement, SecurityScheme, Timestamp, Version};
 use serde_json::{Value, json};
 
 /// The keys of one agent. Without any its cards go out unsigned.
@@ -12,15 +14,26 @@ pub(crate) struct Signer<'a> {
     keys: Vec<SigningKey<Cards>>,
     identity: Option<IdentityFacts>,
     jwks_url: &'a str,
+    /// How callers prove themselves; nothing where nobody has to.
+    declared: Option<&'a Declared>,
 }
 
+/// Security schemes, and which of them are enough.
+pub(crate) type Declared = (BTreeMap<String, SecurityScheme>, Vec<SecurityRequirement>);
+
 impl<'a> Signer<'a> {
-    pub(crate) fn of(keys: &KeyRing, agent: &str, jwks_url: &'a str, now: Timestamp) -> Result<Self, CardFault> {
+    pub(crate) fn of(
+        keys: &KeyRing,
+        agent: &str,
+        jwks_url: &'a str,
+        declared: Option<&'a Declared>,
+        now: Timestamp,
+    ) -> Result<Self, CardFault> {
         let in_use = |algorithm| keys.signing::<Cards>(Some(agent), algorithm, now);
         let keys: Vec<_> = [Algorithm::EdDsa, Algorithm::Es256].into_iter().filter_map(in_use).collect();
         let agents_own = keys.iter().find(|key| key.algorithm() == Algorithm::EdDsa);
         let identity = agents_own.map(|key| IdentityFacts::of(key, Some(jwks_url))).transpose()?;
-        Ok(Self { keys, identity, jwks_url })
+        Ok(Self { keys, identity, jwks_url, declared })
     }
 
     /// Which keys these are.
@@ -28,9 +41,14 @@ impl<'a> Signer<'a> {
         self.keys.iter().map(SigningKey::kid).collect::<Vec<_>>().join(" ")
     }
 
-    /// The card with the agent's identity declared on it, and nobody's signature.
+    /// The card with the agent's identity declared on it and how callers prove themselves here, and nobody's signature. What its
+    /// author declared of the latter is left where nobody has to.
     pub(crate) fn introduce(&self, card: &AgentCard) -> AgentCard {
         let mut card = AgentCard { signatures: Vec::new(), ..card.clone() };
+        if let Some((schemes, requirements)) = self.declared {
+            card.security_schemes.clone_from(schemes);
+            card.security_requirements.clone_from(requirements);
+        }
         card.capabilities.extensions.extend(self.identity.as_ref().map(IdentityFacts::extension));
         card
     }

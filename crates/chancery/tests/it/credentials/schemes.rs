@@ -53,3 +53,19 @@ async fn a_card_declares_what_is_configured_and_nothing_else() {
         assert_eq!(required, expected, "{what}: {older}");
     }
 }
+
+#[tokio::test]
+async fn a_card_declares_what_a_caller_added_since_brought_with_it() {
+    let issuer = TestIssuer::start().await;
+    let home = Home::new();
+    let server = super::server(&home, &issuer.config(""));
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    assert_eq!(names(&card(&client, server.url(), "1.0").await["securitySchemes"]), ["bearer"]);
+    let added = super::operate(&client, &home, &server, "callers", &serde_json::json!({ "name": "late" })).await;
+    assert!(added["key"].as_str().is_some(), "{added}");
+    crate::patience::soon("the card to say so", async || {
+        let schemes = card(&client, server.url(), "1.0").await["securitySchemes"].clone();
+        (names(&schemes) == ["apiKey", "bearer"]).then_some(())
+    })
+    .await;
+}
