@@ -174,8 +174,8 @@ impl NodeBuilder {
         let mut remotes = Vec::new();
         for (place, name, agent) in &self.elsewhere {
             let AgentSource::Remote(remote) = &agent.source else { continue };
-            let remote = Remote::new(name, agent, remote, &self.config, public_url.url())?;
-            let runner = remote.runner(&self.config, Arc::clone(&clock)).ok_or(BuildError::NoAgent)?;
+            let remote = Remote::new(name, agent, remote, &self.config, public_url.url(), &clock)?;
+            let runner = remote.runner(&self.config, Arc::clone(&clock));
             let card = remote.first_card(clock.now()).await;
             given.insert(*place, Given { name: name.clone(), card, extended: None, runner: Arc::new(runner) });
             remotes.push(remote);
@@ -228,6 +228,9 @@ impl NodeBuilder {
         let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
+        for remote in &remotes {
+            tokio::spawn(Arc::clone(remote.pool()).keep_checked(chancery.shutdown_token()));
+        }
         if !remotes.is_empty() {
             tokio::spawn(keep_fresh(remotes, mount, doors.clone(), Arc::clone(&keys), chancery.clone()));
         }

@@ -30,7 +30,7 @@ mod streams;
 mod subscribe;
 
 pub use agents::{Agent, Agents};
-pub use chancery_rules::task_state;
+pub use chancery_rules::{MicroUsd, health, routing, task_state};
 pub use clock::SystemClock;
 pub use limits::TaskLimits;
 pub use ports::{

@@ -10,7 +10,7 @@ use chancery_inbound::Doors;
 use chancery_outbound::client::Credentials;
 use chancery_outbound::discovery::{Discovery, PeerAddress};
 use chancery_outbound::guard::WayOut;
-use chancery_outbound::remote::{RemoteRunner, Replica};
+use chancery_outbound::remote::{Pool, RemoteRunner, Replica};
 use chancery_protocol::{AgentCard, AgentName, Timestamp};
 use url::Url;
 
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(crate) struct Remote {
     name: AgentName,
-    replicas: Vec<Arc<Replica>>,
+    pool: Arc<Pool>,
     public_url: Url,
     title: Option<String>,
     description: Option<String>,
@@ -42,6 +42,7 @@ impl Remote {
         remote: &RemoteConfig,
         config: &Config,
         public_url: &Url,
+        clock: &Arc<dyn Clock>,
     ) -> Result<Self, BuildError> {
         let bad = |fault: String| BuildError::Agent { name: name.to_owned(), fault };
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
@@ -61,17 +62,25 @@ impl Remote {
             let limits = config.peers.client.clone();
             Arc::new(Replica::new(address, way_out.clone(), Arc::clone(&discovery), limits, credentials.clone()))
         };
+        let replicas = urls.iter().map(replica).collect();
+        let seed = rand::random();
+        tracing::debug!(agent = name, seed, "chooses among replicas");
+        let pool = Pool::new(replicas, config.routing.plan(seed), config.health.clone(), Arc::clone(clock));
         Ok(Self {
             name: name.into(),
-            replicas: urls.iter().map(replica).collect(),
+            pool: Arc::new(pool),
             public_url: public_url.clone(),
             title: agent.title.clone(),
             description: agent.description.clone(),
         })
     }
 
-    pub(crate) fn runner(&self, config: &Config, clock: Arc<dyn Clock>) -> Option<RemoteRunner> {
-        RemoteRunner::new(self.replicas.clone(), clock, config.peers.follow)
+    pub(crate) fn runner(&self, config: &Config, clock: Arc<dyn Clock>) -> RemoteRunner {
+        RemoteRunner::new(Arc::clone(&self.pool), clock, config.peers.follow)
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// The card to begin with: the agent's, or one that says that it has not been reached.
@@ -87,13 +96,17 @@ impl Remote {
 
     /// The agent's card as it is shown here, from whichever replica has one.
     async fn card(&self, now: Timestamp) -> Option<AgentCard> {
-        for replica in &self.replicas {
+        let mut shown = None;
+        for replica in self.pool.replicas() {
             match replica.card(now).await {
-                Ok(found) => return Some(self.named(front(&found, &self.public_url))),
+                Ok(found) => {
+                    self.pool.learn(replica.name(), Arc::new(found.card.clone()));
+                    shown = shown.or_else(|| Some(self.named(front(&found, &self.public_url))));
+                }
                 Err(error) => tracing::info!(agent = %self.name, %error, "no card"),
             }
         }
-        None
+        shown
     }
 
     fn named(&self, mut card: AgentCard) -> AgentCard {

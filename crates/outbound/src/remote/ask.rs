@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_core::Turn;
 use chancery_protocol::{
-    Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, Timestamp, Version,
+    ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, Timestamp, Version,
 };
 
 use super::mirror::Mirror;
@@ -25,6 +25,8 @@ pub(super) enum Asked {
     Answered(Spoken, Answer),
     /// The agent cannot have seen the message.
     NotSeen(String),
+    /// It has, and does not want it.
+    Refused(String),
     /// It may have.
     Lost(String),
 }
@@ -47,9 +49,26 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, now: Ti
         Err(error) => {
             tracing::info!(peer = replica.name(), %error, "an agent did not take a message");
             let told = error.public().message.into_owned();
-            if error.sent() == Sent::No { Asked::NotSeen(told) } else { Asked::Lost(told) }
+            match error {
+                ClientError::Refused(refusal) if !is_about_the_agent(refusal.kind) => Asked::Refused(told),
+                error if error.sent() == Sent::No => Asked::NotSeen(told),
+                _ => Asked::Lost(told),
+            }
         }
     }
+}
+
+/// Whether a refusal speaks against the agent, and not against the message.
+fn is_about_the_agent(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Internal
+            | ErrorKind::InvalidAgentResponse
+            | ErrorKind::Unavailable
+            | ErrorKind::RateLimited
+            | ErrorKind::LimitReached
+            | ErrorKind::DeadlineExceeded
+    )
 }
 
 /// The caller's message under the names the agent knows.

@@ -3,45 +3,126 @@
 mod ask;
 mod follow;
 mod mirror;
+mod pool;
 mod replica;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chancery_core::routing::{Outcome, PeerId};
 use chancery_core::{AfterRestart, Clock, Finished, Link, RunError, TaskRunner, TaskUpdateSink, Turn};
 
 pub use self::follow::FollowLimits;
+pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
 
 use self::ask::Asked;
 use self::follow::Follower;
 use self::mirror::Mirror;
+use self::pool::Chosen;
 
 /// Runs turns at one of several agents that are the same.
 #[derive(Debug)]
 pub struct RemoteRunner {
-    replicas: Vec<Arc<Replica>>,
+    pool: Arc<Pool>,
     clock: Arc<dyn Clock>,
     limits: FollowLimits,
-    next: std::sync::atomic::AtomicUsize,
 }
 
 impl RemoteRunner {
-    /// At least one replica; `None` otherwise.
-    pub fn new(replicas: Vec<Arc<Replica>>, clock: Arc<dyn Clock>, limits: FollowLimits) -> Option<Self> {
-        (!replicas.is_empty()).then(|| Self { replicas, clock, limits, next: Default::default() })
+    pub fn new(pool: Arc<Pool>, clock: Arc<dyn Clock>, limits: FollowLimits) -> Self {
+        Self { pool, clock, limits }
     }
 
-    /// Whoever has the task, or the conversation, goes on with it. Others are tried in turn.
-    fn order(&self, turn: &Turn) -> Vec<Arc<Replica>> {
-        let bound = turn.link.as_ref().or(turn.context_link.as_ref());
-        if let Some(link) = bound
-            && let Some(owner) = self.replicas.iter().find(|replica| replica.name() == &*link.peer)
-        {
-            return vec![Arc::clone(owner)];
+    /// Goes on with a task that an agent has, after this node was started again.
+    async fn resume(&self, turn: Turn, mirror: Mirror, updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let link = turn.link.as_ref().filter(|link| link.task.is_some());
+        let chosen = link.map(|link| self.pool.bound(&link.peer)).transpose().map_err(RunError::new)?.flatten();
+        let Some(chosen) = chosen else {
+            // Whether the agent ever got the message is not known, and asking again would be a second execution.
+            return Err(RunError::new("the node restarted before the agent had answered; send the message again"));
+        };
+        let replica = Arc::clone(&chosen.replica);
+        match replica.client(self.clock.now()).await {
+            Ok(client) => {
+                let follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
+                self.followed(chosen, follower.go_on(None)).await
+            }
+            Err(error) => {
+                self.pool.finish(chosen, Outcome::Failed);
+                Err(RunError::new(error.to_string()))
+            }
         }
-        let first = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % self.replicas.len();
-        self.replicas.iter().cycle().skip(first).take(self.replicas.len()).cloned().collect()
+    }
+
+    /// Puts the message to one replica after the other, until one can have seen it.
+    async fn begin(&self, turn: Turn, mirror: Mirror, updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let bound = turn.link.as_ref().or(turn.context_link.as_ref()).map(|link| self.pool.bound(&link.peer));
+        let bound = bound.transpose().map_err(RunError::new)?.flatten();
+        let may_choose = bound.is_none();
+        let mut tried: Vec<PeerId> = Vec::new();
+        let mut next = bound.or_else(|| self.pool.choose(&turn, &tried));
+        let mut reason = "no agent can take this task just now; try again later".to_owned();
+        while let Some(chosen) = next {
+            let replica = Arc::clone(&chosen.replica);
+            match ask::ask(&replica, &turn, &mirror, self.clock.now()).await {
+                Asked::Answered(client, answer) => {
+                    let chosen = self.pool.answered(chosen);
+                    let follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
+                    return self.followed(chosen, follower.go_on(Some(answer))).await;
+                }
+                // It cannot have seen the message, so another one may be asked.
+                Asked::NotSeen(error) => {
+                    tried.push(PeerId::new(replica.name()));
+                    self.pool.finish(chosen, Outcome::Failed);
+                    reason = error;
+                }
+                Asked::Refused(error) => {
+                    self.pool.finish(chosen, Outcome::Unjudged);
+                    return Err(RunError::new(error));
+                }
+                Asked::Lost(error) => {
+                    self.pool.finish(chosen, Outcome::Failed);
+                    return Err(RunError::new(error));
+                }
+            }
+            next = if may_choose { self.pool.choose(&turn, &tried) } else { None };
+        }
+        Err(RunError::new(reason))
+    }
+
+    async fn followed(
+        &self,
+        chosen: Chosen,
+        turn: impl Future<Output = Result<Finished, RunError>>,
+    ) -> Result<Finished, RunError> {
+        // Given back also when the turn is dropped half-way, because it was cancelled and did not end in time.
+        let noted = Noted { pool: &self.pool, chosen: Some(chosen) };
+        let ended = turn.await;
+        noted.finish(if ended.is_ok() { Outcome::Succeeded } else { Outcome::Failed });
+        ended
+    }
+}
+
+/// A note of a call that is given back whatever happens.
+struct Noted<'a> {
+    pool: &'a Pool,
+    chosen: Option<Chosen>,
+}
+
+impl Noted<'_> {
+    fn finish(mut self, outcome: Outcome) {
+        if let Some(chosen) = self.chosen.take() {
+            self.pool.finish(chosen, outcome);
+        }
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        if let Some(chosen) = self.chosen.take() {
+            self.pool.finish(chosen, Outcome::Unjudged);
+        }
     }
 }
 
@@ -50,27 +131,8 @@ impl TaskRunner for RemoteRunner {
     async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError> {
         let at_peer = turn.link.as_ref().and_then(|link| link.task.clone());
         let context = turn.link.as_ref().or(turn.context_link.as_ref()).and_then(|link| link.context.clone());
-        let mirror = Mirror::of(&turn.task, at_peer.clone(), context);
-        if turn.resumed {
-            let Some(replica) = self.order(&turn).into_iter().next().filter(|_| at_peer.is_some()) else {
-                // Whether the agent ever got the message is not known, and asking again would be a second execution.
-                return Err(RunError::new("the node restarted before the agent had answered; send the message again"));
-            };
-            let client = replica.client(self.clock.now()).await.map_err(|error| RunError::new(error.to_string()))?;
-            return Follower::new(client, replica, turn, mirror, updates, self.limits).go_on(None).await;
-        }
-        let mut reason = "there is no such agent".to_owned();
-        for replica in self.order(&turn) {
-            match ask::ask(&replica, &turn, &mirror, self.clock.now()).await {
-                Asked::Answered(client, answer) => {
-                    return Follower::new(client, replica, turn, mirror, updates, self.limits).go_on(Some(answer)).await;
-                }
-                // It cannot have seen the message, so another one may be asked.
-                Asked::NotSeen(error) => reason = error,
-                Asked::Lost(error) => return Err(RunError::new(error)),
-            }
-        }
-        Err(RunError::new(reason))
+        let mirror = Mirror::of(&turn.task, at_peer, context);
+        if turn.resumed { self.resume(turn, mirror, updates).await } else { self.begin(turn, mirror, updates).await }
     }
 
     fn after_restart(&self) -> AfterRestart {

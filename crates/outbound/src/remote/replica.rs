@@ -61,6 +61,11 @@ impl Replica {
         self.discovery.card(&self.address, now).await
     }
 
+    /// The agent's card as it is now; also tells whether it is there.
+    pub async fn refresh(&self, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+        self.discovery.refresh(&self.address, now).await
+    }
+
     pub(super) async fn client(&self, now: Timestamp) -> Result<Spoken, ReplicaError> {
         let found = self.card(now).await?;
         let mut kept = self.client.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,134 @@
+//! The replicas of one agent: who is asked, what is learnt from each call, and who is left alone for a while.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chancery_core::health::{HealthConfig, OpenCall, PeerPool, PeerStanding};
+use chancery_core::routing::{Outcome, PeerId, PeerSelector, RoutingPlan, TaskSpec};
+use chancery_core::{Clock, Turn};
+use chancery_protocol::{AgentCard, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use super::replica::Replica;
+
+/// How long to wait between two looks whether a health check is due, where the pool names no time.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+pub struct Pool {
+    replicas: BTreeMap<PeerId, Arc<Replica>>,
+    peers: Mutex<PeerPool>,
+    selector: Box<dyn PeerSelector>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("replicas", &self.replicas.keys()).field("selector", &self.selector.name()).finish()
+    }
+}
+
+/// A replica that was chosen, with the note of it that has to be given back.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) replica: Arc<Replica>,
+    call: OpenCall,
+    since: Timestamp,
+}
+
+impl Pool {
+    pub fn new(replicas: Vec<Arc<Replica>>, plan: RoutingPlan, health: HealthConfig, clock: Arc<dyn Clock>) -> Self {
+        let mut peers = PeerPool::new(health, plan.forget_after);
+        let mut by_id = BTreeMap::new();
+        for replica in replicas {
+            let id = PeerId::new(replica.name());
+            // What it offers shows once its card was read; until then it is taken to offer everything.
+            peers.add(id.clone(), Arc::new(AgentCard::default()), clock.now());
+            by_id.insert(id, replica);
+        }
+        Self { replicas: by_id, peers: Mutex::new(peers), selector: Box::new(plan.selector), clock }
+    }
+
+    pub fn replicas(&self) -> impl Iterator<Item = &Arc<Replica>> {
+        self.replicas.values()
+    }
+
+    /// How each of them does.
+    pub fn standings(&self) -> Vec<PeerStanding> {
+        self.lock().standings(self.clock.now())
+    }
+
+    /// The replica that has the task or the conversation, whatever else is known of it: nobody else can go on with it.
+    pub(super) fn bound(&self, name: &str) -> Result<Option<Chosen>, String> {
+        let id = PeerId::new(name);
+        let Some(replica) = self.replicas.get(&id) else { return Ok(None) };
+        let now = self.clock.now();
+        match self.lock().start(&id, now) {
+            Ok(call) => Ok(Some(Chosen { replica: Arc::clone(replica), call, since: now })),
+            Err(_) => Err("the agent that has this task fails too often to be asked just now; try again later".to_owned()),
+        }
+    }
+
+    /// The best of those that have not been tried yet.
+    pub(super) fn choose(&self, turn: &Turn, tried: &[PeerId]) -> Option<Chosen> {
+        let modes: Vec<&str> = turn.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
+        let spec = TaskSpec { input_modes: &modes, ..TaskSpec::default() };
+        let mut left_out = tried.to_vec();
+        loop {
+            let now = self.clock.now();
+            let mut peers = self.lock();
+            let mut candidates = peers.candidates(&spec, now);
+            candidates.retain(|peer| !left_out.contains(&peer.id));
+            let id = self.selector.select(&spec, &candidates)?;
+            if let (Ok(call), Some(replica)) = (peers.start(&id, now), self.replicas.get(&id)) {
+                return Some(Chosen { replica: Arc::clone(replica), call, since: now });
+            }
+            left_out.push(id);
+        }
+    }
+
+    /// The replica has begun to answer.
+    pub(super) fn answered(&self, chosen: Chosen) -> Chosen {
+        let call = self.lock().answered(chosen.call, self.clock.now());
+        Chosen { call, ..chosen }
+    }
+
+    pub(super) fn finish(&self, chosen: Chosen, outcome: Outcome) {
+        let now = self.clock.now();
+        let latency = u64::try_from(now.micros().saturating_sub(chosen.since.micros())).unwrap_or(0);
+        for ejection in self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), None, now) {
+            tracing::warn!(?ejection, "a replica does far worse than its siblings and is left alone for a while");
+        }
+    }
+
+    /// Gives the pool a replica's card, which says what it offers.
+    pub fn learn(&self, name: &str, card: Arc<AgentCard>) {
+        self.lock().add(PeerId::new(name), card, self.clock.now());
+    }
+
+    /// Asks replicas that nobody has heard of for a while whether they are there, until told to stop.
+    pub async fn keep_checked(self: Arc<Self>, stopping: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(self.until_check()) => {}
+                () = stopping.cancelled() => return,
+            }
+            let checks = self.lock().start_checks(self.clock.now());
+            for check in checks {
+                let Some(replica) = self.replicas.get(check.peer()) else { continue };
+                let alive = replica.refresh(self.clock.now()).await.is_ok();
+                self.lock().finish_check(check, alive, self.clock.now());
+            }
+        }
+    }
+
+    fn until_check(&self) -> Duration {
+        let next = self.lock().next_check().map(|next| next.micros().saturating_sub(self.clock.now().micros()));
+        let wait = next.map_or(LOOK_EVERY, |micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0)));
+        wait.clamp(Duration::from_millis(100), LOOK_EVERY)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PeerPool> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
