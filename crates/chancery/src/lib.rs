@@ -8,6 +8,7 @@ mod authentication;
 mod caller_book;
 pub mod config;
 mod data_folder;
+mod executor;
 mod gateway;
 mod key_chest;
 mod mount;
@@ -29,6 +30,7 @@ pub use self::agents::new_card;
 pub use self::caller_book::{BookError, CallerBook};
 pub use self::config::Config;
 pub use self::data_folder::{Announced, DataFolder, FolderError, Whereabouts};
+pub use self::executor::{Executor, Peer};
 pub use self::key_chest::{ChestError, KeyChest};
 pub use self::node::{BuildError, Node, NodeBuilder};
 

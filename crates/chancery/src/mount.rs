@@ -16,6 +16,7 @@ pub(crate) struct Given {
     pub(crate) card: AgentCard,
     pub(crate) extended: Option<AgentCard>,
     pub(crate) runner: Arc<dyn TaskRunner>,
+    pub(crate) exposed: bool,
 }
 
 /// Where agents are mounted.
@@ -37,6 +38,9 @@ impl Mount {
             if !is_agent_name(&agent.name) || mounted.as_ref().is_some_and(|agents| agents.get(&agent.name).is_some()) {
                 return Err(BuildError::AgentName(agent.name));
             }
+            if mounted.is_none() && !agent.exposed {
+                return Err(BuildError::Hidden(agent.name));
+            }
             let agent = self.one(agent, mounted.is_none());
             mounted = Some(match mounted {
                 None => Agents::new(agent),
@@ -49,11 +53,11 @@ impl Mount {
     /// An agent that is mounted already, with another card.
     pub(crate) fn again(&self, agent: &Agent, card: AgentCard, at_root: bool) -> Agent {
         let (name, runner) = (agent.name.to_string(), Arc::clone(&agent.runner));
-        let again = self.one(Given { name, card, extended: None, runner }, at_root);
+        let again = self.one(Given { name, card, extended: None, runner, exposed: agent.exposed }, at_root);
         Agent { extended: agent.extended.clone(), ..again }
     }
 
-    fn one(&self, Given { name, mut card, extended, runner }: Given, at_root: bool) -> Agent {
+    fn one(&self, Given { name, mut card, extended, runner, exposed }: Given, at_root: bool) -> Agent {
         if card.supported_interfaces.is_empty() {
             card.supported_interfaces = if at_root {
                 interfaces(&self.public_url.to_string(), authority(self.public_url.url()).as_deref())
@@ -71,6 +75,6 @@ impl Mount {
         if extended.is_some() {
             card.capabilities.extended_agent_card = Some(true);
         }
-        Agent { name: name.into(), card: Arc::new(card), extended, runner }
+        Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
     }
 }

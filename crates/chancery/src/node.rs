@@ -30,6 +30,8 @@ pub enum BuildError {
     NoAgent,
     #[error("the agent name {0:?} is taken, or is not made of a-z, 0-9, - and _")]
     AgentName(String),
+    #[error("the first agent answers at the root, so {0} cannot be hidden")]
+    Hidden(String),
     #[error("the public URL {url:?} {fault}")]
     PublicUrl { url: String, fault: String },
     #[error(transparent)]
@@ -99,7 +101,22 @@ impl NodeBuilder {
 
     /// The same, for a runner that is held elsewhere too.
     pub fn shared_agent(mut self, name: impl Into<String>, card: AgentCard, runner: Arc<dyn TaskRunner>) -> Self {
-        self.agents.push(Given { name: name.into(), card, extended: None, runner });
+        self.agents.push(Given { name: name.into(), card, extended: None, runner, exposed: true });
+        self
+    }
+
+    /// An agent for the others of this process. It is not shown to callers from outside, who would see how the work is
+    /// divided, unless `with_a2a_exposure` says so.
+    pub fn subagent(mut self, name: impl Into<String>, card: AgentCard, runner: impl TaskRunner) -> Self {
+        self.agents.push(Given { name: name.into(), card, extended: None, runner: Arc::new(runner), exposed: false });
+        self
+    }
+
+    /// Whether callers from outside can see and call the agent given last.
+    pub fn with_a2a_exposure(mut self, exposed: bool) -> Self {
+        if let Some(last) = self.agents.last_mut() {
+            last.exposed = exposed;
+        }
         self
     }
 
@@ -177,7 +194,7 @@ impl NodeBuilder {
             let remote = Remote::new(name, agent, remote, &self.config, public_url.url(), &clock)?;
             let runner = remote.runner(&self.config, Arc::clone(&clock));
             let card = remote.first_card(clock.now()).await;
-            given.insert(*place, Given { name: name.clone(), card, extended: None, runner: Arc::new(runner) });
+            given.insert(*place, Given { name: name.clone(), card, extended: None, runner: Arc::new(runner), exposed: true });
             remotes.push(remote);
         }
         let agents = mount.all(given)?;

@@ -15,6 +15,8 @@ pub struct Agent {
     /// What callers who proved themselves are shown instead.
     pub extended: Option<Arc<AgentCard>>,
     pub runner: Arc<dyn TaskRunner>,
+    /// Whether callers from outside can see and call it. One that is not exposed is for the other agents of this process.
+    pub exposed: bool,
 }
 
 impl fmt::Debug for Agent {

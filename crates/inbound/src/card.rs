@@ -96,7 +96,7 @@ impl Published {
             let signer = Signer::of(keys, &agent.name, &self.jwks_url, declared.as_ref(), now)?;
             Ok((agent.name.clone(), Shapes::of(agent, &signer, &made)?))
         };
-        let by_agent = agents.iter().map(shapes).collect::<Result<_, CardFault>>()?;
+        let by_agent = agents.iter().filter(|agent| agent.exposed).map(shapes).collect::<Result<_, CardFault>>()?;
         let jwks = crate::signing::jwks(keys, now);
         let caching = HeaderMap::from_iter([(CACHE_CONTROL, JWKS_CACHING)]);
         let jwks = Rendered::new(jwks.clone(), &jwks, &made, caching);

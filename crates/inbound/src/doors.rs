@@ -254,7 +254,7 @@ impl Doors {
     fn agent_of<'a>(&self, path: &'a str) -> Result<(Option<AgentName>, &'a str), Error> {
         let Some(rest) = path.strip_prefix("/agents/") else { return Ok((None, path)) };
         let (name, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
-        match self.0.chancery.agents().get(name) {
+        match self.0.chancery.agents().get(name).filter(|agent| agent.exposed) {
             Some(agent) => Ok((Some(agent.name.clone()), rest)),
             None => Err(Error::new(ErrorKind::MethodNotFound, "no agent of this name is served here")),
         }

@@ -10,7 +10,13 @@ use crate::{ManualClock, PlainSeal};
 pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits) -> Chancery {
     let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
     Chancery::new(Parts {
-        agents: Agents::new(Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner: Arc::new(runner) }),
+        agents: Agents::new(Agent {
+            name: "agent".into(),
+            card: Arc::new(card),
+            extended: None,
+            runner: Arc::new(runner),
+            exposed: true,
+        }),
         store,
         clock: Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000))),
         seal: Arc::new(PlainSeal),
