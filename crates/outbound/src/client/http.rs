@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_protocol::{Binding, Error, ErrorKind, Operation, Reply, Request, Version};
+use chancery_protocol::{Binding, Error, ErrorKind, GetTask, Operation, Reply, Request, Version};
 use chancery_wire::json::{methods, original::Original, v0_3::V0_3, v0_3::rest::V0_3Rest, v1_0::V1_0};
 use chancery_wire::{Codec, JsonLimits, errors, json_rpc, rest, scan};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
 
 use super::ClientError;
 use super::events::{Source, only_event, unary_form};
@@ -95,6 +96,18 @@ impl HttpAgent {
     }
 
     pub(super) async fn call(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Reply, ClientError> {
+        let until = Instant::now() + left;
+        match (self.ask(request, headers, left).await, request) {
+            // `rvagent-a2a` says only that it canceled, not what became of the task.
+            (Err(ClientError::NotUnderstood(_)), Request::CancelTask(cancel)) if self.version == Version::Original => {
+                let get = GetTask { tenant: None, id: cancel.id.clone(), history_length: None };
+                self.ask(&Request::GetTask(get), headers, until.saturating_duration_since(Instant::now())).await
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn ask(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Reply, ClientError> {
         let mut fetch = self.fetch(request, headers, left)?;
         fetch.headers.insert(ACCEPT, if self.binding == Binding::Rest { ANY_JSON } else { JSON });
         let operation = request.operation();

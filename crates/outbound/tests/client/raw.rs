@@ -90,7 +90,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
 }
 
 pub(crate) fn http(status: &str, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
 pub(crate) fn json(body: &str) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chancery_outbound::client::{Conditions, Transport};
 use chancery_outbound::{ClientError, ClientLimits};
-use chancery_protocol::{Binding, Operation, TaskEvent, TaskState, Version};
+use chancery_protocol::{Binding, Operation, Reply, TaskEvent, TaskState, Version};
 use futures::future::join_all;
 
 use super::agent::{Answer, ScriptedAgent, Step, client, conditions};
@@ -51,6 +51,26 @@ async fn silence_beyond_the_limit_is_a_cut() {
         let fault = stream.next().await.unwrap_err();
         assert!(fault.is_cut(), "{speaks:?}: {fault:?}");
         assert!(stream.next().await.unwrap_err().is_cut(), "{speaks:?}: a cut stream never looks ended");
+    }
+}
+
+#[tokio::test]
+async fn silence_is_counted_on_when_a_wait_is_given_up_and_begun_again() {
+    for speaks in Speaks::ALL {
+        let steps = vec![Step::Event(changed(TaskState::Working)), Step::Pause(Duration::from_secs(3_600))];
+        let agent = ScriptedAgent::start(speaks, move |_| Answer::Events(steps.clone())).await;
+        let client = agent.client_with(ClientLimits { read_ms: 300, ..ClientLimits::default() });
+        let mut stream = client.stream(&request(speaks.0, Operation::StreamMessage), &conditions()).await.unwrap();
+        assert!(stream.next().await.unwrap().is_some(), "{speaks:?}");
+        let mut waits = 0;
+        let fault = loop {
+            assert!(waits < 200, "{speaks:?}: waits for ever");
+            match tokio::time::timeout(Duration::from_millis(20), stream.next()).await {
+                Err(_) => waits += 1,
+                Ok(heard) => break heard.unwrap_err(),
+            }
+        };
+        assert!(fault.is_cut(), "{speaks:?}: {fault:?}");
     }
 }
 
@@ -224,7 +244,7 @@ async fn a_stream_of_anything_but_events_is_not_understood() {
 #[tokio::test]
 async fn a_subscription_is_asked_for_with_the_other_verb_where_the_first_is_not_allowed() {
     for version in [Version::V1_0, Version::V0_3] {
-        let refusal = super::raw::http("405 Method Not Allowed", "connection: close\r\n", "").into_bytes();
+        let refusal = super::raw::http("405 Method Not Allowed", "", "").into_bytes();
         let events = format!("{EVENTS}: hello\n\n").into_bytes();
         let agent = RawAgent::saying_in_turn(vec![(refusal, Then::Close), (events, Then::Close)]).await;
         let client = client(&agent.url(), (version, Binding::Rest), ClientLimits::default());
@@ -233,7 +253,7 @@ async fn a_subscription_is_asked_for_with_the_other_verb_where_the_first_is_not_
         let verbs: Vec<_> = agent.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
         assert_eq!(verbs, ["POST", "GET"]);
         // A message is never sent a second time.
-        let refusal = super::raw::http("405 Method Not Allowed", "connection: close\r\n", "").into_bytes();
+        let refusal = super::raw::http("405 Method Not Allowed", "", "").into_bytes();
         let agent = RawAgent::saying(refusal, Then::Close).await;
         let client = super::agent::client(&agent.url(), (version, Binding::Rest), ClientLimits::default());
         client.stream(&request(version, Operation::StreamMessage), &conditions()).await.unwrap_err();
@@ -255,4 +275,16 @@ async fn an_agent_of_the_original_with_streams_of_its_own_is_asked_for_those() {
     assert!(matches!(heard.event, TaskEvent::Status(change) if change.status.state == TaskState::Working));
     assert_eq!(stream.next().await.unwrap(), None, "a warning is no event of the task");
     assert_eq!(agent.lines(), ["POST /agent HTTP/1.1", "GET /agent/tasks/resubscribe?id=t-1 HTTP/1.1"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_only_says_that_it_canceled_is_asked_for_the_task() {
+    let canceled = json(r#"{"jsonrpc":"2.0","id":"1","result":{"id":"t-1","canceled":true}}"#).into_bytes();
+    let task = r#"{"id":"t-1","status":{"state":"canceled","timestamp":"2026-01-01T00:00:00Z"}}"#;
+    let task = json(&format!(r#"{{"jsonrpc":"2.0","id":"1","result":{task}}}"#)).into_bytes();
+    let agent = RawAgent::saying_in_turn(vec![(canceled, Then::Close), (task, Then::Close)]).await;
+    let client = client(&agent.url(), (Version::Original, Binding::JsonRpc), ClientLimits::default());
+    let reply = client.call(&request(Version::Original, Operation::CancelTask), &conditions()).await.unwrap();
+    assert!(matches!(reply, Reply::Task(shown) if shown.task.status.state == TaskState::Canceled));
+    assert_eq!(agent.requests(), 2);
 }
