@@ -23,6 +23,8 @@ pub struct Conditions {
     pub deadline: Option<Duration>,
 }
 
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 impl Conditions {
     pub fn new(trace: TraceId) -> Self {
         Self {
@@ -33,6 +35,11 @@ impl Conditions {
             last_event_id: None,
             deadline: None,
         }
+    }
+
+    /// Never so far off that it cannot be added to a time.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.min(LONGEST))
     }
 
     /// As the version wants them.

@@ -1,5 +1,8 @@
 //! The events of one open stream, whatever it comes over.
 
+use std::future::Future;
+use std::time::Duration;
+
 use chancery_protocol::{Operation, Reply, TaskEvent};
 use chancery_wire::Face;
 use tokio::time::{Instant, timeout_at};
@@ -72,6 +75,32 @@ impl Source {
             },
             Self::Ended => Ok(None),
             Self::Failed(fault) => Err(fault.clone()),
+        }
+    }
+}
+
+/// How long nothing was heard. It goes on counting when a wait is given up and begun again, and does not count while nobody
+/// listens.
+#[derive(Debug)]
+pub(super) struct Silence {
+    most: Duration,
+    since: Option<Instant>,
+}
+
+impl Silence {
+    pub(super) fn new(most: Duration) -> Self {
+        Self { most, since: None }
+    }
+
+    /// Waits for a sign of life.
+    pub(super) async fn hold<T>(&mut self, sign: impl Future<Output = T>) -> Result<T, ClientError> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        match timeout_at(since + self.most, sign).await {
+            Ok(heard) => {
+                self.since = None;
+                Ok(heard)
+            }
+            Err(_) => Err(ClientError::Transport(Transport::Cut("silent for too long".to_owned()))),
         }
     }
 }

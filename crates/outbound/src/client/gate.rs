@@ -77,7 +77,7 @@ impl Bucket {
         let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         let next = (*full_at).max(now) + self.interval;
         let at = next.checked_sub(self.burst).map_or(now, |at| at.max(now));
-        if at > until {
+        if at > now && at > until {
             return Err(at - now);
         }
         *full_at = next;

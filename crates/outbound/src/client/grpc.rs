@@ -13,7 +13,7 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status, Streaming};
 
-use super::events::{Heard, Source};
+use super::events::{Heard, Silence, Source};
 use super::interface::Interface;
 use super::limits::ClientLimits;
 use super::{ClientError, Sent, Transport};
@@ -149,7 +149,7 @@ impl GrpcAgent {
             }
         });
         let messages = opened.await.map_err(|_| out_of_time())?.map_err(|status| fault(&status, operation))?;
-        Ok(Source::Grpc(Box::new(GrpcEvents { messages, operation, silence: self.limits.read() })))
+        Ok(Source::Grpc(Box::new(GrpcEvents { messages, operation, silence: Silence::new(self.limits.read()) })))
     }
 }
 
@@ -206,19 +206,17 @@ impl Messages {
 pub(super) struct GrpcEvents {
     messages: Messages,
     operation: Operation,
-    silence: Duration,
+    silence: Silence,
 }
 
 impl GrpcEvents {
     pub(super) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
-        let cut = |why: String| ClientError::Transport(Transport::Cut(why));
-        match timeout(self.silence, self.messages.next()).await {
-            Err(_) => Err(cut("silent for too long".to_owned())),
-            Ok(Ok(None)) => Ok(None),
-            Ok(Ok(Some(Ok((face, event))))) => Ok(Some(Heard { face, event, id: None })),
-            Ok(Ok(Some(Err(fault)))) => Err(ClientError::NotUnderstood(fault.to_string())),
-            Ok(Err(status)) => Err(match fault(&status, self.operation) {
-                ClientError::Transport(transport) => cut(transport.to_string()),
+        match self.silence.hold(self.messages.next()).await? {
+            Ok(None) => Ok(None),
+            Ok(Some(Ok((face, event)))) => Ok(Some(Heard { face, event, id: None })),
+            Ok(Some(Err(fault))) => Err(ClientError::NotUnderstood(fault.to_string())),
+            Err(status) => Err(match fault(&status, self.operation) {
+                ClientError::Transport(transport) => ClientError::Transport(Transport::Cut(transport.to_string())),
                 fault => fault,
             }),
         }

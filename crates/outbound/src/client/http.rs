@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_protocol::{Binding, Error, ErrorKind, Operation, Reply, Request, Version};
+use chancery_protocol::{Binding, Error, ErrorKind, GetTask, Operation, Reply, Request, Version};
 use chancery_wire::json::{methods, original::Original, v0_3::V0_3, v0_3::rest::V0_3Rest, v1_0::V1_0};
 use chancery_wire::{Codec, JsonLimits, errors, json_rpc, rest, scan};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
 
 use super::ClientError;
 use super::events::{Source, only_event, unary_form};
@@ -95,6 +96,18 @@ impl HttpAgent {
     }
 
     pub(super) async fn call(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Reply, ClientError> {
+        let until = Instant::now() + left;
+        match (self.ask(request, headers, left).await, request) {
+            // `rvagent-a2a` says only that it canceled, not what became of the task.
+            (Err(ClientError::NotUnderstood(_)), Request::CancelTask(cancel)) if self.version == Version::Original => {
+                let get = GetTask { tenant: None, id: cancel.id.clone(), history_length: None };
+                self.ask(&Request::GetTask(get), headers, until.saturating_duration_since(Instant::now())).await
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn ask(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Reply, ClientError> {
         let mut fetch = self.fetch(request, headers, left)?;
         fetch.headers.insert(ACCEPT, if self.binding == Binding::Rest { ANY_JSON } else { JSON });
         let operation = request.operation();
@@ -108,40 +121,60 @@ impl HttpAgent {
         fetch.headers.insert(ACCEPT, EVENTS);
         fetch.most_bytes = Some(u64::MAX);
         let operation = request.operation();
-        // Agents differ on the verb of a subscription, and asking twice for one changes nothing.
-        let other_verb = (self.binding == Binding::Rest && operation == Operation::SubscribeToTask).then(|| Fetch {
-            method: Method::GET,
-            body: Bytes::new(),
-            ..fetch.clone()
-        });
-        match (self.open(fetch, operation).await, other_verb) {
-            (Opened::OtherVerb, Some(fetch)) => self.open(fetch, operation).await.into(),
-            (opened, _) => opened.into(),
+        let other = self.other_way(request, &fetch);
+        let payload = if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare };
+        let fault = match self.open(fetch, operation, payload).await {
+            Err(fault) => fault,
+            opened => return opened,
+        };
+        match other {
+            Some(other) if self.may_know_another_way(&fault) => {
+                self.open(other, operation, Payload::Bare).await.map_err(|_| fault)
+            }
+            _ => Err(fault),
         }
     }
 
-    async fn open(&self, fetch: Fetch, operation: Operation) -> Opened {
-        let opened = match self.client.stream(fetch).await {
-            Ok(opened) => opened,
-            Err(fault) => return Opened::Failed(fault.into()),
+    /// Agents differ on how a subscription is asked for, and asking twice for one changes nothing: over REST they differ on
+    /// the verb, and `rvagent-a2a` has streams of its own.
+    fn other_way(&self, request: &Request, first: &Fetch) -> Option<Fetch> {
+        let Request::SubscribeToTask(subscribe) = request else { return None };
+        let url = match (self.binding, self.version) {
+            (Binding::Rest, _) => first.url.clone(),
+            (_, Version::Original) => {
+                let mut url = url::Url::parse(&self.url).ok()?;
+                url.path_segments_mut().ok()?.pop_if_empty().extend(["tasks", "resubscribe"]);
+                url.query_pairs_mut().append_pair("id", subscribe.id.as_str());
+                url.into()
+            }
+            _ => return None,
         };
+        let mut fetch = Fetch { method: Method::GET, url, body: Bytes::new(), ..first.clone() };
+        fetch.headers.remove(CONTENT_TYPE);
+        Some(fetch)
+    }
+
+    fn may_know_another_way(&self, fault: &ClientError) -> bool {
+        match (self.binding, fault) {
+            (Binding::Rest, ClientError::Refused(error)) => {
+                matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::TaskNotFound)
+            }
+            (_, ClientError::Refused(error)) => matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::InvalidRequest),
+            (_, ClientError::NotUnderstood(_)) => self.version == Version::Original,
+            _ => false,
+        }
+    }
+
+    async fn open(&self, fetch: Fetch, operation: Operation, payload: Payload) -> Result<Source, ClientError> {
+        let opened = self.client.stream(fetch).await?;
         let head = Head::new(opened.status, &opened.headers);
         if head.status.is_success() && head.is_events() {
-            let payload = if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare };
             let (codec, version, json) = (self.codec, self.version, self.json.clone());
             let reader = Reader { codec, version, operation, payload, json };
-            return Opened::Source(Source::Sse(Box::new(SseEvents::new(opened.body, reader, &self.limits))));
+            return Ok(Source::Sse(Box::new(SseEvents::new(opened.body, reader, &self.limits))));
         }
-        let body = match self.collect(opened.body).await {
-            Ok(body) => body,
-            Err(fault) => return Opened::Failed(fault),
-        };
-        let outcome = self.read_reply(&head, &body, operation, unary_form(operation)).and_then(only_event);
-        match outcome {
-            Ok(source) => Opened::Source(source),
-            Err(_) if head.status == StatusCode::METHOD_NOT_ALLOWED => Opened::OtherVerb,
-            Err(fault) => Opened::Failed(fault),
-        }
+        let body = self.collect(opened.body).await?;
+        self.read_reply(&head, &body, operation, unary_form(operation)).and_then(only_event)
     }
 
     /// A whole answer where a stream was expected.
@@ -250,21 +283,5 @@ impl HttpAgent {
             }
             None => ClientError::NotUnderstood(format!("HTTP status {status}: {why}")),
         })
-    }
-}
-
-enum Opened {
-    Source(Source),
-    OtherVerb,
-    Failed(ClientError),
-}
-
-impl From<Opened> for Result<Source, ClientError> {
-    fn from(opened: Opened) -> Self {
-        match opened {
-            Opened::Source(source) => Ok(source),
-            Opened::Failed(fault) => Err(fault),
-            Opened::OtherVerb => Err(ClientError::NotUnderstood("HTTP status 405: no verb of ours is allowed".to_owned())),
-        }
     }
 }

@@ -73,19 +73,19 @@ const KEY_BYTES: usize = 65_536;
 
 impl ClientLimits {
     pub(super) fn connect(&self) -> Duration {
-        Duration::from_millis(self.connect_ms)
+        milliseconds(self.connect_ms)
     }
 
     pub(super) fn read(&self) -> Duration {
-        Duration::from_millis(self.read_ms)
+        milliseconds(self.read_ms)
     }
 
     pub(super) fn queue(&self) -> Duration {
-        Duration::from_millis(self.queue_ms)
+        milliseconds(self.queue_ms)
     }
 
     pub(super) fn retry_pause(&self, tried: u32) -> Duration {
-        Duration::from_millis(self.retry_pause_ms).saturating_mul(1 << tried.min(16))
+        milliseconds(self.retry_pause_ms.saturating_mul(1 << tried.min(16)))
     }
 
     pub(super) fn json(&self) -> JsonLimits {
@@ -106,6 +106,11 @@ impl ClientLimits {
         ];
         zero.into_iter().filter(|(_, is_zero)| *is_zero).map(|(name, _)| name).collect()
     }
+}
+
+/// Never so long that it cannot be added to a time.
+fn milliseconds(number: u64) -> Duration {
+    Duration::from_millis(number.min(365 * 24 * 3_600 * 1_000))
 }
 
 #[cfg(test)]

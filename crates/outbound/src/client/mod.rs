@@ -46,8 +46,8 @@ struct Shared {
 
 #[derive(Debug)]
 enum Agent {
-    Http(HttpAgent),
-    Grpc(GrpcAgent),
+    Http(Box<HttpAgent>),
+    Grpc(Box<GrpcAgent>),
 }
 
 impl AgentClient {
@@ -59,8 +59,8 @@ impl AgentClient {
                 let message = "the original protocol is spoken over JSON-RPC only";
                 return Err(ClientError::NotAsked(Error::new(ErrorKind::VersionNotSupported, message)));
             }
-            (Binding::Grpc, _) => Agent::Grpc(GrpcAgent::new(&guard, &interface, &limits)?),
-            (Binding::JsonRpc | Binding::Rest, _) => Agent::Http(HttpAgent::new(guard, &interface, &limits)?),
+            (Binding::Grpc, _) => Agent::Grpc(Box::new(GrpcAgent::new(&guard, &interface, &limits)?)),
+            (Binding::JsonRpc | Binding::Rest, _) => Agent::Http(Box::new(HttpAgent::new(guard, &interface, &limits)?)),
         };
         Ok(Self { shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }) })
     }
@@ -79,7 +79,7 @@ impl AgentClient {
             return Err(not_asked(ErrorKind::InvalidRequest, "the answer to this operation is a stream"));
         }
         let shared = &*self.shared;
-        let until = Instant::now() + conditions.deadline.unwrap_or(shared.limits.read());
+        let until = Instant::now() + conditions.deadline().unwrap_or(shared.limits.read());
         let request = &interface::addressed(request, &shared.interface);
         let headers = &conditions.headers(shared.interface.version).map_err(ClientError::NotAsked)?;
         let _place = shared.gate.enter(until).await?;
@@ -98,7 +98,7 @@ impl AgentClient {
             return Err(not_asked(ErrorKind::InvalidRequest, "this operation has one answer and no stream"));
         }
         let shared = &*self.shared;
-        let ends_at = conditions.deadline.map(|deadline| Instant::now() + deadline);
+        let ends_at = conditions.deadline().map(|deadline| Instant::now() + deadline);
         let silent_at = Instant::now() + shared.limits.read();
         let until = ends_at.map_or(silent_at, |ends_at| ends_at.min(silent_at));
         let request = &interface::addressed(request, &shared.interface);

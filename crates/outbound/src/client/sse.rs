@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use chancery_protocol::{Operation, Version};
 use chancery_wire::{Codec, JsonLimits, errors, json_rpc, scan};
 
-use super::events::Heard;
+use super::events::{Heard, Silence};
 use super::limits::ClientLimits;
 use super::{ClientError, Transport};
 use crate::guard::GuardedBody;
@@ -25,6 +25,7 @@ pub(super) struct SseEvents {
     parser: Parser,
     waiting: VecDeque<ServerSentEvent>,
     reader: Reader,
+    silence: Silence,
 }
 
 #[derive(Debug)]
@@ -38,7 +39,8 @@ pub(super) struct Reader {
 
 impl SseEvents {
     pub(super) fn new(body: GuardedBody, reader: Reader, limits: &ClientLimits) -> Self {
-        Self { body, parser: Parser::new(limits.event_bytes), waiting: VecDeque::new(), reader }
+        let (parser, silence) = (Parser::new(limits.event_bytes), Silence::new(limits.read()));
+        Self { body, parser, waiting: VecDeque::new(), reader, silence }
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
@@ -48,7 +50,7 @@ impl SseEvents {
                     return Ok(Some(heard));
                 }
             }
-            match self.body.chunk().await? {
+            match self.silence.hold(self.body.chunk()).await?? {
                 Some(bytes) => {
                     let events = self.parser.feed(&bytes);
                     self.waiting.extend(events.map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?);

@@ -199,5 +199,4 @@ fn shortened(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "read_tests.rs"]
 mod tests;

@@ -89,3 +89,58 @@ fn names(request: &Request) -> (Option<&str>, Option<&str>) {
         Request::SendMessage(_) | Request::StreamMessage(_) | Request::ListTasks(_) | Request::GetExtendedCard(_) => (None, None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rest::{Found, find};
+    use chancery_protocol::{CancelTask, GetTask, PushConfigRef, TaskId};
+
+    fn get(id: &str, tenant: Option<&str>) -> Request {
+        Request::GetTask(GetTask { tenant: tenant.map(str::to_owned), id: id.into(), history_length: None })
+    }
+
+    #[test]
+    fn ids_tenants_and_the_rest_go_where_the_table_says() {
+        let params = r#"{"tenant":"a/b","id":"x/../y?z","historyLength":3,"word":"a&b=c"}"#;
+        let found = address(Version::V1_0, &get("x/../y?z", Some("a/b")), params).unwrap();
+        assert_eq!(found.path, "/a%2Fb/tasks/x%2F..%2Fy%3Fz?historyLength=3&word=a%26b%3Dc");
+        assert_eq!((found.verb, found.body), (Verb::Get, None));
+        let older = address(Version::V0_3, &get("t", Some("a")), r#"{"id":"t"}"#).unwrap();
+        assert_eq!(older.path, "/v1/tasks/t", "0.3 has no tenants");
+    }
+
+    #[test]
+    fn a_body_is_a_whole_message_in_1_0_and_the_rest_of_one_in_0_3() {
+        let cancel = Request::CancelTask(CancelTask { tenant: None, id: "t".into(), metadata: None });
+        let body = |version| address(version, &cancel, r#"{"id":"t","metadata":{}}"#).unwrap().body.unwrap();
+        assert_eq!(body(Version::V1_0), r#"{"id":"t","metadata":{}}"#);
+        assert_eq!(body(Version::V0_3), r#"{"metadata":{}}"#);
+    }
+
+    #[test]
+    fn an_id_that_would_be_a_step_in_the_path_is_refused() {
+        for id in [".", "..", ""] {
+            let fault = address(Version::V1_0, &get(id, None), "{}").unwrap_err();
+            assert_eq!(fault.violations[0].field, "id", "{id:?}");
+        }
+        let which = PushConfigRef { tenant: None, task_id: "t".into(), id: None };
+        let fault = address(Version::V0_3, &Request::GetPushConfig(which), "{}").unwrap_err();
+        assert_eq!(fault.violations[0].field, "configId");
+    }
+
+    #[test]
+    fn whatever_the_id_its_path_leads_back_to_it() {
+        for id in ["t", "a b", "a:cancel", "%2e%2e", "ü/é", "..", "a#b", "..."] {
+            let cancel = Request::CancelTask(CancelTask { tenant: None, id: TaskId::from(id), metadata: None });
+            let found = address(Version::V1_0, &cancel, "{}").unwrap();
+            let Found::Call(call) = find(found.verb, &found.path) else { panic!("{id}: {}", found.path) };
+            assert_eq!(call.params(None, "").unwrap(), format!(r#"{{"id":{}}}"#, serde_json::to_string(id).unwrap()));
+        }
+    }
+
+    #[test]
+    fn the_original_has_no_paths() {
+        assert_eq!(address(Version::Original, &get("t", None), "{}").unwrap_err().kind, ErrorKind::UnsupportedOperation);
+    }
+}

@@ -1,1 +1,0 @@
-//! How peers' errors are read back.
