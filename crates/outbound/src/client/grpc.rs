@@ -256,8 +256,16 @@ fn fault(status: &Status, operation: Operation) -> ClientError {
         }
         (Code::Internal, "Unexpected EOF decoding stream.") => ClientError::Transport(Transport::Cut(text())),
         (Code::Internal, message) if message == "Missing response message." || message.starts_with("protocol error:") => {
-            ClientError::NotUnderstood(text())
+            page(message, operation).map_or_else(|| ClientError::NotUnderstood(text()), ClientError::Refused)
         }
         _ => ClientError::Refused(errors::read::grpc(status, operation)),
     }
+}
+
+/// What stands in front of an agent may answer with a page of its own; its status says what is the matter.
+fn page(message: &str, operation: Operation) -> Option<Error> {
+    let (_, status) = message.rsplit_once(" with status: ")?;
+    let status: u16 = status.get(..3)?.parse().ok()?;
+    let kind = errors::read::of_http_status(status, operation).filter(|_| status >= 400)?;
+    Some(Error::new(kind, format!("the agent answered with HTTP status {status}")))
 }

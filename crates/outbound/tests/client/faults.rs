@@ -170,8 +170,7 @@ async fn without_tls_a_bare_grpc_address_is_called_only_where_that_is_allowed() 
 }
 
 #[tokio::test]
-async fn grpc_answers_that_are_none_are_not_understood() {
-    // An HTTP/1.1 server where HTTP/2 is spoken.
+async fn an_answer_in_http_1_where_grpc_is_spoken_is_a_failed_connection() {
     let agent = RawAgent::saying(json("{}"), Then::Close).await;
     let client = client(&agent.address.to_string(), (Version::V1_0, Binding::Grpc), ClientLimits::default());
     let fault = client.call(&request(Version::V1_0, Operation::GetTask), &conditions()).await.unwrap_err();
@@ -205,4 +204,50 @@ async fn a_deadline_beyond_all_time_is_no_fault() {
     let client = client(&agent.url(), RPC, ClientLimits { read_ms: u64::MAX, queue_ms: u64::MAX, ..ClientLimits::default() });
     let fault = client.call(&request(Version::V1_0, Operation::GetTask), &endless).await.unwrap_err();
     assert!(matches!(fault, ClientError::NotUnderstood(_)), "{fault:?}");
+}
+
+/// A server that speaks HTTP/2 and no gRPC.
+async fn pages(status: u16, body: &'static str) -> String {
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let service = hyper::service::service_fn(move |_| async move {
+                let body = http_body_util::Full::new(bytes::Bytes::from_static(body.as_bytes()));
+                ::http::Response::builder().status(status).header("content-type", "text/html").body(body)
+            });
+            let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            tokio::spawn(builder.serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn pages_where_grpc_is_spoken_are_no_answers() {
+    for version in [Version::V1_0, Version::V0_3] {
+        let speaks = (version, Binding::Grpc);
+        for operation in [Operation::GetTask, Operation::SubscribeToTask] {
+            let ask = async |status, body| {
+                let client = client(&pages(status, body).await, speaks, ClientLimits::default());
+                match operation.streams() {
+                    false => client.call(&request(version, operation), &conditions()).await.unwrap_err(),
+                    true => match client.stream(&request(version, operation), &conditions()).await {
+                        Ok(mut stream) => stream.next().await.unwrap_err(),
+                        Err(fault) => fault,
+                    },
+                }
+            };
+            let page = ask(200, "<html>hello</html>").await;
+            assert!(matches!(page, ClientError::NotUnderstood(_)), "{page:?}");
+            let nothing = ask(200, "").await;
+            assert!(nothing.is_cut(), "without its last word an answer is not whole: {nothing:?}");
+            for (status, kind) in [(503, ErrorKind::Unavailable), (401, ErrorKind::Unauthenticated), (500, ErrorKind::Internal)] {
+                let fault = ask(status, "<html>no</html>").await;
+                let ClientError::Refused(error) = &fault else { panic!("{status}: {fault:?}") };
+                assert_eq!(error.kind, kind, "{status}");
+            }
+        }
+    }
 }
