@@ -47,7 +47,7 @@ impl Remote {
         let bad = |fault: String| BuildError::Agent { name: name.to_owned(), fault };
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.collect::<Result<Vec<_>, _>>().map_err(bad)?;
-        let way_out = WayOut::new(&config.outbound, &urls, &[public_url.clone()]).map_err(bad)?;
+        let way_out = WayOut::new(&config.outbound, &urls, std::slice::from_ref(public_url)).map_err(bad)?;
         let keys = remote.card_keys.as_deref().map(card_keys).transpose().map_err(bad)?.unwrap_or_default();
         let credentials = credentials(&remote.credentials).map_err(bad)?;
         let discovery = Arc::new(Discovery::new(way_out.trusted().client(), config.discovery.clone()));
