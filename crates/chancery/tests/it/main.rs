@@ -16,6 +16,7 @@ mod config;
 mod crash;
 mod credentials;
 mod doors;
+mod gateway;
 mod keys;
 mod limits;
 mod mount;

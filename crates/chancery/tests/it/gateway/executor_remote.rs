@@ -1,0 +1,237 @@
+//! The ADR's `executor_remote`: an agent behind a gateway cannot be told from one that is here, over every front and every
+//! back.
+
+use std::sync::Arc;
+
+use chancery_protocol::{
+    Binding, GetTask, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, TaskId, Version,
+};
+use serde_json::{Value, json};
+
+use super::scripted::{Asked, Script, Scripted};
+use super::{ANYWHERE_HERE, CROWD, QUICK, conformance, in_front_of};
+use crate::scenarios::{CELLS, Matrix};
+use crate::wire_client::{Combination, Conditions, RawCall, RawClient, WireClient};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_story_is_the_same_through_a_gateway_over_every_front() {
+    let back = conformance();
+    let gateway = in_front_of(back.url(), &format!("{QUICK}{CROWD}"));
+    let matrix = Matrix::tell(gateway.url(), &Combination::ALL, |_| None).await;
+    matrix.print();
+    let faults = matrix.faults();
+    assert!(faults.is_empty(), "{} failed:\n{}\n{}", faults.len(), faults.join("\n"), gateway.log());
+    assert_eq!(matrix.told(), CELLS, "as many as without a gateway");
+}
+
+/// Cards that list one interface of an agent, each at a path of its own.
+async fn cards_of(back: &str) -> Scripted {
+    let back = back.to_owned();
+    Scripted::start(|_| {
+        move |asked: &Asked| {
+            let listed = Combination::ALL.into_iter().find(|back| asked.path == path(*back));
+            listed.map_or_else(|| Script::page(404, "text/plain", ""), |listed| Script::json(&only(listed, &back)))
+        }
+    })
+    .await
+}
+
+fn path(back: Combination) -> String {
+    format!("/{}.json", back.name())
+}
+
+/// A card in the shape of its version, with one address on it.
+fn only(back: Combination, url: &str) -> Value {
+    let binding = match back.binding {
+        Binding::JsonRpc => "JSONRPC",
+        Binding::Rest => "HTTP+JSON",
+        Binding::Grpc => "GRPC",
+    };
+    let url = if back.binding == Binding::Grpc { url.trim_start_matches("http://") } else { url };
+    let mut card = json!({
+        "name": "Conformance", "description": "Behind one address.", "version": "1", "capabilities": { "streaming": true },
+        "defaultInputModes": ["*/*"], "defaultOutputModes": ["*/*"],
+        "skills": [{ "id": "s", "name": "S", "description": "Does it.", "tags": ["test"] }],
+    });
+    match back.version {
+        Version::V1_0 => {
+            card["supportedInterfaces"] = json!([{ "url": url, "protocolBinding": binding, "protocolVersion": "1.0" }]);
+        }
+        Version::V0_3 => {
+            card["protocolVersion"] = json!("0.3.0");
+            card["preferredTransport"] = json!(binding);
+            card["url"] = json!(url);
+        }
+        Version::Original => {
+            card["url"] = json!(url);
+            card["authentication"] = json!({ "schemes": [] });
+        }
+    }
+    card
+}
+
+/// What cannot come back from an agent that has no word for it.
+fn unsaid(back: Combination) -> impl Fn(&str) -> Option<&'static str> {
+    move |story| match (back.version, story) {
+        (Version::Original, "reject") => Some("the original says failed for rejected"),
+        (Version::Original, "auth-required") => Some("the original says input-required for auth-required"),
+        (Version::Original, "message-reply") => Some("the original knows only tasks"),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_story_is_the_same_through_a_gateway_over_every_back() {
+    let back = conformance();
+    let cards = cards_of(back.url()).await;
+    let tellings = Combination::ALL.map(|combination| {
+        let url = format!("{}{}", cards.url(), path(combination));
+        async move {
+            let gateway = in_front_of(&url, &format!("{QUICK}{CROWD}{ANYWHERE_HERE}"));
+            let matrix = Matrix::tell(gateway.url(), &Combination::ALL[..1], unsaid(combination)).await;
+            let faults: Vec<String> =
+                matrix.faults().into_iter().map(|fault| format!("{}: {fault}", combination.name())).collect();
+            println!("{}: {} told", combination.name(), matrix.told());
+            if !faults.is_empty() {
+                println!("{}", gateway.log());
+            }
+            faults
+        }
+    });
+    let faults = futures::future::join_all(tellings).await.concat();
+    assert!(faults.is_empty(), "{} failed:\n{}", faults.len(), faults.join("\n"));
+}
+
+const DIRECTIVES: [&str; 13] = [
+    "complete hello",
+    "complete",
+    "fail no luck",
+    "reject not this",
+    "ask which colour?",
+    "auth please",
+    "artifact many",
+    "steps 3",
+    "stream 3",
+    "message hello yourself",
+    "tool search",
+    "error given up",
+    "just an echo",
+];
+
+fn message(combination: Combination, text: &str) -> SendMessage {
+    let client_task_id = (combination.version == Version::Original).then(|| format!("own {text}").as_str().into());
+    SendMessage {
+        tenant: None,
+        message: Arc::new(Message::text(Role::User, "message-1", text)),
+        configuration: SendConfiguration::default(),
+        metadata: None,
+        client_task_id,
+    }
+}
+
+/// Everything a caller sees when it sends a text, watches another, and looks at the first again: over HTTP the bytes, over
+/// gRPC the messages.
+async fn seen(url: &str, combination: Combination, text: &str) -> Vec<String> {
+    let client = WireClient::new(url, combination);
+    let none = Conditions::default();
+    let mut seen = Vec::new();
+    let mut requests = vec![Request::SendMessage(message(combination, text))];
+    let mut streamed = message(combination, text);
+    streamed.client_task_id = streamed.client_task_id.map(|_| format!("own streamed {text}").as_str().into());
+    requests.push(Request::StreamMessage(streamed));
+    if let Ok(Reply::Sent(Sent::Task(shown))) = client.call(&requests[0], &none).await {
+        let id = shown.client_task_id.map_or_else(|| shown.task.id.clone(), |own| TaskId::from(own.to_string()));
+        requests.push(Request::GetTask(GetTask { tenant: None, id, history_length: None }));
+        // The original has its callers name their tasks, and one name is one task.
+        if combination.version == Version::Original {
+            requests.remove(0);
+        }
+    }
+    for request in requests {
+        if combination.binding == Binding::Grpc {
+            if request.operation().streams() {
+                let mut events = client.stream(&request, &none).await.expect("a stream");
+                while let Some(event) = events.next().await.expect("an event") {
+                    seen.push(format!("{:?} {:?}", event.face, event.event));
+                }
+            } else {
+                seen.push(format!("{:?}", client.call(&request, &none).await));
+            }
+            continue;
+        }
+        let call = RawCall::of(combination, &request).expect("every version has it");
+        let answer = RawClient::new(url).try_ask(&call).await.expect("an answer");
+        let kind = answer.headers().get("content-type").map(|kind| kind.to_str().expect("ASCII").to_owned());
+        seen.push(format!("{} {kind:?} {}", answer.status(), answer.text().await.expect("to its end")));
+    }
+    seen.iter().map(|text| Names::default().without(text)).collect()
+}
+
+/// Takes ids and times out of a text: the first id is 1 wherever it stands, the next one 2.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    fn without(&mut self, text: &str) -> String {
+        let mut rest = String::new();
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '_');
+        let mut word = String::new();
+        for c in text.chars().chain(['\n']) {
+            if is_word(c) {
+                word.push(c);
+                continue;
+            }
+            rest += &self.name(&std::mem::take(&mut word));
+            rest.push(c);
+        }
+        rest
+    }
+
+    fn name(&mut self, word: &str) -> String {
+        let bytes = word.as_bytes();
+        let is_time = word.len() >= 19 && word.starts_with("20") && bytes[4] == b'-' && bytes[10] == b'T';
+        let dashes = word.matches('-').count();
+        let is_id = word.len() == 36 && dashes == 4;
+        if is_time {
+            return "TIME".to_owned();
+        }
+        if !is_id {
+            return word.to_owned();
+        }
+        let place = self.0.iter().position(|known| known == word).unwrap_or_else(|| {
+            self.0.push(word.to_owned());
+            self.0.len() - 1
+        });
+        format!("ID-{}", place + 1)
+    }
+}
+
+/// `Timestamp(…)` in what gRPC answers show.
+fn without_times(text: &str) -> String {
+    let mut parts = text.split("Timestamp(");
+    let mut rest = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        rest += "Timestamp(";
+        rest += part.split_once(')').map_or(part, |(_, after)| after);
+    }
+    rest
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn executor_remote() {
+    let local = conformance();
+    let gateway = in_front_of(local.url(), QUICK);
+    let mut compared = 0;
+    for combination in Combination::ALL {
+        for text in DIRECTIVES {
+            let here = seen(local.url(), combination, text).await;
+            let there = seen(gateway.url(), combination, text).await;
+            let there: Vec<String> = there.iter().map(|text| without_times(text)).collect();
+            let here: Vec<String> = here.iter().map(|text| without_times(text)).collect();
+            assert_eq!(here, there, "{text:?} over {}", combination.name());
+            assert!(here.len() >= 2, "{here:?}");
+            compared += here.len();
+        }
+    }
+    println!("{compared} answers and streams compared");
+}

@@ -1,0 +1,31 @@
+//! A node in front of agents elsewhere: it is told from them by nothing, and their faults are its answers.
+
+// mod chain;
+// mod discover;
+mod executor_remote;
+mod faults;
+// mod front_card;
+// mod hostile_card;
+mod scripted;
+// mod unsaid;
+
+use crate::server::{Home, Server, Setup};
+
+/// Pauses a test can wait for. Agents on other ports of this machine may be called, because a card says so.
+const QUICK: &str = "[peers]\nreconnect_ms = 10\nreconnect_most_ms = 40\npoll_ms = 10\npoll_most_ms = 40\n";
+const ANYWHERE_HERE: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";
+/// A hundred callers at once over each transport are more connections than one address may usually have.
+const CROWD: &str = "[limits]\nconnections_per_address = 2000\n";
+
+/// A node in front of the agent at that URL, with its tasks in memory.
+fn in_front_of(url: &str, config: &str) -> Server {
+    let home = Home::new();
+    let data = home.data();
+    let config = format!("{config}\n[agents.front]\nurl = '{url}'\n");
+    Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
+}
+
+/// A node with the conformance agent.
+fn conformance() -> Server {
+    Setup::conformance().config(&format!("{CROWD}cancel_grace_ms = 50\n")).start()
+}
