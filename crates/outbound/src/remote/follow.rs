@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::{Finished, Passed, RunError, TaskUpdateSink, Turn};
-use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent};
+use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, Version};
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
 
@@ -72,10 +72,11 @@ impl Follower {
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
     pub(super) async fn go_on(mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
         let (mut misses, mut failures) = (0, 0);
+        let mut looked_again = false;
         loop {
             let heard = match answer.take() {
-                Some(Answer::Whole(event)) => self.pass(None, event).await?,
-                Some(Answer::Stream(stream)) => self.read(*stream).await?,
+                Some(Answer::Whole(event)) => self.pass(None, event, false).await?,
+                Some(Answer::Stream(stream)) => self.read(*stream, looked_again).await?,
                 None => Heard::Nothing,
             };
             match heard {
@@ -85,7 +86,7 @@ impl Follower {
             }
             self.wait(misses).await?;
             match self.look_again().await {
-                Ok(found) => (answer, failures) = (Some(found), 0),
+                Ok(found) => (answer, failures, looked_again) = (Some(found), 0, true),
                 Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
                 Err(error) => {
                     tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
@@ -99,35 +100,66 @@ impl Follower {
     }
 
     /// Reads a stream to its end or its cut: neither says that the task has ended.
-    async fn read(&mut self, mut stream: EventStream) -> Result<Heard, RunError> {
+    async fn read(&mut self, mut stream: EventStream, looked_again: bool) -> Result<Heard, RunError> {
         let mut all = Heard::Nothing;
+        let (mut first, mut missed_some) = (true, false);
         loop {
+            let can_cancel = !self.cancel_sent && self.mirror.names().0.is_some();
             let next = tokio::select! {
                 next = stream.next() => next,
-                () = self.turn.cancelled.cancelled(), if !self.cancel_sent => {
+                () = self.turn.cancelled.cancelled(), if can_cancel => {
                     self.cancel().await;
                     continue;
                 }
             };
-            match next {
-                Ok(Some(heard)) => match self.pass(heard.face.as_ref(), heard.event).await? {
-                    Heard::Over(finished) => return Ok(Heard::Over(finished)),
-                    Heard::News => all = Heard::News,
-                    Heard::Nothing => {}
-                },
+            let heard = match next {
+                Ok(Some(heard)) => heard,
                 Ok(None) => return Ok(all),
                 Err(ClientError::Refused(error)) => return Err(RunError::new(error.message)),
                 Err(error) => {
                     tracing::info!(peer = self.replica.name(), %error, "a stream broke off");
                     return Ok(all);
                 }
+            };
+            let is_picture = matches!(heard.event, TaskEvent::Created(_) | TaskEvent::Replied(_));
+            missed_some |= first && looked_again && !is_picture;
+            let passed = if missed_some && !is_picture {
+                // Nobody says what came between the cut and this event. A look at the whole task does.
+                self.look().await?
+            } else {
+                self.pass(heard.face.as_ref(), heard.event, first).await?
+            };
+            first = false;
+            match passed {
+                Heard::Over(finished) => return Ok(Heard::Over(finished)),
+                Heard::News => all = Heard::News,
+                Heard::Nothing => {}
+            }
+        }
+    }
+
+    /// Passes on what a look at the task shows. A look that fails is left to the next one.
+    async fn look(&mut self) -> Result<Heard, RunError> {
+        let Some(id) = self.mirror.names().0 else { return Ok(Heard::Nothing) };
+        let conditions = self.replica.conditions(self.turn.trace);
+        match whole(self.spoken.client.call(&get(id), &conditions).await) {
+            Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
+            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
+            Err(error) => {
+                tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
+                Ok(Heard::Nothing)
             }
         }
     }
 
     /// Passes on what is new in something the agent said.
-    async fn pass(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Heard, RunError> {
-        let news = self.mirror.hear(face, event).map_err(|strange| RunError::new(strange.to_string()))?;
+    async fn pass(&mut self, face: Option<&Face>, event: TaskEvent, first: bool) -> Result<Heard, RunError> {
+        let opens = first && self.spoken.version == Version::Original;
+        let news = if opens { self.mirror.hear_first(face, event) } else { self.mirror.hear(face, event) };
+        let news = news.map_err(|strange| {
+            tracing::warn!(peer = self.replica.name(), task = %self.turn.task.id, ?strange, "an agent is not believed");
+            RunError::new(strange.to_string())
+        })?;
         let Some(mut sink) = self.sink.take() else { return Err(RunError::new("the turn is over")) };
         if news.is_empty() {
             self.sink = Some(sink);
@@ -154,9 +186,10 @@ impl Follower {
         let FollowLimits { reconnect_ms, reconnect_most_ms, poll_ms, poll_most_ms, .. } = self.limits;
         let (first, most) = if self.spoken.streams { (reconnect_ms, reconnect_most_ms) } else { (poll_ms, poll_most_ms) };
         let pause = Duration::from_millis(first.saturating_mul(1 << misses.min(16)).min(most));
+        let can_cancel = !self.cancel_sent && self.mirror.names().0.is_some();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = self.turn.cancelled.cancelled(), if !self.cancel_sent => self.cancel().await,
+            () = self.turn.cancelled.cancelled(), if can_cancel => self.cancel().await,
         }
         Ok(())
     }
@@ -175,20 +208,23 @@ impl Follower {
                 Err(error) => return Err(error),
             }
         }
-        let get = Request::GetTask(GetTask { tenant: None, id, history_length: Some(0) });
-        whole(self.spoken.client.call(&get, &conditions).await)
+        whole(self.spoken.client.call(&get(id), &conditions).await)
     }
 
     /// Tells the agent to stop. What it says to that comes by the stream, or with the next look.
     async fn cancel(&mut self) {
-        self.cancel_sent = true;
         let Some(id) = self.mirror.names().0 else { return };
+        self.cancel_sent = true;
         let conditions = self.replica.conditions(self.turn.trace);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
         if let Err(error) = self.spoken.client.call(&cancel, &conditions).await {
             tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
         }
     }
+}
+
+fn get(id: TaskId) -> Request {
+    Request::GetTask(GetTask { tenant: None, id, history_length: Some(0) })
 }
 
 fn is_gone(error: &ClientError) -> bool {

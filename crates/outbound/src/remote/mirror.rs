@@ -1,22 +1,25 @@
 //! What an agent elsewhere has told of a task, so that hearing it again changes nothing.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chancery_core::task_state;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ArtifactId, ContextId, Message, StatusChange, Task, TaskEvent, TaskId, TaskState, TaskStatus,
+    Artifact, ArtifactChunk, ArtifactId, ContextId, Message, MessageId, StatusChange, Task, TaskEvent, TaskId, TaskState,
+    TaskStatus,
 };
 use chancery_wire::Face;
+
+use crate::new_message_id;
 
 /// Why what a peer said cannot be taken for news of the task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Strange {
-    #[error("the agent speaks of the task {heard}, but the task is {expected}")]
+    #[error("the agent spoke of another task")]
     OtherTask { expected: TaskId, heard: TaskId },
-    #[error("the agent goes on with an artifact {0} that it never began")]
+    #[error("the agent went on with an artifact {0} that it never began")]
     UnknownArtifact(ArtifactId),
-    #[error("the agent names no task")]
+    #[error("the agent named no task")]
     NoTask,
 }
 
@@ -27,15 +30,17 @@ pub(super) struct Mirror {
     /// The task as it was passed on.
     seen: Task,
     /// Words that were passed on with a status, by their id at the peer.
-    said: HashMap<String, ()>,
+    said: HashSet<MessageId>,
+    /// Artifacts whose last piece was passed on.
+    closed: HashSet<ArtifactId>,
 }
 
 impl Mirror {
     /// `task` is ours, with all that was passed on before.
     pub(super) fn of(task: &Task, at_peer: Option<TaskId>, context: Option<ContextId>) -> Self {
         let words = task.history.iter().chain(task.status.message.iter());
-        let said = words.map(|message| (message.message_id.to_string(), ())).collect();
-        Self { task: at_peer, context, seen: task.clone(), said }
+        let said = words.map(|message| message.message_id.clone()).collect();
+        Self { task: at_peer, context, seen: task.clone(), said, closed: HashSet::new() }
     }
 
     /// The names of the task at the peer, as far as they are known.
@@ -57,17 +62,20 @@ impl Mirror {
             }
             TaskEvent::Status(change) => vec![TaskEvent::Status(change)],
             TaskEvent::Artifact(chunk) => {
-                let known = self.artifact(&chunk.artifact.artifact_id).is_some();
-                if chunk.append && !known {
+                let known = self.artifact(&chunk.artifact.artifact_id);
+                if chunk.append && known.is_none() {
                     return Err(Strange::UnknownArtifact(chunk.artifact.artifact_id.clone()));
                 }
-                vec![TaskEvent::Artifact(chunk)]
+                // A whole one may be heard twice. A piece that comes twice may well be meant so.
+                let closes = chunk.last_chunk && !self.closed.contains(&chunk.artifact.artifact_id);
+                let again = !chunk.append && known == Some(&*chunk.artifact) && !closes && chunk.metadata.is_none();
+                if again { Vec::new() } else { vec![TaskEvent::Artifact(chunk)] }
             }
             // What callers say is ours to record.
             TaskEvent::Said(_) => Vec::new(),
             TaskEvent::Replied(message) => vec![TaskEvent::Replied(message)],
         };
-        let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).collect();
+        let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).map(with_message_id).collect();
         for event in &news {
             self.note(event);
         }
@@ -90,48 +98,98 @@ impl Mirror {
         Ok(())
     }
 
+    /// The same for the first event of a stream, which in the original is the status as it was: the state we know is no news
+    /// there, also one in which a turn ends.
+    pub(super) fn hear_first(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
+        match &event {
+            TaskEvent::Status(change) if self.says_nothing_new(change) => {
+                face.map_or(Ok(()), |face| self.identify(&face.task_id, &face.context_id)).map(|()| Vec::new())
+            }
+            _ => self.hear(face, event),
+        }
+    }
+
     /// What a picture of the whole task shows that was not passed on yet.
     fn compare(&self, picture: &Task) -> Vec<TaskEvent> {
-        let mut news = Vec::new();
-        for artifact in &picture.artifacts {
-            if self.artifact(&artifact.artifact_id) != Some(&**artifact) {
-                let chunk = ArtifactChunk { artifact: Arc::clone(artifact), append: false, last_chunk: true, metadata: None };
-                news.push(TaskEvent::Artifact(chunk));
-            }
-        }
         let TaskStatus { state, message, .. } = &picture.status;
         let new_words = message.as_ref().is_some_and(|message| !self.knows(message));
-        if *state != self.seen.status.state || new_words {
+        let status = (*state != self.seen.status.state || new_words).then(|| {
             let metadata = picture.metadata.clone();
-            news.push(TaskEvent::Status(StatusChange { status: picture.status.clone(), metadata }));
+            TaskEvent::Status(StatusChange { status: picture.status.clone(), metadata })
+        });
+        let made = picture.artifacts.iter().filter_map(|artifact| self.unseen(artifact, state.is_terminal()));
+        // What a turn ends with comes last, and what it goes on with first.
+        match status {
+            Some(status) if *state == TaskState::Working => [status].into_iter().chain(made).collect(),
+            status => made.chain(status).collect(),
         }
-        news
+    }
+
+    /// As much of an artifact as was not passed on: the rest of it, if it has grown, or all of it.
+    fn unseen(&self, artifact: &Arc<Artifact>, last_chunk: bool) -> Option<TaskEvent> {
+        let whole = || (Arc::clone(artifact), false);
+        let (artifact, append) = match self.artifact(&artifact.artifact_id) {
+            None => whole(),
+            Some(seen) if *seen == **artifact => return None,
+            Some(seen) => {
+                let grown = artifact.parts.starts_with(&seen.parts)
+                    && Artifact { parts: seen.parts.clone(), ..(**artifact).clone() } == *seen;
+                let rest = || Artifact { parts: artifact.parts[seen.parts.len()..].to_vec(), ..(**artifact).clone() };
+                if grown { (Arc::new(rest()), true) } else { whole() }
+            }
+        };
+        Some(TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata: None }))
     }
 
     /// A status that our log has no room for: submitted is how it began, and the same again without a word says nothing.
     fn is_empty_status(&self, event: &TaskEvent) -> bool {
-        let TaskEvent::Status(StatusChange { status, metadata }) = event else { return false };
-        match status.state {
+        let TaskEvent::Status(change) = event else { return false };
+        match change.status.state {
             TaskState::Submitted | TaskState::Unspecified => true,
-            state => {
-                let nothing_new = status.message.as_ref().is_none_or(|message| self.knows(message)) && metadata.is_none();
-                state == self.seen.status.state && state == TaskState::Working && nothing_new
-            }
+            state => state == TaskState::Working && self.says_nothing_new(change),
         }
     }
 
+    fn says_nothing_new(&self, StatusChange { status, metadata }: &StatusChange) -> bool {
+        let no_new_words = status.message.as_ref().is_none_or(|message| self.knows(message));
+        status.state == self.seen.status.state && no_new_words && metadata.is_none()
+    }
+
     fn note(&mut self, event: &TaskEvent) {
-        if let TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. }) = event {
-            self.said.insert(message.message_id.to_string(), ());
+        match event {
+            TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. }) => {
+                self.said.insert(message.message_id.clone());
+            }
+            TaskEvent::Artifact(chunk) if chunk.last_chunk => {
+                self.closed.insert(chunk.artifact.artifact_id.clone());
+            }
+            _ => {}
         }
         task_state::apply(&mut self.seen, event);
     }
 
+    /// In the original messages have no ids, and only what was said last can be known again.
     fn knows(&self, message: &Message) -> bool {
-        self.said.contains_key(message.message_id.as_str())
+        if message.message_id.as_str().is_empty() {
+            return self.seen.status.message.as_ref().is_some_and(|last| last.parts == message.parts);
+        }
+        self.said.contains(&message.message_id)
     }
 
     fn artifact(&self, id: &ArtifactId) -> Option<&Artifact> {
         self.seen.artifacts.iter().find(|artifact| artifact.artifact_id == *id).map(|artifact| &**artifact)
     }
+}
+
+/// Words that came without an id get one, because later versions want one.
+fn with_message_id(mut event: TaskEvent) -> TaskEvent {
+    let words = match &mut event {
+        TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. }) => message,
+        TaskEvent::Replied(message) => message,
+        _ => return event,
+    };
+    if words.message_id.as_str().is_empty() {
+        Arc::make_mut(words).message_id = new_message_id().into();
+    }
+    event
 }
