@@ -3,12 +3,9 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{
-    Binding, GetTask, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, TaskId, Version,
-};
-use serde_json::{Value, json};
+use chancery_protocol::{Binding, GetTask, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, TaskId, Version};
 
-use super::scripted::{Asked, Script, Scripted};
+use super::one_way::{cards_of, path};
 use super::{ANYWHERE_HERE, CROWD, QUICK, conformance, in_front_of};
 use crate::scenarios::{CELLS, Matrix};
 use crate::wire_client::{Combination, Conditions, RawCall, RawClient, WireClient};
@@ -22,52 +19,6 @@ async fn every_story_is_the_same_through_a_gateway_over_every_front() {
     let faults = matrix.faults();
     assert!(faults.is_empty(), "{} failed:\n{}\n{}", faults.len(), faults.join("\n"), gateway.log());
     assert_eq!(matrix.told(), CELLS, "as many as without a gateway");
-}
-
-/// Cards that list one interface of an agent, each at a path of its own.
-async fn cards_of(back: &str) -> Scripted {
-    let back = back.to_owned();
-    Scripted::start(|_| {
-        move |asked: &Asked| {
-            let listed = Combination::ALL.into_iter().find(|back| asked.path == path(*back));
-            listed.map_or_else(|| Script::page(404, "text/plain", ""), |listed| Script::json(&only(listed, &back)))
-        }
-    })
-    .await
-}
-
-fn path(back: Combination) -> String {
-    format!("/{}.json", back.name())
-}
-
-/// A card in the shape of its version, with one address on it.
-fn only(back: Combination, url: &str) -> Value {
-    let binding = match back.binding {
-        Binding::JsonRpc => "JSONRPC",
-        Binding::Rest => "HTTP+JSON",
-        Binding::Grpc => "GRPC",
-    };
-    let url = if back.binding == Binding::Grpc { url.trim_start_matches("http://") } else { url };
-    let mut card = json!({
-        "name": "Conformance", "description": "Behind one address.", "version": "1", "capabilities": { "streaming": true },
-        "defaultInputModes": ["*/*"], "defaultOutputModes": ["*/*"],
-        "skills": [{ "id": "s", "name": "S", "description": "Does it.", "tags": ["test"] }],
-    });
-    match back.version {
-        Version::V1_0 => {
-            card["supportedInterfaces"] = json!([{ "url": url, "protocolBinding": binding, "protocolVersion": "1.0" }]);
-        }
-        Version::V0_3 => {
-            card["protocolVersion"] = json!("0.3.0");
-            card["preferredTransport"] = json!(binding);
-            card["url"] = json!(url);
-        }
-        Version::Original => {
-            card["url"] = json!(url);
-            card["authentication"] = json!({ "schemes": [] });
-        }
-    }
-    card
 }
 
 /// What cannot come back from an agent that has no word for it.

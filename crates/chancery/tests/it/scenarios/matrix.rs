@@ -35,7 +35,9 @@ impl Matrix {
     }
 
     fn cells(&self) -> impl Iterator<Item = (&Story, Combination, &Cell)> {
-        self.rows.iter().flat_map(|(story, cells)| self.columns.iter().zip(cells).map(move |(&column, cell)| (story, column, cell)))
+        self.rows
+            .iter()
+            .flat_map(|(story, cells)| self.columns.iter().zip(cells).map(move |(&column, cell)| (story, column, cell)))
     }
 
     pub(crate) fn told(&self) -> usize {
