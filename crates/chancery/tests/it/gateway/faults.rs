@@ -8,9 +8,10 @@ use super::scripted::{Asked, Script, Scripted};
 use crate::scenarios::lines;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
-/// An agent may be silent for a moment only, and is looked for three times.
+/// An agent may be silent for a moment only, is looked for three times, and is asked however often it fails.
 const FAST: &str = "[peers]\nread_ms = 400\nreconnects = 2\nreconnect_ms = 10\nreconnect_most_ms = 20\npoll_ms = 10\n\
-    poll_most_ms = 20\nanswer_bytes = 65536\nevent_bytes = 65536\n";
+    poll_most_ms = 20\nanswer_bytes = 65536\nevent_bytes = 65536\n\
+    [health]\nfailures = 1000\nfailure_percent_of = 1000\n";
 
 const SEND: &str = "SendStreamingMessage";
 

@@ -1,14 +1,13 @@
 //! A node in front of agents elsewhere: it is told from them by nothing, and their faults are its answers.
 
 mod chain;
-// mod discover;
+mod discover;
 mod executor_remote;
 mod faults;
-// mod front_card;
-// mod hostile_card;
+mod front_card;
+mod hostile_card;
 mod one_way;
 mod scripted;
-// mod unsaid;
 
 use crate::server::{Home, Server, Setup};
 

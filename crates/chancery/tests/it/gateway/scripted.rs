@@ -147,7 +147,15 @@ impl Scripted {
     where
         F: Fn(&Asked) -> Script + Send + Sync + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::at("127.0.0.1", make).await
+    }
+
+    /// The same at another address of this machine.
+    pub(super) async fn at<F>(host: &str, make: impl FnOnce(&str) -> F) -> Self
+    where
+        F: Fn(&Asked) -> Script + Send + Sync + 'static,
+    {
+        let listener = TcpListener::bind((host, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("it has one");
         let answers: Arc<Answers> = Arc::new(make(&format!("http://{address}")));
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
