@@ -13,9 +13,10 @@ const OURS: &str = "urn:chancery:";
 /// The card without interfaces and schemes, which the node that mounts it adds.
 pub(crate) fn front(found: &Discovered, public_url: &Url) -> AgentCard {
     let theirs = &found.card;
-    let elsewhere = |url: &Option<String>| url.clone().filter(|url| !is_of_agent(url, found));
+    let hosts = &hosts(found);
+    let elsewhere = |url: &Option<String>| url.clone().filter(|url| !is_of_agent(url, hosts));
     let provider = theirs.provider.as_ref().map(|provider| AgentProvider {
-        url: if is_of_agent(&provider.url, found) { public_url.to_string() } else { provider.url.clone() },
+        url: if is_of_agent(&provider.url, hosts) { public_url.to_string() } else { provider.url.clone() },
         organization: provider.organization.clone(),
     });
     let mut skills = theirs.skills.clone();
@@ -23,7 +24,7 @@ pub(crate) fn front(found: &Discovered, public_url: &Url) -> AgentCard {
         // They name schemes of a card that is not shown.
         skill.security_requirements.clear();
     }
-    let extensions = theirs.capabilities.extensions.iter().filter(|extension| !extension.uri.starts_with(OURS)).cloned();
+    let extensions = theirs.capabilities.extensions.iter().filter_map(|extension| extended(extension, hosts));
     AgentCard {
         name: theirs.name.clone(),
         description: theirs.description.clone(),
@@ -45,12 +46,32 @@ pub(crate) fn front(found: &Discovered, public_url: &Url) -> AgentCard {
     }
 }
 
-/// Whether a URL leads to the agent itself, past this node. One that cannot be read may lead anywhere.
-fn is_of_agent(url: &str, found: &Discovered) -> bool {
-    let Ok(url) = Url::parse(url) else { return true };
+/// Where the agent itself is.
+fn hosts(found: &Discovered) -> Vec<String> {
     let of_interface = found.card.supported_interfaces.iter().map(|interface| interface.url.as_str());
-    let mut own = of_interface.chain([found.url.as_str()]).filter_map(|own| Url::parse(own).ok());
-    own.any(|own| own.host_str() == url.host_str())
+    // gRPC addresses may come without a scheme.
+    let read = |url: &str| Url::parse(&if url.contains("://") { url.to_owned() } else { format!("http://{url}") }).ok();
+    of_interface.chain([found.url.as_str()]).filter_map(read).filter_map(|url| url.host_str().map(str::to_lowercase)).collect()
+}
+
+/// Whether a URL leads to the agent itself, past this node. One that cannot be read may lead anywhere.
+fn is_of_agent(url: &str, hosts: &[String]) -> bool {
+    let Ok(url) = Url::parse(url) else { return true };
+    url.host_str().is_some_and(|host| hosts.contains(&host.to_lowercase()))
+}
+
+/// An extension as we can offer it: nothing in it leads to the agent. A required one stays by its name, which callers have to
+/// say.
+fn extended(theirs: &AgentExtension, hosts: &[String]) -> Option<AgentExtension> {
+    let names_agent = |text: &str| hosts.iter().any(|host| text.to_lowercase().contains(host));
+    let params = theirs.params.clone();
+    // Written anew, so that no escape hides a name.
+    let params = params.filter(|params| !names_agent(&serde_json::Value::Object(params.to_object()).to_string()));
+    let hidden = params.is_some() != theirs.params.is_some() || names_agent(&theirs.uri);
+    if theirs.uri.starts_with(OURS) || (hidden && !theirs.required) {
+        return None;
+    }
+    Some(AgentExtension { params, ..theirs.clone() })
 }
 
 fn fronted(found: &Discovered) -> AgentExtension {
