@@ -82,6 +82,7 @@ impl Inner {
             link,
             context_link,
             trace: said.trace,
+            extensions: said.extensions,
         };
         let ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();

@@ -76,6 +76,7 @@ pub(crate) struct Said {
     pub(crate) message: Arc<Message>,
     pub(crate) metadata: Option<Metadata>,
     pub(crate) trace: TraceId,
+    pub(crate) extensions: Vec<String>,
 }
 
 /// Why an update was not taken.

@@ -39,9 +39,8 @@ impl Inner {
         if let (Some(agent), Some(message)) = (agent, last)
             && agent.runner.after_restart() == AfterRestart::Resume
         {
-            if let Some((said, token)) =
-                live.begin_turn(Said { message, metadata: None, trace: TraceId(uuid::Uuid::now_v7().as_u128()) })
-            {
+            let trace = TraceId(uuid::Uuid::now_v7().as_u128());
+            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None, trace, extensions: Vec::new() }) {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);

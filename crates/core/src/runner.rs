@@ -61,6 +61,8 @@ pub struct Turn {
     pub context_link: Option<Link>,
     /// The trace of the call that began the turn.
     pub trace: TraceId,
+    /// The protocol extensions that call asked for.
+    pub extensions: Vec<String>,
 }
 
 /// A turn that could not be finished. The task fails with this as its reason, which its caller can read.

@@ -218,7 +218,7 @@ impl Inner {
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
-        let said = Said { message, metadata: send.metadata, trace: context.trace };
+        let said = Said { message, metadata: send.metadata, trace: context.trace, extensions: context.extensions.clone() };
         if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }
@@ -260,7 +260,7 @@ impl Inner {
         named.task_id = Some(live.record.id.clone());
         let seq = live.take_message(Arc::clone(&message), self.clock.now(), &self.limits)?;
         self.recorded(&live, seq).await;
-        let said = Said { message, metadata: send.metadata, trace: context.trace };
+        let said = Said { message, metadata: send.metadata, trace: context.trace, extensions: context.extensions.clone() };
         if let Some((said, token)) = live.begin_next_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }

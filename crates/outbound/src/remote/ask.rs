@@ -37,7 +37,7 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, now: Ti
         Err(error) => return Asked::NotSeen(error.to_string()),
     };
     let send = message(turn, mirror, &spoken);
-    let conditions = replica.conditions(turn.trace);
+    let conditions = replica.conditions(turn, &spoken);
     let answered = if spoken.streams {
         let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
         stream.map(|stream| Answer::Stream(Box::new(stream)))

@@ -141,7 +141,7 @@ impl Follower {
     /// Passes on what a look at the task shows. A look that fails is left to the next one.
     async fn look(&mut self) -> Result<Heard, RunError> {
         let Some(id) = self.mirror.names().0 else { return Ok(Heard::Nothing) };
-        let conditions = self.replica.conditions(self.turn.trace);
+        let conditions = self.replica.conditions(&self.turn, &self.spoken);
         match whole(self.spoken.client.call(&get(id), &conditions).await) {
             Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
             Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
@@ -198,7 +198,7 @@ impl Follower {
         let Some(id) = self.mirror.names().0 else {
             return Err(ClientError::NotUnderstood("the agent has not named the task".to_owned()));
         };
-        let conditions = self.replica.conditions(self.turn.trace);
+        let conditions = self.replica.conditions(&self.turn, &self.spoken);
         if self.spoken.streams {
             let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: id.clone() });
             match self.spoken.client.stream(&subscribe, &conditions).await {
@@ -215,7 +215,7 @@ impl Follower {
     async fn cancel(&mut self) {
         let Some(id) = self.mirror.names().0 else { return };
         self.cancel_sent = true;
-        let conditions = self.replica.conditions(self.turn.trace);
+        let conditions = self.replica.conditions(&self.turn, &self.spoken);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
         if let Err(error) = self.spoken.client.call(&cancel, &conditions).await {
             tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chancery_core::Turn;
 use chancery_protocol::{Binding, Timestamp, Version};
 
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
@@ -35,6 +36,8 @@ pub(super) struct Spoken {
     pub(super) client: AgentClient,
     pub(super) version: Version,
     pub(super) streams: bool,
+    /// The protocol extensions it knows.
+    extensions: Arc<[String]>,
 }
 
 impl Replica {
@@ -81,13 +84,16 @@ impl Replica {
         let client = AgentClient::new(guard, interface, self.limits.clone())
             .map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address.name), error })?;
         let streams = found.card.capabilities.streaming.unwrap_or(false);
-        let spoken = Spoken { client, version, streams };
+        let extensions = found.card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
+        let spoken = Spoken { client, version, streams, extensions };
         *kept = Some((found.digest.clone(), spoken.clone()));
         Ok(spoken)
     }
 
-    pub(super) fn conditions(&self, trace: chancery_protocol::TraceId) -> Conditions {
-        Conditions { credentials: self.credentials.clone(), ..Conditions::new(trace) }
+    /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
+    pub(super) fn conditions(&self, turn: &Turn, spoken: &Spoken) -> Conditions {
+        let extensions = turn.extensions.iter().filter(|uri| spoken.extensions.contains(uri)).cloned().collect();
+        Conditions { credentials: self.credentials.clone(), extensions, ..Conditions::new(turn.trace) }
     }
 }
 
