@@ -7,6 +7,7 @@ mod faults;
 mod front_card;
 mod hostile_card;
 mod one_way;
+mod passed_on;
 mod scripted;
 
 use crate::server::{Home, Server, Setup};
