@@ -108,7 +108,12 @@ impl Follower {
             let next = tokio::select! {
                 next = stream.next() => next,
                 () = self.turn.cancelled.cancelled(), if can_cancel => {
-                    self.cancel().await;
+                    // An agent may say so here, and nothing more on its stream.
+                    if let Some(ended) = self.cancel().await
+                        && let Heard::Over(finished) = self.pass(None, ended, false).await?
+                    {
+                        return Ok(Heard::Over(finished));
+                    }
                     continue;
                 }
             };
@@ -189,7 +194,10 @@ impl Follower {
         let can_cancel = !self.cancel_sent && self.mirror.names().0.is_some();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = self.turn.cancelled.cancelled(), if can_cancel => self.cancel().await,
+            () = self.turn.cancelled.cancelled(), if can_cancel => {
+                // How it ended is seen with the next look.
+                self.cancel().await;
+            }
         }
         Ok(())
     }
@@ -211,14 +219,19 @@ impl Follower {
         whole(self.spoken.client.call(&get(id), &conditions).await)
     }
 
-    /// Tells the agent to stop. What it says to that comes by the stream, or with the next look.
-    async fn cancel(&mut self) {
-        let Some(id) = self.mirror.names().0 else { return };
+    /// Tells the agent to stop. Answers the task, if it has ended with that.
+    async fn cancel(&mut self) -> Option<TaskEvent> {
+        let id = self.mirror.names().0?;
         self.cancel_sent = true;
         let conditions = self.replica.conditions(&self.turn, &self.spoken);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-        if let Err(error) = self.spoken.client.call(&cancel, &conditions).await {
-            tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
+        match whole(self.spoken.client.call(&cancel, &conditions).await) {
+            Ok(Answer::Whole(TaskEvent::Created(task))) if task.status.state.is_terminal() => Some(TaskEvent::Created(task)),
+            Ok(_) => None,
+            Err(error) => {
+                tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
+                None
+            }
         }
     }
 }
