@@ -1,7 +1,6 @@
 //! The ADR's `discover`: cards are found, believed or not, and kept until they may have changed.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_identity::Jwks;
@@ -11,16 +10,16 @@ use chancery_protocol::{AgentId, Timestamp, Version};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::scripted::{Asked, Script, Scripted, card};
+use super::pages::{CARD, Pages};
+use super::scripted::{Asked, card};
 use super::{conformance, in_front_of};
 use crate::certificates::Signer;
 use crate::line::Line;
 use crate::server::{Home, Server, Setup};
 
-pub(super) const CARD: &str = "/.well-known/agent-card.json";
 const JWKS: &str = "/.well-known/jwks.json";
 
-pub(super) fn discovery(url: &str) -> Discovery {
+fn discovery(url: &str) -> Discovery {
     let way_out = WayOut::new(&GuardConfig::default(), &[Url::parse(url).expect("a URL")], &[]).expect("a way out");
     Discovery::new(way_out.trusted().client(), DiscoveryConfig::default())
 }
@@ -31,37 +30,6 @@ fn peer(url: &str, verify: Verify) -> PeerAddress {
 
 fn now() -> Timestamp {
     Timestamp::default()
-}
-
-/// Pages that a test puts up. Each has its text's length for a tag.
-pub(super) struct Pages {
-    pub(super) agent: Scripted,
-    texts: Arc<Mutex<HashMap<String, String>>>,
-}
-
-impl Pages {
-    pub(super) async fn open() -> Self {
-        let texts = Arc::<Mutex<HashMap<String, String>>>::default();
-        let shown = Arc::clone(&texts);
-        let agent = Scripted::start(|_| {
-            move |asked: &Asked| match shown.lock().expect("no test panics inside").get(&asked.path) {
-                None => Script::page(404, "text/plain", "nothing here"),
-                Some(text) => {
-                    let tag = format!("\"{}\"", text.len());
-                    if asked.headers.get("if-none-match") == Some(&tag) {
-                        return Script::page_with(304, "application/json", &[("ETag", &tag)], "");
-                    }
-                    Script::page_with(200, "application/json", &[("ETag", &tag)], text)
-                }
-            }
-        })
-        .await;
-        Self { agent, texts }
-    }
-
-    pub(super) fn show(&self, path: &str, text: &str) {
-        self.texts.lock().expect("no test panics inside").insert(path.to_owned(), text.to_owned());
-    }
 }
 
 /// A node whose card and keys are shown at another address, where they can be changed.
@@ -179,8 +147,8 @@ async fn how_much_a_card_has_to_prove_is_set_per_agent() {
     let (url, id) = (signed.url(), signed.agent_id().await);
     let other: AgentId = "ab".repeat(32).parse().expect("an id");
     let modes = [Verify::Off, Verify::IfPresent, Verify::Require];
-    let rows: [(&str, String, bool, Option<&AgentId>, [&str; 3]); 8] = [
-        ("signed", signed.card.clone(), true, None, ["not looked at", "verified", "verified"]),
+    let rows = [
+        ("signed", signed.card.clone(), true, None::<&AgentId>, ["not looked at", "verified", "verified"]),
         ("unsigned", signed.unsigned(), true, None, ["not looked at", "unsigned", "refused"]),
         ("changed", signed.mutated(), true, None, ["not looked at", "refused", "refused"]),
         ("signed, its keys nowhere", signed.card.clone(), false, None, ["not looked at", "no key", "refused"]),

@@ -15,7 +15,7 @@ async fn every_story_is_the_same_through_a_gateway_over_every_front() {
     let back = conformance();
     let gateway = in_front_of(back.url(), &format!("{QUICK}{CROWD}"));
     let matrix = Matrix::tell(gateway.url(), &Combination::ALL, |_| None).await;
-    matrix.print();
+    println!("{}", matrix.table());
     let faults = matrix.faults();
     assert!(faults.is_empty(), "{} failed:\n{}\n{}", faults.len(), faults.join("\n"), gateway.log());
     assert_eq!(matrix.told(), CELLS, "as many as without a gateway");

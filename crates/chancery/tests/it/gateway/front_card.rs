@@ -5,10 +5,10 @@ use chancery_identity::{Jwks, SealKey};
 use serde_json::{Value, json};
 
 use super::in_front_of;
+use super::pages::CARD;
 use super::scripted::{Asked, Script, Scripted};
 use crate::server::Server;
 
-const CARD: &str = "/.well-known/agent-card.json";
 const ORIGINAL: &str = "/.well-known/agent.json";
 
 /// Every shape a card is shown in: a name, the path, the version asked for.

@@ -8,8 +8,8 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::discover::{CARD, Pages};
 use super::in_front_of;
+use super::pages::{CARD, Pages};
 use super::scripted::{Asked, Script, Scripted, card};
 use crate::line::Line;
 use crate::patience::soon;

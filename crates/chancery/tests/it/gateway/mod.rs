@@ -7,6 +7,7 @@ mod faults;
 mod front_card;
 mod hostile_card;
 mod one_way;
+mod pages;
 mod passed_on;
 mod scripted;
 

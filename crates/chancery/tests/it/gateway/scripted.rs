@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 /// One request as it came.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ enum Step {
     /// One byte at a time.
     Drip(Vec<u8>),
     Hang,
+    /// Until the test lets it go on.
+    Wait(Arc<Semaphore>),
 }
 
 /// What is written to a connection before it is closed.
@@ -115,6 +118,11 @@ impl Script {
 
     pub(super) fn drip(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.then(Step::Drip(bytes.into()))
+    }
+
+    /// Goes on when the test adds a permit.
+    pub(super) fn wait(self, cue: &Arc<Semaphore>) -> Self {
+        self.then(Step::Wait(Arc::clone(cue)))
     }
 
     pub(super) fn hang(self) -> Self {
@@ -236,6 +244,7 @@ async fn serve(mut stream: TcpStream, answers: Arc<Answers>, kept: Arc<Mutex<Vec
                 Ok(())
             }
             // Until the other side has enough of it.
+            Step::Wait(cue) => cue.acquire().await.map(|permit| permit.forget()).map_err(std::io::Error::other),
             Step::Hang => stream.read_u8().await.map(|_| ()),
         };
         if written.is_err() {

@@ -52,9 +52,10 @@ impl Matrix {
         faults.collect()
     }
 
-    pub(crate) fn print(&self) {
+    /// The table, with the reasons for what was not told below it.
+    pub(crate) fn table(&self) -> String {
         let names: Vec<String> = self.columns.iter().map(|combination| format!("{:>17}", combination.name())).collect();
-        println!("{:<28}{}", "", names.concat());
+        let mut table = format!("{:<28}{}\n", "", names.concat());
         for (story, cells) in &self.rows {
             let words = cells.iter().map(|cell| match cell {
                 Cell::Told => "told",
@@ -62,13 +63,14 @@ impl Matrix {
                 Cell::Failed(_) => "FAILED",
             });
             let words: String = words.map(|word| format!("{word:>17}")).collect();
-            println!("{:<28}{words}  {}", story.name, story.story);
+            table += &format!("{:<28}{words}  {}\n", story.name, story.story);
         }
         for (story, combination, cell) in self.cells() {
             if let Cell::NotApplicable(reason) = cell {
-                println!("{} not over {}: {reason}", story.name, combination.name());
+                table += &format!("{} not over {}: {reason}\n", story.name, combination.name());
             }
         }
+        table
     }
 }
 

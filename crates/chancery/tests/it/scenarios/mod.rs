@@ -20,7 +20,7 @@ async fn every_story_is_the_same_over_every_transport_and_version() {
     // A hundred callers at once over each transport are more connections than one address may usually have.
     let server = Setup::conformance().config("[limits]\nconnections_per_address = 2000\ncancel_grace_ms = 50\n").start();
     let matrix = Matrix::tell(server.url(), &Combination::ALL, |_| None).await;
-    matrix.print();
+    println!("{}", matrix.table());
     let faults = matrix.faults();
     assert!(faults.is_empty(), "{} of {} failed:\n{}", faults.len(), matrix.told() + faults.len(), faults.join("\n"));
     assert_eq!(matrix.told(), CELLS, "stories told in all ways they can be told");

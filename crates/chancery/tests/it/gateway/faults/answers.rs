@@ -1,0 +1,64 @@
+//! Agents whose answers to a message are none.
+
+use chancery_protocol::{Reply, Request, Sent};
+
+use super::{Outcome, everybody_gets, message};
+use crate::gateway::in_front_of;
+use crate::gateway::scripted::{Script, Scripted};
+use crate::wire_client::{Combination, Conditions, WireClient};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_never_answers_fails_the_task() {
+    let agent = Scripted::agent(|_| Script::default().hang()).await;
+    everybody_gets(&agent, &Outcome::failed("the agent did not answer in time", &[])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_is_answered_with_503_is_not_sent_again() {
+    let agent = Scripted::agent(|_| Script::page(503, "text/plain", "later")).await;
+    everybody_gets(&agent, &Outcome::failed("the agent answered with HTTP status 503", &[])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_answers_a_byte_at_a_time_runs_out_of_time() {
+    let head = "HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n".to_owned() + &" ".repeat(4000);
+    let agent = Scripted::agent(move |_| Script::default().drip(head.clone())).await;
+    everybody_gets(&agent, &Outcome::failed("the agent did not answer in time", &[])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_of_another_type_is_none() {
+    let agent = Scripted::agent(|_| Script::page(200, "text/html", "<p>welcome</p>")).await;
+    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood", &[])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn json_that_breaks_off_is_no_answer() {
+    let agent = Scripted::agent(|_| Script::page(200, "application/json", r#"{"jsonrpc":"2.0","id":1,"result":{"ta"#)).await;
+    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood", &[])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_an_end_is_cut_off() {
+    let head = "HTTP/1.1 200 X\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n";
+    let agent = Scripted::agent(move |_| Script::default().write(head).forever(vec![b' '; 8192])).await;
+    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood", &[])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_at_once() {
+    let agent = Scripted::agent(|_| Script::page(503, "text/plain", "later")).await;
+    let gateway = in_front_of(&agent.url(), "[health]\nfailures = 3\ncooldown_ms = 600000\ncooldown_most_ms = 600000\n");
+    for (round, combination) in Combination::ALL.into_iter().enumerate() {
+        let client = WireClient::new(gateway.url(), combination);
+        let sent = client.call(&Request::SendMessage(message(combination, "own")), &Conditions::default()).await;
+        let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{}: {sent:?}", combination.name()) };
+        let told = if round < 3 {
+            "the agent answered with HTTP status 503"
+        } else {
+            "no agent can take this task just now; try again later"
+        };
+        assert_eq!(Outcome::of(&shown.task), Outcome::failed(told, &[]), "{}", combination.name());
+    }
+    assert_eq!(agent.calls().len(), 3, "then nobody asked it any more");
+}
