@@ -36,6 +36,20 @@ impl Default for FollowLimits {
     }
 }
 
+impl FollowLimits {
+    pub(super) fn reconnect_pause(&self, misses: u32) -> Duration {
+        pause(self.reconnect_ms, self.reconnect_most_ms, misses)
+    }
+
+    fn poll_pause(&self, misses: u32) -> Duration {
+        pause(self.poll_ms, self.poll_most_ms, misses)
+    }
+}
+
+fn pause(first_ms: u64, most_ms: u64, misses: u32) -> Duration {
+    Duration::from_millis(first_ms.saturating_mul(1 << misses.min(16)).min(most_ms))
+}
+
 /// What came of listening for a while.
 #[derive(Debug)]
 enum Heard {
@@ -188,9 +202,7 @@ impl Follower {
         if misses > self.limits.reconnects && (self.spoken.streams || self.cancel_sent) {
             return Err(RunError::new("the agent was lost while it worked on the task"));
         }
-        let FollowLimits { reconnect_ms, reconnect_most_ms, poll_ms, poll_most_ms, .. } = self.limits;
-        let (first, most) = if self.spoken.streams { (reconnect_ms, reconnect_most_ms) } else { (poll_ms, poll_most_ms) };
-        let pause = Duration::from_millis(first.saturating_mul(1 << misses.min(16)).min(most));
+        let pause = if self.spoken.streams { self.limits.reconnect_pause(misses) } else { self.limits.poll_pause(misses) };
         let can_cancel = !self.cancel_sent && self.mirror.names().0.is_some();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

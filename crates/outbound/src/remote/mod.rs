@@ -20,6 +20,8 @@ use self::ask::Asked;
 use self::follow::Follower;
 use self::mirror::Mirror;
 use self::pool::Chosen;
+use self::replica::Spoken;
+use crate::discovery::DiscoveryError;
 
 /// Runs turns at one of several agents that are the same.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ impl RemoteRunner {
             return Err(RunError::new("the node restarted before the agent had answered; send the message again"));
         };
         let replica = Arc::clone(&chosen.replica);
-        match replica.client(self.clock.now()).await {
+        match self.reach(&replica).await {
             Ok(client) => {
                 let follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
                 self.followed(chosen, follower.go_on(None)).await
@@ -51,6 +53,20 @@ impl RemoteRunner {
             Err(error) => {
                 self.pool.finish(chosen, Outcome::Failed);
                 Err(RunError::new(error.to_string()))
+            }
+        }
+    }
+
+    /// The client of an agent that has a task of ours. It may come up after this node does, so it is given time.
+    async fn reach(&self, replica: &Replica) -> Result<Spoken, ReplicaError> {
+        let mut misses = 0;
+        loop {
+            match replica.client(self.clock.now()).await {
+                Err(ReplicaError::Discovery(DiscoveryError::Transport { .. })) if misses < self.limits.reconnects => {
+                    tokio::time::sleep(self.limits.reconnect_pause(misses)).await;
+                    misses += 1;
+                }
+                reached => return reached,
             }
         }
     }
