@@ -195,3 +195,33 @@ async fn a_message_without_an_answer_is_not_sent_again_after_a_restart() {
     assert!(reason.contains("restarted before the agent had answered"), "{reason}");
     assert_eq!(agent.calls().len(), 1, "once is all");
 }
+
+/// Both go down together, as they do with their machine, and the one in front is up first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_is_looked_for_until_its_agent_has_come_up_again() {
+    let (back_home, home) = (Home::new(), Home::new());
+    let back = |listen: &str| Setup::at(&back_home, listen).args(["--agent", "conformance"]).start();
+    let agent = back("127.0.0.1:0");
+    let (url, listen) = (agent.url().to_owned(), agent.url().trim_start_matches("http://").to_owned());
+    let start = || Setup::in_home(&home).config(&format!("{PATIENT}[agents.front]\nurl = '{url}'\n")).start();
+    let node = start();
+    let mut events = Line::to(node.url(), "").streaming_send("sleep 600000").await;
+    let task = events.next().await.expect("an event").expect("the task").payload["task"]["id"].clone();
+    events.next().await.expect("an event").expect("work");
+    node.kill();
+    agent.kill();
+
+    let node = start();
+    let line = Line::to(node.url(), "");
+    let look = async || {
+        let found = line.call("GetTask", &json!({ "id": task }), Beside::default()).await;
+        found.expect("the server answers")["result"].take()
+    };
+    assert_eq!(state(&look().await), "TASK_STATE_WORKING", "nobody knows yet what became of it");
+    let _agent = back(&listen);
+    let failed = soon("the task is over", async || Some(look().await).filter(|task| state(task) != "TASK_STATE_WORKING")).await;
+    // The conformance agent gives up what it was at when its node went down, and that is what there is to tell.
+    let reason = failed["status"]["message"]["parts"][0]["text"].as_str().expect("a reason");
+    assert_eq!(state(&failed), "TASK_STATE_FAILED");
+    assert!(reason.starts_with("the node restarted while this task was being worked on"), "{reason}");
+}

@@ -2,9 +2,10 @@
 
 use chancery_protocol::{Reply, Request, Sent};
 
-use super::{Outcome, everybody_gets, message};
+use super::{FAST, Outcome, everybody_gets, message};
 use crate::gateway::in_front_of;
 use crate::gateway::scripted::{Script, Scripted};
+use crate::patience::soon;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,4 +62,31 @@ async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_
         assert_eq!(Outcome::of(&shown.task), Outcome::failed(told, &[]), "{}", combination.name());
     }
     assert_eq!(agent.calls().len(), 3, "then nobody asked it any more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_not_there_fails_the_task_whether_it_ever_was_or_not() {
+    let agent = Scripted::agent(|_| Script::default()).await;
+    let url = agent.url();
+    let gateway = in_front_of(&url, FAST);
+    drop(agent);
+    soon("nobody listens there", async || {
+        tokio::net::TcpStream::connect(url.trim_start_matches("http://")).await.is_err().then_some(())
+    })
+    .await;
+    let never = in_front_of(&url, FAST);
+    for (node, told) in [(&gateway, "the address could not be reached"), (&never, "cannot be reached")] {
+        let callers = Combination::ALL.map(|combination| {
+            let client = WireClient::new(node.url(), combination);
+            async move {
+                let sent = client.call(&Request::SendMessage(message(combination, "own")), &Conditions::default()).await;
+                let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{}: {sent:?}", combination.name()) };
+                Outcome::of(&shown.task)
+            }
+        });
+        for outcome in futures::future::join_all(callers).await {
+            assert_eq!(outcome.state, "failed");
+            assert!(outcome.said.as_deref().is_some_and(|said| said.contains(told)), "{outcome:?}");
+        }
+    }
 }

@@ -218,3 +218,16 @@ async fn a_cancel_that_comes_before_the_agent_has_named_the_task_reaches_it_afte
     assert_eq!(sending.await.expect("no panic"), "canceled");
     assert_eq!(agent.count("CancelTask"), 1, "the agent is told to stop as soon as it can be");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_piece_of_nothing_fails_the_task() {
+    let agent = Scripted::agent(|asked| {
+        Script::events(
+            asked,
+            [&picture(asked, "WORKING", &[]), &piece(asked, "more", true, true), &status(asked, "COMPLETED", None)],
+        )
+        .end()
+    })
+    .await;
+    everybody_gets(&agent, &Outcome::failed("the agent went on with an artifact a that it never began", &[])).await;
+}
