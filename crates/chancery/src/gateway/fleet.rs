@@ -145,7 +145,8 @@ impl Fleet {
             self.unpin(&remote);
             return Err(error.into());
         }
-        let given = Given { name: remote.name.to_string(), card, extended: None, runner: remote.runner(&self.place), exposed: true };
+        let given =
+            Given { name: remote.name.to_string(), card, extended: None, runner: remote.runner(&self.place), exposed: true };
         let agent = self.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));

@@ -274,7 +274,8 @@ async fn the_catalog_shows_a_caller_the_agents_and_skills_it_may_call_and_no_oth
 
     let (_, some) = get(&few, "").await;
     assert_eq!(names(&some), ["echo", "tester"]);
-    assert!(!some.to_string().contains("conformance"), "{some}");
+    assert_eq!(some["agents"][1]["skills"], json!([]), "none of its skills is one that may be asked for");
+    assert!(!some.to_string().contains("/agents/conformance"), "{some}");
     assert_eq!(names(&get(&few, "?q=CONFORM").await.1), [""; 0]);
     assert_eq!(names(&get(&none, "?skill=echo").await.1), [""; 0]);
     let skill = everything["agents"][0]["skills"][0]["id"].as_str().unwrap();
