@@ -1,4 +1,6 @@
-//! The operator's API for callers and keys, under `/admin/v1` and the same token as the rest of it.
+//! The operator's API for callers, agents and keys, under `/admin/v1` and the same token as the rest of it.
+
+mod agents;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +10,17 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use chancery_core::Clock;
+use chancery_core::{Chancery, Clock};
 use chancery_identity::credentials::CallerRecord;
 use chancery_identity::keys::KeyRecord;
 use chancery_identity::{Algorithm, KeyUse, agent_id_from_pubkey};
-use chancery_protocol::{AgentId, AgentName, MayCall, Timestamp};
+use chancery_protocol::{AgentId, MayCall, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::caller_book::{BookError, CallerBook};
+use crate::gateway::Fleet;
 use crate::key_chest::{ChestError, KeyChest};
 
 /// What the operator can change while the node runs.
@@ -35,7 +38,8 @@ pub(crate) struct Office {
 /// anything else, so none is added to it.
 #[derive(Debug)]
 pub(crate) struct House {
-    pub(crate) agents: Vec<AgentName>,
+    /// Has the agents, which come and go.
+    pub(crate) chancery: Chancery,
     pub(crate) issuers: Vec<String>,
     pub(crate) client_certificates: bool,
 }
@@ -46,9 +50,11 @@ impl House {
             MayCall::Everything => &[][..],
             MayCall::Only(grants) => grants,
         };
+        let served = self.chancery.agents();
         let mut agents = granted.iter().map(|grant| &grant.agent).chain(&record.agent);
-        if let Some(unknown) = agents.find(|name| !self.agents.contains(name)) {
-            return Some(format!("there is no agent {unknown} here, only {}", self.agents.join(", ")));
+        if let Some(unknown) = agents.find(|name| served.get(name).is_none()) {
+            let names: Vec<&str> = served.iter().map(|agent| &*agent.name).collect();
+            return Some(format!("there is no agent {unknown} here, only {}", names.join(", ")));
         }
         if let Some(token) = record.tokens.iter().find(|token| !self.issuers.contains(&token.issuer)) {
             return Some(format!("there is no issuer {} in the config of this node", token.issuer));
@@ -58,7 +64,7 @@ impl House {
     }
 }
 
-pub(crate) fn routes(office: Office) -> Router {
+pub(crate) fn routes(office: Office, fleet: Arc<Fleet>) -> Router {
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
@@ -66,6 +72,7 @@ pub(crate) fn routes(office: Office) -> Router {
         .route("/admin/v1/keys", get(keys))
         .route("/admin/v1/keys/rotate", post(rotate_keys))
         .with_state(office)
+        .merge(agents::routes(fleet))
 }
 
 struct Fault(StatusCode, String);

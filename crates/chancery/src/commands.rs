@@ -1,5 +1,6 @@
 //! The command line: what can be asked, and what the exit code means.
 
+mod agents;
 mod callers;
 mod card;
 mod credentials;
@@ -31,6 +32,7 @@ Examples:
   chancery card https://agent.example.org      fetch a card and say what is wrong with it
   chancery tasks list --state working          what the node is doing
   chancery tasks watch TASK                    follow one task
+  chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
 
@@ -75,6 +77,8 @@ enum Command {
     Card(card::Card),
     /// See and cancel the tasks of the node on this machine
     Tasks(tasks::Tasks),
+    /// Say which agents the node stands in front of, and see how they do
+    Agents(agents::Agents),
     /// Say who may call the node on this machine
     Callers(callers::Callers),
     /// See and replace the keys that node signs with
@@ -170,6 +174,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Send(send) => as_client(send.run(&shared)),
         Command::Card(card) => as_client(card.run(&shared)),
         Command::Tasks(tasks) => as_client(tasks.run(&shared)),
+        Command::Agents(agents) => as_client(agents.run(&shared)),
         Command::Callers(callers) => as_client(callers.run(&shared)),
         Command::Keys(keys) => as_client(keys.run(&shared)),
         Command::Completions { shell } => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Agent, Agents, Answer, Chancery, Clock, Parts, RetentionConfig, SystemClock, TaskLimits, TaskRunner};
+use chancery_core::{Agent, Agents, Answer, Chancery, Parts, RetentionConfig, SystemClock, TaskLimits, TaskRunner};
 use chancery_identity::SealKey;
 use chancery_protocol::{
     AgentCard, Artifact, Binding, CallContext, Caller, Error, ErrorKind, Message, Metadata, Reply, Request, SendConfiguration,
@@ -12,8 +12,9 @@ use chancery_protocol::{
 };
 use chancery_store::MemoryStore;
 
-use crate::config::{AgentConfig, AgentSource, Config};
-use crate::gateway::Remote;
+use crate::agent_book::AgentBook;
+use crate::config::{AgentConfig, Config};
+use crate::gateway::{Remote, Workplace};
 use crate::node::BuildError;
 use crate::seal::KeySeal;
 
@@ -30,13 +31,16 @@ impl Peer {
     /// Nothing is asked of it yet: its card is fetched with the first task. What may be called, and the limits on it, is as in
     /// a node's config; the URL itself is allowed by being given.
     pub fn new(url: impl Into<String>, config: &Config) -> Result<Self, BuildError> {
-        let agent = AgentConfig::at(url);
-        let AgentSource::Remote(remote) = &agent.source else { return Err(BuildError::NoAgent) };
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        // It has no address of its own that others could call back.
-        let nowhere = url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?;
-        let remote = Remote::new("peer", &agent, remote, config, &nowhere, &clock)?;
-        Ok(Self(Arc::new(remote.runner(config, clock))))
+        let place = Workplace {
+            config: Arc::new(config.clone()),
+            // It has no address of its own that others could call back.
+            public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
+            clock: Arc::new(SystemClock),
+            book: Arc::new(AgentBook::open(None)?),
+        };
+        let fault = |fault| BuildError::Agent { name: "peer".to_owned(), fault };
+        let remote = Remote::new("peer", &AgentConfig::at(url), false, &place).map_err(fault)?.ok_or(BuildError::NoAgent)?;
+        Ok(Self(remote.runner(&place)))
     }
 }
 

@@ -3,6 +3,7 @@
 //! `crates/chancery/examples/mount.rs` is a whole program.
 
 mod admin;
+mod agent_book;
 pub mod agents;
 mod authentication;
 mod caller_book;
@@ -26,11 +27,13 @@ pub use chancery_protocol as protocol;
 pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, TaskState};
 
 pub use self::admin::{show_caller, show_key};
+pub use self::agent_book::{AgentBook, AgentBookError, AgentRecord};
 pub use self::agents::new_card;
 pub use self::caller_book::{BookError, CallerBook};
 pub use self::config::Config;
 pub use self::data_folder::{Announced, DataFolder, FolderError, Whereabouts};
 pub use self::executor::{Executor, Peer};
+pub use self::gateway::show_added;
 pub use self::key_chest::{ChestError, KeyChest};
 pub use self::node::{BuildError, Node, NodeBuilder};
 

@@ -50,6 +50,11 @@ impl Mount {
         mounted.ok_or(BuildError::NoAgent)
     }
 
+    /// One more agent beside those that are mounted.
+    pub(crate) fn beside(&self, given: Given) -> Agent {
+        self.one(given, false)
+    }
+
     /// An agent that is mounted already, with another card.
     pub(crate) fn again(&self, agent: &Agent, card: AgentCard, at_root: bool) -> Agent {
         let (name, runner) = (agent.name.to_string(), Arc::clone(&agent.runner));

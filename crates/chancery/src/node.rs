@@ -15,11 +15,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, House, Office};
+use crate::agent_book::{AgentBook, AgentBookError};
 use crate::authentication::{authenticator, check_grants, configured_callers};
 use crate::caller_book::{BookError, CallerBook};
-use crate::config::{AgentConfig, AgentSource, Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError};
+use crate::config::{AgentConfig, Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError};
 use crate::data_folder::{DataFolder, FolderError};
-use crate::gateway::{Remote, keep_fresh};
+use crate::gateway::{Fleet, Workplace, gather};
 use crate::key_chest::{ChestError, KeyChest, keep_published};
 use crate::mount::{Given, Mount};
 use crate::seal::KeySeal;
@@ -40,6 +41,8 @@ pub enum BuildError {
     Keys(#[from] ChestError),
     #[error(transparent)]
     Callers(#[from] BookError),
+    #[error(transparent)]
+    Agents(#[from] AgentBookError),
     #[error("{0}")]
     Credentials(String),
     #[error("agents.{name}: {fault}")]
@@ -188,15 +191,13 @@ impl NodeBuilder {
         let authenticator = authenticator(&self.config, &callers, self.resolver, &public_url, &clock)?;
         let mount = Mount::new(public_url.clone(), &authenticator);
         let mut given = self.agents;
-        let mut remotes = Vec::new();
-        for (place, name, agent) in &self.elsewhere {
-            let AgentSource::Remote(remote) = &agent.source else { continue };
-            let remote = Remote::new(name, agent, remote, &self.config, public_url.url(), &clock)?;
-            let runner = remote.runner(&self.config, Arc::clone(&clock));
-            let card = remote.first_card(clock.now()).await;
-            given.insert(*place, Given { name: name.clone(), card, extended: None, runner: Arc::new(runner), exposed: true });
-            remotes.push(remote);
-        }
+        let place = Workplace {
+            config: Arc::new(self.config.clone()),
+            public_url: public_url.url().clone(),
+            clock: Arc::clone(&clock),
+            book: Arc::new(AgentBook::open(folder.clone())?),
+        };
+        let remotes = gather(&place, &mut given, &self.elsewhere).await?;
         let agents = mount.all(given)?;
         check_grants(&callers, &agents)?;
         let key_sources = |agent: &Arc<Agent>| {
@@ -228,29 +229,25 @@ impl NodeBuilder {
         }
         let open = authenticator.is_open();
         let house = House {
-            agents: chancery.agents().iter().map(|agent| agent.name.clone()).collect(),
+            chancery: chancery.clone(),
             issuers: self.config.issuers.iter().map(|issuer| issuer.name.clone()).collect(),
             client_certificates: tls_config.client_ca_file.is_some(),
         };
         let office = Office { callers: Arc::clone(&callers), keys: Arc::clone(&keys), clock, open, house: Arc::new(house) };
+        let fleet = Fleet::new(place, remotes, mount, Arc::clone(&keys), chancery.clone());
         let settings = DoorSettings {
             public_url: public_url.to_string(),
             headerless: card.headerless,
             limits: limits.inbound,
             json: limits.json,
             admin_token,
-            admin_routes: admin::routes(office),
+            admin_routes: admin::routes(office, Arc::clone(&fleet)),
             authenticator,
         };
         let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
-        for remote in &remotes {
-            tokio::spawn(Arc::clone(remote.pool()).keep_checked(chancery.shutdown_token()));
-        }
-        if !remotes.is_empty() {
-            tokio::spawn(keep_fresh(remotes, mount, doors.clone(), Arc::clone(&keys), chancery.clone()));
-        }
+        fleet.start(doors.clone());
         tokio::spawn(keep_published(doors.clone(), keys, callers, chancery.clone()));
         Ok(Node { chancery, doors, folder, tls, tls_config, open })
     }

@@ -27,7 +27,7 @@ use crate::grpc::GrpcDoors;
 use crate::limits::InboundLimits;
 use crate::origin::Origin;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
-use crate::{admin, body, listening, rest};
+use crate::{admin, body, catalog, listening, rest};
 
 /// A gRPC message comes after a flag and its length.
 const GRPC_FRAME: usize = 5;
@@ -132,6 +132,12 @@ impl Doors {
         }
         if agent.is_none() && (path == "/admin" || path.starts_with("/admin/")) {
             return self.admin(Request::from_parts(head, body)).await;
+        }
+        if agent.is_none() && catalog::is_catalog(&head, path) {
+            return match self.enter(&head, None, origin, Empty::new()).await {
+                Ok((draft, _)) => self.catalog(&head, &draft.known),
+                Err(away) => refuse_rest(away, Version::V1_0),
+            };
         }
         if listening::is_listening(&head, path) {
             return match self.enter(&head, agent, origin, Empty::new()).await {

@@ -5,6 +5,7 @@ mod authenticate;
 mod body;
 mod buckets;
 mod card;
+mod catalog;
 mod codecs;
 mod context;
 mod doors;

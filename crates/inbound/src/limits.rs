@@ -31,6 +31,8 @@ pub struct InboundLimits {
     pub calls_burst_per_caller: u32,
     pub calls_per_second_per_address: u32,
     pub calls_burst_per_address: u32,
+    /// Agents in one page of the catalog.
+    pub catalog_page: usize,
     /// How often an idle stream says that it is still there.
     pub stream_heartbeat_ms: u64,
     /// How long a client of the original protocol may listen for a task that it has not sent yet.
@@ -56,6 +58,7 @@ impl Default for InboundLimits {
             calls_burst_per_caller: 2_000,
             calls_per_second_per_address: 2_000,
             calls_burst_per_address: 4_000,
+            catalog_page: 100,
             stream_heartbeat_ms: 15_000,
             listen_ms: 60_000,
             drain_ms: 5_000,

@@ -1,4 +1,4 @@
-//! The operator's calls: every caller's tasks, the callers and the keys of a node, with the node's own token.
+//! The operator's calls: every caller's tasks, the callers, the agents and the keys of a node, with the node's own token.
 
 use std::time::Duration;
 
@@ -79,6 +79,29 @@ impl Admin {
 
     pub async fn revoke_caller(&self, name: &str) -> Result<Value, CallError> {
         self.post(&["callers", name, "revoke"], &json!({})).await
+    }
+
+    pub async fn agents(&self) -> Result<Value, CallError> {
+        self.get(&["agents"]).await
+    }
+
+    /// Adds an agent elsewhere, described as the API wants it.
+    pub async fn add_agent(&self, agent: &Value) -> Result<Value, CallError> {
+        self.post(&["agents"], agent).await
+    }
+
+    pub async fn remove_agent(&self, name: &str) -> Result<Value, CallError> {
+        let url = self.at(&["agents", name]);
+        self.ask(&url, self.peer.http.delete(url.clone())).await
+    }
+
+    /// Takes over the card that waits, or, `anew`, whichever card the agent has now.
+    pub async fn approve_agent(&self, name: &str, anew: bool) -> Result<Value, CallError> {
+        self.post(&["agents", name, "approve"], &json!({ "anew": anew })).await
+    }
+
+    pub async fn agent_health(&self, name: &str) -> Result<Value, CallError> {
+        self.get(&["agents", name, "health"]).await
     }
 
     /// A task's log after an entry, and then what is added to it.

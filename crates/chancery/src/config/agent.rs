@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use chancery_outbound::discovery::Verify;
 use chancery_protocol::{AgentId, AgentSkill};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::keys::KeySource;
 use super::one_or_more::OneOrMore;
@@ -55,15 +55,26 @@ pub struct RemoteConfig {
     /// Public keys its card may be signed with, as JWK or JWKS.
     pub card_keys: Option<PathBuf>,
     pub credentials: RemoteCredentials,
+    /// Whether a card that promises something else waits until somebody approves it.
+    pub pin: bool,
+}
+
+impl RemoteConfig {
+    /// Who has to prove something is held to it, if nobody says otherwise.
+    fn pins(verify: Verify, agent_id: Option<&AgentId>) -> bool {
+        verify == Verify::Require || agent_id.is_some()
+    }
 }
 
 /// What this node shows to an agent it calls. The secrets are in the environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RemoteCredentials {
     /// The variable with a bearer token.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer_env: Option<String>,
     /// The variable with an API key, sent as `X-API-Key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
 }
 
@@ -80,6 +91,7 @@ impl AgentConfig {
             agent_id: None,
             card_keys: None,
             credentials: RemoteCredentials::default(),
+            pin: false,
         }))
     }
 }
@@ -114,6 +126,7 @@ struct Fields {
     agent_id: Option<AgentId>,
     card_keys: Option<PathBuf>,
     credentials: Option<RemoteCredentials>,
+    pin: Option<bool>,
     title: Option<String>,
     description: Option<String>,
     key_file: Option<PathBuf>,
@@ -139,18 +152,19 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             section.complain(fault.to_owned());
             None
         });
-        let Fields { run, url, verify, agent_id, card_keys, credentials, title, description, extended_skills, .. } = fields;
-        let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some();
+        let Fields { run, url, verify, agent_id, card_keys, credentials, pin, title, description, extended_skills, .. } = fields;
+        let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
             (Some(_), urls) if !urls.is_empty() => Err("has both `run` and `url`; an agent is here or elsewhere"),
             (Some(_), _) if about_peers => {
-                Err("is here: `verify`, `agent_id`, `card_keys` and `credentials` are for agents with `url`")
+                Err("is here: `verify`, `agent_id`, `card_keys`, `credentials` and `pin` are for agents with `url`")
             }
             (Some(run), _) => Ok(AgentSource::BuiltIn(run)),
             (None, urls) if urls.is_empty() && (section.has_fault_at("run") || section.has_fault_at("url")) => return,
             (None, urls) if urls.is_empty() => Err("needs `url`, or `run`: \"echo\" or \"conformance\""),
             (None, urls) => Ok(AgentSource::Remote(RemoteConfig {
                 urls,
+                pin: pin.unwrap_or_else(|| RemoteConfig::pins(verify.unwrap_or_default(), agent_id.as_ref())),
                 verify: verify.unwrap_or_default(),
                 agent_id,
                 card_keys,

@@ -175,6 +175,24 @@ fn a_file_that_cannot_be_read_and_a_faulty_one_are_named() {
 }
 
 #[test]
+fn agents_that_have_to_prove_themselves_are_pinned_unless_told_otherwise() {
+    let id = "ab".repeat(32);
+    for (said, pinned) in [
+        (String::new(), false),
+        ("pin = true".to_owned(), true),
+        ("verify = 'require'".to_owned(), true),
+        ("verify = 'off'".to_owned(), false),
+        (format!("agent_id = '{id}'"), true),
+        (format!("agent_id = '{id}'\npin = false"), false),
+    ] {
+        let config = Config::parse(&format!("[agents.a]\nurl = 'https://a.example'\n{said}\n")).unwrap();
+        let AgentSource::Remote(remote) = &config.agents[0].1.source else { panic!("it is elsewhere") };
+        assert_eq!(remote.pin, pinned, "{said}");
+    }
+    assert!(faults("[agents.a]\nrun = 'echo'\npin = true")[0].contains("`pin`"));
+}
+
+#[test]
 fn callers_issuers_keys_and_tls_are_read_as_they_are_written() {
     let hash = format!("sha256:{}", "ab".repeat(32));
     let text = format!(

@@ -1,6 +1,10 @@
 //! Agents elsewhere, behind this node: called through the guarded way out and shown under our own addresses.
 
+mod fleet;
 mod front;
 mod remote;
+mod report;
 
-pub(crate) use self::remote::{Remote, keep_fresh};
+pub(crate) use self::fleet::{Fleet, FleetError, gather};
+pub(crate) use self::remote::{Remote, Workplace};
+pub use self::report::show_added;

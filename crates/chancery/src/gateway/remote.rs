@@ -1,55 +1,60 @@
 //! One agent elsewhere as it is configured: where it is, who it must be, and the card it is shown with.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chancery_core::{Chancery, Clock};
+use chancery_core::{Clock, TaskRunner};
 use chancery_identity::{Jwk, Jwks, PublicKey, SealKey};
-use chancery_inbound::Doors;
 use chancery_outbound::client::Credentials;
-use chancery_outbound::discovery::{Discovery, PeerAddress};
+use chancery_outbound::discovery::{Discovery, PeerAddress, PinKeeper};
 use chancery_outbound::guard::WayOut;
 use chancery_outbound::remote::{Pool, RemoteRunner, Replica};
 use chancery_protocol::{AgentCard, AgentName, Timestamp};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::front::front;
-use crate::config::{AgentConfig, Config, RemoteConfig, RemoteCredentials};
-use crate::key_chest::KeyChest;
-use crate::mount::Mount;
+use crate::agent_book::AgentBook;
+use crate::config::{AgentConfig, AgentSource, Config, RemoteConfig, RemoteCredentials};
 use crate::new_card;
-use crate::node::BuildError;
 
 /// How long a start waits for an agent's card before it goes on without.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
-/// How often to see whether a card has changed, or an agent has come up.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// What agents elsewhere are reached with.
+#[derive(Clone, Debug)]
+pub(crate) struct Workplace {
+    pub(crate) config: Arc<Config>,
+    pub(crate) public_url: Url,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) book: Arc<AgentBook>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Remote {
-    name: AgentName,
+    pub(crate) name: AgentName,
+    /// Added while a node ran, and not by its config.
+    pub(crate) added: bool,
+    pub(crate) config: RemoteConfig,
     pool: Arc<Pool>,
     public_url: Url,
     title: Option<String>,
     description: Option<String>,
+    /// The card that was shown last.
+    shown: Mutex<Option<AgentCard>>,
+    /// Fires when the agent is removed.
+    pub(crate) gone: CancellationToken,
 }
 
 impl Remote {
-    pub(crate) fn new(
-        name: &str,
-        agent: &AgentConfig,
-        remote: &RemoteConfig,
-        config: &Config,
-        public_url: &Url,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Self, BuildError> {
-        let bad = |fault: String| BuildError::Agent { name: name.to_owned(), fault };
+    pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &Workplace) -> Result<Option<Self>, String> {
+        let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
+        let Workplace { config, public_url, clock, book } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
-        let urls = urls.collect::<Result<Vec<_>, _>>().map_err(bad)?;
-        let way_out = WayOut::new(&config.outbound, &urls, std::slice::from_ref(public_url)).map_err(bad)?;
-        let keys = remote.card_keys.as_deref().map(card_keys).transpose().map_err(bad)?.unwrap_or_default();
-        let credentials = credentials(&remote.credentials).map_err(bad)?;
+        let urls = urls.collect::<Result<Vec<_>, _>>()?;
+        let way_out = WayOut::new(&config.outbound, &urls, std::slice::from_ref(public_url))?;
+        let keys = remote.card_keys.as_deref().map(card_keys).transpose()?.unwrap_or_default();
+        let credentials = credentials(&remote.credentials)?;
         let discovery = Arc::new(Discovery::new(way_out.trusted().client(), config.discovery.clone()));
         let replica = |url: &Url| {
             let address = PeerAddress {
@@ -60,38 +65,56 @@ impl Remote {
                 keys: keys.clone(),
             };
             let limits = config.peers.client.clone();
-            Arc::new(Replica::new(address, way_out.clone(), Arc::clone(&discovery), limits, credentials.clone()))
+            let replica = Replica::new(address, way_out.clone(), Arc::clone(&discovery), limits, credentials.clone());
+            Arc::new(if remote.pin { replica.pinned(Arc::clone(book) as Arc<dyn PinKeeper>) } else { replica })
         };
         let replicas = urls.iter().map(replica).collect();
         let seed = rand::random();
         tracing::debug!(agent = name, seed, "chooses among replicas");
         let pool = Pool::new(replicas, config.routing.plan(seed), config.health.clone(), Arc::clone(clock));
-        Ok(Self {
+        Ok(Some(Self {
             name: name.into(),
+            added,
+            config: remote.clone(),
             pool: Arc::new(pool),
             public_url: public_url.clone(),
             title: agent.title.clone(),
             description: agent.description.clone(),
-        })
+            shown: Mutex::default(),
+            gone: CancellationToken::new(),
+        }))
     }
 
-    pub(crate) fn runner(&self, config: &Config, clock: Arc<dyn Clock>) -> RemoteRunner {
-        RemoteRunner::new(Arc::clone(&self.pool), clock, config.peers.follow)
+    pub(crate) fn runner(&self, place: &Workplace) -> Arc<dyn TaskRunner> {
+        Arc::new(RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow))
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// The card to begin with: the agent's, or one that says that it has not been reached.
+    /// The card to begin with: the agent's, the one that was approved, or one that says that it has not been reached.
     pub(crate) async fn first_card(&self, now: Timestamp) -> AgentCard {
-        match tokio::time::timeout(FIRST_LOOK, self.card(now)).await {
-            Ok(Some(card)) => card,
-            _ => {
-                tracing::warn!(agent = %self.name, "the agent has not been reached yet; it is served as soon as it is");
-                self.named(new_card(&*self.name, "This agent has not been reached yet."))
-            }
+        if let Ok(Some(card)) = tokio::time::timeout(FIRST_LOOK, self.card(now)).await {
+            return card;
         }
+        tracing::warn!(agent = %self.name, "the agent has not been reached yet; it is served as soon as it is");
+        let approved = self.pool.replicas().find_map(|replica| replica.seen().counts);
+        approved.map_or_else(
+            || self.named(new_card(&*self.name, "This agent has not been reached yet.")),
+            |found| self.named(front(&found, &self.public_url)),
+        )
+    }
+
+    /// The card if it is another one than was shown last.
+    pub(crate) async fn fresh_card(&self, now: Timestamp) -> Option<AgentCard> {
+        let card = self.card(now).await?;
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.as_ref() == Some(&card) {
+            return None;
+        }
+        *shown = Some(card.clone());
+        Some(card)
     }
 
     /// The agent's card as it is shown here, from whichever replica has one.
@@ -117,35 +140,6 @@ impl Remote {
             description.clone_into(&mut card.description);
         }
         card
-    }
-}
-
-/// Looks at the agents' cards again and again, and shows what has changed.
-pub(crate) async fn keep_fresh(remotes: Vec<Remote>, mount: Mount, doors: Doors, keys: Arc<KeyChest>, chancery: Chancery) {
-    let stopping = chancery.shutdown_token();
-    let mut shown: Vec<Option<AgentCard>> = remotes.iter().map(|_| None).collect();
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-            () = stopping.cancelled() => return,
-        }
-        let mut changed = false;
-        for (remote, shown) in remotes.iter().zip(&mut shown) {
-            let Some(card) = remote.card(chancery.now()).await else { continue };
-            if shown.as_ref() == Some(&card) {
-                continue;
-            }
-            let agents = chancery.agents();
-            if let Some(agent) = agents.get(&remote.name) {
-                let again = mount.again(agent, card.clone(), agents.first().name == agent.name);
-                chancery.set_agents(agents.as_ref().clone().with(again));
-                changed = true;
-            }
-            *shown = Some(card);
-        }
-        if changed && let Err(error) = doors.publish(&keys.ring()) {
-            tracing::error!(%error, "the cards could not be signed anew and stay as they are");
-        }
     }
 }
 

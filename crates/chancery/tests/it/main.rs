@@ -9,6 +9,7 @@ mod wire_client;
 mod workshop;
 
 mod adr;
+mod agents;
 mod callers;
 mod card_signatures;
 mod cli;

@@ -41,7 +41,7 @@ impl DiscoveryError {
         Self::Discovery { peer: peer.name.to_string(), reason: reason.into() }
     }
 
-    pub(super) fn refused(peer: &PeerAddress, reason: impl Into<String>) -> Self {
+    pub(crate) fn refused(peer: &PeerAddress, reason: impl Into<String>) -> Self {
         Self::CardSignatureInvalid { peer: peer.name.to_string(), reason: reason.into() }
     }
 }

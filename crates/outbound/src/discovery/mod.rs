@@ -1,7 +1,9 @@
 //! Finds out who a peer is: fetches its card from where cards are kept, verifies it, and keeps it until it may have changed.
 
 mod candidates;
+mod changes;
 mod fault;
+mod pin;
 mod read;
 mod structure;
 mod verify;
@@ -19,7 +21,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 pub use self::candidates::candidates;
+pub use self::changes::{Change, changes};
 pub use self::fault::DiscoveryError;
+pub(crate) use self::pin::Fit;
+pub use self::pin::{Pin, PinKeeper};
 pub use self::structure::structure;
 pub use self::verify::{Verification, Verify};
 
@@ -179,7 +184,7 @@ impl Discovery {
         let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
         let verification = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
         verify::judge(peer, &verification)?;
-        let digest = SealKey::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex_digest(text.as_bytes());
         let structure = structure(&card);
         let etag = fetched.headers.get(ETAG).cloned();
         Ok(Discovered { card, version, url, text, digest, verification, structure, fetched_at: now, etag })
@@ -202,6 +207,10 @@ impl Kept {
     fn young(&self, now: Timestamp, ttl: Duration) -> Option<Arc<Discovered>> {
         locked(&self.card).clone().filter(|card| now < card.fetched_at + ttl)
     }
+}
+
+fn hex_digest(bytes: &[u8]) -> String {
+    SealKey::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn text(body: &Bytes) -> Option<String> {

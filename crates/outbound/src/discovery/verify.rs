@@ -27,7 +27,8 @@ pub enum Verify {
 }
 
 /// What a look at a card's signatures showed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verification {
     NotLookedAt,
     Unsigned,
@@ -49,6 +50,22 @@ impl Verification {
             Self::NoKey(_) => "no key",
             Self::Verified { .. } => "verified",
             Self::Invalid(_) => "invalid",
+        }
+    }
+
+    /// Who signed it, as far as that is proven.
+    pub fn agent_ids(&self) -> &[AgentId] {
+        match self {
+            Self::Verified { agent_ids, .. } => agent_ids,
+            _ => &[],
+        }
+    }
+
+    /// The keys it is signed with, as far as that is proven.
+    pub fn kids(&self) -> &[String] {
+        match self {
+            Self::Verified { kids, .. } => kids,
+            _ => &[],
         }
     }
 }

@@ -5,6 +5,7 @@ mod follow;
 mod mirror;
 mod pool;
 mod replica;
+mod sight;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use chancery_core::{AfterRestart, Clock, Finished, Link, RunError, TaskRunner, T
 pub use self::follow::FollowLimits;
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
+pub use self::sight::Seen;
 
 use self::ask::Asked;
 use self::follow::Follower;

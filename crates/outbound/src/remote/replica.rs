@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chancery_core::Turn;
 use chancery_protocol::{Binding, Timestamp, Version};
 
+use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
-use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress};
+use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
 use crate::guard::WayOut;
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -26,6 +27,7 @@ pub struct Replica {
     discovery: Arc<Discovery>,
     limits: ClientLimits,
     credentials: Credentials,
+    sight: Sight,
     /// The client for the card of that digest.
     client: Mutex<Option<(String, Spoken)>>,
 }
@@ -48,7 +50,13 @@ impl Replica {
         limits: ClientLimits,
         credentials: Credentials,
     ) -> Self {
-        Self { address, way_out, discovery, limits, credentials, client: Mutex::default() }
+        Self { address, way_out, discovery, limits, credentials, sight: Sight::default(), client: Mutex::default() }
+    }
+
+    /// The same, whose card may not change in what it promises before somebody approves it.
+    #[must_use]
+    pub fn pinned(self, keeper: Arc<dyn PinKeeper>) -> Self {
+        Self { sight: Sight::pinned(keeper), ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -59,14 +67,31 @@ impl Replica {
         &self.address
     }
 
-    /// The agent's card, as it is or was a moment ago.
+    /// The card that counts: the agent's as it is or was a moment ago, or the approved one while another waits.
     pub async fn card(&self, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
-        self.discovery.card(&self.address, now).await
+        let found = self.discovery.card(&self.address, now).await;
+        self.sight.look(&self.address, found, now)
     }
 
-    /// The agent's card as it is now; also tells whether it is there.
+    /// The same after asking the agent, which also tells whether it is there.
     pub async fn refresh(&self, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
-        self.discovery.refresh(&self.address, now).await
+        let found = self.discovery.refresh(&self.address, now).await;
+        self.sight.look(&self.address, found, now)
+    }
+
+    /// What is known of its card without asking.
+    pub fn seen(&self) -> Seen {
+        self.sight.seen(self.name())
+    }
+
+    /// Takes over the card that waits. `None` if none does.
+    pub fn approve(&self, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
+        self.sight.approve(&self.address, now)
+    }
+
+    /// Forgets what was approved: the next card seen is, whoever signed it.
+    pub fn unpin(&self) -> Result<(), String> {
+        self.sight.unpin(&self.address)
     }
 
     pub(super) async fn client(&self, now: Timestamp) -> Result<Spoken, ReplicaError> {

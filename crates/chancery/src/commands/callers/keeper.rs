@@ -44,13 +44,16 @@ impl Keeper {
             Self::Book(book) => {
                 let name = record.name.clone();
                 let named_agents = record.agent.is_some() || record.may_call != MayCall::Everything;
-                let relies = named_agents || !record.tokens.is_empty() || !record.certificates.is_empty();
+                let relies = !record.tokens.is_empty() || !record.certificates.is_empty();
                 let key = book.add(record, SystemClock.now()).map_err(book_failure)?;
                 if relies {
                     remark(
-                        "no node runs here to ask: it will not start if it lacks an agent or an issuer that was named, or asks \
-                         for no certificates",
+                        "no node runs here to ask: it will not start if it lacks an issuer that was named, or asks for no \
+                         certificates",
                     );
+                }
+                if named_agents {
+                    remark("no node runs here to ask: what was said of an agent holds once there is one of that name");
                 }
                 Ok(given(&name, key.as_ref()))
             }

@@ -1,0 +1,72 @@
+//! `/admin/v1/agents`: which agents there are, how they do, and what is to become of them.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{delete, get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Fault;
+use crate::agent_book::{AgentBookError, AgentRecord};
+use crate::gateway::{Fleet, FleetError};
+
+pub(super) fn routes(fleet: Arc<Fleet>) -> Router {
+    Router::new()
+        .route("/admin/v1/agents", get(list).post(add))
+        .route("/admin/v1/agents/{name}", delete(remove))
+        .route("/admin/v1/agents/{name}/approve", post(approve))
+        .route("/admin/v1/agents/{name}/health", get(health))
+        .with_state(fleet)
+}
+
+impl From<FleetError> for Fault {
+    fn from(error: FleetError) -> Self {
+        use AgentBookError::{Configured, Damaged, Faulty, Folder, NoFolder, Taken, Unknown};
+        let status = match &error {
+            FleetError::Book(Unknown(_)) => StatusCode::NOT_FOUND,
+            FleetError::Book(Faulty(_)) => StatusCode::BAD_REQUEST,
+            FleetError::Book(Taken(_) | Configured(_) | NoFolder)
+            | FleetError::Refused(_)
+            | FleetError::BuiltIn(_)
+            | FleetError::NothingWaits(_) => StatusCode::CONFLICT,
+            FleetError::Book(Folder(_) | Damaged(_)) | FleetError::Keys(_) | FleetError::Card(_) | FleetError::NotKept(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        };
+        Self(status, error.to_string())
+    }
+}
+
+async fn list(State(fleet): State<Arc<Fleet>>) -> Json<Value> {
+    Json(fleet.list())
+}
+
+async fn add(State(fleet): State<Arc<Fleet>>, Json(record): Json<AgentRecord>) -> Result<Json<Value>, Fault> {
+    Ok(Json(fleet.add(record).await?))
+}
+
+async fn remove(State(fleet): State<Arc<Fleet>>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    fleet.remove(&name).await?;
+    Ok(Json(json!({ "name": name })))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Approve {
+    anew: bool,
+}
+
+async fn approve(
+    State(fleet): State<Arc<Fleet>>,
+    Path(name): Path<String>,
+    Json(how): Json<Approve>,
+) -> Result<Json<Value>, Fault> {
+    Ok(Json(fleet.approve(&name, how.anew).await?))
+}
+
+async fn health(State(fleet): State<Arc<Fleet>>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    Ok(Json(fleet.health(&name)?))
+}

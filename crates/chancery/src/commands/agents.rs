@@ -1,0 +1,193 @@
+//! `chancery agents`: the agents behind the node, which are added, looked at, approved and taken out.
+
+mod keeper;
+mod table;
+
+use std::path::PathBuf;
+
+use chancery::AgentRecord;
+use chancery::config::RemoteCredentials;
+use chancery::protocol::AgentId;
+use chancery_outbound::discovery::Verify;
+use serde_json::Value;
+
+use self::keeper::Keeper;
+use super::credentials::OwnCertificate;
+use super::nearby::holder;
+use super::{Failure, Shared, remark, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery agents add http://localhost:9001 --name research     served at once, at /agents/research
+  chancery agents add https://a.example.org https://b.example.org --name pool --verify require
+                                                                two that are the same; unsigned cards are refused
+  chancery agents list                                          who there is, and whose card has changed
+  chancery agents approve research                              take over the card that waits
+  chancery agents health research                               how each of its replicas does
+  chancery agents remove research
+
+The first card seen of an added agent is pinned: one that names other addresses, skills, schemes, modes or capabilities is
+held back, and calls go on by the old one, until you approve it. A card that somebody else signed is refused.
+Agents of the config file are changed there. `add`, `approve` and `health` need a node that runs.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Agents {
+    #[command(flatten)]
+    own: OwnCertificate,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List the agents, where their cards are and what waits for approval
+    List,
+    /// Stand in front of an agent elsewhere
+    Add(Add),
+    /// Take out an agent that was added; its tasks stay, and show again if it is added again under its name
+    Remove { name: String },
+    /// Take over the card of an agent that promises something else than the approved one
+    Approve {
+        name: String,
+        /// Forget what was approved and take whichever card the agent has now, whoever signed it
+        #[arg(long)]
+        anew: bool,
+    },
+    /// Show how the replicas of an agent do
+    Health { name: String },
+}
+
+#[derive(clap::Args)]
+struct Add {
+    /// Where the agent, or its card, is; several for replicas that are the same
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<String>,
+    /// 1 to 64 of a-z, 0-9, '-' and '_'; it is served at /agents/NAME
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// What its card's signature has to be
+    #[arg(long, value_name = "HOW", default_value = "if-present", value_parser = verify)]
+    verify: Verify,
+    /// Who it must be
+    #[arg(long, value_name = "ID")]
+    agent_id: Option<AgentId>,
+    /// A file of the node's machine with keys its card may be signed with, as JWK or JWKS
+    #[arg(long, value_name = "FILE")]
+    card_keys: Option<PathBuf>,
+    /// The variable of the node's environment with the bearer token it is shown
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "api_key_env")]
+    bearer_env: Option<String>,
+    /// The variable of the node's environment with the API key it is shown
+    #[arg(long, value_name = "VARIABLE")]
+    api_key_env: Option<String>,
+    /// The name on the card, if not the agent's own
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// The description on the card, if not the agent's own
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Follow its card wherever it goes
+    #[arg(long)]
+    no_pin: bool,
+}
+
+fn verify(text: &str) -> Result<Verify, &'static str> {
+    match text {
+        "off" => Ok(Verify::Off),
+        "if-present" => Ok(Verify::IfPresent),
+        "require" => Ok(Verify::Require),
+        _ => Err("it is off, if-present or require"),
+    }
+}
+
+impl Add {
+    fn record(self) -> AgentRecord {
+        AgentRecord {
+            name: self.name,
+            urls: self.urls,
+            verify: self.verify,
+            agent_id: self.agent_id,
+            card_keys: self.card_keys,
+            credentials: RemoteCredentials { bearer_env: self.bearer_env, api_key_env: self.api_key_env },
+            title: self.title,
+            description: self.description,
+            pin: !self.no_pin,
+        }
+    }
+}
+
+impl Agents {
+    pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+        let keeper = Keeper::find(holder(shared, &self.own, false).await?)?;
+        let json = shared.json;
+        match self.command {
+            Command::List => list(&keeper, json).await,
+            Command::Add(add) => {
+                let answer = keeper.add(&add.record()).await?;
+                tell(&answer, json, added)
+            }
+            Command::Remove { name } => {
+                let answer = keeper.remove(&name).await?;
+                tell(&answer, json, removed)
+            }
+            Command::Approve { name, anew } => {
+                let answer = keeper.approve(&name, anew).await?;
+                tell(&answer, json, approved)
+            }
+            Command::Health { name } => {
+                let answer = keeper.health(&name).await?;
+                tell(&answer, json, |answer| show::print(&table::health(answer)))
+            }
+        }
+    }
+}
+
+fn tell(answer: &Value, json: bool, words: impl FnOnce(&Value)) -> Result<(), Failure> {
+    if json {
+        show::print_json(&answer.to_string());
+    } else {
+        words(answer);
+    }
+    Ok(())
+}
+
+fn added(agent: &Value) {
+    let name = show::safe(agent["name"].as_str().unwrap_or_default());
+    show::print_line(&format!("/agents/{name}"));
+    match agent["state"].as_str() {
+        Some("served") => remark(&format!("{name} is served now; `chancery send --agent {name} TEXT` calls it")),
+        _ => {
+            remark(&format!("{name} has not been reached yet; it is served as soon as it is. Why: `chancery agents list --json`"))
+        }
+    }
+}
+
+fn removed(answer: &Value) {
+    let name = show::safe(answer["name"].as_str().unwrap_or_default());
+    remark(&format!("{name} is no longer served; its tasks stay, and show again if it is added again under its name"));
+}
+
+fn approved(answer: &Value) {
+    let name = show::safe(answer["name"].as_str().unwrap_or_default());
+    for pending in table::items(&answer["approved"]) {
+        show::print(&table::changes(&pending["changes"], ""));
+    }
+    remark(&format!("{name} is called by its new card from now on"));
+}
+
+async fn list(keeper: &Keeper, json: bool) -> Result<(), Failure> {
+    let answer = keeper.list().await?;
+    if json {
+        show::print_json(&answer.to_string());
+        return Ok(());
+    }
+    let agents = table::items(&answer["agents"]);
+    if !agents.is_empty() {
+        show::print(&table::list(agents));
+    }
+    if matches!(keeper, Keeper::Book(_)) {
+        remark("no node runs here: agents of its config file are not in this list");
+    }
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! All agents elsewhere that a node stands in front of: gathered at the start, added, approved and removed while it runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use chancery_core::{Agents, Chancery};
+use chancery_identity::cards::CardFault;
+use chancery_inbound::Doors;
+use chancery_outbound::discovery::DiscoveryError;
+use chancery_protocol::AgentName;
+use serde_json::{Value, json};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::remote::{Remote, Workplace};
+use super::report;
+use crate::agent_book::{AgentBookError, AgentRecord};
+use crate::config::{AgentConfig, KeysConfig};
+use crate::key_chest::{ChestError, KeyChest};
+use crate::mount::{Given, Mount};
+use crate::node::BuildError;
+
+/// How often to see whether a card has changed, or an agent has come up.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FleetError {
+    #[error(transparent)]
+    Book(#[from] AgentBookError),
+    #[error(transparent)]
+    Refused(#[from] DiscoveryError),
+    #[error(transparent)]
+    Keys(#[from] ChestError),
+    #[error("its card cannot be signed: {0}")]
+    Card(#[from] CardFault),
+    #[error("{0} runs in this node and has no card that could change elsewhere, and no health of its own")]
+    BuiltIn(String),
+    #[error("no change of {0} waits for approval")]
+    NothingWaits(String),
+    #[error("the approval could not be kept: {0}")]
+    NotKept(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    place: Workplace,
+    mount: Mount,
+    keys: Arc<KeyChest>,
+    chancery: Chancery,
+    /// Known once they are open.
+    doors: OnceLock<Doors>,
+    remotes: Mutex<BTreeMap<AgentName, Arc<Remote>>>,
+    /// Held while what is served changes, so that no change undoes another.
+    serving: Mutex<()>,
+    /// Held by an operator's change from its beginning to its end.
+    changing: AsyncMutex<()>,
+}
+
+/// Makes the agents elsewhere that the node begins with: those it was given, at their places, then those that were added.
+pub(crate) async fn gather(
+    place: &Workplace,
+    given: &mut Vec<Given>,
+    elsewhere: &[(usize, String, AgentConfig)],
+) -> Result<Vec<Arc<Remote>>, BuildError> {
+    let mut remotes = Vec::new();
+    for (index, name, agent) in elsewhere {
+        let made = Remote::new(name, agent, false, place).map_err(|fault| BuildError::Agent { name: name.clone(), fault })?;
+        remotes.extend(made.map(|remote| (Some(*index), Arc::new(remote))));
+    }
+    for record in place.book.added() {
+        let taken = given.iter().map(|given| given.name.as_str()).chain(remotes.iter().map(|(_, remote)| &*remote.name));
+        if taken.into_iter().any(|name| name == record.name) {
+            tracing::warn!(agent = record.name, "the config has an agent of this name; the one that was added is left out");
+            continue;
+        }
+        match Remote::new(&record.name, &AgentConfig::from(&record), true, place) {
+            Ok(made) => remotes.extend(made.map(|remote| (None, Arc::new(remote)))),
+            Err(fault) => tracing::error!(agent = record.name, fault, "an agent that was added is left out"),
+        }
+    }
+    let looks: Vec<_> = remotes
+        .iter()
+        .map(|(_, remote)| {
+            let (remote, now) = (Arc::clone(remote), place.clock.now());
+            tokio::spawn(async move { remote.first_card(now).await })
+        })
+        .collect();
+    for ((index, remote), look) in remotes.iter().zip(looks) {
+        let lost = |fault: tokio::task::JoinError| BuildError::Agent { name: remote.name.to_string(), fault: fault.to_string() };
+        let card = look.await.map_err(lost)?;
+        let agent = Given { name: remote.name.to_string(), card, extended: None, runner: remote.runner(place), exposed: true };
+        given.insert(index.unwrap_or(given.len()), agent);
+    }
+    Ok(remotes.into_iter().map(|(_, remote)| remote).collect())
+}
+
+impl Fleet {
+    pub(crate) fn new(
+        place: Workplace,
+        remotes: Vec<Arc<Remote>>,
+        mount: Mount,
+        keys: Arc<KeyChest>,
+        chancery: Chancery,
+    ) -> Arc<Self> {
+        let remotes = remotes.into_iter().map(|remote| (remote.name.clone(), remote)).collect();
+        Arc::new(Self {
+            place,
+            mount,
+            keys,
+            chancery,
+            doors: OnceLock::new(),
+            remotes: Mutex::new(remotes),
+            serving: Mutex::default(),
+            changing: AsyncMutex::default(),
+        })
+    }
+
+    /// Begins to look after the agents, now that there are doors to show them at.
+    pub(crate) fn start(self: &Arc<Self>, doors: Doors) {
+        let _ = self.doors.set(doors);
+        for remote in self.all() {
+            self.keep_checked(&remote);
+        }
+        tokio::spawn(Arc::clone(self).keep_fresh());
+    }
+
+    /// Adds an agent and serves it at once. One that cannot be reached yet is served when it can; one whose card is refused is
+    /// not added.
+    pub(crate) async fn add(&self, record: AgentRecord) -> Result<Value, FleetError> {
+        let _alone = self.changing.lock().await;
+        if self.chancery.agents().get(&record.name).is_some() {
+            return Err(AgentBookError::Taken(record.name).into());
+        }
+        self.place.book.check(&record)?;
+        let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
+        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &self.place).map_err(faulty)?;
+        let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
+        let card = remote.first_card(self.chancery.now()).await;
+        if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
+            self.unpin(&remote);
+            return Err(refusal.into());
+        }
+        self.keys.furnish(&[(record.name.clone(), None)], &KeysConfig::default(), self.chancery.now())?;
+        if let Err(error) = self.place.book.add(record) {
+            self.unpin(&remote);
+            return Err(error.into());
+        }
+        let given =
+            Given { name: remote.name.to_string(), card, extended: None, runner: remote.runner(&self.place), exposed: true };
+        let agent = self.mount.beside(given);
+        if let Err(error) = self.serve(|agents| agents.with(agent)) {
+            let _ = self.serve(|agents| agents.without(&remote.name));
+            self.place.book.remove(&remote.name)?;
+            return Err(error.into());
+        }
+        self.remotes().insert(remote.name.clone(), Arc::clone(&remote));
+        self.keep_checked(&remote);
+        tracing::info!(agent = %remote.name, "an agent was added");
+        Ok(report::agent(&remote))
+    }
+
+    /// Takes an added agent out. What it is working on goes on and is recorded; new calls find nobody.
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), FleetError> {
+        let _alone = self.changing.lock().await;
+        let remote = self.remotes().get(name).cloned().filter(|remote| remote.added);
+        if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.place.book.has(name) {
+            return Err(AgentBookError::Configured(name.to_owned()).into());
+        }
+        self.place.book.remove(name)?;
+        if let Some(remote) = remote {
+            remote.gone.cancel();
+            self.remotes().remove(name);
+            self.serve(|agents| agents.without(name))?;
+        }
+        tracing::info!(agent = name, "an agent was removed");
+        Ok(())
+    }
+
+    /// Takes over what waits; `anew`, whichever card the agent has now, whoever signed it.
+    pub(crate) async fn approve(&self, name: &str, anew: bool) -> Result<Value, FleetError> {
+        let _alone = self.changing.lock().await;
+        let remote = self.remote(name)?;
+        let now = self.chancery.now();
+        let before = report::pending(&remote);
+        if before.is_empty() && !anew {
+            return Err(FleetError::NothingWaits(name.to_owned()));
+        }
+        for replica in remote.pool().replicas() {
+            if anew {
+                replica.unpin().map_err(FleetError::NotKept)?;
+                replica.refresh(now).await?;
+            } else {
+                replica.approve(now).map_err(FleetError::NotKept)?;
+            }
+        }
+        self.show(&remote).await;
+        tracing::info!(agent = name, anew, "the card of an agent was approved");
+        Ok(json!({ "name": name, "approved": before, "agent": report::agent(&remote) }))
+    }
+
+    pub(crate) fn health(&self, name: &str) -> Result<Value, FleetError> {
+        let remote = self.remote(name)?;
+        Ok(json!({ "name": name, "replicas": report::health(&remote) }))
+    }
+
+    /// Every agent: those that run here, those elsewhere, and added ones that could not be served.
+    pub(crate) fn list(&self) -> Value {
+        let (agents, remotes) = (self.chancery.agents(), self.remotes().clone());
+        let served = agents.iter().map(|agent| match remotes.get(&agent.name) {
+            Some(remote) => report::agent(remote),
+            None => report::built_in(agent),
+        });
+        let left_out =
+            self.place.book.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
+        let left_out: Vec<Value> = left_out.map(|record| report::show_added(&record)).collect();
+        json!({ "agents": served.chain(left_out).collect::<Vec<_>>() })
+    }
+
+    /// Looks at the agents' cards again and again, and shows what has changed.
+    async fn keep_fresh(self: Arc<Self>) {
+        let stopping = self.chancery.shutdown_token();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = stopping.cancelled() => return,
+            }
+            for remote in self.all() {
+                self.show(&remote).await;
+            }
+        }
+    }
+
+    async fn show(&self, remote: &Remote) {
+        let Some(card) = remote.fresh_card(self.chancery.now()).await else { return };
+        let shown = self.serve(|agents| match agents.get(&remote.name) {
+            Some(agent) => {
+                let again = self.mount.again(agent, card, agents.first().name == agent.name);
+                agents.with(again)
+            }
+            None => agents,
+        });
+        if let Err(error) = shown {
+            tracing::error!(%error, "the cards could not be signed anew and stay as they are");
+        }
+    }
+
+    /// Changes what is served, and shows it.
+    fn serve(&self, change: impl FnOnce(Agents) -> Agents) -> Result<(), CardFault> {
+        let _alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        let agents = self.chancery.agents().as_ref().clone();
+        self.chancery.set_agents(change(agents));
+        self.doors.get().map_or(Ok(()), |doors| doors.publish(&self.keys.ring()))
+    }
+
+    /// Until the agent is removed, or the node stops.
+    fn keep_checked(&self, remote: &Arc<Remote>) {
+        let stop = self.chancery.shutdown_token().child_token();
+        let (pool, gone, stopping) = (Arc::clone(remote.pool()), remote.gone.clone(), stop.clone());
+        tokio::spawn(pool.keep_checked(stop));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = gone.cancelled() => stopping.cancel(),
+                () = stopping.cancelled() => {}
+            }
+        });
+    }
+
+    fn unpin(&self, remote: &Remote) {
+        for replica in remote.pool().replicas() {
+            if let Err(error) = replica.unpin() {
+                tracing::error!(agent = %remote.name, error, "the pin of an agent that was not added stays");
+            }
+        }
+    }
+
+    fn remote(&self, name: &str) -> Result<Arc<Remote>, FleetError> {
+        match self.remotes().get(name) {
+            Some(remote) => Ok(Arc::clone(remote)),
+            None if self.chancery.agents().get(name).is_some() => Err(FleetError::BuiltIn(name.to_owned())),
+            None => Err(AgentBookError::Unknown(name.to_owned()).into()),
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Remote>> {
+        self.remotes().values().cloned().collect()
+    }
+
+    fn remotes(&self) -> MutexGuard<'_, BTreeMap<AgentName, Arc<Remote>>> {
+        self.remotes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
