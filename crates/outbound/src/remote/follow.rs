@@ -83,7 +83,9 @@ impl Follower {
                 Heard::News => misses = 0,
                 Heard::Nothing => misses += 1,
             }
-            self.wait(misses).await?;
+            if let Heard::Over(finished) = self.wait(misses).await? {
+                return Ok(finished);
+            }
             match self.look_again().await {
                 Ok(found) => (answer, failures) = (Some(found), 0),
                 Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
@@ -104,8 +106,12 @@ impl Follower {
         loop {
             let next = tokio::select! {
                 next = stream.next() => next,
-                () = self.turn.cancelled.cancelled(), if !self.cancel_sent => {
-                    self.cancel().await;
+                () = self.turn.cancelled.cancelled(), if self.can_cancel() => {
+                    match self.cancel().await? {
+                        Heard::Over(finished) => return Ok(Heard::Over(finished)),
+                        Heard::News => all = Heard::News,
+                        Heard::Nothing => {}
+                    }
                     continue;
                 }
             };
@@ -147,7 +153,7 @@ impl Follower {
 
     /// Waits before the task is looked at again, and stops it meanwhile if it is told to. An agent that streams is looked
     /// for only a few times in vain; one that does not is asked for as long as it answers.
-    async fn wait(&mut self, misses: u32) -> Result<(), RunError> {
+    async fn wait(&mut self, misses: u32) -> Result<Heard, RunError> {
         if misses > self.limits.reconnects && (self.spoken.streams || self.cancel_sent) {
             return Err(RunError::new("the agent was lost while it worked on the task"));
         }
@@ -155,10 +161,9 @@ impl Follower {
         let (first, most) = if self.spoken.streams { (reconnect_ms, reconnect_most_ms) } else { (poll_ms, poll_most_ms) };
         let pause = Duration::from_millis(first.saturating_mul(1 << misses.min(16)).min(most));
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = self.turn.cancelled.cancelled(), if !self.cancel_sent => self.cancel().await,
+            () = tokio::time::sleep(pause) => Ok(Heard::Nothing),
+            () = self.turn.cancelled.cancelled(), if self.can_cancel() => self.cancel().await,
         }
-        Ok(())
     }
 
     async fn look_again(&mut self) -> Result<Answer, ClientError> {
@@ -179,14 +184,24 @@ impl Follower {
         whole(self.spoken.client.call(&get, &conditions).await)
     }
 
-    /// Tells the agent to stop. What it says to that comes by the stream, or with the next look.
-    async fn cancel(&mut self) {
+    /// Not before the agent has named the task: nothing else says which one is to stop.
+    fn can_cancel(&self) -> bool {
+        !self.cancel_sent && self.mirror.names().0.is_some()
+    }
+
+    /// Tells the agent to stop. Its answer counts, because some never say on a stream that they did.
+    async fn cancel(&mut self) -> Result<Heard, RunError> {
         self.cancel_sent = true;
-        let Some(id) = self.mirror.names().0 else { return };
+        let Some(id) = self.mirror.names().0 else { return Ok(Heard::Nothing) };
         let conditions = self.replica.conditions(self.turn.trace);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-        if let Err(error) = self.spoken.client.call(&cancel, &conditions).await {
-            tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
+        match whole(self.spoken.client.call(&cancel, &conditions).await) {
+            Ok(Answer::Whole(event)) => self.pass(None, event).await,
+            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
+            Err(error) => {
+                tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
+                Ok(Heard::Nothing)
+            }
         }
     }
 }
