@@ -35,6 +35,8 @@ pub(super) struct Spoken {
     pub(super) client: AgentClient,
     pub(super) version: Version,
     pub(super) streams: bool,
+    /// The first of its skills, for versions that want one named.
+    pub(super) skill: String,
 }
 
 impl Replica {
@@ -81,7 +83,8 @@ impl Replica {
         let client = AgentClient::new(guard, interface, self.limits.clone())
             .map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address.name), error })?;
         let streams = found.card.capabilities.streaming.unwrap_or(false);
-        let spoken = Spoken { client, version, streams };
+        let skill = found.card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
+        let spoken = Spoken { client, version, streams, skill };
         *kept = Some((found.digest.clone(), spoken.clone()));
         Ok(spoken)
     }
