@@ -67,7 +67,7 @@ impl Mirror {
             TaskEvent::Said(_) => Vec::new(),
             TaskEvent::Replied(message) => vec![TaskEvent::Replied(message)],
         };
-        let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).collect();
+        let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).map(named).collect();
         for event in &news {
             self.note(event);
         }
@@ -128,10 +128,75 @@ impl Mirror {
     }
 
     fn knows(&self, message: &Message) -> bool {
+        if message.message_id.as_str().is_empty() {
+            // It was given a name here, so only what it says can be compared.
+            return self.seen.status.message.as_ref().is_some_and(|last| last.parts == message.parts);
+        }
         self.said.contains_key(message.message_id.as_str())
     }
 
     fn artifact(&self, id: &ArtifactId) -> Option<&Artifact> {
         self.seen.artifacts.iter().find(|artifact| artifact.artifact_id == *id).map(|artifact| &**artifact)
+    }
+}
+
+/// The original protocol has no names for messages; whoever reads them in a newer one may insist on them.
+fn named(event: TaskEvent) -> TaskEvent {
+    let name = |message: Arc<Message>| match message.message_id.as_str() {
+        "" => Arc::new(Message { message_id: uuid::Uuid::now_v7().to_string().into(), ..Message::clone(&message) }),
+        _ => message,
+    };
+    match event {
+        TaskEvent::Status(mut change) => {
+            change.status.message = change.status.message.map(name);
+            TaskEvent::Status(change)
+        }
+        TaskEvent::Replied(message) => TaskEvent::Replied(name(message)),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chancery_protocol::{Part, Role};
+
+    fn asking(id: &str) -> TaskEvent {
+        let message = Message::of_parts(Role::Agent, id, vec![Part::text("which colour?")]);
+        TaskEvent::Created(Arc::new(task(TaskState::InputRequired, Some(message))))
+    }
+
+    fn task(state: TaskState, message: Option<Message>) -> Task {
+        Task {
+            id: "theirs".into(),
+            context_id: "talk".into(),
+            status: TaskStatus { state, message: message.map(Arc::new), timestamp: None },
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    fn words(news: &[TaskEvent]) -> Vec<String> {
+        let message = |event: &TaskEvent| match event {
+            TaskEvent::Status(change) => change.status.message.as_ref().map(|message| message.message_id.to_string()),
+            _ => None,
+        };
+        news.iter().filter_map(message).collect()
+    }
+
+    #[test]
+    fn words_without_a_name_get_one_and_are_news_once() {
+        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
+        let first = words(&mirror.hear(None, asking("")).unwrap());
+        assert!(matches!(&first[..], [id] if !id.is_empty()), "{first:?}");
+        assert_eq!(mirror.hear(None, asking("")).unwrap(), []);
+    }
+
+    #[test]
+    fn words_keep_the_name_the_agent_gave_them() {
+        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
+        assert_eq!(words(&mirror.hear(None, asking("m1")).unwrap()), ["m1"]);
+        assert_eq!(mirror.hear(None, asking("m1")).unwrap(), []);
     }
 }
