@@ -1,5 +1,7 @@
 //! Official SDK clients of both protocol versions, and the `rvagent-a2a` crate, against the built server; prints one table.
 
+#[path = "interop/fronts.rs"]
+mod fronts;
 #[path = "interop/server.rs"]
 mod server;
 #[path = "interop/table.rs"]
@@ -9,76 +11,25 @@ mod toolbox;
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::process::Command;
 
+use fronts::{Prepare, RUST, RVAGENT, SDKS};
 use server::Server;
 use table::{Family, Row};
 use toolbox::Toolbox;
 
-const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
-
-#[rustfmt::skip]
-const V1_0: &[&str] = &[
-    "card", "send", "message", "multi-turn", "stream", "get", "list", "cancel", "resubscribe", "resubscribe-parked",
-    "task-not-found", "task-not-cancelable", "push-not-supported",
-];
-
-/// As 1.0, but no SDK has a list operation for 0.3.
-#[rustfmt::skip]
-const V0_3: &[&str] = &[
-    "card", "send", "message", "multi-turn", "stream", "get", "cancel", "resubscribe", "resubscribe-parked",
-    "task-not-found", "task-not-cancelable", "push-not-supported",
-];
-
-#[rustfmt::skip]
-const ORIGINAL: &[&str] = &[
-    "card", "send", "executor", "multi-turn", "rejected-as-failed", "get", "cancel", "stream", "send-subscribe", "resubscribe",
-    "resubscribe-get", "task-not-found", "task-not-cancelable", "push-not-supported",
-];
-
-/// Every row the drivers must produce. A driver that prints fewer, or others, fails the test.
-#[rustfmt::skip]
-const SDKS: &[Family] = &[
-    Family { sdk: "python", sdk_version: "1.3.0",  protocol: "1.0", bindings: BINDINGS, operations: V1_0 },
-    Family { sdk: "python", sdk_version: "1.3.0",  protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
-    Family { sdk: "python", sdk_version: "0.3.26", protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
-    Family { sdk: "js",     sdk_version: "1.3.0",  protocol: "1.0", bindings: BINDINGS, operations: V1_0 },
-    Family { sdk: "js",     sdk_version: "1.3.0",  protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
-    Family { sdk: "js",     sdk_version: "0.3.14", protocol: "0.3", bindings: BINDINGS, operations: V0_3 },
-];
-
-#[rustfmt::skip]
-const RUST: &[Family] = &[
-    Family { sdk: "rust", sdk_version: "0.2.9", protocol: "1.0", bindings: BINDINGS, operations: V1_0 },
-];
-
-#[rustfmt::skip]
-const RVAGENT: &[Family] = &[
-    Family { sdk: "rvagent-a2a", sdk_version: "0.1.0", protocol: "original", bindings: &["JSONRPC"], operations: ORIGINAL },
-];
-
-/// Gets one driver ready to run, or says what is missing.
-type Prepare = fn(&Toolbox) -> Result<Command, String>;
-
 #[test]
 fn official_sdk_clients_work_in_every_version_and_binding() {
-    let drivers: &[Prepare] = &[
-        |tools| tools.python("python_1_3", "driver.py"),
-        |tools| tools.python("python_0_3", "driver.py"),
-        |tools| tools.node("js_1_3", "driver.mjs"),
-        |tools| tools.node("js_0_3", "driver.mjs"),
-    ];
-    run(SDKS, drivers);
+    run(SDKS, fronts::SDK_DRIVERS);
 }
 
 #[test]
 fn the_official_rust_client_works_in_every_binding() {
-    run(RUST, &[|tools| tools.cargo("rust_0_2", "interop-rust")]);
+    run(RUST, &[fronts::RUST_DRIVER]);
 }
 
 #[test]
 fn the_rvagent_client_works_as_far_as_its_wire_goes() {
-    run(RVAGENT, &[|tools| tools.cargo("rvagent", "interop-rvagent")]);
+    run(RVAGENT, &[fronts::RVAGENT_DRIVER]);
 }
 
 fn run(families: &[Family], drivers: &[Prepare]) {
@@ -94,7 +45,7 @@ fn run(families: &[Family], drivers: &[Prepare]) {
         }
     }
 
-    let server = Server::start(&tools.log(families[0].sdk));
+    let server = Server::serving(&["--agent", "conformance"], &tools.log(families[0].sdk));
     let mut rows = Vec::new();
     for mut command in commands {
         let output = command.arg(&server.base).output().expect("a prepared driver starts");

@@ -1,4 +1,4 @@
-//! The built server on a free port with the conformance agent, killed when dropped.
+//! A server on a free port, ours or an agent that others wrote, killed when dropped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -16,16 +16,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// `log` takes what the server writes to stderr.
-    pub(crate) fn start(log: &Path) -> Self {
+    /// The built server with these arguments. `log` takes what it writes to stderr.
+    pub(crate) fn serving(arguments: &[&str], log: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--memory"]).args(arguments);
+        Self::start(&mut command, log)
+    }
+
+    /// Anything that prints its address on stdout.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Self {
         let log = File::create(log).expect("the log can be written");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_chancery"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--memory", "--agent", "conformance"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("the built server starts");
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().expect("a prepared server starts");
         let stdout = process.stdout.take().expect("stdout is piped");
         let mut server = Self { process, base: String::new() };
 

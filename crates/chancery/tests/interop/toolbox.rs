@@ -45,7 +45,9 @@ impl Toolbox {
             succeed(Command::new("npm").args(["install", "--no-audit", "--no-fund", "--no-package-lock"]).current_dir(folder))
         })?;
         let made = self.made.join(name).join(script);
-        copy(&self.sources.join("checks.mjs"), &self.made.join("checks.mjs"))?;
+        for shared in ["checks.mjs", "directives.mjs"] {
+            copy(&self.sources.join(shared), &self.made.join(shared))?;
+        }
         copy(&self.sources.join(name).join(script), &made)?;
         let mut command = Command::new("node");
         command.arg(made);
@@ -67,9 +69,9 @@ impl Toolbox {
         Ok(Command::new(target.join("debug").join(binary)))
     }
 
-    /// Where the server that is driven by `sdk` writes its log.
-    pub(crate) fn log(&self, sdk: &str) -> PathBuf {
-        self.made.join(format!("server-{sdk}.log"))
+    /// Where the server of that name writes its log.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.made.join(format!("server-{name}.log"))
     }
 
     /// Runs `make` on the folder NAME unless it was made from the same pins before.

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use chancery_core::Turn;
+use chancery_core::{TaskUpdateSink, Turn};
 use chancery_protocol::{
-    ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, Timestamp, Version,
+    CancelTask, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, TaskId,
+    Timestamp, Version,
 };
 
 use super::mirror::Mirror;
+use super::original;
 use super::replica::{Replica, Spoken};
-use crate::client::{ClientError, EventStream, Sent};
+use crate::client::{ClientError, Conditions, EventStream, Sent};
 
 /// What the agent answered with.
 #[derive(Debug)]
@@ -31,18 +33,27 @@ pub(super) enum Asked {
     Lost(String),
 }
 
-pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, now: Timestamp) -> Asked {
+pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates: &mut TaskUpdateSink, now: Timestamp) -> Asked {
     let spoken = match replica.client(now).await {
         Ok(spoken) => spoken,
-        Err(error) => return Asked::NotSeen(error.to_string()),
+        Err(error) => {
+            tracing::warn!(peer = replica.name(), %error, "an agent cannot be called");
+            return Asked::NotSeen(error.to_string());
+        }
     };
+    if spoken.version == Version::Original && !spoken.streams {
+        // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
+        if let Err(closed) = updates.working(None).await {
+            return Asked::Refused(closed.to_string());
+        }
+    }
     let send = message(turn, mirror, &spoken);
     let conditions = replica.conditions(turn, &spoken);
     let answered = if spoken.streams {
         let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
         stream.map(|stream| Answer::Stream(Box::new(stream)))
     } else {
-        whole(spoken.client.call(&Request::SendMessage(send), &conditions).await)
+        whole(waiting(&spoken, send, turn, &conditions).await)
     };
     match answered {
         Ok(answer) => Asked::Answered(spoken, answer),
@@ -71,6 +82,31 @@ fn is_about_the_agent(kind: ErrorKind) -> bool {
     )
 }
 
+/// Waits for the one answer there is. An agent that answers only when it is done is told meanwhile to stop, by the name it was given.
+async fn waiting(spoken: &Spoken, send: SendMessage, turn: &Turn, conditions: &Conditions) -> Result<Reply, ClientError> {
+    let named = send.client_task_id.as_deref().map(TaskId::from);
+    let send = Request::SendMessage(send);
+    let answer = spoken.client.call(&send, conditions);
+    let Some(id) = named else { return answer.await };
+    tokio::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => return answer,
+        () = turn.cancelled.cancelled() => {}
+    }
+    let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
+    let stopping = spoken.client.call(&cancel, conditions);
+    tokio::pin!(stopping);
+    tokio::select! {
+        answer = &mut answer => answer,
+        stopped = &mut stopping => {
+            if let Err(error) = stopped {
+                tracing::info!(%error, "an agent did not say that it stops");
+            }
+            answer.await
+        }
+    }
+}
+
 /// The caller's message under the names the agent knows.
 fn message(turn: &Turn, mirror: &Mirror, spoken: &Spoken) -> SendMessage {
     let (task, context) = mirror.names();
@@ -86,7 +122,10 @@ fn message(turn: &Turn, mirror: &Mirror, spoken: &Spoken) -> SendMessage {
             return_immediately: !spoken.streams && spoken.version != Version::Original,
             ..SendConfiguration::default()
         },
-        metadata: turn.metadata.clone(),
+        metadata: match spoken.version {
+            Version::Original => Some(original::told(turn.metadata.as_ref(), &spoken.skill, turn.trace)),
+            _ => turn.metadata.clone(),
+        },
         client_task_id,
     }
 }

@@ -98,7 +98,9 @@ impl Follower {
                 Heard::News => misses = 0,
                 Heard::Nothing => misses += 1,
             }
-            self.wait(misses).await?;
+            if let Heard::Over(finished) = self.wait(misses).await? {
+                return Ok(finished);
+            }
             match self.look_again().await {
                 Ok(found) => (answer, failures, looked_again) = (Some(found), 0, true),
                 Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
@@ -118,15 +120,13 @@ impl Follower {
         let mut all = Heard::Nothing;
         let (mut first, mut missed_some) = (true, false);
         loop {
-            let can_cancel = !self.cancel_sent && self.mirror.names().0.is_some();
             let next = tokio::select! {
                 next = stream.next() => next,
-                () = self.turn.cancelled.cancelled(), if can_cancel => {
-                    // An agent may say so here, and nothing more on its stream.
-                    if let Some(ended) = self.cancel().await
-                        && let Heard::Over(finished) = self.pass(None, ended, false).await?
-                    {
-                        return Ok(Heard::Over(finished));
+                () = self.turn.cancelled.cancelled(), if self.can_cancel() => {
+                    match self.cancel().await? {
+                        Heard::Over(finished) => return Ok(Heard::Over(finished)),
+                        Heard::News => all = Heard::News,
+                        Heard::Nothing => {}
                     }
                     continue;
                 }
@@ -198,20 +198,15 @@ impl Follower {
 
     /// Waits before the task is looked at again, and stops it meanwhile if it is told to. An agent that streams is looked
     /// for only a few times in vain; one that does not is asked for as long as it answers.
-    async fn wait(&mut self, misses: u32) -> Result<(), RunError> {
+    async fn wait(&mut self, misses: u32) -> Result<Heard, RunError> {
         if misses > self.limits.reconnects && (self.spoken.streams || self.cancel_sent) {
             return Err(RunError::new("the agent was lost while it worked on the task"));
         }
         let pause = if self.spoken.streams { self.limits.reconnect_pause(misses) } else { self.limits.poll_pause(misses) };
-        let can_cancel = !self.cancel_sent && self.mirror.names().0.is_some();
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = self.turn.cancelled.cancelled(), if can_cancel => {
-                // How it ended is seen with the next look.
-                self.cancel().await;
-            }
+            () = tokio::time::sleep(pause) => Ok(Heard::Nothing),
+            () = self.turn.cancelled.cancelled(), if self.can_cancel() => self.cancel().await,
         }
-        Ok(())
     }
 
     async fn look_again(&mut self) -> Result<Answer, ClientError> {
@@ -231,18 +226,23 @@ impl Follower {
         whole(self.spoken.client.call(&get(id), &conditions).await)
     }
 
-    /// Tells the agent to stop. Answers the task, if it has ended with that.
-    async fn cancel(&mut self) -> Option<TaskEvent> {
-        let id = self.mirror.names().0?;
+    /// Not before the agent has named the task: nothing else says which one is to stop.
+    fn can_cancel(&self) -> bool {
+        !self.cancel_sent && self.mirror.names().0.is_some()
+    }
+
+    /// Tells the agent to stop. Its answer counts, because some never say on a stream that they did.
+    async fn cancel(&mut self) -> Result<Heard, RunError> {
         self.cancel_sent = true;
+        let Some(id) = self.mirror.names().0 else { return Ok(Heard::Nothing) };
         let conditions = self.replica.conditions(&self.turn, &self.spoken);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
         match whole(self.spoken.client.call(&cancel, &conditions).await) {
-            Ok(Answer::Whole(TaskEvent::Created(task))) if task.status.state.is_terminal() => Some(TaskEvent::Created(task)),
-            Ok(_) => None,
+            Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
+            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
-                None
+                Ok(Heard::Nothing)
             }
         }
     }

@@ -193,3 +193,48 @@ fn with_message_id(mut event: TaskEvent) -> TaskEvent {
     }
     event
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chancery_protocol::{Part, Role};
+
+    fn asking(id: &str) -> TaskEvent {
+        let message = Message::of_parts(Role::Agent, id, vec![Part::text("which colour?")]);
+        TaskEvent::Created(Arc::new(task(TaskState::InputRequired, Some(message))))
+    }
+
+    fn task(state: TaskState, message: Option<Message>) -> Task {
+        Task {
+            id: "theirs".into(),
+            context_id: "talk".into(),
+            status: TaskStatus { state, message: message.map(Arc::new), timestamp: None },
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    fn words(news: &[TaskEvent]) -> Vec<String> {
+        let message = |event: &TaskEvent| match event {
+            TaskEvent::Status(change) => change.status.message.as_ref().map(|message| message.message_id.to_string()),
+            _ => None,
+        };
+        news.iter().filter_map(message).collect()
+    }
+
+    #[test]
+    fn words_without_a_name_get_one_and_are_news_once() {
+        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
+        let first = words(&mirror.hear(None, asking("")).unwrap());
+        assert!(matches!(&first[..], [id] if !id.is_empty()), "{first:?}");
+        assert_eq!(mirror.hear(None, asking("")).unwrap(), []);
+    }
+
+    #[test]
+    fn words_keep_the_name_the_agent_gave_them() {
+        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
+        assert_eq!(words(&mirror.hear(None, asking("m1")).unwrap()), ["m1"]);
+        assert_eq!(mirror.hear(None, asking("m1")).unwrap(), []);
+    }
+}

@@ -3,6 +3,7 @@
 mod ask;
 mod follow;
 mod mirror;
+mod original;
 mod pool;
 mod replica;
 mod sight;
@@ -74,7 +75,7 @@ impl RemoteRunner {
     }
 
     /// Puts the message to one replica after the other, until one can have seen it.
-    async fn begin(&self, turn: Turn, mirror: Mirror, updates: TaskUpdateSink) -> Result<Finished, RunError> {
+    async fn begin(&self, turn: Turn, mirror: Mirror, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
         let bound = turn.link.as_ref().or(turn.context_link.as_ref()).map(|link| self.pool.bound(&link.peer));
         let bound = bound.transpose().map_err(RunError::new)?.flatten();
         let may_choose = bound.is_none();
@@ -83,7 +84,7 @@ impl RemoteRunner {
         let mut reason = "no agent can take this task just now; try again later".to_owned();
         while let Some(chosen) = next {
             let replica = Arc::clone(&chosen.replica);
-            match ask::ask(&replica, &turn, &mirror, self.clock.now()).await {
+            match ask::ask(&replica, &turn, &mirror, &mut updates, self.clock.now()).await {
                 Asked::Answered(client, answer) => {
                     let chosen = self.pool.answered(chosen);
                     let follower = Follower::new(client, replica, turn, mirror, updates, self.limits);

@@ -40,6 +40,8 @@ pub(super) struct Spoken {
     pub(super) streams: bool,
     /// The protocol extensions it knows.
     extensions: Arc<[String]>,
+    /// The first of its skills, for versions that want one named.
+    pub(super) skill: String,
 }
 
 impl Replica {
@@ -110,7 +112,8 @@ impl Replica {
             .map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address.name), error })?;
         let streams = found.card.capabilities.streaming.unwrap_or(false);
         let extensions = found.card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        let spoken = Spoken { client, version, streams, extensions };
+        let skill = found.card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
+        let spoken = Spoken { client, version, streams, extensions, skill };
         *kept = Some((found.digest.clone(), spoken.clone()));
         Ok(spoken)
     }

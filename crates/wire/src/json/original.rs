@@ -164,6 +164,17 @@ mod tests {
     }
 
     #[test]
+    fn what_only_rvagent_sends_goes_back_to_where_its_agents_look_for_it() {
+        let send = send(r#"{"id":"t1","skill":"echo","message":{"role":"user","parts":[]},"context":{"depth":0}}"#);
+        let mut out = Vec::new();
+        Original.encode_request(&mut out, &Request::SendMessage(send)).unwrap();
+        let written: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(written["skill"], "echo");
+        assert_eq!(written["context"], serde_json::json!({ "depth": 0 }));
+        assert_eq!(written.get("policy"), None);
+    }
+
+    #[test]
     fn tasks_are_shown_under_the_clients_name_with_states_it_knows() {
         let written = |state| {
             let shown = Shown { task: Arc::new(task(state, 1)), dialect: Version::Original, client_task_id: Some("mine".into()) };

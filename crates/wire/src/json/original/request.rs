@@ -8,6 +8,7 @@ use chancery_protocol::{
     SubscribeToTask, TaskId,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::task::{MessageMembers, MessageView};
 use crate::json::v0_3::push::{ConfigMembers, ConfigView};
@@ -30,6 +31,13 @@ pub(super) struct SendView<'a> {
     history_length: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    // Its agents look for these outside the metadata, and refuse a task without the first and the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skill: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Value>,
 }
 
 impl<'a> SendView<'a> {
@@ -40,6 +48,8 @@ impl<'a> SendView<'a> {
             return Err(Error::invalid_field("id", "the original protocol has its clients name the task"));
         };
         let configuration = &send.configuration;
+        let vendor = send.metadata.as_ref().and_then(|metadata| metadata.get(VENDOR));
+        let extra = |name: &str| vendor.as_ref().and_then(|vendor| vendor.get(name)).cloned();
         Ok(Self {
             id,
             session_id: message.context_id.as_ref(),
@@ -48,6 +58,9 @@ impl<'a> SendView<'a> {
             push_notification: configuration.task_push_notification_config.as_ref().map(ConfigView::without_id),
             history_length: configuration.history_length,
             metadata: send.metadata.as_ref(),
+            skill: extra("skill"),
+            policy: extra("policy"),
+            context: extra("context"),
         })
     }
 }
@@ -98,7 +111,7 @@ fn with_extras(metadata: Option<Metadata>, extras: [(&str, Option<Json>); 3]) ->
         return metadata;
     }
     let mut object = metadata.map(|metadata| metadata.to_object()).unwrap_or_default();
-    match object.get_mut(VENDOR).and_then(serde_json::Value::as_object_mut) {
+    match object.get_mut(VENDOR).and_then(Value::as_object_mut) {
         Some(vendor) => vendor.extend(said),
         None => {
             object.insert(VENDOR.to_owned(), said.into());

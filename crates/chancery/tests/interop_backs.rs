@@ -1,0 +1,131 @@
+//! Agents built with others' servers behind our gateway, called by others' clients; prints every client before every agent.
+
+#[path = "interop/backs.rs"]
+mod backs;
+#[path = "interop/fronts.rs"]
+mod fronts;
+#[path = "interop/grid.rs"]
+mod grid;
+#[path = "interop/server.rs"]
+mod server;
+#[path = "interop/table.rs"]
+#[expect(dead_code, reason = "the table of one server is not drawn here")]
+mod table;
+#[path = "interop/toolbox.rs"]
+mod toolbox;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backs::{BACKS, Back};
+use fronts::Prepare;
+use grid::Seen;
+use server::Server;
+use table::{Family, Row};
+use toolbox::Toolbox;
+
+/// Agents that are tried at once. More would have the machine's load decide what times out.
+const AT_ONCE: usize = 3;
+
+/// The agents' gRPC has a port of its own, and a card may not lead to another place on this machine unless that is allowed. Agents that
+/// do not stream are asked more often than usual, or this would take minutes longer.
+const SETTINGS: &str = r#"
+[outbound]
+allow_nets = ["127.0.0.1/32"]
+allow_http = true
+[peers]
+poll_ms = 10
+"#;
+
+#[test]
+fn agents_of_every_sdk_serve_clients_of_every_other_through_the_gateway() {
+    let tools = Toolbox::new();
+    let drivers = [fronts::SDK_DRIVERS, &[fronts::RUST_DRIVER, fronts::RVAGENT_DRIVER]].concat();
+    let agents: Vec<Prepare> = BACKS.iter().map(|back| back.agent).collect();
+    let (drivers, agents) = match (ready(&tools, &drivers), ready(&tools, &agents)) {
+        (Ok(drivers), Ok(agents)) => (drivers, agents),
+        (Err(missing), _) | (_, Err(missing)) if std::env::var_os("CI").is_none() => {
+            return say(&format!("skipped, not everything can be installed here: {missing}\n"));
+        }
+        (Err(missing), _) | (_, Err(missing)) => panic!("cannot install what the suite needs: {missing}"),
+    };
+    let settings = tools.log("gateway").with_extension("toml");
+    std::fs::write(&settings, SETTINGS).expect("the settings can be written");
+
+    let next = AtomicUsize::new(0);
+    let seen = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let which = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(back) = BACKS.get(which) else { return };
+                    let rows = call(back, &agents[which], &drivers, &settings, &tools, which);
+                    seen.lock().expect("nobody panics with it").push((which, Seen { back, rows }));
+                }
+            });
+        }
+    });
+    let mut seen = seen.into_inner().expect("nobody panicked with it");
+    seen.sort_by_key(|(which, _)| *which);
+    let seen: Vec<Seen> = seen.into_iter().map(|(_, seen)| seen).collect();
+
+    let families: Vec<&Family> = [fronts::SDKS, fronts::RUST, fronts::RVAGENT].into_iter().flatten().collect();
+    say(&grid::render(&families, &seen));
+    let faults: Vec<String> = seen.iter().flat_map(|seen| seen.faults(&families)).collect();
+    assert!(faults.is_empty(), "{} rows are wrong:\n{}", faults.len(), faults.join("\n"));
+}
+
+fn ready(tools: &Toolbox, all: &[Prepare]) -> Result<Vec<Command>, String> {
+    all.iter().map(|prepare| prepare(tools)).collect()
+}
+
+/// Starts the agent and the gateway before it, and lets every client call the gateway.
+fn call(back: &Back, agent: &Command, drivers: &[Command], settings: &Path, tools: &Toolbox, which: usize) -> Vec<Row> {
+    let agent = Server::start(again(agent).args(back.arguments()), &tools.log(&format!("agent-{which}")));
+    let settings = settings.to_str().expect("the path of the target folder is text");
+    let gateway = Server::serving(&["--config", settings, "--agent", &agent.base], &tools.log(&format!("gateway-{which}")));
+    let mut rows = Vec::new();
+    for driver in drivers {
+        let output = again(driver).arg(&gateway.base).output().expect("a prepared driver starts");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        rows.extend(printed.lines().map(|line| serde_json::from_str::<Row>(line).expect("a driver prints rows")));
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            say(&format!("{driver:?} before {} ended with {}: {complaint}\n", back.name(), output.status));
+        }
+    }
+    rows
+}
+
+/// The same program, to be started once more.
+fn again(command: &Command) -> Command {
+    let mut again = Command::new(command.get_program());
+    again.args(command.get_args());
+    again
+}
+
+#[test]
+fn a_row_that_fails_without_a_reason_or_works_against_one_is_a_fault() {
+    let back = BACKS.iter().find(|back| !back.cannot.is_empty()).expect("one agent cannot do everything");
+    let families: Vec<&Family> = fronts::RVAGENT.iter().collect();
+    let rows = |right: bool| {
+        let good = families.iter().flat_map(|family| family.good_rows());
+        good.map(|row| Row { ok: right == back.cannot(&row.protocol, &row.operation).is_none(), ..row }).collect::<Vec<_>>()
+    };
+    let faults = |rows| Seen { back, rows }.faults(&families);
+    assert_eq!(faults(rows(true)), Vec::<String>::new());
+    assert_eq!(faults(rows(false)).len(), rows(false).len(), "every row says the opposite");
+    let mut fewer = rows(true);
+    fewer[0].operation = "unheard-of".into();
+    assert_eq!(faults(fewer).len(), 2, "one is missing and one is unknown");
+}
+
+/// Straight to the terminal: the table is wanted from a passing run too, whose output the harness would keep.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the table");
+}

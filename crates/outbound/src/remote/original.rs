@@ -1,0 +1,44 @@
+//! What agents of the original protocol are told beside the message: those built on `rvagent-a2a` refuse a task without it.
+
+use chancery_protocol::{Metadata, TraceId};
+use serde_json::{Value, json};
+
+const VENDOR: &str = "ruvector";
+
+/// What the caller said, with a skill and a lineage where it said nothing of them.
+pub(super) fn told(metadata: Option<&Metadata>, skill: &str, trace: TraceId) -> Metadata {
+    let mut object = metadata.map(Metadata::to_object).unwrap_or_default();
+    let vendor = object.entry(VENDOR).or_insert_with(|| json!({}));
+    if let Value::Object(vendor) = vendor {
+        vendor.entry("skill").or_insert_with(|| json!(skill));
+        // An agent without a name is nobody in particular.
+        vendor.entry("context").or_insert_with(|| json!({ "trace_id": trace.to_string(), "depth": 0, "root_agent_id": "" }));
+    }
+    Metadata::from_object(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(value: Value) -> Metadata {
+        let Value::Object(object) = value else { unreachable!() };
+        Metadata::from_object(object)
+    }
+
+    #[test]
+    fn what_the_caller_said_stays_and_the_rest_is_added() {
+        let said = metadata(json!({ "a": 1, "ruvector": { "skill": "paint", "policy": {} } }));
+        let told = told(Some(&said), "obey", TraceId(0xab)).to_object();
+        assert_eq!(told["a"], json!(1));
+        let context = json!({ "trace_id": "000000000000000000000000000000ab", "depth": 0, "root_agent_id": "" });
+        assert_eq!(told["ruvector"], json!({ "skill": "paint", "policy": {}, "context": context }));
+    }
+
+    #[test]
+    fn a_skill_and_a_lineage_are_named_when_the_caller_named_none() {
+        let told = told(None, "obey", TraceId(1)).to_object();
+        assert_eq!(told["ruvector"]["skill"], json!("obey"));
+        assert_eq!(told["ruvector"]["context"]["depth"], json!(0));
+    }
+}
