@@ -41,7 +41,7 @@ impl Credential {
     /// What it may cost, as a share of a send. Those with a public-key signature or a certificate to read in them are
     /// shown for the reader.
     pub(crate) fn at_most(self) -> Option<f64> {
-        matches!(self, Self::ApiKey | Self::KnownToken).then_some(0.10)
+        matches!(self, Self::ApiKey | Self::KnownToken).then_some(0.15)
     }
 }
 
