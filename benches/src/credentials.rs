@@ -41,7 +41,7 @@ impl Credential {
     /// What it may cost, as a share of a send. Those with a public-key signature or a certificate to read in them are
     /// shown for the reader.
     pub(crate) fn at_most(self) -> Option<f64> {
-        matches!(self, Self::ApiKey | Self::KnownToken).then_some(0.10)
+        matches!(self, Self::ApiKey | Self::KnownToken).then_some(0.15)
     }
 }
 
@@ -49,6 +49,8 @@ const PATH: &str = "/";
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}}"#;
 const ISSUER: &str = "https://issuer.example.org";
 const AUDIENCE: &str = "bench";
+/// Any time will do, as long as it is the same for all.
+const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 const AUTHORITY: &str = "https://node.example.org";
 
 /// What one request presents.
@@ -91,7 +93,7 @@ impl Wallet {
         let made = |_| anyhow!("no key could be made");
         let (agent, issuer) = (Ed25519KeyPair::generate().map_err(made)?, Ed25519KeyPair::generate().map_err(made)?);
         let public: [u8; 32] = agent.public_key().as_ref().try_into()?;
-        let now = Timestamp::from_micros(chrono::Utc::now().timestamp_micros());
+        let now = NOW;
         let certified = rcgen::generate_simple_self_signed(vec!["caller.example.org".to_owned()])?;
 
         let mut by_key = CallerRecord::new("by-key");

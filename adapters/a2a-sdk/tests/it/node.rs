@@ -49,6 +49,7 @@ impl Node {
             version,
             binding: Binding::JsonRpc,
             caller: Caller::new("house", "ada"),
+            standing: Arc::default(),
             agent: None,
             extensions: Vec::new(),
             idempotency_key: None,
