@@ -82,8 +82,8 @@ fn message(combination: Combination, text: &str) -> SendMessage {
 
 /// Everything a caller sees when it sends a text, watches another, and looks at the first again: over HTTP the bytes, over
 /// gRPC the messages.
-async fn seen(url: &str, combination: Combination, text: &str) -> Vec<String> {
-    let client = WireClient::new(url, combination);
+async fn seen((client, raw): &(WireClient, RawClient), text: &str) -> Vec<String> {
+    let combination = client.combination;
     let none = Conditions::default();
     let mut seen = Vec::new();
     let mut requests = vec![Request::SendMessage(message(combination, text))];
@@ -111,11 +111,11 @@ async fn seen(url: &str, combination: Combination, text: &str) -> Vec<String> {
             continue;
         }
         let call = RawCall::of(combination, &request).expect("every version has it");
-        let answer = RawClient::new(url).try_ask(&call).await.expect("an answer");
+        let answer = raw.try_ask(&call).await.expect("an answer");
         let kind = answer.headers().get("content-type").map(|kind| kind.to_str().expect("ASCII").to_owned());
         seen.push(format!("{} {kind:?} {}", answer.status(), answer.text().await.expect("to its end")));
     }
-    seen.iter().map(|text| Names::default().without(text)).collect()
+    seen.iter().map(|text| without_times(&Names::default().without(text))).collect()
 }
 
 /// Takes ids and times out of a text: the first id is 1 wherever it stands, the next one 2.
@@ -172,17 +172,20 @@ fn without_times(text: &str) -> String {
 async fn executor_remote() {
     let local = conformance();
     let gateway = in_front_of(local.url(), QUICK);
-    let mut compared = 0;
-    for combination in Combination::ALL {
-        for text in DIRECTIVES {
-            let here = seen(local.url(), combination, text).await;
-            let there = seen(gateway.url(), combination, text).await;
-            let there: Vec<String> = there.iter().map(|text| without_times(text)).collect();
-            let here: Vec<String> = here.iter().map(|text| without_times(text)).collect();
-            assert_eq!(here, there, "{text:?} over {}", combination.name());
-            assert!(here.len() >= 2, "{here:?}");
-            compared += here.len();
+    let callers = |url: &str, combination| (WireClient::new(url, combination), RawClient::new(url));
+    let comparisons = Combination::ALL.map(|combination| {
+        let (here, there) = (callers(local.url(), combination), callers(gateway.url(), combination));
+        async move {
+            let mut compared = 0;
+            for text in DIRECTIVES {
+                let (here, there) = (seen(&here, text).await, seen(&there, text).await);
+                assert_eq!(here, there, "{text:?} over {}", combination.name());
+                assert!(here.len() >= 2, "{here:?}");
+                compared += here.len();
+            }
+            compared
         }
-    }
+    });
+    let compared: usize = futures::future::join_all(comparisons).await.into_iter().sum();
     println!("{compared} answers and streams compared");
 }
