@@ -41,7 +41,7 @@ async fn a_data_folder_named_in_the_file_is_used() {
 fn a_faulty_file_stops_the_start_with_all_its_faults_and_their_places() {
     let home = Home::new();
     let file = home.path().join("bad.toml");
-    std::fs::write(&file, "lissten = 1\n[limits]\nbody_bytes = 'big'\n[agents.a]\nurl = 'http://h'\n").unwrap();
+    std::fs::write(&file, "lissten = 1\n[limits]\nbody_bytes = 'big'\n[agents.a]\nuri = 'http://h'\n").unwrap();
     let refused = home.command().args([Path::new("serve"), Path::new("--config"), &file]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&refused.stdout), "");
