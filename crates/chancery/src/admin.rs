@@ -64,7 +64,7 @@ impl House {
     }
 }
 
-pub(crate) fn routes(office: Office, fleet: Arc<Fleet>) -> Router {
+pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>) -> Router {
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))

@@ -241,7 +241,7 @@ impl NodeBuilder {
             limits: limits.inbound,
             json: limits.json,
             admin_token,
-            admin_routes: admin::routes(office, Arc::clone(&fleet)),
+            admin_routes: admin::routes(office, &fleet),
             authenticator,
         };
         let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;

@@ -38,7 +38,11 @@ impl Doors {
             return response::rest_error(&error, Version::V1_0);
         };
         let most = self.settings().limits.catalog_page.max(1);
-        let page = search.limit.unwrap_or(most).clamp(1, most);
+        let page = search.limit.unwrap_or(most);
+        if page == 0 || page > most {
+            let error = Error::invalid_field("limit", format!("must be 1 to {most} (limits.catalog_page = {most})"));
+            return response::rest_error(&error, Version::V1_0);
+        }
         let agents = self.chancery().agents();
         let base = self.settings().public_url.trim_end_matches('/');
         let is_later = |agent: &Agent| search.after.as_deref().is_none_or(|after| &*agent.name > after);

@@ -1,6 +1,6 @@
 //! `/admin/v1/agents`: which agents there are, how they do, and what is to become of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -13,13 +13,23 @@ use super::Fault;
 use crate::agent_book::{AgentBookError, AgentRecord};
 use crate::gateway::{Fleet, FleetError};
 
-pub(super) fn routes(fleet: Arc<Fleet>) -> Router {
+/// The doors, which these routes are behind, do not keep the fleet alive: it shows its agents at those doors.
+#[derive(Clone)]
+struct Held(Weak<Fleet>);
+
+impl Held {
+    fn fleet(&self) -> Result<Arc<Fleet>, Fault> {
+        self.0.upgrade().ok_or_else(|| Fault(StatusCode::SERVICE_UNAVAILABLE, "the node is shutting down".to_owned()))
+    }
+}
+
+pub(super) fn routes(fleet: &Arc<Fleet>) -> Router {
     Router::new()
         .route("/admin/v1/agents", get(list).post(add))
         .route("/admin/v1/agents/{name}", delete(remove))
         .route("/admin/v1/agents/{name}/approve", post(approve))
         .route("/admin/v1/agents/{name}/health", get(health))
-        .with_state(fleet)
+        .with_state(Held(Arc::downgrade(fleet)))
 }
 
 impl From<FleetError> for Fault {
@@ -40,16 +50,16 @@ impl From<FleetError> for Fault {
     }
 }
 
-async fn list(State(fleet): State<Arc<Fleet>>) -> Json<Value> {
-    Json(fleet.list())
+async fn list(State(held): State<Held>) -> Result<Json<Value>, Fault> {
+    Ok(Json(held.fleet()?.list()))
 }
 
-async fn add(State(fleet): State<Arc<Fleet>>, Json(record): Json<AgentRecord>) -> Result<Json<Value>, Fault> {
-    Ok(Json(fleet.add(record).await?))
+async fn add(State(held): State<Held>, Json(record): Json<AgentRecord>) -> Result<Json<Value>, Fault> {
+    Ok(Json(held.fleet()?.add(record).await?))
 }
 
-async fn remove(State(fleet): State<Arc<Fleet>>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
-    fleet.remove(&name).await?;
+async fn remove(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    held.fleet()?.remove(&name).await?;
     Ok(Json(json!({ "name": name })))
 }
 
@@ -59,14 +69,10 @@ struct Approve {
     anew: bool,
 }
 
-async fn approve(
-    State(fleet): State<Arc<Fleet>>,
-    Path(name): Path<String>,
-    Json(how): Json<Approve>,
-) -> Result<Json<Value>, Fault> {
-    Ok(Json(fleet.approve(&name, how.anew).await?))
+async fn approve(State(held): State<Held>, Path(name): Path<String>, Json(how): Json<Approve>) -> Result<Json<Value>, Fault> {
+    Ok(Json(held.fleet()?.approve(&name, how.anew).await?))
 }
 
-async fn health(State(fleet): State<Arc<Fleet>>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
-    Ok(Json(fleet.health(&name)?))
+async fn health(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    Ok(Json(held.fleet()?.health(&name)?))
 }

@@ -4,7 +4,7 @@ use futures::stream;
 use serde_json::{Value, json};
 
 use super::{assert_refused, limited, refusal};
-use crate::server::Server;
+use crate::server::{Home, Server, Setup};
 
 const INVALID_PARAMS: i64 = -32602;
 const PARSE: i64 = -32700;
@@ -184,4 +184,24 @@ async fn a_page_is_as_large_as_it_may_be_and_no_larger() {
     assert_eq!(length(&first), Some(2));
     let rest = page(json!({ "pageToken": first["result"]["nextPageToken"] })).await;
     assert_eq!((length(&rest), rest["result"]["nextPageToken"].as_str()), (Some(2), Some("")), "nothing is lost between pages");
+}
+
+#[tokio::test]
+async fn a_page_of_the_catalog_is_as_large_as_it_may_be_and_no_larger() {
+    let agents = ["a", "b", "c"].map(|name| format!("[agents.{name}]\nrun = \"echo\"\n")).concat();
+    let server = Setup::in_home(&Home::new()).config(&format!("[limits]\ncatalog_page = 2\n{agents}")).start();
+    let page = async |query: &str| -> Value {
+        reqwest::get(format!("{}/agents{query}", server.url())).await.unwrap().json().await.unwrap()
+    };
+    for query in ["", "?limit=2"] {
+        let first = page(query).await;
+        assert_eq!((first["agents"].as_array().map(Vec::len), &first["next"]), (Some(2), &json!("b")), "{first}");
+    }
+    let rest = page("?after=b").await;
+    assert_eq!((&rest["agents"][0]["name"], &rest["next"]), (&json!("c"), &Value::Null));
+    for query in ["?limit=3", "?limit=0"] {
+        let refused = page(query).await;
+        assert_eq!(refused["error"]["code"], 400, "{refused}");
+        assert!(refused.to_string().contains("limits.catalog_page = 2"), "{refused}");
+    }
 }
