@@ -1,6 +1,7 @@
 //! Puts a caller's message to an agent elsewhere, once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_core::{TaskUpdateSink, Turn};
 use chancery_protocol::{
@@ -94,16 +95,19 @@ async fn waiting(spoken: &Spoken, send: SendMessage, turn: &Turn, conditions: &C
         () = turn.cancelled.cancelled() => {}
     }
     let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-    let stopping = spoken.client.call(&cancel, conditions);
-    tokio::pin!(stopping);
+    let stop = async {
+        // The message may still be under way, and then the agent does not know yet what it is to stop.
+        for pause in [50, 100, 200, 400, 800].map(Duration::from_millis) {
+            match spoken.client.call(&cancel, conditions).await {
+                Ok(_) => return,
+                Err(error) => tracing::info!(%error, "an agent did not say that it stops"),
+            }
+            tokio::time::sleep(pause).await;
+        }
+    };
     tokio::select! {
         answer = &mut answer => answer,
-        stopped = &mut stopping => {
-            if let Err(error) = stopped {
-                tracing::info!(%error, "an agent did not say that it stops");
-            }
-            answer.await
-        }
+        () = stop => answer.await,
     }
 }
 
