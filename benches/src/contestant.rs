@@ -40,6 +40,10 @@ pub(crate) enum Contestant {
     Chancery(PathBuf),
     /// Chancery's router inside this program.
     Mounted,
+    /// Chancery in front of an agent at this address.
+    Gateway(PathBuf, String),
+    /// A plain reverse proxy in front of it.
+    Proxy(String),
 }
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -64,7 +68,7 @@ impl Contestant {
             }
             Self::Chancery(program) => {
                 let mut command = ground.on_server_core(program);
-                command.args(["serve", "--config"]).arg(write_config(&folder, setting)?);
+                command.args(["serve", "--config"]).arg(write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?);
                 match setting.store {
                     Store::Memory => command.arg("--memory"),
                     Store::Sqlite => command.arg("--data").arg(folder.join("data")),
@@ -73,7 +77,22 @@ impl Contestant {
             }
             Self::Mounted => {
                 let mut command = ground.on_server_core(ground.own_program());
-                command.args(["mounted", "--config"]).arg(write_config(&folder, setting)?);
+                command.args(["mounted", "--config"]).arg(write_config(
+                    &folder,
+                    &format!("run = \"{}\"", setting.agent),
+                    setting,
+                )?);
+                Server::start(command, log)
+            }
+            Self::Gateway(program, address) => {
+                let mut command = ground.on_server_core(program);
+                let config = write_config(&folder, &format!("url = \"http://{address}\""), setting)?;
+                command.args(["serve", "--memory", "--config"]).arg(config);
+                Server::start(command, log)
+            }
+            Self::Proxy(address) => {
+                let mut command = ground.on_server_core(ground.own_program());
+                command.args(["proxy", "--to", address]);
                 Server::start(command, log)
             }
         }
@@ -83,7 +102,9 @@ impl Contestant {
     pub(crate) fn url(&self, server: &Server, kind: Kind) -> String {
         let address = server.address();
         match (self, kind) {
-            (Self::Chancery(_) | Self::Mounted, _) | (Self::Yardstick(_), Kind::Send) => format!("http://{address}"),
+            (Self::Chancery(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_), _) | (Self::Yardstick(_), Kind::Send) => {
+                format!("http://{address}")
+            }
             (Self::Yardstick(_), Kind::Stream) => format!("http://{address}/stream"),
             (Self::Yardstick(_), Kind::Card) => format!("http://{address}/card"),
         }
@@ -93,18 +114,23 @@ impl Contestant {
     pub(crate) fn idle_url(&self, server: &Server) -> String {
         let address = server.address();
         match self {
-            Self::Chancery(_) | Self::Mounted => format!("http://{address}"),
+            Self::Chancery(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_) => format!("http://{address}"),
             Self::Yardstick(_) => format!("http://{address}/idle"),
         }
     }
 }
 
 /// Limits high enough to be out of the way, but at work: what they cost is part of what is measured.
-fn write_config(folder: &Path, setting: Setting) -> Result<PathBuf> {
+fn write_config(folder: &Path, agent: &str, setting: Setting) -> Result<PathBuf> {
     let text = format!(
         r#"
 [agents.bench]
-run = "{agent}"
+{agent}
+
+[peers]
+rate_limit = {{ per_second = 10000000, burst = 10000000 }}
+calls_in_flight = 100000
+streams = 100000
 
 [retention]
 max_tasks = {retained}
@@ -120,7 +146,6 @@ streams_per_caller = 100000
 streams_per_task = 100000
 streams_per_node = 100000
 "#,
-        agent = setting.agent,
         retained = setting.retained
     );
     let file = folder.join("bench.toml");

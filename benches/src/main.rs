@@ -11,6 +11,7 @@ mod load;
 mod mounted;
 mod parrot;
 mod process;
+mod proxy;
 mod reply;
 mod report;
 mod request;
@@ -52,6 +53,9 @@ enum Command {
     /// Serve Chancery's router inside an axum app
     #[command(hide = true)]
     Mounted(mounted::Mounted),
+    /// Pass everything on to another server
+    #[command(hide = true)]
+    Proxy(proxy::Proxy),
 }
 
 #[derive(Debug, Args)]
@@ -98,6 +102,7 @@ fn main() -> Result<ExitCode> {
         Some(Command::Hold(options)) => on_one_thread()?.block_on(hold::hold(&options))?,
         Some(Command::Yardstick(options)) => on_workers()?.block_on(yardstick::serve(&options))?,
         Some(Command::Mounted(options)) => on_workers()?.block_on(mounted::serve(&options))?,
+        Some(Command::Proxy(options)) => on_workers()?.block_on(proxy::serve(&options))?,
     }
     Ok(ExitCode::SUCCESS)
 }

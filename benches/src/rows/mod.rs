@@ -42,6 +42,7 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Copy)]
 enum Measure {
     Rate(Rate),
+    Gateway(Rate),
     Idle,
     Growth(Store),
     Mounted,
@@ -78,6 +79,10 @@ const fn send(store: Store, connections: usize, least: Option<f64>) -> Rate {
     Rate { kind: Kind::Send, store, connections, least }
 }
 
+const fn gateway(name: &'static str, title: &'static str, rate: Rate) -> Row {
+    Row { name, title, measure: Measure::Gateway(rate) }
+}
+
 const fn credential(name: &'static str, title: &'static str, kind: Credential) -> Row {
     Row { name, title, measure: Measure::Credential(kind) }
 }
@@ -100,6 +105,13 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "growth-memory", title: "memory kept per request, memory", measure: Measure::Growth(Store::Memory) },
     Row { name: "growth-sqlite", title: "memory kept per request, SQLite", measure: Measure::Growth(Store::Sqlite) },
     Row { name: "mounted", title: "median behind a mounted router, 1", measure: Measure::Mounted },
+    gateway("gateway-send-1", "send through a gateway, beside a proxy, 1", send(Store::Memory, 1, Some(0.60))),
+    gateway("gateway-send-64", "send through a gateway, beside a proxy, 64", send(Store::Memory, 64, Some(0.60))),
+    gateway(
+        "gateway-stream-64",
+        "stream of 10 through a gateway, beside a proxy",
+        Rate { kind: Kind::Stream, store: Store::Memory, connections: 64, least: None },
+    ),
     Row { name: "card-sign", title: "card signed, beside bare Ed25519", measure: Measure::SignCard },
     Row { name: "card-verify", title: "card verified, beside bare Ed25519", measure: Measure::VerifyCard },
     credential("check-api-key", "API key checked, beside a send", Credential::ApiKey),
@@ -114,6 +126,7 @@ impl Row {
     pub(crate) fn measure(&self, this: &Match<'_>) -> Result<Line> {
         match self.measure {
             Measure::Rate(rate) => rate::measure(self, rate, this),
+            Measure::Gateway(rate) => rate::measure_gateway(self, rate, this),
             Measure::Idle => idle::measure(self, this),
             Measure::Growth(store) => growth::measure(self, store, this),
             Measure::Mounted => rate::measure_mounted(self, this),

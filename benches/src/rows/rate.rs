@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::{Match, Rate, Row};
 use crate::contestant::{Contestant, Setting, Sizes, Store};
@@ -57,6 +57,17 @@ pub(super) fn measure(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line> {
     Ok(Line { target: rate.least.map(Target::RatioAtLeast), p99_target: rate.least.map(|_| P99_AT_MOST), ..line })
 }
 
+/// Sends through Chancery in front of an agent, beside sends through a plain proxy in front of the same one.
+pub(super) fn measure_gateway(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line> {
+    let Contestant::Chancery(program) = this.subject else { bail!("only a built chancery can stand in front of another") };
+    let agent = this.subject.start(this.ground, setting(rate.kind, rate.store))?;
+    let address = agent.address().to_owned();
+    let sides = [&Contestant::Proxy(address.clone()), &Contestant::Gateway(program.clone(), address)];
+    let rounds = rounds_of(this, rate, sides)?;
+    let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
+    Ok(Line { target: rate.least.map(Target::RatioAtLeast), ..line })
+}
+
 /// The median time of one caller, behind Chancery's router and behind a bare handler of the same agent.
 pub(super) fn measure_mounted(row: &Row, this: &Match<'_>) -> Result<Line> {
     let rate = Rate { kind: Kind::Send, store: Store::Memory, connections: 1, least: None };
@@ -67,9 +78,12 @@ pub(super) fn measure_mounted(row: &Row, this: &Match<'_>) -> Result<Line> {
 
 /// Figures of both sides, round by round.
 fn rounds(this: &Match<'_>, rate: Rate, subject: &Contestant) -> Result<Vec<[Figures; 2]>> {
+    rounds_of(this, rate, [this.yardstick, subject])
+}
+
+fn rounds_of(this: &Match<'_>, rate: Rate, sides: [&Contestant; 2]) -> Result<Vec<[Figures; 2]>> {
     let setting = setting(rate.kind, rate.store);
-    let sides = [this.yardstick, subject];
-    let servers = [this.yardstick.start(this.ground, setting)?, subject.start(this.ground, setting)?];
+    let servers = [sides[0].start(this.ground, setting)?, sides[1].start(this.ground, setting)?];
     let text = match rate.kind {
         Kind::Stream => format!("stream {}", this.probe.chunks),
         Kind::Send | Kind::Card => "hello".to_owned(),
