@@ -16,7 +16,12 @@ pub struct Interface {
 impl Interface {
     /// The first interface in the card's own order that is spoken here.
     pub fn choose(card: &AgentCard, can: &[(Version, Binding)]) -> Option<Self> {
-        card.supported_interfaces.iter().filter_map(Self::read).find(|one| can.contains(&(one.version, one.binding)))
+        Self::spoken(card).find(|one| can.contains(&(one.version, one.binding)))
+    }
+
+    /// Every interface of a card that an agent client speaks, in the card's own order.
+    pub fn spoken(card: &AgentCard) -> impl Iterator<Item = Self> {
+        card.supported_interfaces.iter().filter_map(Self::read)
     }
 
     /// Everything an agent client speaks.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chancery_core::Turn;
-use chancery_protocol::{Binding, Timestamp, Version};
+use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
 use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
@@ -104,7 +104,7 @@ impl Replica {
         {
             return Ok(spoken.clone());
         }
-        let interface = Interface::choose(&found.card, &Interface::ALL);
+        let interface = self.reachable(&found.card);
         let interface = interface.ok_or_else(|| ReplicaError::NoInterface(Arc::clone(&self.address.name)))?;
         let version = interface.version;
         let guard = self.way_out.guard_for(&dialled(&interface));
@@ -125,10 +125,64 @@ impl Replica {
     }
 }
 
+impl Replica {
+    /// The first address of a card that may be called. If none may, the first one: its refusal is the reason to tell.
+    fn reachable(&self, card: &AgentCard) -> Option<Interface> {
+        let allowed = |interface: &Interface| {
+            let url = dialled(interface);
+            let guard = self.way_out.guard_for(&url);
+            let secured = url.replacen("http://", "https://", 1);
+            // An address without a scheme is dialled with TLS where it cannot be dialled without.
+            guard.check(&url).is_ok() || (url != interface.url && guard.check(&secured).is_ok())
+        };
+        Interface::spoken(card).find(allowed).or_else(|| Interface::spoken(card).next())
+    }
+}
+
 /// gRPC addresses may come without a scheme.
 fn dialled(interface: &Interface) -> String {
     match interface.binding {
         Binding::Grpc if !interface.url.contains("://") => format!("http://{}", interface.url),
         _ => interface.url.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GuardConfig;
+    use crate::discovery::{DiscoveryConfig, Verify};
+    use chancery_protocol::AgentInterface;
+    use url::Url;
+
+    fn replica(url: &str) -> Replica {
+        let way_out = WayOut::new(&GuardConfig::default(), &[Url::parse(url).unwrap()], &[]).unwrap();
+        let discovery = Arc::new(Discovery::new(way_out.trusted().client(), DiscoveryConfig::default()));
+        let address =
+            PeerAddress { name: "a".into(), url: url.to_owned(), verify: Verify::Off, agent_id: None, keys: Vec::new() };
+        Replica::new(address, way_out, discovery, ClientLimits::default(), Credentials::None)
+    }
+
+    fn card(listed: &[(&str, &str)]) -> AgentCard {
+        let interface = |(url, binding): &(&str, &str)| AgentInterface {
+            url: (*url).to_owned(),
+            protocol_binding: (*binding).to_owned(),
+            tenant: None,
+            protocol_version: "1.0".to_owned(),
+        };
+        AgentCard { supported_interfaces: listed.iter().map(interface).collect(), ..AgentCard::default() }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_may_not_be_called_is_passed_over_for_one_that_may() {
+        let replica = replica("http://127.0.0.1:9001");
+        let chosen = |listed: &[(&str, &str)]| replica.reachable(&card(listed)).map(|interface| interface.url);
+        let (grpc, http) = (("127.0.0.1:9002", "GRPC"), ("http://127.0.0.1:9001/x", "JSONRPC"));
+        assert_eq!(chosen(&[grpc, http]).as_deref(), Some(http.0));
+        assert_eq!(chosen(&[http, grpc]).as_deref(), Some(http.0));
+        assert_eq!(chosen(&[grpc]).as_deref(), Some(grpc.0), "whose refusal is then the reason");
+        let public = ("agent.example.org:443", "GRPC");
+        assert_eq!(chosen(&[grpc, public, http]).as_deref(), Some(public.0), "dialled with TLS");
+        assert_eq!(chosen(&[]), None);
     }
 }
