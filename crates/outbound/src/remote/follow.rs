@@ -15,6 +15,9 @@ use super::mirror::Mirror;
 use super::replica::{Replica, Spoken};
 use crate::client::{ClientError, EventStream};
 
+/// How long an agent may take to end a stream after the last word of a turn.
+const SEEN_OUT_WITHIN: Duration = Duration::from_secs(1);
+
 /// Part of the `[peers]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -150,7 +153,10 @@ impl Follower {
             };
             first = false;
             match passed {
-                Heard::Over(finished) => return Ok(Heard::Over(finished)),
+                Heard::Over(finished) => {
+                    tokio::spawn(see_out(stream));
+                    return Ok(Heard::Over(finished));
+                }
                 Heard::News => all = Heard::News,
                 Heard::Nothing => {}
             }
@@ -250,6 +256,13 @@ impl Follower {
 
 fn get(id: TaskId) -> Request {
     Request::GetTask(GetTask { tenant: None, id, history_length: Some(0) })
+}
+
+/// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. One that stays open
+/// is let go.
+async fn see_out(mut stream: EventStream) {
+    let rest = async { while let Ok(Some(_)) = stream.next().await {} };
+    let _ = tokio::time::timeout(SEEN_OUT_WITHIN, rest).await;
 }
 
 fn is_gone(error: &ClientError) -> bool {
