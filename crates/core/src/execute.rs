@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agent;
 use crate::ids::fresh_id;
-use crate::live::{AfterTurn, LiveTask, Said};
+use crate::live::{AfterTurn, LiveTask, Place, Said};
 use crate::service::Inner;
 use crate::sink::TaskUpdateSink;
 use crate::{Link, StoreError, Turn};
@@ -71,7 +71,7 @@ impl Inner {
         resumed: bool,
     ) {
         let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits));
-        let (link, context_link) = if agent.runner.keeps_links() { self.links(live).await } else { (None, None) };
+        let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),
             message: said.message,
@@ -113,15 +113,22 @@ impl Inner {
     }
 
     /// With whom a task and its conversation went on. What cannot be read is taken for nothing: the agent is then asked anew.
-    async fn links(&self, live: &LiveTask) -> (Option<Link>, Option<Link>) {
+    async fn links(&self, live: &LiveTask, place: Place) -> (Option<Link>, Option<Link>) {
         let record = &live.record;
         let unread = |fault: StoreError| {
             tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "links could not be read");
             None
         };
-        let of_task = self.store.link(&record.id).await.unwrap_or_else(unread);
-        if of_task.is_some() {
-            return (of_task, None);
+        match place {
+            // Nothing has happened yet that could have left a link.
+            Place::OpensAll => return (None, None),
+            Place::OpensTask => {}
+            Place::GoesOn => {
+                let of_task = self.store.link(&record.id).await.unwrap_or_else(unread);
+                if of_task.is_some() {
+                    return (of_task, None);
+                }
+            }
         }
         (None, self.store.context_link(&record.owner, &record.agent, &record.context_id).await.unwrap_or_else(unread))
     }

@@ -77,6 +77,17 @@ pub(crate) struct Said {
     pub(crate) metadata: Option<Metadata>,
     pub(crate) trace: TraceId,
     pub(crate) extensions: Vec<String>,
+    pub(crate) place: Place,
+}
+
+/// Where a message stands: what of it can have happened before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It makes a task in a conversation of its own.
+    OpensAll,
+    /// It makes a task in a conversation its caller names.
+    OpensTask,
+    GoesOn,
 }
 
 /// Why an update was not taken.

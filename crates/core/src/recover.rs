@@ -6,7 +6,7 @@ use chancery_protocol::{Error, TaskState, TraceId};
 
 use crate::Stored;
 use crate::find::internal;
-use crate::live::Said;
+use crate::live::{Place, Said};
 use crate::runner::AfterRestart;
 use crate::service::{Chancery, Inner};
 
@@ -40,7 +40,9 @@ impl Inner {
             && agent.runner.after_restart() == AfterRestart::Resume
         {
             let trace = TraceId(uuid::Uuid::now_v7().as_u128());
-            if let Some((said, token)) = live.begin_turn(Said { message, metadata: None, trace, extensions: Vec::new() }) {
+            if let Some((said, token)) =
+                live.begin_turn(Said { message, metadata: None, trace, extensions: Vec::new(), place: Place::GoesOn })
+            {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);

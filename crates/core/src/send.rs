@@ -14,7 +14,7 @@ use crate::check;
 use crate::contexts;
 use crate::find::{internal, names, shown};
 use crate::ids::fresh_id;
-use crate::live::{LiveTask, Said};
+use crate::live::{LiveTask, Place, Said};
 use crate::publish::{Subscription, Until};
 use crate::route::check_media_types;
 use crate::service::{Dedupe, Inner, push_not_supported};
@@ -153,9 +153,13 @@ impl Inner {
     }
 
     async fn create(self: &Arc<Self>, context: &CallContext, agent: &Arc<Agent>, send: SendMessage) -> Result<Taken, Error> {
-        if let Some(given) = &send.message.context_id {
-            contexts::check(&*self.seal, &context.caller, given)?;
-        }
+        let place = match &send.message.context_id {
+            Some(given) => {
+                contexts::check(&*self.seal, &context.caller, given)?;
+                Place::OpensTask
+            }
+            None => Place::OpensAll,
+        };
         let now = self.clock.now();
         let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
         let id = TaskId::new(fresh_id());
@@ -218,7 +222,7 @@ impl Inner {
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
-        let said = Said { message, metadata: send.metadata, trace: context.trace, extensions: context.extensions.clone() };
+        let said = Said { message, metadata: send.metadata, trace: context.trace, extensions: context.extensions.clone(), place };
         if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }
@@ -260,7 +264,13 @@ impl Inner {
         named.task_id = Some(live.record.id.clone());
         let seq = live.take_message(Arc::clone(&message), self.clock.now(), &self.limits)?;
         self.recorded(&live, seq).await;
-        let said = Said { message, metadata: send.metadata, trace: context.trace, extensions: context.extensions.clone() };
+        let said = Said {
+            message,
+            metadata: send.metadata,
+            trace: context.trace,
+            extensions: context.extensions.clone(),
+            place: Place::GoesOn,
+        };
         if let Some((said, token)) = live.begin_next_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }

@@ -80,7 +80,8 @@ const SMALLEST_BUFFER: usize = 8_192;
 /// Room for the status line beside the headers.
 const STATUS_LINE: usize = 1_024;
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
-const IDLE_CONNECTIONS_PER_HOST: usize = 8;
+/// A gateway has as many calls under way to one agent as it has callers; a connection for each is kept for the next.
+const IDLE_CONNECTIONS_PER_HOST: usize = 256;
 /// What a sender may have under way before we have read it.
 const H2_STREAM_WINDOW: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
