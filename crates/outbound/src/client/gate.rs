@@ -38,8 +38,13 @@ impl Gate {
         let until = until.min(Instant::now() + self.queue);
         let place = place(&self.calls, until, "calls_in_flight").await?;
         if let Some(bucket) = &self.bucket {
-            let at = bucket.take(Instant::now(), until);
-            sleep_until(at.map_err(|wait| ClientError::Busy { limit: "rate_limit", retry_after: Some(wait) })?).await;
+            let now = Instant::now();
+            let busy = |wait| ClientError::Busy { limit: "rate_limit", retry_after: Some(wait) };
+            let at = bucket.take(now, until).map_err(busy)?;
+            // Even the shortest sleep lasts until the timer's next tick, a millisecond away.
+            if at > now {
+                sleep_until(at).await;
+            }
         }
         Ok(place)
     }
