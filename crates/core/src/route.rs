@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Message};
+use chancery_rules::routing::takes_media_type;
 
 use crate::agents::Agent;
 use crate::service::Inner;
@@ -32,22 +33,12 @@ pub(crate) fn check_media_types(card: &AgentCard, message: &Message) -> Result<(
     let taken = || card.default_input_modes.iter().chain(card.skills.iter().flat_map(|skill| &skill.input_modes));
     let refused = message.parts.iter().filter_map(|part| part.media_type.as_deref()).find(|media_type| {
         let essence = media_type.split(';').next().unwrap_or_default().trim();
-        !taken().any(|mode| matches(mode, essence))
+        !taken().any(|mode| takes_media_type(mode, essence))
     });
     match refused {
         None => Ok(()),
         Some(media_type) => Err(Error::new(ErrorKind::ContentTypeNotSupported, format!("this agent does not take {media_type}"))
             .with_fact("mediaType", media_type)),
-    }
-}
-
-/// `*/*` and `text/*` match as in HTTP; `text` is how older cards write `text/plain`.
-fn matches(mode: &str, essence: &str) -> bool {
-    let mode = if mode == "text" { "text/plain" } else { mode };
-    match mode.split_once('/') {
-        Some(("*", "*")) => true,
-        Some((kind, "*")) => essence.split_once('/').is_some_and(|(other, _)| other.eq_ignore_ascii_case(kind)),
-        _ => mode.eq_ignore_ascii_case(essence),
     }
 }
 

@@ -69,6 +69,9 @@ impl Remote {
             Arc::new(if remote.pin { replica.pinned(Arc::clone(book) as Arc<dyn PinKeeper>) } else { replica })
         };
         let replicas = urls.iter().map(replica).collect();
+        if config.routing.plan(0).fall_back_to_local {
+            tracing::warn!(agent = name, "routing.fallback = \"local\" is not acted on yet: a task nobody can take fails");
+        }
         let seed = rand::random();
         tracing::debug!(agent = name, seed, "chooses among replicas");
         let pool = Pool::new(replicas, config.routing.plan(seed), config.health.clone(), Arc::clone(clock));

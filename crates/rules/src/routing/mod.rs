@@ -34,7 +34,7 @@ pub use self::power_of_two_choices::PowerOfTwoChoices;
 pub use self::record::{Outcome, PeerRecord};
 pub use self::round_robin::RoundRobin;
 pub use self::share::Share;
-pub use self::task_spec::TaskSpec;
+pub use self::task_spec::{TaskSpec, takes_media_type};
 pub use self::window::Window;
 
 /// Chooses a peer for a task.

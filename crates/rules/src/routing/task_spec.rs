@@ -54,11 +54,11 @@ fn takes(card: &AgentCard, skill_id: &str, media_type: &str) -> bool {
     let skills = card.skills.iter().filter(|skill| skill_id.is_empty() || skill.id == skill_id);
     let mut modes = card.default_input_modes.iter().chain(skills.flat_map(|skill| &skill.input_modes)).peekable();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    modes.peek().is_none() || modes.any(|mode| matches(mode, essence))
+    modes.peek().is_none() || modes.any(|mode| takes_media_type(mode, essence))
 }
 
 /// `*/*` and `text/*` match as in HTTP; `text` is how older cards write `text/plain`.
-fn matches(mode: &str, essence: &str) -> bool {
+pub fn takes_media_type(mode: &str, essence: &str) -> bool {
     let mode = if mode == "text" { "text/plain" } else { mode };
     match mode.split_once('/') {
         Some(("*", "*")) => true,
