@@ -44,7 +44,17 @@ pub struct Whereabouts {
 pub struct DataFolder {
     path: PathBuf,
     /// The system lets go of it when the process ends, however it ends.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for DataFolder {
+    fn drop(&mut self) {
+        // Closing alone would not do: a program that is being started at this moment holds a copy of every open file
+        // until it runs, and with it the lock.
+        if let Err(error) = self.lock.unlock() {
+            tracing::warn!(%error, "the lock of the data folder goes with the process only");
+        }
+    }
 }
 
 impl DataFolder {
@@ -67,7 +77,7 @@ impl DataFolder {
             Ok(()) => {
                 // Whoever wrote it is gone: the lock would be theirs. Nobody is to look for them, and find somebody else.
                 let _ = std::fs::remove_file(whereabouts_file(&path));
-                Ok(Self { path, _lock: lock })
+                Ok(Self { path, lock })
             }
             Err(TryLockError::WouldBlock) => {
                 let by = Self::whereabouts(&path).map_or_else(String::new, |node| format!(" (pid {}, {})", node.pid, node.url));

@@ -11,7 +11,17 @@ const OWNER_ONLY: u32 = 0o600;
 /// Held as long as the store is open. The system lets go of it when the process ends, however it ends.
 #[derive(Debug)]
 pub(super) struct Claim {
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Closing alone would not do: a program that is being started at this moment holds a copy of every open file
+        // until it runs, and with it the lock.
+        if let Err(error) = self.lock.unlock() {
+            tracing::warn!(%error, "the lock of the database goes with the process only");
+        }
+    }
 }
 
 /// Makes the files that are missing and takes the lock.
@@ -36,7 +46,7 @@ pub(super) fn claim(database: &Path) -> Result<Claim, StoreError> {
     // SQLite gives the files it makes beside the database the same mode.
     open(database).map_err(|error| failed("opening the database", database, error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed("syncing the folder", folder, error))?;
-    Ok(Claim { _lock: lock })
+    Ok(Claim { lock })
 }
 
 fn open(path: &Path) -> std::io::Result<File> {

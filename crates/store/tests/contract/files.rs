@@ -164,6 +164,26 @@ async fn the_less_strict_mode_keeps_the_contract_too() {
     assert_eq!(store.find_any("t1").await.unwrap().unwrap().progress.state, TaskState::Completed);
 }
 
+/// A program that is being started holds copies of all open files for a moment, locks included.
+#[test]
+fn a_closed_store_can_be_opened_again_while_programs_are_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chancery.db");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert!(std::process::Command::new("/bin/true").status().unwrap().success());
+                }
+            });
+        }
+        let opened: Result<Vec<_>, _> = (0..100).map(|_| SqliteStore::open(&path, SqliteOptions::default()).map(drop)).collect();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        opened.unwrap();
+    });
+}
+
 /// Tasks come, end and are swept, all but the last few. Answers what is on disk when the store is closed.
 async fn size_after(folder: &Path, cycles: std::ops::Range<u64>) -> u64 {
     const TASKS_A_CYCLE: u64 = 100;
