@@ -39,10 +39,39 @@ pub enum ErrorKind {
     Unauthenticated,
     /// The caller is known and may not do this.
     PermissionDenied,
+    // What governs a call refused it.
+    /// A cap on money, tokens or tasks leaves no room for the call.
+    BudgetExhausted,
+    /// A cap leaves no room now, and as many calls as may wait for room are waiting.
+    BudgetQueueFull,
+    /// The chain of calls from its root is deeper than it may be.
+    RecursionDepth,
+    /// The agent called already holds a task further up in the same chain of calls.
+    RecursionRevisit,
+    /// The hop token is not one that this caller can have for this call.
+    LineageInvalid,
+    /// An agent called without the hop token of the task it works on.
+    LineageRequired,
+    /// The policy does not allow the skill, or the call names none where one must be named.
+    SkillDenied,
+    /// The caller has as many tasks of this skill under way as it may.
+    ConcurrencyFull,
+    /// The call would cost more than one task may.
+    CostOverPolicy,
+    /// The task took longer than a task may.
+    PolicyTimeout,
+    /// A rule of the operator refuses the call.
+    PolicyDenied,
+    /// An operator has frozen what the call belongs to.
+    Frozen,
+    /// None of the agents that could do it may be given the task.
+    NoEligiblePeer,
+    /// The agent behind this address does not answer.
+    PeerUnavailable,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 36] = [
         Self::TaskNotFound,
         Self::TaskNotCancelable,
         Self::PushNotificationNotSupported,
@@ -65,6 +94,20 @@ impl ErrorKind {
         Self::DeadlineExceeded,
         Self::Unauthenticated,
         Self::PermissionDenied,
+        Self::BudgetExhausted,
+        Self::BudgetQueueFull,
+        Self::RecursionDepth,
+        Self::RecursionRevisit,
+        Self::LineageInvalid,
+        Self::LineageRequired,
+        Self::SkillDenied,
+        Self::ConcurrencyFull,
+        Self::CostOverPolicy,
+        Self::PolicyTimeout,
+        Self::PolicyDenied,
+        Self::Frozen,
+        Self::NoEligiblePeer,
+        Self::PeerUnavailable,
     ];
 }
 

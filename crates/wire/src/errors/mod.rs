@@ -50,6 +50,20 @@ pub const fn row_of(kind: ErrorKind) -> Row {
         ErrorKind::DeadlineExceeded => row(-32045, 408, DeadlineExceeded, "DEADLINE_EXCEEDED", (408, DeadlineExceeded, "DeadlineExceededError")),
         ErrorKind::Unauthenticated => row(-32046, 401, Unauthenticated, "UNAUTHENTICATED", (401, Unauthenticated, "UnauthenticatedError")),
         ErrorKind::PermissionDenied => row(-32047, 403, PermissionDenied, "PERMISSION_DENIED", (403, PermissionDenied, "PermissionDeniedError")),
+        ErrorKind::BudgetExhausted => row(-32050, 429, ResourceExhausted, "BUDGET_EXHAUSTED", (429, ResourceExhausted, "BudgetExhaustedError")),
+        ErrorKind::BudgetQueueFull => row(-32051, 429, ResourceExhausted, "BUDGET_QUEUE_FULL", (429, ResourceExhausted, "BudgetQueueFullError")),
+        ErrorKind::RecursionDepth => row(-32052, 400, FailedPrecondition, "RECURSION_DEPTH", (400, FailedPrecondition, "RecursionDepthError")),
+        ErrorKind::RecursionRevisit => row(-32053, 400, FailedPrecondition, "RECURSION_REVISIT", (400, FailedPrecondition, "RecursionRevisitError")),
+        ErrorKind::LineageInvalid => row(-32054, 403, PermissionDenied, "LINEAGE_INVALID", (403, PermissionDenied, "LineageInvalidError")),
+        ErrorKind::LineageRequired => row(-32055, 400, FailedPrecondition, "LINEAGE_REQUIRED", (400, FailedPrecondition, "LineageRequiredError")),
+        ErrorKind::SkillDenied => row(-32056, 403, PermissionDenied, "SKILL_DENIED", (403, PermissionDenied, "SkillDeniedError")),
+        ErrorKind::ConcurrencyFull => row(-32057, 429, ResourceExhausted, "CONCURRENCY_FULL", (429, ResourceExhausted, "ConcurrencyFullError")),
+        ErrorKind::CostOverPolicy => row(-32058, 403, PermissionDenied, "COST_OVER_POLICY", (403, PermissionDenied, "CostOverPolicyError")),
+        ErrorKind::PolicyTimeout => row(-32059, 504, DeadlineExceeded, "POLICY_TIMEOUT", (504, DeadlineExceeded, "PolicyTimeoutError")),
+        ErrorKind::PolicyDenied => row(-32060, 403, PermissionDenied, "POLICY_DENIED", (403, PermissionDenied, "PolicyDeniedError")),
+        ErrorKind::Frozen => row(-32061, 403, PermissionDenied, "FROZEN", (403, PermissionDenied, "FrozenError")),
+        ErrorKind::NoEligiblePeer => row(-32062, 503, Unavailable, "NO_ELIGIBLE_PEER", (503, Unavailable, "NoEligiblePeerError")),
+        ErrorKind::PeerUnavailable => row(-32063, 503, Unavailable, "PEER_UNAVAILABLE", (503, Unavailable, "PeerUnavailableError")),
     }
 }
 
