@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
+
 use crate::{Binding, Standing, Version};
 
 /// The name an agent is mounted under.
@@ -21,7 +24,7 @@ impl Caller {
     }
 }
 
-/// W3C trace id of a call: the caller's, or one made here. For telemetry only, never for accounting.
+/// W3C trace id of a call: the caller's, or one made here. What a caller names is for telemetry only, never for accounting.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId(pub u128);
 
@@ -34,7 +37,29 @@ impl TraceId {
         if !hex(version, 2) || version == "ff" || !hex(id, 32) || !hex(parent, 16) {
             return None;
         }
-        u128::from_str_radix(id, 16).ok().filter(|id| *id != 0).map(Self)
+        Self::from_hex(id)
+    }
+
+    /// 32 lower-case hex digits that are not all zero.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 32 || !text.bytes().all(digit) {
+            return None;
+        }
+        u128::from_str_radix(text, 16).ok().filter(|id| *id != 0).map(Self)
+    }
+}
+
+impl Serialize for TraceId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TraceId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        Self::from_hex(&text).ok_or_else(|| de::Error::custom("a trace id is 32 lower-case hex digits, not all zero"))
     }
 }
 
@@ -78,6 +103,11 @@ mod tests {
         assert_eq!(TraceId::from_traceparent(good).unwrap().to_string(), "0af7651916cd43dd8448eb211c80319c");
         for bad in ["", "00", "00-0-0-0", "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", &good.replace('a', "G")] {
             assert_eq!(TraceId::from_traceparent(bad), None, "{bad}");
+        }
+        let id: TraceId = serde_json::from_str("\"0af7651916cd43dd8448eb211c80319c\"").unwrap();
+        assert_eq!(serde_json::to_string(&id).unwrap(), "\"0af7651916cd43dd8448eb211c80319c\"");
+        for bad in ["\"\"", "7", "\"0AF7651916cd43dd8448eb211c80319c\"", "\"00000000000000000000000000000000\""] {
+            serde_json::from_str::<TraceId>(bad).unwrap_err();
         }
         assert_eq!(TraceId::from_traceparent(&format!("00-{}-b7ad6b7169203331-01", "0".repeat(32))), None);
     }

@@ -1,7 +1,10 @@
 //! Decisions as plain functions: no async, no clock, no I/O.
 
 pub mod health;
+pub mod lineage;
 mod money;
+pub mod policy;
+pub mod recursion;
 pub mod routing;
 mod setting;
 pub mod task_state;

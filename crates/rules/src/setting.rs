@@ -38,3 +38,10 @@ fn within<'de, D: Deserializer<'de>, N: Deserialize<'de> + PartialOrd + Display>
     }
     Ok(number)
 }
+
+/// The same for a setting that need not be there.
+pub(crate) fn some_more_than_zero<'de, D: Deserializer<'de>, N: Deserialize<'de> + Default + PartialOrd>(
+    from: D,
+) -> Result<Option<N>, D::Error> {
+    more_than_zero(from).map(Some)
+}

@@ -1,0 +1,255 @@
+//! Where a call stands in the tree of calls it belongs to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_protocol::{TaskId, TraceId};
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::path::{AgentPath, AgentRef, MAX_AGENT_NAME, MAX_PATH};
+
+/// Known to the service, and written as `metadata.ruvector.context` for whoever is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskContext {
+    /// One for the whole tree.
+    pub trace_id: TraceId,
+    /// The task on whose behalf the call is made; none for a root.
+    #[serde(default)]
+    pub parent_task_id: Option<TaskId>,
+    /// How many calls lie between the root and this one.
+    pub depth: u32,
+    /// Who made the call that everything else follows from.
+    pub root_agent_id: AgentRef,
+    /// The root's caller and every agent that holds an open ancestor. The agent that is called is not among them.
+    pub visited_agents: AgentPath,
+}
+
+impl TaskContext {
+    /// A call that nothing led to.
+    pub fn root(trace_id: TraceId, caller: AgentRef) -> Self {
+        let visited_agents = AgentPath::default().then(caller.clone());
+        Self { trace_id, parent_task_id: None, depth: 0, root_agent_id: caller, visited_agents }
+    }
+
+    /// A call that `caller` makes while it works on `parent`, the task this context is of.
+    #[must_use]
+    pub fn child(&self, parent: TaskId, caller: AgentRef) -> Self {
+        Self {
+            trace_id: self.trace_id,
+            parent_task_id: Some(parent),
+            depth: self.depth.saturating_add(1),
+            root_agent_id: self.root_agent_id.clone(),
+            visited_agents: self.visited_agents.then(caller),
+        }
+    }
+}
+
+/// What a caller says of its own place, without proof. Kept to be shown; nothing is decided by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClaimedContext {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<TraceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_task_id: Option<TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_agent_id: Option<AgentRef>,
+    #[serde(skip_serializing_if = "AgentPath::is_empty")]
+    pub visited_agents: AgentPath,
+    /// Something was left out because it was too long, too much, or of another type.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl<'de> Deserialize<'de> for ClaimedContext {
+    /// Takes any value: what is not understood is left out and marked as [`ClaimedContext::cut`].
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Claim;
+
+        impl<'de> Visitor<'de> for Claim {
+            type Value = ClaimedContext;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a task context")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<ClaimedContext, A::Error> {
+                let mut claim = ClaimedContext::default();
+                while let Some(name) = from.next_key::<std::borrow::Cow<'_, str>>()? {
+                    let known = match &*name {
+                        "trace_id" => {
+                            claim.trace_id = from.next_value::<Said>()?.text().and_then(TraceId::from_hex);
+                            claim.trace_id.is_some()
+                        }
+                        "parent_task_id" => match from.next_value::<Said>()? {
+                            Said::Nothing => true,
+                            said => {
+                                claim.parent_task_id = said.text().map(TaskId::from);
+                                claim.parent_task_id.is_some()
+                            }
+                        },
+                        "depth" => {
+                            claim.depth = from.next_value::<Said>()?.number();
+                            claim.depth.is_some()
+                        }
+                        "root_agent_id" => {
+                            claim.root_agent_id = from.next_value::<Said>()?.text().map(Into::into);
+                            claim.root_agent_id.is_some()
+                        }
+                        "visited_agents" => match from.next_value::<Said>()? {
+                            Said::Agents { path, whole } => {
+                                claim.visited_agents = path;
+                                whole
+                            }
+                            _ => false,
+                        },
+                        _ => {
+                            from.next_value::<IgnoredAny>()?;
+                            true
+                        }
+                    };
+                    claim.cut |= !known;
+                }
+                Ok(claim)
+            }
+        }
+
+        from.deserialize_map(Claim)
+    }
+}
+
+/// One member of a claim, of whatever type it came in.
+enum Said {
+    Nothing,
+    Text(Arc<str>),
+    Number(u64),
+    Agents { path: AgentPath, whole: bool },
+    Other,
+}
+
+impl Said {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn number(&self) -> Option<u32> {
+        match self {
+            Self::Number(number) => u32::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Any;
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Said;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Said, E> {
+                Ok(Said::Nothing)
+            }
+
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Said, E> {
+                Ok(Said::Other)
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Said, E> {
+                Ok(Said::Number(number))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Said, E> {
+                Ok(u64::try_from(number).map_or(Said::Other, Said::Number))
+            }
+
+            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Said, E> {
+                Ok(Said::Other)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Said, E> {
+                Ok(if text.len() > MAX_AGENT_NAME { Said::Other } else { Said::Text(text.into()) })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Said, A::Error> {
+                let (mut path, mut whole) = (AgentPath::default(), true);
+                while path.len() < MAX_PATH {
+                    match from.next_element::<Said>()? {
+                        Some(Said::Text(agent)) => path = path.then(agent),
+                        Some(_) => whole = false,
+                        None => return Ok(Said::Agents { path, whole }),
+                    }
+                }
+                while from.next_element::<IgnoredAny>()?.is_some() {
+                    whole = false;
+                }
+                Ok(Said::Agents { path, whole })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Said, A::Error> {
+                while from.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Said::Other)
+            }
+        }
+
+        from.deserialize_any(Any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+    fn claim(value: &Value) -> ClaimedContext {
+        serde_json::from_str(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn a_context_is_written_as_the_wire_has_it_and_read_back() {
+        let root = TaskContext::root(TraceId::from_hex(TRACE).unwrap(), "A".into());
+        let child = root.child("t-1".into(), "B".into());
+        let written = json!({
+            "trace_id": TRACE, "parent_task_id": "t-1", "depth": 1, "root_agent_id": "A", "visited_agents": ["A", "B"],
+        });
+        assert_eq!(serde_json::to_value(&child).unwrap(), written);
+        assert_eq!(serde_json::from_value::<TaskContext>(written.clone()).unwrap(), child);
+        let back = claim(&written);
+        assert_eq!((back.depth, back.visited_agents.to_string(), back.cut), (Some(1), "A → B".into(), false));
+        assert_eq!(serde_json::to_value(&root).unwrap()["parent_task_id"], Value::Null);
+    }
+
+    #[test]
+    fn a_claim_is_taken_as_far_as_it_can_be_understood() {
+        for (value, depth, path, cut) in [
+            (json!({}), None, "", false),
+            (json!({"more": [1, {"x": 2}], "parent_task_id": null}), None, "", false),
+            (json!({"depth": 3, "trace_id": "zz"}), Some(3), "", true),
+            (json!({"depth": -1}), None, "", true),
+            (json!({"depth": 1.5}), None, "", true),
+            (json!({"depth": u64::MAX}), None, "", true),
+            (json!({"visited_agents": ["A", 1, null, {"a": []}, ["B"], "C"]}), None, "A → C", true),
+            (json!({"visited_agents": "A"}), None, "", true),
+            (json!({"root_agent_id": "x".repeat(MAX_AGENT_NAME + 1)}), None, "", true),
+            (json!({"root_agent_id": "x".repeat(MAX_AGENT_NAME)}), None, "", false),
+        ] {
+            let claim = claim(&value);
+            assert_eq!((claim.depth, claim.visited_agents.to_string(), claim.cut), (depth, path.into(), cut), "{value}");
+        }
+        for (count, cut) in [(MAX_PATH, false), (MAX_PATH + 1, true)] {
+            let claim = claim(&json!({ "visited_agents": vec!["x"; count] }));
+            assert_eq!((claim.visited_agents.len(), claim.cut), (MAX_PATH, cut));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! All task policies of a node, and which of them hold for a call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::config::{PolicyConfig, TaskPolicy};
+
+/// Put together once, when the config is read; looking a policy up merges at most two.
+#[derive(Debug, Default)]
+pub struct PolicyBook {
+    default: Arc<TaskPolicy>,
+    /// With the default behind it.
+    skills: HashMap<Arc<str>, Arc<TaskPolicy>>,
+    /// As it stands in the config.
+    bare_skills: HashMap<Arc<str>, TaskPolicy>,
+    callers: HashMap<Arc<str>, OfCaller>,
+}
+
+#[derive(Debug)]
+struct OfCaller {
+    bare: TaskPolicy,
+    /// With the default behind it.
+    whole: Arc<TaskPolicy>,
+    /// With the caller's, the skill's and the default behind it.
+    skills: HashMap<Arc<str>, Arc<TaskPolicy>>,
+}
+
+impl PolicyBook {
+    pub fn new(config: &PolicyConfig) -> Self {
+        let default = &config.default;
+        let skills = config.skill.iter().map(|(id, policy)| (id.clone(), Arc::new(policy.or(default)))).collect();
+        let callers = config.caller.iter().map(|(name, caller)| {
+            let bare = caller.policy();
+            let behind = |skill: &str| config.skill.get(skill).map_or_else(|| bare.or(default), |of| bare.or(of).or(default));
+            let skills = caller.skill.iter().map(|(id, policy)| (id.clone(), Arc::new(policy.or(&behind(id))))).collect();
+            (name.clone(), OfCaller { whole: Arc::new(bare.or(default)), bare, skills })
+        });
+        Self {
+            callers: callers.collect(),
+            skills,
+            bare_skills: config.skill.clone().into_iter().collect(),
+            default: Arc::new(default.clone()),
+        }
+    }
+
+    /// The most specific first: (caller, skill), caller, skill, default. What one leaves open the next decides.
+    pub fn resolve(&self, caller: &str, skill: Option<&str>) -> Arc<TaskPolicy> {
+        let Some(of_caller) = self.callers.get(caller) else {
+            return skill.and_then(|skill| self.skills.get(skill)).unwrap_or(&self.default).clone();
+        };
+        let Some(skill) = skill else { return of_caller.whole.clone() };
+        if let Some(exact) = of_caller.skills.get(skill) {
+            return exact.clone();
+        }
+        match self.bare_skills.get(skill) {
+            Some(of_skill) => Arc::new(of_caller.bare.or(of_skill).or(&self.default)),
+            None => of_caller.whole.clone(),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a task is not let through, or not let go on.
+
+use std::fmt;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyError {
+    Exceeded {
+        field: &'static str,
+        actual: String,
+        limit: String,
+    },
+    /// None: the call does not say which skill it wants, and the agent has several.
+    SkillDenied(Option<Arc<str>>),
+    ConcurrencyFull {
+        caller: Arc<str>,
+        skill: Option<Arc<str>>,
+        limit: u32,
+    },
+    Timeout {
+        limit_ms: u64,
+    },
+    /// The operator's rule says no; with a fault, because it could not be worked out.
+    Denied {
+        rule: Arc<str>,
+        fault: Option<String>,
+    },
+}
+
+impl PolicyError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Exceeded { .. } => "COST_OVER_POLICY",
+            Self::SkillDenied(_) => "SKILL_DENIED",
+            Self::ConcurrencyFull { .. } => "CONCURRENCY_FULL",
+            Self::Timeout { .. } => "POLICY_TIMEOUT",
+            Self::Denied { .. } => "POLICY_DENIED",
+        }
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exceeded { field, actual, limit } => write!(f, "the task is over its policy: {field} is {limit}, not {actual}"),
+            Self::SkillDenied(Some(skill)) => write!(f, "the skill {skill:?} is not among those the caller may ask for"),
+            Self::SkillDenied(None) => f.write_str("the caller may ask for certain skills only, and the call names none"),
+            Self::ConcurrencyFull { caller, skill, limit } => {
+                write!(f, "{caller} has {limit} tasks running already")?;
+                skill.as_ref().map_or(Ok(()), |skill| write!(f, " with the skill {skill:?}"))
+            }
+            Self::Timeout { limit_ms } => write!(f, "the task took longer than the {limit_ms} ms it may take"),
+            Self::Denied { rule, fault: None } => write!(f, "the rule {rule:?} denies it"),
+            Self::Denied { rule, fault: Some(fault) } => {
+                write!(f, "the rule {rule:?} could not be worked out, so it denies: {fault}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}

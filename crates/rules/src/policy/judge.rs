@@ -1,0 +1,86 @@
+//! What is asked before a task goes out, in its order: the skill, a slot, the cost.
+
+use std::sync::Arc;
+
+use chancery_protocol::Caller;
+
+use super::{PolicyError, Slot, Slots, TaskPolicy};
+use crate::MicroUsd;
+
+/// What a call wants.
+#[derive(Clone, Debug)]
+pub struct Ask<'a> {
+    pub caller: &'a Caller,
+    pub skill: &'a AskedSkill,
+    /// What it is expected to cost, if anybody can tell.
+    pub estimate: Option<MicroUsd>,
+}
+
+/// The skill a call is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AskedSkill {
+    /// The call names it.
+    Named(Arc<str>),
+    /// The agent has no other.
+    Only(Arc<str>),
+    #[default]
+    Unknown,
+}
+
+impl AskedSkill {
+    /// What the call says, else the agent's only skill.
+    pub fn of<'a>(named: Option<&Arc<str>>, agents: impl IntoIterator<Item = &'a Arc<str>>) -> Self {
+        if let Some(named) = named {
+            return Self::Named(named.clone());
+        }
+        let mut agents = agents.into_iter();
+        match (agents.next(), agents.next()) {
+            (Some(only), None) => Self::Only(only.clone()),
+            _ => Self::Unknown,
+        }
+    }
+
+    pub fn id(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Named(skill) | Self::Only(skill) => Some(skill),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// Lets a call through and gives it its slot, or says which bound it meets first. A refused call holds nothing.
+pub fn judge(policy: &TaskPolicy, ask: &Ask<'_>, slots: &Arc<Slots>) -> Result<Slot, PolicyError> {
+    let skill = ask.skill.id();
+    if let Some(allowed) = &policy.allowed_skills
+        && !skill.is_some_and(|skill| allowed.contains(skill))
+    {
+        return Err(PolicyError::SkillDenied(skill.cloned()));
+    }
+    let slot = slots.take(ask.caller, skill, policy.concurrency())?;
+    match (ask.estimate, policy.max_cost_usd) {
+        (Some(estimate), Some(limit)) if estimate > limit => {
+            Err(PolicyError::Exceeded { field: "max_cost_usd", actual: estimate.to_string(), limit: limit.to_string() })
+        }
+        _ => Ok(slot),
+    }
+}
+
+impl TaskPolicy {
+    /// Asked again and again while a task runs.
+    pub fn check_tokens(&self, taken: u64) -> Result<(), PolicyError> {
+        match self.max_tokens {
+            Some(limit) if taken > limit => {
+                Err(PolicyError::Exceeded { field: "max_tokens", actual: taken.to_string(), limit: limit.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asked when a task has run for so long.
+    pub fn check_duration(&self, ran_ms: u64) -> Result<(), PolicyError> {
+        match self.max_duration_ms {
+            Some(limit_ms) if ran_ms > limit_ms => Err(PolicyError::Timeout { limit_ms }),
+            _ => Ok(()),
+        }
+    }
+}

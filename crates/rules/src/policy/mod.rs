@@ -1,0 +1,16 @@
+//! What one task may do and take: whose it is and which skill it asks for decide.
+
+mod amount;
+mod book;
+mod config;
+mod error;
+mod expression;
+mod judge;
+mod slots;
+
+pub use self::book::PolicyBook;
+pub use self::config::{CallerPolicy, DEFAULT_CONCURRENCY, PolicyConfig, RuleConfig, TaskPolicy};
+pub use self::error::PolicyError;
+pub use self::expression::{CallFacts, Expression, Rule, RuleKind, Rules};
+pub use self::judge::{Ask, AskedSkill, judge};
+pub use self::slots::{Slot, Slots};

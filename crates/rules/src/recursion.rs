@@ -1,0 +1,99 @@
+//! Stops chains that run too deep and calls that come back to where they have been.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::lineage::{AgentPath, AgentRef, TaskContext};
+
+/// The deepest chain a config may allow: every call carries its whole path.
+pub const MOST_CALL_DEPTH: u32 = 64;
+
+/// The `[recursion]` section.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecursionPolicy {
+    /// Calls of this depth go through, deeper ones do not. A call nobody led to has depth 0.
+    #[serde(deserialize_with = "call_depth")]
+    pub max_call_depth: u32,
+    /// Whether an agent that is waiting for an answer may not be called again for it.
+    pub deny_revisit: bool,
+    /// Agents that may be called again all the same.
+    pub revisit_allowlist: Vec<AgentRef>,
+}
+
+impl Default for RecursionPolicy {
+    fn default() -> Self {
+        Self { max_call_depth: 8, deny_revisit: true, revisit_allowlist: Vec::new() }
+    }
+}
+
+fn call_depth<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let depth = u32::deserialize(from)?;
+    if depth > MOST_CALL_DEPTH {
+        return Err(serde::de::Error::custom(format_args!("must be from 0 to {MOST_CALL_DEPTH}")));
+    }
+    Ok(depth)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecursionError {
+    Depth {
+        depth: u32,
+        limit: u32,
+        path: AgentPath,
+    },
+    /// The path ends with the agent that is in it already.
+    Revisit {
+        agent: AgentRef,
+        path: AgentPath,
+    },
+}
+
+impl RecursionError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Depth { .. } => "RECURSION_DEPTH",
+            Self::Revisit { .. } => "RECURSION_REVISIT",
+        }
+    }
+
+    /// Everybody the call came through, and last whom it was for.
+    pub fn path(&self) -> &AgentPath {
+        match self {
+            Self::Depth { path, .. } | Self::Revisit { path, .. } => path,
+        }
+    }
+}
+
+impl fmt::Display for RecursionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Depth { depth, limit, path } => write!(f, "the call has depth {depth}, the limit is {limit}: {path}"),
+            Self::Revisit { agent, path } => write!(f, "{agent} is waiting for this very call: {path}"),
+        }
+    }
+}
+
+impl std::error::Error for RecursionError {}
+
+impl RecursionPolicy {
+    /// Whether a call with this context may go to that agent.
+    pub fn check(&self, context: &TaskContext, target: &AgentRef) -> Result<(), RecursionError> {
+        self.check_names(context, target, &[])
+    }
+
+    /// The same for an agent that has more names here than the one it is called by: under any of them it is the same agent.
+    pub fn check_names(&self, context: &TaskContext, target: &AgentRef, others: &[AgentRef]) -> Result<(), RecursionError> {
+        let path = || context.visited_agents.then(target.clone());
+        if context.depth > self.max_call_depth {
+            return Err(RecursionError::Depth { depth: context.depth, limit: self.max_call_depth, path: path() });
+        }
+        let names = || std::iter::once(target).chain(others);
+        let visited = self.deny_revisit && names().any(|name| context.visited_agents.contains(name));
+        if visited && !names().any(|name| self.revisit_allowlist.contains(name)) {
+            return Err(RecursionError::Revisit { agent: target.clone(), path: path() });
+        }
+        Ok(())
+    }
+}
