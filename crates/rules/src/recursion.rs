@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use chancery_protocol::ErrorKind;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::lineage::{AgentPath, AgentRef, TaskContext};
@@ -51,10 +52,10 @@ pub enum RecursionError {
 }
 
 impl RecursionError {
-    pub fn code(&self) -> &'static str {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Depth { .. } => "RECURSION_DEPTH",
-            Self::Revisit { .. } => "RECURSION_REVISIT",
+            Self::Depth { .. } => ErrorKind::RecursionDepth,
+            Self::Revisit { .. } => ErrorKind::RecursionRevisit,
         }
     }
 

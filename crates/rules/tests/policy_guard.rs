@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use chancery_protocol::Caller;
+use chancery_protocol::{Caller, ErrorKind};
 use chancery_rules::MicroUsd;
 use chancery_rules::lineage::Attribution;
 use chancery_rules::policy::{
@@ -54,7 +54,7 @@ fn the_seventeenth_task_of_a_caller_and_skill_is_refused_until_one_ends() {
     let ask = |caller: &Caller, skill: &str| judge(&policy, &Ask { caller, skill: &named(skill), estimate: None }, &slots);
     let mut held: Vec<_> = (0..DEFAULT_CONCURRENCY).map(|_| ask(&caller(), "search").unwrap()).collect();
     let full = ask(&caller(), "search").unwrap_err();
-    assert_eq!(full.code(), "CONCURRENCY_FULL");
+    assert_eq!(full.kind(), ErrorKind::ConcurrencyFull);
     assert_eq!(full, PolicyError::ConcurrencyFull { caller: "planner".into(), skill: Some("search".into()), limit: 16 });
     // Neither another skill nor another caller nor the same name in another tenant is held up.
     for (caller, skill) in [(caller(), "write"), (Caller::new("t", "other"), "search"), (Caller::new("u", "planner"), "search")] {
@@ -73,7 +73,7 @@ fn a_task_that_is_expected_to_cost_too_much_is_refused_and_gives_its_slot_back()
     let policy = TaskPolicy { max_cost_usd: Some(MicroUsd(50_000)), max_concurrency: Some(1), ..TaskPolicy::default() };
     let ask = |estimate| judge(&policy, &Ask { caller: &caller(), skill: &named("x"), estimate }, &slots);
     let over = ask(Some(MicroUsd(50_001))).unwrap_err();
-    assert_eq!(over.code(), "COST_OVER_POLICY");
+    assert_eq!(over.kind(), ErrorKind::CostOverPolicy);
     assert!(
         matches!(&over, PolicyError::Exceeded { field: "max_cost_usd", actual, .. } if *actual == MicroUsd(50_001).to_string())
     );
@@ -95,10 +95,10 @@ fn the_skill_is_asked_before_the_slot_and_the_slot_before_the_cost() {
         judge(&policy, &Ask { caller: &caller(), skill: &named(skill), estimate: Some(MicroUsd(cost)) }, &slots)
     };
     let held = ask("x", 1).unwrap();
-    assert_eq!(ask("y", 2).unwrap_err().code(), "SKILL_DENIED");
-    assert_eq!(ask("x", 2).unwrap_err().code(), "CONCURRENCY_FULL");
+    assert_eq!(ask("y", 2).unwrap_err().kind(), ErrorKind::SkillDenied);
+    assert_eq!(ask("x", 2).unwrap_err().kind(), ErrorKind::ConcurrencyFull);
     drop(held);
-    assert_eq!(ask("x", 2).unwrap_err().code(), "COST_OVER_POLICY");
+    assert_eq!(ask("x", 2).unwrap_err().kind(), ErrorKind::CostOverPolicy);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_running_task_is_held_to_its_tokens_and_its_time() {
     assert_eq!((policy.check_tokens(100), policy.check_duration(30_000)), (Ok(()), Ok(())));
     assert!(matches!(policy.check_tokens(101), Err(PolicyError::Exceeded { field: "max_tokens", .. })));
     let late = policy.check_duration(30_001).unwrap_err();
-    assert_eq!((late.code(), late), ("POLICY_TIMEOUT", PolicyError::Timeout { limit_ms: 30_000 }));
+    assert_eq!((late.kind(), late), (ErrorKind::PolicyTimeout, PolicyError::Timeout { limit_ms: 30_000 }));
     assert_eq!((TaskPolicy::default().check_tokens(u64::MAX), TaskPolicy::default().check_duration(u64::MAX)), (Ok(()), Ok(())));
 }
 

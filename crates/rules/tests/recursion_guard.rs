@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chancery_protocol::TraceId;
+use chancery_protocol::{ErrorKind, TraceId};
 use chancery_rules::lineage::{AgentRef, TaskContext};
 use chancery_rules::recursion::{MOST_CALL_DEPTH, RecursionError, RecursionPolicy};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn depth_eight_is_dispatched_and_nine_is_refused() {
         assert_eq!(policy.check(&numbered(depth), &"new".into()), Ok(()), "depth {depth}");
     }
     let refused = policy.check(&numbered(9), &"new".into()).unwrap_err();
-    assert_eq!(refused.code(), "RECURSION_DEPTH");
+    assert_eq!(refused.kind(), ErrorKind::RecursionDepth);
     assert!(matches!(refused, RecursionError::Depth { depth: 9, limit: 8, .. }));
     assert_eq!(refused.path().len(), 11, "everybody is named: {refused}");
 }
@@ -38,10 +38,10 @@ fn a_call_back_to_where_it_came_from_is_refused_with_its_path() {
     let policy = RecursionPolicy::default();
     let context = chain(&["A", "B", "C"]);
     let refused = policy.check(&context, &"A".into()).unwrap_err();
-    assert_eq!(refused.code(), "RECURSION_REVISIT");
+    assert_eq!(refused.kind(), ErrorKind::RecursionRevisit);
     assert!(refused.to_string().ends_with(": A → B → C → A"), "{refused}");
     for back in ["B", "C"] {
-        assert_eq!(policy.check(&context, &back.into()).unwrap_err().code(), "RECURSION_REVISIT");
+        assert_eq!(policy.check(&context, &back.into()).unwrap_err().kind(), ErrorKind::RecursionRevisit);
     }
     assert_eq!(policy.check(&context, &"D".into()), Ok(()));
     assert_eq!(policy.check(&root("A"), &"A".into()).unwrap_err().path().to_string(), "A → A");
@@ -56,11 +56,11 @@ fn a_legitimate_child_at_depth_one_passes() {
 fn an_allowed_agent_may_be_called_again_but_not_too_deep() {
     let policy = RecursionPolicy { revisit_allowlist: vec!["A".into()], ..RecursionPolicy::default() };
     assert_eq!(policy.check(&chain(&["A", "B", "C"]), &"A".into()), Ok(()));
-    assert_eq!(policy.check(&chain(&["A", "B", "C"]), &"B".into()).unwrap_err().code(), "RECURSION_REVISIT");
-    assert_eq!(policy.check(&numbered(9), &"A".into()).unwrap_err().code(), "RECURSION_DEPTH");
+    assert_eq!(policy.check(&chain(&["A", "B", "C"]), &"B".into()).unwrap_err().kind(), ErrorKind::RecursionRevisit);
+    assert_eq!(policy.check(&numbered(9), &"A".into()).unwrap_err().kind(), ErrorKind::RecursionDepth);
     let free = RecursionPolicy { deny_revisit: false, ..RecursionPolicy::default() };
     assert_eq!(free.check(&chain(&["A", "B", "A", "B"]), &"A".into()), Ok(()));
-    assert_eq!(free.check(&numbered(9), &"A".into()).unwrap_err().code(), "RECURSION_DEPTH");
+    assert_eq!(free.check(&numbered(9), &"A".into()).unwrap_err().kind(), ErrorKind::RecursionDepth);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A call is put under the task it proves, the task it can only be, or under all it could be; never where it says it is.
 
-use chancery_protocol::{ContextId, TaskId, TraceId};
+use chancery_protocol::{ContextId, ErrorKind, TaskId, TraceId};
 use chancery_rules::MicroUsd;
 use chancery_rules::lineage::{
     Allowance, Attribution, ClaimedContext, Lineage, LineageConfig, LineageError, LineageFacts, OpenTask, Parent, Presented,
@@ -55,7 +55,7 @@ fn claims(task: &OpenTask) -> TokenClaims {
 }
 
 fn presented(claims: TokenClaims, parent: Parent) -> LineageFacts<'static> {
-    LineageFacts { token: Presented::Good { claims, parent }, ..facts(&[]) }
+    LineageFacts { token: Presented::Good(Box::new(claims), Box::new(parent)), ..facts(&[]) }
 }
 
 fn parent(lineage: &Lineage) -> Option<&str> {
@@ -109,7 +109,7 @@ fn every_fault_of_a_token_refuses_the_call() {
         // Not even where calls without any token are let in as roots.
         let facts = LineageFacts { token: Presented::Faulty(check), unattributed: Unattributed::Root, ..facts(&[]) };
         let refused = attribute(&facts).unwrap_err();
-        assert_eq!((refused, refused.code()), (LineageError::Invalid(check), "LINEAGE_INVALID"));
+        assert_eq!((refused, refused.kind()), (LineageError::Invalid(check), ErrorKind::LineageInvalid));
     }
 }
 
@@ -185,7 +185,7 @@ fn the_setting_decides_about_agents_that_send_no_token() {
     let several = [one[0].clone(), open("y", 2, &["user"], usd(5))];
     for open in [&[][..], &one, &several] {
         let denied = LineageFacts { unattributed: Unattributed::Deny, ..facts(open) };
-        assert_eq!(attribute(&denied).unwrap_err().code(), "LINEAGE_REQUIRED");
+        assert_eq!(attribute(&denied).unwrap_err().kind(), ErrorKind::LineageRequired);
         let root = LineageFacts { unattributed: Unattributed::Root, ..facts(open) };
         assert_eq!(attribute(&root).unwrap().attribution, Attribution::Root);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chancery_protocol::TaskId;
+use chancery_protocol::{ErrorKind, TaskId};
 
 use super::config::Unattributed;
 use super::context::TaskContext;
@@ -114,10 +114,10 @@ pub enum LineageError {
 }
 
 impl LineageError {
-    pub fn code(self) -> &'static str {
+    pub fn kind(self) -> ErrorKind {
         match self {
-            Self::Invalid(_) => "LINEAGE_INVALID",
-            Self::Required => "LINEAGE_REQUIRED",
+            Self::Invalid(_) => ErrorKind::LineageInvalid,
+            Self::Required => ErrorKind::LineageRequired,
         }
     }
 }
@@ -138,7 +138,7 @@ impl std::error::Error for LineageError {}
 pub fn attribute(facts: &LineageFacts<'_>) -> Result<Lineage, LineageError> {
     match &facts.token {
         Presented::Faulty(check) => return Err(LineageError::Invalid(*check)),
-        Presented::Good { claims, parent } => return verified(facts, claims, parent).map_err(LineageError::Invalid),
+        Presented::Good(claims, parent) => return verified(facts, claims, parent).map_err(LineageError::Invalid),
         Presented::Nothing | Presented::Foreign => {}
     }
     match facts.unattributed {

@@ -38,10 +38,7 @@ pub enum Presented {
     /// Issued by somebody else, so it says nothing here.
     Foreign,
     Faulty(TokenCheck),
-    Good {
-        claims: TokenClaims,
-        parent: Parent,
-    },
+    Good(Box<TokenClaims>, Box<Parent>),
 }
 
 /// What a good token says that has to agree with what is known here.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chancery_protocol::ErrorKind;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyError {
     Exceeded {
@@ -28,13 +30,13 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    pub fn code(&self) -> &'static str {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Exceeded { .. } => "COST_OVER_POLICY",
-            Self::SkillDenied(_) => "SKILL_DENIED",
-            Self::ConcurrencyFull { .. } => "CONCURRENCY_FULL",
-            Self::Timeout { .. } => "POLICY_TIMEOUT",
-            Self::Denied { .. } => "POLICY_DENIED",
+            Self::Exceeded { .. } => ErrorKind::CostOverPolicy,
+            Self::SkillDenied(_) => ErrorKind::SkillDenied,
+            Self::ConcurrencyFull { .. } => ErrorKind::ConcurrencyFull,
+            Self::Timeout { .. } => ErrorKind::PolicyTimeout,
+            Self::Denied { .. } => ErrorKind::PolicyDenied,
         }
     }
 }
