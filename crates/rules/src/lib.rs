@@ -1,9 +1,11 @@
 //! Decisions as plain functions: no async, no clock, no I/O.
 
+mod average;
+pub mod budget;
 pub mod health;
 mod money;
 pub mod routing;
 mod setting;
 pub mod task_state;
 
-pub use self::money::MicroUsd;
+pub use self::money::{MicroUsd, MoneyFault};
