@@ -1,5 +1,7 @@
 //! Decisions as plain functions: no async, no clock, no I/O.
 
+mod average;
+pub mod budget;
 pub mod health;
 pub mod lineage;
 mod money;
@@ -9,4 +11,4 @@ pub mod routing;
 mod setting;
 pub mod task_state;
 
-pub use self::money::MicroUsd;
+pub use self::money::{MicroUsd, MoneyFault};

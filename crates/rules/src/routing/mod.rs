@@ -8,7 +8,6 @@
 //! that task is open the peer comes after all that are measured (with two choices: it counts as slow as the slowest). So
 //! every peer is measured, one that never answers holds few tasks, and a slow first impression does not last for ever.
 
-mod average;
 mod capability_match;
 mod chained;
 mod cheapest_under_latency;

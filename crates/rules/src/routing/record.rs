@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use chancery_protocol::{AgentCard, Timestamp};
 
-use super::average::Average;
 use super::peer::{PeerId, PeerSnapshot};
 use super::share::Share;
 use super::window::Window;
 use crate::MicroUsd;
+use crate::average::Average;
 
 /// How a call to a peer ended, as far as it says something about the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

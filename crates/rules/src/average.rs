@@ -6,11 +6,11 @@ const PARTS: u128 = 8;
 const FRACTION: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Average(Option<u128>);
+pub(crate) struct Average(Option<u128>);
 
 impl Average {
     /// The first value is the average.
-    pub(super) fn add(&mut self, value: u64) {
+    pub(crate) fn add(&mut self, value: u64) {
         let value = u128::from(value) << FRACTION;
         self.0 = Some(match self.0 {
             None => value,
@@ -19,7 +19,7 @@ impl Average {
     }
 
     /// To the nearest whole number.
-    pub(super) fn get(self) -> Option<u64> {
+    pub(crate) fn get(self) -> Option<u64> {
         self.0.map(|average| u64::try_from((average + (1 << (FRACTION - 1))) >> FRACTION).unwrap_or(u64::MAX))
     }
 }

@@ -1,0 +1,148 @@
+//! The counters of one scope: what is settled, reserved and overrun, under which caps.
+
+use std::time::Duration;
+
+use super::amount::{Caps, Counts};
+use super::scope::{Limit, Window};
+use super::sliding::Sliding;
+
+/// Promise: as long as its caps are not lowered and nothing is restored past them, settled and reserved together are
+/// within them at every moment.
+#[derive(Debug)]
+pub(super) struct Counters {
+    caps: Counts,
+    reserved: Counts,
+    /// Within the window.
+    settled: Counts,
+    /// Within the window too: an overrun is absorbed when it leaves the window, as if it had been settled.
+    overrun: Counts,
+    /// None for what lasts as long as the scope.
+    sliding: Option<Box<Sliding>>,
+    limit: Limit,
+}
+
+impl Counters {
+    pub(super) fn new(limit: Limit) -> Self {
+        let zero = Counts::default();
+        let sliding = sliding(limit.window);
+        Self { caps: limit.caps.counts(), reserved: zero, settled: zero, overrun: zero, sliding, limit }
+    }
+
+    pub(super) fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    #[inline]
+    pub(super) fn caps(&self) -> Counts {
+        self.caps
+    }
+
+    pub(super) fn settled(&self) -> Counts {
+        self.settled
+    }
+
+    pub(super) fn reserved(&self) -> Counts {
+        self.reserved
+    }
+
+    pub(super) fn overrun(&self) -> Counts {
+        self.overrun
+    }
+
+    /// What is taken at `now`, however.
+    #[inline]
+    pub(super) fn taken(&mut self, now: i64) -> Counts {
+        self.slide(now);
+        self.settled.plus(self.reserved).plus(self.overrun)
+    }
+
+    #[inline]
+    fn slide(&mut self, now: i64) {
+        if let Some(sliding) = &mut self.sliding
+            && !sliding.is_current(now)
+        {
+            sliding.advance(now);
+            (self.settled, self.overrun) = sliding.sums();
+        }
+    }
+
+    /// How long until `wanted` of a dimension has slid out; none if there never is so much.
+    pub(super) fn until_gone(&self, dimension: usize, wanted: u64, now: i64) -> Option<Duration> {
+        self.sliding.as_ref()?.until_gone(dimension, wanted, now)
+    }
+
+    #[inline]
+    pub(super) fn reserve(&mut self, amount: Counts) {
+        self.reserved = self.reserved.plus(amount);
+    }
+
+    #[inline]
+    pub(super) fn release(&mut self, amount: Counts) {
+        self.reserved = self.reserved.minus(amount);
+    }
+
+    #[inline]
+    pub(super) fn settle(&mut self, settled: Counts, overrun: Counts, now: i64) {
+        self.slide(now);
+        self.settled = self.settled.plus(settled);
+        self.overrun = self.overrun.plus(overrun);
+        if let Some(sliding) = &mut self.sliding {
+            sliding.add(settled, overrun);
+        }
+    }
+
+    /// The same for what was settled at an earlier time.
+    pub(super) fn restore(&mut self, settled: Counts, overrun: Counts, at: i64, now: i64) {
+        self.slide(now);
+        match &mut self.sliding {
+            None => {
+                self.settled = self.settled.plus(settled);
+                self.overrun = self.overrun.plus(overrun);
+            }
+            Some(sliding) => {
+                sliding.add_at(at.min(now), settled, overrun);
+                (self.settled, self.overrun) = sliding.sums();
+            }
+        }
+    }
+
+    /// Counters stay. What a shorter window had let go does not come back with a longer one.
+    pub(super) fn set_limit(&mut self, limit: Limit, now: i64) {
+        self.slide(now);
+        if limit.window != self.limit.window {
+            let mut other = sliding(limit.window);
+            if let Some(other) = &mut other {
+                other.advance(now);
+                match &self.sliding {
+                    None => other.add(self.settled, self.overrun),
+                    Some(sliding) => {
+                        sliding.amounts().for_each(|(last, settled, overrun)| other.add_at(last.min(now), settled, overrun));
+                    }
+                }
+                (self.settled, self.overrun) = other.sums();
+            }
+            self.sliding = other;
+        }
+        self.caps = limit.caps.counts();
+        self.limit = limit;
+    }
+
+    /// What is left of each cap.
+    pub(super) fn free(&mut self, now: i64) -> Caps {
+        let taken = self.taken(now);
+        Caps::of(self.caps.each(taken, left))
+    }
+}
+
+/// What is left of a cap; of none there is always enough.
+#[inline]
+pub(super) fn left(cap: u64, taken: u64) -> u64 {
+    if cap == u64::MAX { cap } else { cap.saturating_sub(taken) }
+}
+
+fn sliding(window: Window) -> Option<Box<Sliding>> {
+    match window {
+        Window::Sliding(length) => Some(Box::new(Sliding::new(length))),
+        Window::Tree => None,
+    }
+}

@@ -1,0 +1,221 @@
+//! The ledger: reserves, raises, settles and releases in all scopes of a call or in none.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use chancery_protocol::Timestamp;
+
+use super::account::{Account, Accounts};
+use super::amount::{Amount, Caps, Counts, Dimension, Quantity};
+use super::books::{Books, Table};
+use super::counters::left;
+use super::error::{BudgetError, Shortage};
+use super::reservation::{Estimate, Reservation, Settled};
+use super::scope::{Limit, Scope};
+
+/// What is spent and held in each scope. The rules are at the head of this module.
+#[derive(Debug, Default)]
+pub struct BudgetLedger {
+    pub(super) books: Arc<Books>,
+    accounts: RwLock<HashMap<Scope, Account>>,
+}
+
+/// Where a scope stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub limit: Limit,
+    /// Within the window, as all of them.
+    pub settled: Amount,
+    pub reserved: Amount,
+    pub overrun: Amount,
+}
+
+impl BudgetLedger {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The counters of a scope, made with this limit if there are none. Those that are there keep theirs: see `set_limit`.
+    pub fn account(&self, scope: &Scope, limit: Limit) -> Account {
+        if let Some(account) = self.find(scope) {
+            return account;
+        }
+        let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
+        accounts.entry(scope.clone()).or_insert_with_key(|scope| Account::new(&self.books, scope.clone(), limit)).clone()
+    }
+
+    pub fn find(&self, scope: &Scope) -> Option<Account> {
+        self.accounts.read().unwrap_or_else(PoisonError::into_inner).get(scope).cloned()
+    }
+
+    /// All that are not forgotten, by scope.
+    pub fn all(&self) -> Vec<Account> {
+        let mut all: Vec<_> = self.accounts.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        all.sort_by(|one, other| one.scope().cmp(other.scope()));
+        all
+    }
+
+    /// Counters stay as they are. Under a smaller cap, what is too much is not taken back: nothing more is reserved until it fits.
+    pub fn set_limit(&self, account: &Account, limit: Limit, now: Timestamp) {
+        self.open([account]).row(account.row()).set_limit(limit, now.micros());
+    }
+
+    /// A scope that is over, such as a tree. Reservations in it end as they would have.
+    pub fn forget(&self, scope: &Scope) {
+        let forgotten = self.accounts.write().unwrap_or_else(PoisonError::into_inner).remove(scope);
+        drop(forgotten);
+    }
+
+    /// Holds an amount in every one of the scopes, or in none and says which was the first that has not enough left.
+    pub fn reserve(&self, accounts: &Accounts, estimate: Estimate, now: Timestamp) -> Result<Reservation, BudgetError> {
+        let (mut held, unknown) = estimate.parts();
+        let mut table = self.open(accounts.iter());
+        let mut free = Counts([u64::MAX; 3]);
+        let mut fits = true;
+        for account in accounts.iter() {
+            let counters = table.row(account.row());
+            let (taken, caps) = (counters.taken(now.micros()), counters.caps());
+            fits &= taken.plus(held).fits(caps);
+            free = free.each(caps.each(taken, left), u64::min);
+        }
+        if !fits && let Some(refused) = shortage(&mut table, accounts, held, now.micros()) {
+            return Err(refused);
+        }
+        for at in Dimension::ALL.map(|dimension| dimension as usize) {
+            if unknown[at] {
+                // Where there is no cap, nothing needs to be held.
+                held.0[at] = if free.0[at] == u64::MAX { 0 } else { free.0[at] };
+            }
+        }
+        for account in accounts.iter() {
+            table.row(account.row()).reserve(held);
+        }
+        table.note(now.micros());
+        drop(table);
+        Ok(Reservation::new(accounts.clone(), held, false))
+    }
+
+    /// Holds up to so much more, as far as it is free in every scope now, and says how much that was.
+    pub fn raise(&self, reservation: &mut Reservation, wanted: Amount, now: Timestamp) -> Amount {
+        let accounts = reservation.accounts().clone();
+        let mut table = self.open(accounts.iter());
+        let mut granted = wanted.counts();
+        for account in accounts.iter() {
+            let counters = table.row(account.row());
+            let taken = counters.taken(now.micros());
+            granted = granted.each(counters.caps().each(taken, left), u64::min);
+        }
+        for account in accounts.iter() {
+            table.row(account.row()).reserve(granted);
+        }
+        table.note(now.micros());
+        drop(table);
+        reservation.hold_more(granted);
+        granted.amount()
+    }
+
+    /// What it cost, now that this is known. Beyond what was held it is an overrun. Tasks count as they were reserved.
+    pub fn settle(&self, mut reservation: Reservation, actual: Amount, now: Timestamp) -> Settled {
+        let held = reservation.held();
+        let mut table = self.open(reservation.accounts().iter());
+        let mut actual = actual.counts();
+        actual.0[Dimension::Tasks as usize] = held.0[Dimension::Tasks as usize];
+        let mut caps = Counts([u64::MAX; 3]);
+        for account in reservation.accounts().iter() {
+            caps = caps.each(table.row(account.row()).caps(), u64::min);
+        }
+        let mut settled = actual.each(held, u64::min);
+        for at in Dimension::ALL.map(|dimension| dimension as usize) {
+            // Where there is no cap nothing needs to be held, and nothing can be overrun.
+            if caps.0[at] == u64::MAX {
+                settled.0[at] = actual.0[at];
+            }
+        }
+        let overrun = actual.minus(settled);
+        for account in reservation.accounts().iter() {
+            let counters = table.row(account.row());
+            counters.release(held);
+            counters.settle(settled, overrun, now.micros());
+        }
+        table.note(now.micros());
+        drop(table);
+        reservation.close();
+        Settled { settled: settled.amount(), overrun: overrun.amount() }
+    }
+
+    /// A call of which nothing more will be heard costs what was held for it, or what it said last if that is more.
+    pub fn expire(&self, reservation: Reservation, last_reported: Amount, now: Timestamp) -> Settled {
+        let actual = reservation.amount().max(last_reported);
+        self.settle(reservation, actual, now)
+    }
+
+    /// Nothing was spent: refused later, never dispatched, or failed before any work.
+    pub fn release(&self, mut reservation: Reservation) {
+        let held = reservation.held();
+        let mut table = self.open(reservation.accounts().iter());
+        for account in reservation.accounts().iter() {
+            table.row(account.row()).release(held);
+        }
+        drop(table);
+        reservation.close();
+    }
+
+    /// What is left of the smallest cap in each dimension; none where no scope has one.
+    pub fn remaining(&self, accounts: &Accounts, now: Timestamp) -> Caps {
+        let mut table = self.open(accounts.iter());
+        accounts.iter().map(|account| table.row(account.row()).free(now.micros())).fold(Caps::NONE, Caps::narrowed)
+    }
+
+    pub fn standing(&self, account: &Account, now: Timestamp) -> Standing {
+        let mut table = self.open([account]);
+        let counters = table.row(account.row());
+        counters.taken(now.micros());
+        Standing {
+            limit: counters.limit(),
+            settled: counters.settled().amount(),
+            reserved: counters.reserved().amount(),
+            overrun: counters.overrun().amount(),
+        }
+    }
+
+    /// Accounts of another ledger have other rows.
+    #[inline]
+    pub(super) fn open<'a>(&self, accounts: impl IntoIterator<Item = &'a Account>) -> std::sync::MutexGuard<'_, Table> {
+        debug_assert!(accounts.into_iter().all(|account| account.is_in(&self.books)), "accounts of this ledger");
+        self.books.open()
+    }
+}
+
+/// Why `wanted` does not fit: the first scope in the order they were given, and in it the first dimension.
+#[cold]
+fn shortage(table: &mut Table, accounts: &Accounts, wanted: Counts, now: i64) -> Option<BudgetError> {
+    let mut first = None;
+    let mut retry_after = Some(std::time::Duration::ZERO);
+    for account in accounts.iter() {
+        let counters = table.row(account.row());
+        let (taken, caps) = (counters.taken(now), counters.caps());
+        for dimension in Dimension::ALL {
+            let at = dimension as usize;
+            let (taken, cap, wanted) = (taken.0[at], caps.0[at], wanted.0[at]);
+            // Sums stop at the end, and there is no cap there.
+            let Some(excess) = taken.saturating_add(wanted).checked_sub(cap).filter(|excess| *excess > 0) else { continue };
+            // It fits when it fits everywhere.
+            retry_after = retry_after.and_then(|longest| Some(longest.max(counters.until_gone(at, excess, now)?)));
+            let quantity = |count| Quantity::new(dimension, count);
+            first.get_or_insert_with(|| {
+                let shortage = Shortage {
+                    scope: account.scope().clone(),
+                    window: counters.limit().window,
+                    limit: quantity(cap),
+                    settled: quantity(counters.settled().0[at]),
+                    reserved: quantity(counters.reserved().0[at]),
+                    overrun: quantity(counters.overrun().0[at]),
+                    requested: quantity(wanted),
+                    retry_after: None,
+                };
+                (shortage, quantity(taken))
+            });
+        }
+    }
+    first.map(|(shortage, observed)| BudgetError::new(Shortage { retry_after, ..shortage }, observed))
+}

@@ -1,0 +1,33 @@
+//! Budgets that are not overshot: what a call may cost is held in all its scopes before it is made, and settled when it ended.
+//!
+//! | step | effect in every scope of the call |
+//! |---|---|
+//! | reserve | refused, and nothing changed, unless `settled + reserved + overrun + estimate ≤ cap` in all of them |
+//! | raise | as much more is held as is free in all of them |
+//! | settle | what was held is let go; the actual cost is settled up to what was held, the rest is overrun |
+//! | expire | settled at what was held or last reported, whichever is more |
+//! | release | what was held is let go |
+//!
+//! So settled and reserved together never pass a cap. An overrun stands beside them and blocks later reservations until it is
+//! absorbed: in a sliding window it leaves as a settled amount of the same moment would, in a tree it stays as long as the tree.
+//!
+//! A window slides by sixtieths, and a sixtieth counts until all of it is out, so a burst across a minute's end cannot double a
+//! cap. Nothing here reads a clock; a clock that goes back forgives nothing (`sliding.rs`).
+
+mod account;
+mod amount;
+mod books;
+mod counters;
+mod error;
+mod ledger;
+mod reservation;
+mod restore;
+mod scope;
+mod sliding;
+
+pub use self::account::{Account, Accounts};
+pub use self::amount::{Amount, Caps, Dimension, Quantity};
+pub use self::error::{BudgetError, Shortage};
+pub use self::ledger::{BudgetLedger, Standing};
+pub use self::reservation::{Estimate, Reservation, Settled};
+pub use self::scope::{Limit, Scope, Window};

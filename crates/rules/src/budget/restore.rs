@@ -1,0 +1,29 @@
+//! After a restart: what the store kept is put back. Caps are not asked; they were when it happened.
+
+use chancery_protocol::Timestamp;
+
+use super::account::Accounts;
+use super::amount::Amount;
+use super::ledger::BudgetLedger;
+use super::reservation::{Reservation, Settled};
+
+impl BudgetLedger {
+    /// What was settled at `at`, with its overrun. What is out of a scope's window by now is left out of that scope.
+    pub fn restore_settled(&self, accounts: &Accounts, was: Settled, at: Timestamp, now: Timestamp) {
+        let mut table = self.open(accounts.iter());
+        for account in accounts.iter() {
+            let counters = table.row(account.row());
+            counters.restore(was.settled.counts(), was.overrun.counts(), at.micros(), now.micros());
+        }
+        table.note(now.micros());
+    }
+
+    /// A reservation that was open. It counts as dispatched: what it spent is not known.
+    pub fn restore_reservation(&self, accounts: &Accounts, held: Amount) -> Reservation {
+        let held = held.counts();
+        let mut table = self.open(accounts.iter());
+        accounts.iter().for_each(|account| table.row(account.row()).reserve(held));
+        drop(table);
+        Reservation::new(accounts.clone(), held, true)
+    }
+}
