@@ -9,13 +9,14 @@ mod contexts;
 mod execute;
 mod find;
 mod get;
+mod governed;
+mod grant;
 mod ids;
 mod limits;
 mod list;
 mod live;
 mod open_tasks;
 mod operate;
-mod permit;
 mod ports;
 mod publish;
 mod record;
@@ -30,8 +31,12 @@ mod streams;
 mod subscribe;
 
 pub use agents::{Agent, Agents};
-pub use chancery_rules::{MicroUsd, health, routing, task_state};
+pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
+pub use governed::{
+    ActualSource, Decision, EstimateSource, Fact, Freeze, FreezeScope, Governed, Ledger, LedgerRow, PastSpend, Rule, Spend,
+    Standing, Verdict,
+};
 pub use limits::TaskLimits;
 pub use ports::{
     Append, Appended, Clock, Creation, Idempotency, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Progress, Seal, Store,

@@ -24,7 +24,16 @@ impl Inner {
 
     async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
         while let Some((progress, entries, link)) = live.next_to_record() {
-            let append = Append { task: Arc::clone(&live.record), creation: None, progress, entries: entries.clone(), link };
+            let append = Append {
+                task: Arc::clone(&live.record),
+                creation: None,
+                progress,
+                entries: entries.clone(),
+                link,
+                governed: None,
+                spend: None,
+                decision: None,
+            };
             match self.store.append(append).await {
                 Ok(Appended::Recorded) => {
                     let visible = live.show(&entries, self.limits.stream_buffer_events);

@@ -58,6 +58,8 @@ impl Retention {
             older_than: (age > 0).then(|| Timestamp::from_micros(now.micros().saturating_sub(age))),
             keep_at_most: (self.config.max_tasks > 0).then_some(self.config.max_tasks),
             at_most: SWEEP_STEP,
+            spent_since: None,
+            keep_decisions: None,
         }
     }
 }

@@ -204,6 +204,9 @@ impl Inner {
             progress,
             entries: vec![Arc::clone(&entry)],
             link: None,
+            governed: None,
+            spend: None,
+            decision: None,
         };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}

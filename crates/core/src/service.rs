@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::{Agent, Agents};
+use crate::grant::permit;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
-use crate::permit::permit;
 use crate::publish::Subscription;
 use crate::retention::{Retention, RetentionConfig};
 use crate::streams::Streams;
