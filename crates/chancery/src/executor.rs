@@ -90,6 +90,8 @@ impl Executor {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(rand::random()),
+            hop_token: None,
+            within: None,
         };
         let send = SendMessage {
             tenant: None,

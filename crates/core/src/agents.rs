@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use chancery_protocol::{AgentCard, AgentName, Error, ErrorKind};
+use chancery_rules::policy::AskedSkill;
 
 use crate::TaskRunner;
+use crate::govern::Prices;
 
 #[derive(Clone)]
 pub struct Agent {
@@ -17,6 +19,18 @@ pub struct Agent {
     pub runner: Arc<dyn TaskRunner>,
     /// Whether callers from outside can see and call it. One that is not exposed is for the other agents of this process.
     pub exposed: bool,
+    /// What a call costs, as far as anybody has said.
+    pub prices: Prices,
+}
+
+impl Agent {
+    /// The skill a call is for that names none: the only one there is.
+    pub(crate) fn only_skill(&self) -> AskedSkill {
+        match &*self.card.skills {
+            [only] => AskedSkill::Only(only.id.as_str().into()),
+            _ => AskedSkill::Unknown,
+        }
+    }
 }
 
 impl fmt::Debug for Agent {

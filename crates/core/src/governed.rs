@@ -1,16 +1,19 @@
 //! What is kept of how a task was governed: where it stands in its tree, what it was given and cost, what was decided.
 
+use std::fmt;
 use std::sync::Arc;
 
-use chancery_protocol::{AgentName, Caller, TaskId, Timestamp, TraceId};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId, Version};
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Amount, Caps};
+use chancery_rules::budget::{ActualSource, Amount, Caps, EstimateSource};
 use chancery_rules::lineage::{AgentPath, Attribution, ClaimedContext};
 use serde::{Deserialize, Serialize};
 
+use crate::Link;
+
 /// Where a task stands in the tree of calls it belongs to. Never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct Kinship {
     /// The task the tree began with; its own id for a root.
     pub root: TaskId,
     pub trace: TraceId,
@@ -30,7 +33,7 @@ pub struct Standing {
 }
 
 /// What a task was given and what it cost so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spend {
     /// Set aside for the turn that runs.
     pub reserved: Amount,
@@ -43,34 +46,10 @@ pub struct Spend {
     pub settled_at: Option<Timestamp>,
 }
 
-/// Where the expectation of what a task costs comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EstimateSource {
-    Hint,
-    Config,
-    Card,
-    Observed,
-    Policy,
-    Remainder,
-    #[default]
-    None,
-}
-
-/// Where it is known from what a task cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActualSource {
-    Reported,
-    Configured,
-    Measured,
-    Estimated,
-}
-
 /// Everything that is kept beside a task's log about how it was governed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Governed {
-    pub standing: Arc<Standing>,
+    pub kinship: Arc<Kinship>,
     pub spend: Spend,
     /// What each rule said to the call that made the task.
     pub verdicts: Arc<[Verdict]>,
@@ -153,11 +132,15 @@ pub struct Freeze {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LedgerRow {
     pub task: TaskId,
+    pub context_id: ContextId,
     pub agent: AgentName,
     pub owner: Caller,
+    pub dialect: Version,
     pub created_at: Timestamp,
-    pub state: chancery_protocol::TaskState,
+    pub state: TaskState,
     pub status_at: Timestamp,
+    /// With whom it goes on.
+    pub link: Option<Link>,
     pub governed: Governed,
 }
 
@@ -178,6 +161,30 @@ pub struct PastSpend {
     pub settled: Amount,
     pub overrun: Amount,
     pub at: Timestamp,
+}
+
+impl Spend {
+    pub fn nothing() -> Self {
+        Self::reserved(Amount::default(), EstimateSource::None)
+    }
+
+    /// So much is set aside, and nothing is spent yet.
+    pub fn reserved(reserved: Amount, estimated_by: EstimateSource) -> Self {
+        let nothing = Amount::default();
+        Self { reserved, settled: nothing, overrun: nothing, estimated_by, known_by: None, settled_at: None }
+    }
+}
+
+impl fmt::Display for FreezeScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tree(name) => write!(f, "tree:{name}"),
+            Self::Caller(name) => write!(f, "caller:{name}"),
+            Self::Agent(name) => write!(f, "agent:{name}"),
+            Self::Tenant(name) => write!(f, "tenant:{name}"),
+            Self::Everything => f.write_str("everything"),
+        }
+    }
 }
 
 impl Fact {

@@ -3,7 +3,7 @@
 use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, Reach, Request};
 
 /// Asked before anything else is: who may not call an agent learns nothing of what is there.
-pub(crate) fn permit(context: &CallContext, agent: &AgentName, request: &Request) -> Result<(), Error> {
+pub(crate) fn granted(context: &CallContext, agent: &AgentName, request: &Request) -> Result<(), Error> {
     let skills = match context.standing.may_call.reach(agent) {
         Reach::Whole => return Ok(()),
         Reach::Nothing => {
@@ -42,7 +42,7 @@ mod tests {
         };
         let standing = Arc::new(Standing { may_call, ..Standing::default() });
         let context = CallContext { standing, ..chancery_testkit::call_context() };
-        permit(&context, &"a".into(), request).map_err(|error| error.kind)
+        granted(&context, &"a".into(), request).map_err(|error| error.kind)
     }
 
     fn send(metadata: Option<serde_json::Value>) -> Request {

@@ -5,15 +5,24 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use chancery_protocol::{Error, ErrorKind, Message, Metadata, Task, TaskEvent, Timestamp, TraceId};
+use chancery_protocol::{
+    Error, ErrorKind, Message, MessageId, Metadata, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
+    TraceId,
+};
 use chancery_rules::task_state::{self, Head, Refusal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::govern::allot::{Allotment, Closed, Stop};
+use crate::govern::announce::announce;
+use crate::govern::report::Report;
+use crate::govern::trees::Node;
+use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
-use crate::{Link, LogEntry, Progress, Stored, TaskRecord};
+use crate::{Decision, Link, LogEntry, Progress, Spend, Stored, TaskRecord};
 
 #[derive(Debug)]
 pub(crate) struct LiveTask {
@@ -21,6 +30,8 @@ pub(crate) struct LiveTask {
     state: Mutex<State>,
     visible: watch::Sender<Visible>,
     list: Weak<OpenTasks>,
+    /// Its place in its tree. Tasks from before anybody was governed have none.
+    pub(crate) node: Option<Arc<Node>>,
 }
 
 impl Drop for LiveTask {
@@ -55,6 +66,18 @@ struct State {
     task: Arc<Task>,
     tail: VecDeque<Arc<LogEntry>>,
     turn: Option<CancellationToken>,
+    /// What the running turn was given.
+    allotment: Option<Box<Allotment>>,
+    /// What the agent says the task cost so far.
+    report: Report,
+    /// Why the running turn is being stopped, beside being cancelled.
+    stop: Option<Stop>,
+    /// What the task cost, as it goes to the store with the next entries.
+    spend: Option<Spend>,
+    /// What all its turns that are over cost.
+    spent: Option<Spend>,
+    /// Goes to the store with the next entries.
+    decision: Option<Arc<Decision>>,
     queued: VecDeque<Said>,
     /// Messages that were taken and have not begun their turn or joined the line yet.
     arriving: usize,
@@ -71,13 +94,29 @@ pub(crate) enum AfterTurn {
 }
 
 /// A message with what came beside it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) message: Arc<Message>,
     pub(crate) metadata: Option<Metadata>,
     pub(crate) trace: TraceId,
     pub(crate) extensions: Vec<String>,
     pub(crate) place: Place,
+    /// Who was chosen to do the work.
+    pub(crate) selected: Option<Arc<str>>,
+    /// What its turn was given.
+    pub(crate) allotment: Option<Box<Allotment>>,
+    /// Hop tokens of other nodes that came with it.
+    pub(crate) brought: Option<Arc<str>>,
+}
+
+/// What waits for the store.
+#[derive(Debug)]
+pub(crate) struct ToRecord {
+    pub(crate) progress: Progress,
+    pub(crate) entries: Vec<Arc<LogEntry>>,
+    pub(crate) link: Option<Link>,
+    pub(crate) spend: Option<Spend>,
+    pub(crate) decision: Option<Arc<Decision>>,
 }
 
 /// Where a message stands: what of it can have happened before.
@@ -117,18 +156,73 @@ fn limit_reached(name: &'static str, limit: u64) -> Error {
     Error::new(ErrorKind::LimitReached, format!("the task has reached {name} = {limit}")).with_fact("limit", name)
 }
 
+impl State {
+    fn begin(&mut self, mut said: Said) -> (Said, CancellationToken) {
+        let token = CancellationToken::new();
+        self.turn = Some(token.clone());
+        self.stop = None;
+        self.allotment = said.allotment.take();
+        (said, token)
+    }
+
+    fn halt(&mut self, stop: Stop) {
+        self.stop.get_or_insert(stop);
+        if let Some(turn) = &self.turn {
+            turn.cancel();
+        }
+    }
+
+    /// What the turn was given is settled and given back. Answers whether its caller wants to be told.
+    fn settle(&mut self, at: Timestamp) -> Option<(Closed, bool)> {
+        let allotment = self.allotment.take()?;
+        let announced = allotment.announced;
+        let closed = allotment.close(&self.report, at);
+        self.spend = Some(closed.spend);
+        self.spent = Some(closed.spend);
+        Some((closed, announced))
+    }
+
+    /// An agent that was told to stop says that it was cancelled; the task's caller learns what for.
+    fn told_why(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
+        match (event, &self.stop) {
+            (TaskEvent::Status(change), Some(stop)) if change.status.state == TaskState::Canceled => {
+                let message = Message {
+                    context_id: Some(record.context_id.clone()),
+                    task_id: Some(record.id.clone()),
+                    ..Message::text(Role::Agent, MessageId::new(fresh_id()), stop.reason())
+                };
+                let status = TaskStatus { state: TaskState::Failed, message: Some(Arc::new(message)), ..change.status };
+                TaskEvent::Status(StatusChange { status, metadata: change.metadata })
+            }
+            (event, _) => event,
+        }
+    }
+}
+
 impl LiveTask {
     /// A task just made, whose creation is already durable.
-    pub(crate) fn created(record: Arc<TaskRecord>, entry: Arc<LogEntry>, task: Arc<Task>, progress: Progress) -> Self {
-        Self::new(record, task, progress, VecDeque::from([entry]))
+    pub(crate) fn created(
+        record: Arc<TaskRecord>,
+        entry: Arc<LogEntry>,
+        task: Arc<Task>,
+        progress: Progress,
+        node: Arc<Node>,
+    ) -> Self {
+        Self::new(record, task, progress, VecDeque::from([entry]), Some(node))
     }
 
     /// A task read back from the store.
-    pub(crate) fn loaded(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress) -> Self {
-        Self::new(record, task, progress, VecDeque::new())
+    pub(crate) fn loaded(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, node: Option<Arc<Node>>) -> Self {
+        Self::new(record, task, progress, VecDeque::new(), node)
     }
 
-    fn new(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, tail: VecDeque<Arc<LogEntry>>) -> Self {
+    fn new(
+        record: Arc<TaskRecord>,
+        task: Arc<Task>,
+        progress: Progress,
+        tail: VecDeque<Arc<LogEntry>>,
+        node: Option<Arc<Node>>,
+    ) -> Self {
         let settled = if progress.state.is_terminal() || progress.state.is_interrupted() { progress.seq } else { 0 };
         let visible = Visible {
             seq: progress.seq,
@@ -146,10 +240,16 @@ impl LiveTask {
             task,
             tail,
             turn: None,
+            allotment: None,
+            report: Report::default(),
+            stop: None,
+            spend: None,
+            spent: None,
+            decision: None,
             queued: VecDeque::new(),
             arriving: 0,
         };
-        Self { record, state: Mutex::new(state), visible: watch::Sender::new(visible), list: Weak::new() }
+        Self { record, state: Mutex::new(state), visible: watch::Sender::new(visible), list: Weak::new(), node }
     }
 
     /// Leaves that list when the last holder lets go.
@@ -199,7 +299,13 @@ impl LiveTask {
     }
 
     /// Takes a follow-up message, whose turn is to be begun next, if there is room for it in the line.
-    pub(crate) fn take_message(&self, message: Arc<Message>, at: Timestamp, limits: &TaskLimits) -> Result<u64, Error> {
+    pub(crate) fn take_message(
+        &self,
+        message: Arc<Message>,
+        decision: Option<Arc<Decision>>,
+        at: Timestamp,
+        limits: &TaskLimits,
+    ) -> Result<u64, Error> {
         let mut state = self.lock();
         let room = limits.task_messages_queued + usize::from(state.turn.is_none());
         if state.queued.len() + state.arriving >= room {
@@ -207,6 +313,7 @@ impl LiveTask {
         }
         let seq = self.take_into(&mut state, TaskEvent::Said(message), at, limits)?;
         state.arriving += 1;
+        state.decision = decision;
         Ok(seq)
     }
 
@@ -219,6 +326,7 @@ impl LiveTask {
         if self.visible.borrow().broken {
             return Err(NotTaken::Broken);
         }
+        let event = state.told_why(event, &self.record);
         let bytes = state.projected.bytes + task_state::weight(&event);
         // An ending always fits: a task at its limit must still be able to say how it ended.
         let ending = matches!(&event, TaskEvent::Status(change) if change.status.state.is_terminal());
@@ -229,6 +337,7 @@ impl LiveTask {
             return Err(NotTaken::TooManyBytes(limits.task_bytes));
         }
         state.head.advance(&event).map_err(NotTaken::Refused)?;
+        let event = self.account(state, event, at);
         let seq = state.projected.seq + 1;
         state.projected.seq = seq;
         state.projected.bytes = bytes;
@@ -245,8 +354,68 @@ impl LiveTask {
         Ok(seq)
     }
 
+    /// What an update says of cost is weighed; one that ends the task settles what its turn was given.
+    fn account(&self, state: &mut State, event: TaskEvent, at: Timestamp) -> TaskEvent {
+        if let Some(report) = Report::of(&event) {
+            state.report = state.report.and(report);
+            if !state.head.state.is_terminal()
+                && state.stop.is_none()
+                && let Some(stop) = state.allotment.as_mut().and_then(|allotment| allotment.weigh(&state.report, at))
+            {
+                tracing::info!(task = %self.record.id, reason = stop.reason(), "a task is stopped");
+                state.halt(stop);
+            }
+        }
+        if !state.head.state.is_terminal() {
+            return event;
+        }
+        let closed = state.settle(at);
+        if let Some(node) = &self.node {
+            node.end();
+        }
+        match (closed, &self.node) {
+            (Some((closed, true)), Some(node)) => announce(event, node, &closed, &state.report),
+            _ => event,
+        }
+    }
+
+    /// A turn has ended and its task has not: what the turn cost is settled now.
+    pub(crate) fn settle_turn(&self, at: Timestamp) -> Option<Spend> {
+        let mut state = self.lock();
+        state.settle(at)?;
+        state.stop = None;
+        state.spend.take()
+    }
+
+    /// What the turns of the task that are over cost, as far as this process has seen them.
+    pub(crate) fn spent(&self) -> Option<Spend> {
+        self.lock().spent
+    }
+
+    /// What a turn had been given that another process began and this one ends.
+    pub(crate) fn give(&self, allotment: Box<Allotment>) {
+        self.lock().allotment = Some(allotment);
+    }
+
+    /// Stops the running turn for a reason its caller will read.
+    pub(crate) fn halt(&self, stop: Stop) {
+        self.lock().halt(stop);
+    }
+
+    /// Why the turn is being stopped.
+    pub(crate) fn stopped_because(&self) -> Option<String> {
+        self.lock().stop.as_ref().map(Stop::reason)
+    }
+
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        self.lock().allotment.as_ref().and_then(|allotment| allotment.time_limit())
+    }
+
     /// Notes with whom the task goes on. It is kept together with the next update.
     pub(crate) fn set_link(&self, link: Link) {
+        if let Some(node) = &self.node {
+            node.set_link(&link);
+        }
         self.lock().link = Some(link);
     }
 
@@ -265,13 +434,19 @@ impl LiveTask {
     }
 
     /// What waits for the store, or the end of the recording.
-    pub(crate) fn next_to_record(&self) -> Option<(Progress, Vec<Arc<LogEntry>>, Option<Link>)> {
+    pub(crate) fn next_to_record(&self) -> Option<ToRecord> {
         let mut state = self.lock();
         if state.pending.is_empty() {
             state.recording = false;
             return None;
         }
-        Some((state.projected, std::mem::take(&mut state.pending), state.link.take()))
+        Some(ToRecord {
+            progress: state.projected,
+            entries: std::mem::take(&mut state.pending),
+            link: state.link.take(),
+            spend: state.spend.take(),
+            decision: state.decision.take(),
+        })
     }
 
     /// Shows entries that the store has made durable.
@@ -335,9 +510,7 @@ impl LiveTask {
             state.queued.push_back(said);
             return None;
         }
-        let token = CancellationToken::new();
-        state.turn = Some(token.clone());
-        Some((said, token))
+        Some(state.begin(said))
     }
 
     /// Ends a turn. A cancel that came too late for the turn to see it is seen here, under the same lock that took it.
@@ -349,8 +522,7 @@ impl LiveTask {
             return if state.head.state.is_terminal() { AfterTurn::Nothing } else { AfterTurn::Cancel };
         }
         let Some(said) = state.queued.pop_front() else { return AfterTurn::Nothing };
-        let token = CancellationToken::new();
-        state.turn = Some(token.clone());
+        let (said, token) = state.begin(said);
         AfterTurn::Next(said, token)
     }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_protocol::{AgentName, Caller, ContextId, TaskEvent, TaskId, TaskState, Timestamp, TraceId, Version};
+use chancery_rules::budget::Caps;
+use chancery_rules::lineage::{AgentPath, TokenCheck, TokenClaims};
 
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Spend};
 
@@ -26,6 +28,28 @@ pub trait Seal: Send + Sync + Debug {
 
     /// A digest that nobody can find a second content for.
     fn digest(&self, content: &[u8]) -> [u8; 32];
+}
+
+/// Makes and reads the tokens that show which task an agent works on. They go out with each piece of work given to an agent, and
+/// come back with the calls it makes for it.
+pub trait HopTokens: Send + Sync + Debug {
+    /// Nothing where no token can be made; the work goes out without one.
+    fn mint(&self, hop: &Hop) -> Option<String>;
+
+    /// What a token says, if it is one of ours and good. Those of other nodes say nothing here.
+    fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenClaims>, TokenCheck>;
+}
+
+/// What a hop token is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    pub claims: TokenClaims,
+    /// The agents a call with this token has come through.
+    pub path: AgentPath,
+    /// What may be spent under it, and the task whose budget that is.
+    pub budget: Caps,
+    pub issued: Timestamp,
+    pub expires: Timestamp,
 }
 
 /// One entry of a task's log. Sequence numbers start at 1 and have no gaps.

@@ -18,13 +18,15 @@ pub struct RetentionConfig {
     pub max_age_hours: u64,
     /// Of the ended tasks at most this many stay, the newest. 0 keeps all.
     pub max_tasks: u64,
+    /// Of the decisions about calls that were refused or went on with a task, at most this many stay, the newest.
+    pub max_decisions: u64,
     /// How often to look for tasks that have grown too old.
     pub sweep_every_seconds: u64,
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { max_age_hours: 30 * 24, max_tasks: 1_000_000, sweep_every_seconds: 60 }
+        Self { max_age_hours: 30 * 24, max_tasks: 1_000_000, max_decisions: 100_000, sweep_every_seconds: 60 }
     }
 }
 
@@ -52,14 +54,16 @@ impl Retention {
         }
     }
 
-    fn plan(&self, now: Timestamp) -> SweepPlan {
+    /// `counted` is the longest time any budget looks back.
+    fn plan(&self, now: Timestamp, counted: Duration) -> SweepPlan {
+        let counted = i64::try_from(counted.as_micros()).unwrap_or(i64::MAX);
         let age = i64::try_from(self.config.max_age_hours.saturating_mul(3_600_000_000)).unwrap_or(i64::MAX);
         SweepPlan {
             older_than: (age > 0).then(|| Timestamp::from_micros(now.micros().saturating_sub(age))),
             keep_at_most: (self.config.max_tasks > 0).then_some(self.config.max_tasks),
             at_most: SWEEP_STEP,
-            spent_since: None,
-            keep_decisions: None,
+            spent_since: Some(Timestamp::from_micros(now.micros().saturating_sub(counted))),
+            keep_decisions: (self.config.max_decisions > 0).then_some(self.config.max_decisions),
         }
     }
 }
@@ -71,7 +75,7 @@ impl Chancery {
         let mut gone = 0;
         loop {
             let now = inner.clock.now();
-            let swept = match inner.store.sweep(inner.retention.plan(now), now).await {
+            let swept = match inner.store.sweep(inner.retention.plan(now, inner.govern.longest_window()), now).await {
                 Ok(swept) => swept,
                 Err(fault) => {
                     tracing::error!(error = &fault as &dyn std::error::Error, "ended tasks could not be swept");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use chancery_protocol::{AgentName, CallContext, Proof, SendMessage};
 use chancery_rules::lineage::{
-    Allowance, AgentRef, Attribution, Lineage, LineageError, LineageFacts, OpenTask, Parent, Presented, TaskContext, TokenCheck, attribute,
+    AgentRef, Allowance, Attribution, Lineage, LineageError, LineageFacts, OpenTask, Parent, Presented, TaskContext, TokenCheck,
+    attribute,
 };
 
 use crate::govern::Rulebook;
@@ -43,7 +44,7 @@ impl Inner {
         let presented = token.map_or(Presented::Nothing, |token| self.presented(token));
         let (caller, tenant) = match (&presented, &context.standing.proof) {
             // Where nobody has to prove anything, whoever brings an agent's token is taken for that agent.
-            (Presented::Good { claims, .. }, Proof::None) => (claims.audience.clone(), Arc::clone(&claims.tenant)),
+            (Presented::Good(claims, _), Proof::None) => (claims.audience.clone(), Arc::clone(&claims.tenant)),
             _ => (caller, Arc::clone(&context.caller.tenant)),
         };
         let nodes = context.standing.agent.as_ref().map(|agent| self.govern.trees.of_agent(agent)).unwrap_or_default();
@@ -97,7 +98,7 @@ impl Inner {
                         Some(node) => Parent::Open(self.open_task(&node)),
                         None => Parent::Closed,
                     };
-                    return Presented::Good { claims, parent };
+                    return Presented::Good(Box::new(claims), Box::new(parent));
                 }
             }
         }
@@ -109,7 +110,7 @@ impl Inner {
         let left = self.govern.ledger.remaining(&node.accounts, self.clock.now());
         OpenTask {
             id: node.record.id.clone(),
-            root: node.standing.root.clone(),
+            root: node.kinship.root.clone(),
             context: node.context(),
             context_id: node.record.context_id.clone(),
             remote_id: link.as_ref().and_then(|link| link.task.clone()),

@@ -55,6 +55,8 @@ impl Node {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            hop_token: None,
+            within: None,
         };
         self.chancery.call(&context, request).await
     }

@@ -180,6 +180,8 @@ impl Workshop {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            hop_token: None,
+            within: None,
         }
     }
 

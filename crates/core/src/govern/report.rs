@@ -2,6 +2,8 @@
 
 use chancery_protocol::{Message, Metadata, TaskEvent};
 use chancery_rules::MicroUsd;
+use chancery_rules::budget::{self, Amount, Reportable, Reported};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::terms::GOVERNANCE_EXTENSION;
@@ -13,11 +15,9 @@ const OUTPUT: &str = "gen_ai.usage.output_tokens";
 /// What was reported for the whole task so far. The last word counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    pub(crate) usd: Option<MicroUsd>,
-    pub(crate) input_tokens: Option<u64>,
-    pub(crate) output_tokens: Option<u64>,
-    /// Something was said that is no amount. It changes nothing.
-    pub(crate) senseless: bool,
+    pub(crate) usd: Reported<MicroUsd>,
+    pub(crate) input_tokens: Reported<u64>,
+    pub(crate) output_tokens: Reported<u64>,
 }
 
 impl Report {
@@ -35,21 +35,43 @@ impl Report {
         }
     }
 
-    /// Everything that was said before, and now.
+    /// Everything that was said before, and now. What is no amount does not take back what was one.
     pub(crate) fn and(self, later: Self) -> Self {
         Self {
-            usd: later.usd.or(self.usd),
-            input_tokens: later.input_tokens.or(self.input_tokens),
-            output_tokens: later.output_tokens.or(self.output_tokens),
-            senseless: self.senseless || later.senseless,
+            usd: later_of(self.usd, later.usd),
+            input_tokens: later_of(self.input_tokens, later.input_tokens),
+            output_tokens: later_of(self.output_tokens, later.output_tokens),
         }
     }
 
+    pub(crate) fn usd(&self) -> Option<MicroUsd> {
+        said(self.usd)
+    }
+
     pub(crate) fn tokens(&self) -> Option<u64> {
-        match (self.input_tokens, self.output_tokens) {
+        match (said(self.input_tokens), said(self.output_tokens)) {
             (None, None) => None,
             (input, output) => Some(input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
         }
+    }
+
+    /// What was said of tokens, by the names everybody knows.
+    pub(crate) fn tokens_by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let named = [(INPUT, self.input_tokens), (OUTPUT, self.output_tokens)];
+        named.into_iter().filter_map(|(name, tokens)| Some((name, said(tokens)?)))
+    }
+
+    /// The part of it that is beyond what was counted before.
+    pub(crate) fn since(&self, before: Amount) -> budget::Report {
+        let tokens = match (self.tokens(), self.input_tokens) {
+            (Some(tokens), _) => Reported::Said(tokens.saturating_sub(before.tokens)),
+            (None, nothing) => nothing,
+        };
+        let usd = match self.usd {
+            Reported::Said(usd) => Reported::Said(MicroUsd((usd.0 - before.usd.0).max(0))),
+            other => other,
+        };
+        budget::Report { usd, tokens }
     }
 
     fn read(metadata: &Metadata) -> Option<Self> {
@@ -81,19 +103,30 @@ impl Report {
             short.or_else(|| said.get(long))
         };
         let (input, output) = (tokens("input_tokens", INPUT), tokens("output_tokens", OUTPUT));
-        let mut number = |value: &Value| {
-            let number = value.as_u64();
-            self.senseless |= number.is_none() && !value.is_null();
-            number
-        };
-        let (input_tokens, output_tokens) = (input.and_then(&mut number), output.and_then(&mut number));
-        let money = usd.map(|usd| serde_json::from_value::<MicroUsd>(usd.clone()));
-        self.senseless |= matches!(money, Some(Err(_)));
-        self.usd = self.usd.or(money.and_then(Result::ok));
-        self.input_tokens = self.input_tokens.or(input_tokens);
-        self.output_tokens = self.output_tokens.or(output_tokens);
+        self.usd = later_of(read(usd), self.usd);
+        self.input_tokens = later_of(read(input), self.input_tokens);
+        self.output_tokens = later_of(read(output), self.output_tokens);
         usd.is_some() || input.is_some() || output.is_some()
     }
+}
+
+fn said<N>(reported: Reported<N>) -> Option<N> {
+    match reported {
+        Reported::Said(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn later_of<N>(before: Reported<N>, later: Reported<N>) -> Reported<N> {
+    match (before, later) {
+        (before, Reported::Nothing) | (before @ Reported::Said(_), Reported::Nonsense(_)) => before,
+        (_, later) => later,
+    }
+}
+
+/// Reading a report never fails: what is no amount is kept as that.
+fn read<N: Reportable>(value: Option<&Value>) -> Reported<N> {
+    value.map_or(Reported::Nothing, |value| Reported::deserialize(value).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -107,7 +140,8 @@ mod tests {
 
     #[test]
     fn usage_is_read_wherever_agents_put_it() {
-        let all = Report { usd: Some(MicroUsd(20_000)), input_tokens: Some(3), output_tokens: Some(4), senseless: false };
+        let all =
+            Report { usd: Reported::Said(MicroUsd(20_000)), input_tokens: Reported::Said(3), output_tokens: Reported::Said(4) };
         for said in [
             json!({ "usage": { "cost_usd": 0.02, "input_tokens": 3, "output_tokens": 4 } }),
             json!({ "usage": { "cost_usd": "0.02", INPUT: 3, OUTPUT: 4 } }),
@@ -122,13 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_noted_and_changes_nothing() {
-        for usd in [json!(-1), json!("NaN"), json!(1e308), json!("1e400"), json!(true), json!([1]), json!("0.0000001")] {
+    fn what_is_no_amount_changes_nothing() {
+        let before = Report { usd: Reported::Said(MicroUsd(5)), ..Report::default() };
+        for usd in [json!(-1), json!("NaN"), json!(1e308), json!("1e400"), json!(true), json!([1]), json!({ "a": 1 })] {
             let report = read(json!({ "usage": { "cost_usd": usd } })).unwrap();
-            assert_eq!(report, Report { senseless: true, ..Report::default() });
+            assert!(matches!(report.usd, Reported::Nonsense(_)), "{usd}: {report:?}");
+            assert_eq!(before.and(report), before, "{usd}");
         }
-        let before = Report { usd: Some(MicroUsd(5)), ..Report::default() };
-        let after = before.and(read(json!({ "usage": { "cost_usd": -1 } })).unwrap());
-        assert_eq!((after.usd, after.senseless), (Some(MicroUsd(5)), true));
+    }
+
+    #[test]
+    fn a_report_for_the_whole_task_is_counted_once() {
+        let report = read(json!({ "usage": { "cost_usd": "0.05", "input_tokens": 30, "output_tokens": 12 } })).unwrap();
+        let turn = report.since(Amount { usd: MicroUsd(20_000), tokens: 40, tasks: 1 });
+        assert_eq!((turn.usd, turn.tokens), (Reported::Said(MicroUsd(30_000)), Reported::Said(2)));
+        let less = report.since(Amount { usd: MicroUsd(90_000), tokens: 90, tasks: 1 });
+        assert_eq!((less.usd, less.tokens), (Reported::Said(MicroUsd(0)), Reported::Said(0)));
     }
 }

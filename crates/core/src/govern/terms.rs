@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_cap_that_is_not_understood_is_refused_and_a_claim_never_is() {
-        for wish in [json!({ "usd": "-1" }), json!({ "usd": "a" }), json!({ "usd": "0.0000001" }), json!({ "more": 1 }), json!(3)] {
+        for wish in [json!({ "usd": "-1" }), json!({ "usd": "a" }), json!({ "usd": "0.0000001" }), json!({ "more": 1 }), json!(3)]
+        {
             let refusal = Terms::of(&send(json!({ "ruvector": { "budget": wish } }), Value::Null)).unwrap_err();
             assert_eq!(refusal.kind, ErrorKind::InvalidParams, "{refusal}");
             assert!(refusal.message.contains("message.metadata.ruvector.budget"), "{refusal}");

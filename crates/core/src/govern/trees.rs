@@ -6,19 +6,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_protocol::{AgentName, TaskId};
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Account, Amount};
+use chancery_rules::budget::{Accounts, Amount};
 use chancery_rules::lineage::{AgentPath, TaskContext};
 
-use crate::{Link, Standing, TaskRecord};
+use super::Opened;
+use crate::{Kinship, Link, TaskRecord};
 
 /// A task in its tree. Kept by its open descendants too, so that what they cost reaches it after it has ended.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) record: Arc<TaskRecord>,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) kinship: Arc<Kinship>,
     pub(crate) parent: Option<Arc<Node>>,
     /// The budgets of the tree, and of the branches that were given less, from the root down to this task.
-    pub(crate) accounts: Vec<Account>,
+    pub(crate) accounts: Accounts,
+    /// The one of them that was opened for this task: it goes with the last task below it.
+    _own: Option<Opened>,
+    trees: Trees,
     open: AtomicBool,
     link: Mutex<Option<Link>>,
     subtree_usd: AtomicI64,
@@ -34,16 +38,20 @@ pub struct SubtreeCost {
 
 impl Node {
     pub(crate) fn new(
+        trees: &Trees,
         record: Arc<TaskRecord>,
-        standing: Arc<Standing>,
+        kinship: Arc<Kinship>,
         parent: Option<Arc<Node>>,
-        accounts: Vec<Account>,
+        accounts: Accounts,
+        own: Option<Opened>,
     ) -> Arc<Self> {
         let node = Arc::new(Self {
             record,
-            standing,
+            kinship,
             parent,
             accounts,
+            _own: own,
+            trees: trees.clone(),
             open: AtomicBool::new(true),
             link: Mutex::default(),
             subtree_usd: AtomicI64::new(0),
@@ -53,6 +61,11 @@ impl Node {
             node.subtree_tasks.fetch_add(1, Ordering::Relaxed);
         });
         node
+    }
+
+    /// The task has ended: nobody calls on its behalf any more.
+    pub(crate) fn end(&self) {
+        self.trees.close(self);
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -72,10 +85,7 @@ impl Node {
     }
 
     pub(crate) fn subtree_cost(&self) -> SubtreeCost {
-        SubtreeCost {
-            usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)),
-            tasks: self.subtree_tasks.load(Ordering::Relaxed),
-        }
+        SubtreeCost { usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)), tasks: self.subtree_tasks.load(Ordering::Relaxed) }
     }
 
     pub(crate) fn set_link(&self, link: &Link) {
@@ -88,22 +98,24 @@ impl Node {
 
     /// The call that made the task, with the agents that still hold a task further up.
     pub(crate) fn context(&self) -> TaskContext {
-        let mut above: Vec<&AgentName> = self.upwards().skip(1).filter(|node| node.is_open()).map(|node| &node.record.agent).collect();
-        let caller = self.standing.path.to_vec().into_iter().next();
+        let mut above: Vec<&AgentName> =
+            self.upwards().skip(1).filter(|node| node.is_open()).map(|node| &node.record.agent).collect();
+        let caller = self.kinship.path.to_vec().into_iter().next();
         above.reverse();
         let visited = caller.iter().chain(above).cloned();
         TaskContext {
-            trace_id: self.standing.trace,
-            parent_task_id: self.standing.parent.clone(),
-            depth: self.standing.depth,
+            trace_id: self.kinship.trace,
+            parent_task_id: self.kinship.parent.clone(),
+            depth: self.kinship.depth,
             root_agent_id: caller.clone().unwrap_or_default(),
             visited_agents: AgentPath::new(visited),
         }
     }
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Trees(Mutex<Index>);
+/// The open tasks of a node. A clone is the same list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trees(Arc<Mutex<Index>>);
 
 #[derive(Debug, Default)]
 struct Index {
@@ -138,8 +150,7 @@ impl Trees {
         index.by_task.values().filter(|node| node.upwards().any(|above| above.record.id == *task)).cloned().collect()
     }
 
-    /// The task has ended. Answers whether it was the last open one of its tree.
-    pub(crate) fn close(&self, node: &Node) -> bool {
+    fn close(&self, node: &Node) {
         node.open.store(false, Ordering::Release);
         let mut index = self.lock();
         index.by_task.remove(&node.record.id);
@@ -149,11 +160,5 @@ impl Trees {
                 index.by_agent.remove(&node.record.agent);
             }
         }
-        drop(index);
-        node.upwards().skip(1).all(|above| !above.is_open())
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.lock().by_task.len()
     }
 }
