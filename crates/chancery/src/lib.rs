@@ -14,6 +14,7 @@ mod gateway;
 mod key_chest;
 mod mount;
 mod node;
+pub mod policy_expressions;
 mod seal;
 pub mod tool_parts;
 
