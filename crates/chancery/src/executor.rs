@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Agent, Agents, Answer, Chancery, Parts, RetentionConfig, SystemClock, TaskLimits, TaskRunner};
+use chancery_core::{Agent, Agents, Answer, Chancery, Parts, RetentionConfig, Rulebook, SystemClock, TaskLimits, TaskRunner};
 use chancery_identity::SealKey;
 use chancery_protocol::{
     AgentCard, Artifact, Binding, CallContext, Caller, Error, ErrorKind, Message, Metadata, Reply, Request, SendConfiguration,
@@ -126,6 +126,8 @@ fn plane(runner: Arc<dyn TaskRunner>) -> Result<Chancery, Error> {
         limits: TaskLimits::default(),
         retention: RetentionConfig::default(),
         dedupe: chancery_core::Dedupe::Off,
+        rules: Rulebook::default(),
+        hops: None,
     }))
 }
 

@@ -10,6 +10,7 @@ use chancery_rules::policy::{AskedSkill, TaskPolicy};
 use crate::agents::Agent;
 use crate::decide::{Denial, Verdicts};
 use crate::govern::freezes::{Belongs, Unfrozen};
+use crate::govern::prices::Prices;
 use crate::govern::terms::Terms;
 use crate::govern::trees::Node;
 use crate::govern::{Opened, Rulebook};
@@ -39,6 +40,7 @@ pub(crate) struct Admitted {
     pub(crate) own: Option<Opened>,
     pub(crate) reservation: Reservation,
     pub(crate) estimated: Estimated,
+    pub(crate) prices: Prices,
     pub(crate) policy: Arc<TaskPolicy>,
     pub(crate) remaining: Caps,
     /// Held until the call is recorded: a freeze waits for it.
@@ -104,7 +106,8 @@ impl Inner {
         let own = self.govern.accounts(rules, caller, &agent.name, skill.id());
         let accounts: Accounts = own.into_iter().chain(chain.iter().cloned()).collect();
         let free = self.govern.ledger.remaining(&accounts, call.now);
-        let estimated = self.govern.expected(agent, skill.id(), &call.terms, &policy, free);
+        let prices = rules.prices_of(agent);
+        let estimated = self.govern.expected(prices, agent, skill.id(), &call.terms, &policy, free);
         let mut place = None;
         let (unfrozen, reservation) = loop {
             let unfrozen = self.govern.freezes.look().await;
@@ -150,7 +153,7 @@ impl Inner {
             ]
         });
         let remaining = self.govern.ledger.remaining(&accounts, call.now);
-        Ok(Admitted { kinship, parent, chain, own: None, reservation, estimated, policy, remaining, unfrozen })
+        Ok(Admitted { kinship, parent, chain, own: None, reservation, estimated, prices, policy, remaining, unfrozen })
     }
 
     /// The budgets from the root of the tree down to a new task, the one that was opened for it, and what the task and all

@@ -8,7 +8,6 @@ use chancery_protocol::{AgentCard, AgentName, Error, ErrorKind};
 use chancery_rules::policy::AskedSkill;
 
 use crate::TaskRunner;
-use crate::govern::Prices;
 
 #[derive(Clone)]
 pub struct Agent {
@@ -19,8 +18,6 @@ pub struct Agent {
     pub runner: Arc<dyn TaskRunner>,
     /// Whether callers from outside can see and call it. One that is not exposed is for the other agents of this process.
     pub exposed: bool,
-    /// What a call costs, as far as anybody has said.
-    pub prices: Prices,
 }
 
 impl Agent {

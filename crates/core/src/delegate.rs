@@ -7,6 +7,7 @@ use chancery_protocol::{
     AgentName, Binding, CallContext, Caller, Error, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent,
     Standing, Timestamp, Version,
 };
+use chancery_rules::budget::Caps;
 use chancery_rules::lineage::{TaskContext, TokenClaims};
 
 use crate::govern::trees::Node;
@@ -26,6 +27,7 @@ struct Inside {
     record: Arc<TaskRecord>,
     node: Option<Arc<Node>>,
     deadline: Option<Timestamp>,
+    granted: Caps,
     token: OnceLock<Option<Arc<str>>>,
     /// Tokens of other nodes that the task came with. They are theirs, and go on with it.
     brought: Option<Arc<str>>,
@@ -43,15 +45,21 @@ impl Delegation {
         record: Arc<TaskRecord>,
         node: Option<Arc<Node>>,
         deadline: Option<Timestamp>,
+        granted: Caps,
         brought: Option<Arc<str>>,
     ) -> Self {
-        Self(Arc::new(Inside { plane: Arc::downgrade(plane), record, node, deadline, token: OnceLock::new(), brought }))
+        Self(Arc::new(Inside { plane: Arc::downgrade(plane), record, node, deadline, granted, token: OnceLock::new(), brought }))
     }
 
     /// Where a call made for this task stands.
     pub fn context(&self) -> Option<TaskContext> {
         let node = self.0.node.as_ref()?;
         Some(node.context().child(self.0.record.id.clone(), self.0.record.agent.clone()))
+    }
+
+    /// What the task may spend, its own work and all that is done for it elsewhere, where there is a cap on it.
+    pub fn granted(&self) -> Caps {
+        self.0.granted
     }
 
     /// The tokens to send with a call for this task: ours, signed when first asked for, and those of other nodes that came with it.
@@ -79,7 +87,7 @@ impl Delegation {
                 audience: record.agent.clone(),
             },
             path: context.visited_agents,
-            budget: plane.govern.ledger.remaining(&node.accounts, now),
+            budget: self.0.granted,
             issued: now,
             expires: deadline.map_or(latest, |deadline| deadline.min(latest)),
         };

@@ -156,7 +156,6 @@ impl Dispatched {
     pub(crate) fn begin(
         mut self,
         inner: &Inner,
-        agent: &Agent,
         record: &Arc<TaskRecord>,
         context: &CallContext,
     ) -> (Arc<Node>, Option<Arc<str>>, Allotment) {
@@ -164,7 +163,7 @@ impl Dispatched {
         let (kinship, parent) = (Arc::clone(&admitted.kinship), admitted.parent.take());
         let (chain, own) = (admitted.chain.clone(), admitted.own.take());
         let node = Node::new(&inner.govern.trees, Arc::clone(record), kinship, parent, chain, own);
-        let (selected, allotment) = self.go_on(inner, agent, &node, context, Spend::nothing());
+        let (selected, allotment) = self.go_on(inner, &node, context, Spend::nothing());
         (node, selected, allotment)
     }
 
@@ -172,7 +171,6 @@ impl Dispatched {
     pub(crate) fn go_on(
         self,
         inner: &Inner,
-        agent: &Agent,
         node: &Arc<Node>,
         context: &CallContext,
         before: Spend,
@@ -188,7 +186,7 @@ impl Dispatched {
             _slot: Some(slot),
             policy: admitted.policy,
             estimated: admitted.estimated,
-            prices: agent.prices,
+            prices: admitted.prices,
             before,
             interrupted: false,
             announced: context.extensions.iter().any(|uri| uri == GOVERNANCE_EXTENSION),

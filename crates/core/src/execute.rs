@@ -77,7 +77,14 @@ impl Inner {
         let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits));
         let time_limit = live.time_limit();
         let deadline = time_limit.map(|limit| self.clock.now() + limit);
-        let delegation = Delegation::new(self, Arc::clone(&live.record), live.node.clone(), deadline, said.brought);
+        let delegation = Delegation::new(
+            self,
+            Arc::clone(&live.record),
+            live.node.clone(),
+            deadline,
+            live.granted(self.clock.now()),
+            said.brought,
+        );
         let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),

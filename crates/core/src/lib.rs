@@ -45,7 +45,7 @@ pub use agents::{Agent, Agents};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
 pub use delegate::Delegation;
-pub use govern::{GOVERNANCE_EXTENSION, Prices, Rulebook, SubtreeCost};
+pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
 pub use governed::{Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Spend, Verdict};
 pub use limits::TaskLimits;
 pub use ports::{

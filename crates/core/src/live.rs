@@ -11,6 +11,7 @@ use chancery_protocol::{
     Error, ErrorKind, Message, MessageId, Metadata, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
     TraceId,
 };
+use chancery_rules::budget::Caps;
 use chancery_rules::task_state::{self, Head, Refusal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -385,6 +386,11 @@ impl LiveTask {
         state.settle(at)?;
         state.stop = None;
         state.spend.take()
+    }
+
+    /// What was set aside for the running turn, where there is a cap on it.
+    pub(crate) fn granted(&self, at: Timestamp) -> Caps {
+        self.lock().allotment.as_ref().map_or(Caps::NONE, |allotment| allotment.granted(at))
     }
 
     /// What the turns of the task that are over cost, as far as this process has seen them.

@@ -108,7 +108,7 @@ impl Inner {
             _slot: self.govern.slots.take(&row.owner, skill, u32::MAX).ok(),
             policy: rules.policy.resolve(&row.owner.name, skill.map(|skill| &**skill)),
             estimated: Estimated { estimate: Estimate::known(held), usd: spend.estimated_by, tokens: spend.estimated_by },
-            prices: agent.map(|agent| agent.prices).unwrap_or_default(),
+            prices: agent.map(|agent| rules.prices_of(&agent)).unwrap_or_default(),
             before: spend,
             interrupted: true,
             announced: false,

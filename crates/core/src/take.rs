@@ -158,7 +158,7 @@ impl Inner {
                 };
             }
         }
-        let (node, selected, allotment) = dispatched.begin(self, agent, &record, context);
+        let (node, selected, allotment) = dispatched.begin(self, &record, context);
         self.govern.trees.add(&node);
         let live = self.open.add(LiveTask::created(record, entry, task, progress, node));
         if live.record.client_task_id.is_some() {
@@ -238,7 +238,7 @@ impl Inner {
         };
         let (selected, allotment) = match dispatched {
             Some((dispatched, node)) => {
-                let (selected, allotment) = dispatched.go_on(self, agent, &node, context, before);
+                let (selected, allotment) = dispatched.go_on(self, &node, context, before);
                 (selected, Some(Box::new(allotment)))
             }
             None => (None, None),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chancery::{AgentCard, TaskLimits, TaskRunner, new_card};
 use chancery_core::{
     Agent, Agents, Answer, Append, Appended, Chancery, Clock, Dedupe, Link, ListCursor, ListFilter, Listed, LogEntry, Names,
-    Next, Parts, RetentionConfig, Seal, Store, StoreError, Stored, Subscription, SweepPlan,
+    Next, Parts, RetentionConfig, Rulebook, Seal, Store, StoreError, Stored, Subscription, SweepPlan,
 };
 use chancery_identity::SealKey;
 use chancery_protocol::{
@@ -165,6 +165,8 @@ impl Workshop {
             limits,
             retention: RetentionConfig::default(),
             dedupe: Dedupe::Off,
+            rules: Rulebook::default(),
+            hops: None,
         });
         Self { chancery, store, clock }
     }

@@ -63,6 +63,13 @@ impl Allotment {
         self.policy.max_duration_ms.map(Duration::from_millis)
     }
 
+    /// What it may spend, where there is a cap on it.
+    pub(crate) fn granted(&self, now: Timestamp) -> Caps {
+        let free = self.govern.ledger.remaining(self.reservation.accounts(), now);
+        let held = self.reservation.amount();
+        Caps { usd: free.usd.map(|_| held.usd), tokens: free.tokens.map(|_| held.tokens), tasks: None }
+    }
+
     /// The agent says how far it is: it gets more if it needs more and there is more, or it is stopped.
     pub(crate) fn weigh(&mut self, report: &Report, now: Timestamp) -> Option<Stop> {
         let tokens = report.tokens().unwrap_or(0);

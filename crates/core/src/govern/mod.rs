@@ -9,13 +9,14 @@ pub(crate) mod report;
 pub(crate) mod terms;
 pub(crate) mod trees;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_protocol::{AgentName, Caller, TaskId, Timestamp};
 use chancery_rules::budget::{
-    Account, Accounts, BudgetConfig, BudgetLedger, Caps, Estimate, Estimated, Limit, Reservation, Scope, Window,
+    Account, Accounts, BudgetConfig, BudgetLedger, Caps, Estimate, Estimated, Limit, Price, Reservation, Scope, Window,
 };
 use chancery_rules::lineage::LineageConfig;
 use chancery_rules::policy::{PolicyBook, Rules, Slots, TaskPolicy};
@@ -23,7 +24,7 @@ use chancery_rules::recursion::RecursionPolicy;
 
 use self::freezes::Freezes;
 use self::prices::Observed;
-pub use self::prices::Prices;
+use self::prices::Prices;
 use self::queue::{Hindrance, Place, Queues};
 pub use self::terms::GOVERNANCE_EXTENSION;
 use self::terms::Terms;
@@ -39,6 +40,16 @@ pub struct Rulebook {
     pub lineage: LineageConfig,
     pub policy: PolicyBook,
     pub expressions: Rules,
+    /// What a call of an agent costs, where the operator says so.
+    pub prices: HashMap<AgentName, Price>,
+}
+
+impl Rulebook {
+    /// The prices of an agent: the operator's, and the one on its card.
+    pub(crate) fn prices_of(&self, agent: &Agent) -> Prices {
+        let config = if self.prices.is_empty() { None } else { self.prices.get(&agent.name) };
+        Prices { config: config.copied().unwrap_or_default(), card: prices::on_card(&agent.card) }
+    }
 }
 
 #[derive(Debug)]
@@ -109,13 +120,14 @@ impl Governance {
 
     pub(crate) fn expected(
         &self,
+        prices: Prices,
         agent: &Agent,
         skill: Option<&Arc<str>>,
         terms: &Terms,
         policy: &TaskPolicy,
         free: Caps,
     ) -> Estimated {
-        prices::expected(agent.prices, &self.observed, &agent.name, skill, terms, policy, free)
+        prices::expected(prices, &self.observed, &agent.name, skill, terms, policy, free)
     }
 
     /// The longest time any budget looks back.

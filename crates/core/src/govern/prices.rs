@@ -3,20 +3,30 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chancery_protocol::AgentName;
+use chancery_protocol::{AgentCard, AgentName};
 use chancery_rules::budget::{
     Actual, ActualFacts, Amount, Caps, EstimateFacts, Estimated, ObservedCost, Price, actual, estimate,
 };
 use chancery_rules::policy::TaskPolicy;
 
 use super::report::Report;
-use super::terms::{Terms, Wish};
+use super::terms::{GOVERNANCE_EXTENSION, Terms, Wish};
 
 /// The prices of an agent, per call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prices {
-    pub config: Price,
-    pub card: Price,
+pub(crate) struct Prices {
+    pub(crate) config: Price,
+    pub(crate) card: Price,
+}
+
+/// The price on a card: `price` in the parameters of our extension.
+pub(crate) fn on_card(card: &AgentCard) -> Price {
+    let declared = card.capabilities.extensions.iter().find(|extension| extension.uri == GOVERNANCE_EXTENSION);
+    let Some(params) = declared.and_then(|extension| extension.params.as_ref()) else { return Price::default() };
+    let price = params.get("price").unwrap_or_default();
+    // A card is somebody else's word: a price that makes no sense is none.
+    let usd = serde_json::from_value(price["per_call_usd"].clone()).ok();
+    Price { usd, tokens: price["per_call_tokens"].as_u64() }
 }
 
 /// What calls of each agent and skill cost before.

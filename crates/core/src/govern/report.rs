@@ -95,7 +95,8 @@ impl Report {
 
     fn add(&mut self, said: &Map<String, Value>) -> bool {
         let within = |name: &str| said.get(name).and_then(Value::as_object);
-        let cost = within("cost").and_then(|cost| cost.get("usd"));
+        // Another control plane says what all that was done for the task cost.
+        let cost = within("subtree_cost").or_else(|| within("cost")).and_then(|cost| cost.get("usd"));
         let usage = within("usage");
         let usd = cost.or_else(|| usage.and_then(|usage| usage.get("cost_usd")));
         let tokens = |name: &str, long: &str| {
