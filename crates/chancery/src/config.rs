@@ -4,6 +4,7 @@ mod agent;
 mod caller;
 mod fault;
 mod fields;
+mod governance;
 mod issuer;
 mod keys;
 mod nearest;
@@ -34,6 +35,7 @@ pub(crate) use self::agent::is_name as is_agent_name;
 pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, RemoteCredentials};
 pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
+pub use self::governance::{GovernanceConfig, PriceConfig};
 pub use self::keys::{KeySource, KeySourceError, KeysConfig};
 pub use self::public_url::PublicUrl;
 use self::section::Section;
@@ -137,6 +139,8 @@ pub struct Config {
     pub routing: RoutingConfig,
     /// When a peer is left alone.
     pub health: HealthConfig,
+    /// What governs calls.
+    pub governance: GovernanceConfig,
 }
 
 impl Default for Config {
@@ -158,6 +162,7 @@ impl Default for Config {
             peers: PeersConfig::default(),
             routing: RoutingConfig::default(),
             health: HealthConfig::default(),
+            governance: GovernanceConfig::default(),
         }
     }
 }
@@ -196,6 +201,12 @@ impl Config {
                     .unwrap_or_default(),
                 routing: file.section("routing", |section| section.fields()).unwrap_or_default(),
                 health: file.section("health", routing::read_health).unwrap_or_default(),
+                governance: GovernanceConfig {
+                    budget: file.section("budget", |section| section.fields()).unwrap_or_default(),
+                    policy: file.section("policy", |section| section.fields()).unwrap_or_default(),
+                    recursion: file.section("recursion", |section| section.fields()).unwrap_or_default(),
+                    lineage: file.section("lineage", |section| section.fields()).unwrap_or_default(),
+                },
             }
         })
     }

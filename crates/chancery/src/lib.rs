@@ -11,6 +11,7 @@ pub mod config;
 mod data_folder;
 mod executor;
 mod gateway;
+mod hops;
 mod key_chest;
 mod mount;
 mod node;

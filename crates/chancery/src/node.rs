@@ -7,6 +7,7 @@ use std::time::Duration;
 use chancery_core::{Agent, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::cards::CardFault;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
+use chancery_identity::hop_token::HopTokens;
 use chancery_identity::{KeyError, SealKey};
 use chancery_inbound::{DoorSettings, Doors, Tls, TlsError};
 use chancery_protocol::AgentCard;
@@ -21,6 +22,7 @@ use crate::caller_book::{BookError, CallerBook};
 use crate::config::{AgentConfig, Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::gateway::{Fleet, Workplace, gather};
+use crate::hops::SignedHops;
 use crate::key_chest::{ChestError, KeyChest, keep_published};
 use crate::mount::{Given, Mount};
 use crate::seal::KeySeal;
@@ -53,6 +55,8 @@ pub enum BuildError {
     TlsFile(#[from] TlsFileError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error("policy.rules: {}", .0.join("; "))]
+    Rules(Vec<String>),
     #[error("outbound: {0}")]
     Outbound(String),
     #[error(transparent)]
@@ -213,6 +217,8 @@ impl NodeBuilder {
             }
             _ => (Arc::new(MemoryStore::new()), SealKey::new(&SealKey::random_bytes()?)?),
         };
+        let rules = self.config.rulebook().map_err(BuildError::Rules)?;
+        let hops = Arc::new(HopTokens::new(public_url.to_string(), &keys.ring()));
         let Config { node, limits, retention, card, tls: tls_config, .. } = self.config;
         let chancery = Chancery::new(Parts {
             agents,
@@ -222,6 +228,8 @@ impl NodeBuilder {
             limits: limits.tasks,
             retention,
             dedupe: node.dedupe,
+            rules,
+            hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
         });
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
@@ -248,7 +256,7 @@ impl NodeBuilder {
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
         fleet.start(doors.clone());
-        tokio::spawn(keep_published(doors.clone(), keys, callers, chancery.clone()));
+        tokio::spawn(keep_published(doors.clone(), keys, callers, hops, chancery.clone()));
         Ok(Node { chancery, doors, folder, tls, tls_config, open })
     }
 

@@ -6,6 +6,7 @@ use chancery_outbound::discovery::Verify;
 use chancery_protocol::{AgentId, AgentSkill};
 use serde::{Deserialize, Serialize};
 
+use super::governance::PriceConfig;
 use super::keys::KeySource;
 use super::one_or_more::OneOrMore;
 use super::section::Section;
@@ -25,6 +26,8 @@ pub struct AgentConfig {
     pub key: Option<KeySource>,
     /// Skills that only callers who proved who they are get to see.
     pub extended_skills: Vec<ExtendedSkill>,
+    /// What one call costs.
+    pub price: PriceConfig,
 }
 
 /// One skill of the extended card.
@@ -98,7 +101,7 @@ impl AgentConfig {
 
 impl From<AgentSource> for AgentConfig {
     fn from(source: AgentSource) -> Self {
-        Self { source, title: None, description: None, key: None, extended_skills: Vec::new() }
+        Self { source, title: None, description: None, key: None, extended_skills: Vec::new(), price: PriceConfig::default() }
     }
 }
 
@@ -132,6 +135,7 @@ struct Fields {
     key_file: Option<PathBuf>,
     key_env: Option<String>,
     extended_skills: Vec<ExtendedSkill>,
+    price: PriceConfig,
 }
 
 /// The keys an agent's section can have.
@@ -152,7 +156,9 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             section.complain(fault.to_owned());
             None
         });
-        let Fields { run, url, verify, agent_id, card_keys, credentials, pin, title, description, extended_skills, .. } = fields;
+        let Fields {
+            run, url, verify, agent_id, card_keys, credentials, pin, title, description, extended_skills, price, ..
+        } = fields;
         let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
             (Some(_), urls) if !urls.is_empty() => Err("has both `run` and `url`; an agent is here or elsewhere"),
@@ -172,7 +178,7 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             })),
         };
         match source {
-            Ok(source) => read.push((name.to_owned(), AgentConfig { source, title, description, key, extended_skills })),
+            Ok(source) => read.push((name.to_owned(), AgentConfig { source, title, description, key, extended_skills, price })),
             Err(fault) => section.complain(fault.to_owned()),
         }
     });
