@@ -1,6 +1,8 @@
 //! The rows of the report, what each has to reach, and which part measures it.
 
+mod context;
 mod growth;
+mod hop_token;
 mod identity;
 mod idle;
 mod rate;
@@ -48,6 +50,9 @@ enum Measure {
     Mounted,
     SignCard,
     VerifyCard,
+    MintHopToken,
+    VerifyHopToken,
+    ChildContext,
     Credential(Credential),
 }
 
@@ -114,6 +119,9 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     Row { name: "card-sign", title: "card signed, beside bare Ed25519", measure: Measure::SignCard },
     Row { name: "card-verify", title: "card verified, beside bare Ed25519", measure: Measure::VerifyCard },
+    Row { name: "hop-token-mint", title: "hop token made, beside bare Ed25519", measure: Measure::MintHopToken },
+    Row { name: "hop-token-verify", title: "hop token verified, beside bare Ed25519", measure: Measure::VerifyHopToken },
+    Row { name: "task-context-child", title: "context of a child, beside a copied list", measure: Measure::ChildContext },
     credential("check-api-key", "API key checked, beside a send", Credential::ApiKey),
     credential("check-token", "token checked again, beside a send", Credential::KnownToken),
     credential("check-new-token", "new token checked, beside a send", Credential::NewToken),
@@ -132,6 +140,9 @@ impl Row {
             Measure::Mounted => rate::measure_mounted(self, this),
             Measure::SignCard => identity::sign(self, this),
             Measure::VerifyCard => identity::verify(self, this),
+            Measure::MintHopToken => hop_token::mint(self, this),
+            Measure::VerifyHopToken => hop_token::verify(self, this),
+            Measure::ChildContext => context::measure(self, this),
             Measure::Credential(kind) => identity::credential(self, kind, this),
         }
     }
