@@ -5,6 +5,7 @@ mod growth;
 mod hop_token;
 mod identity;
 mod idle;
+mod ledger;
 mod rate;
 
 use anyhow::Result;
@@ -54,6 +55,7 @@ enum Measure {
     VerifyHopToken,
     ChildContext,
     Credential(Credential),
+    Ledger(ledger::Ledger),
 }
 
 /// A row of requests by the second.
@@ -92,6 +94,10 @@ const fn credential(name: &'static str, title: &'static str, kind: Credential) -
     Row { name, title, measure: Measure::Credential(kind) }
 }
 
+const fn ledger(name: &'static str, title: &'static str, kind: ledger::Ledger) -> Row {
+    Row { name, title, measure: Measure::Ledger(kind) }
+}
+
 /// All rows, in the order of the report.
 pub(crate) const ROWS: &[Row] = &[
     rate("send-memory-1", "blocking send, memory, 1", send(Store::Memory, 1, Some(0.70))),
@@ -127,6 +133,10 @@ pub(crate) const ROWS: &[Row] = &[
     credential("check-new-token", "new token checked, beside a send", Credential::NewToken),
     credential("check-certificate", "certificate checked, beside a send", Credential::Certificate),
     credential("check-signature", "signed request checked, beside a send", Credential::Signature),
+    ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
+    ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
+    ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
+    ledger("ledger-4-threads-one-tree", "the same, 4 threads on one tree", ledger::FOUR_THREADS),
 ];
 
 impl Row {
@@ -144,6 +154,7 @@ impl Row {
             Measure::VerifyHopToken => hop_token::verify(self, this),
             Measure::ChildContext => context::measure(self, this),
             Measure::Credential(kind) => identity::credential(self, kind, this),
+            Measure::Ledger(kind) => ledger::measure(self, kind, this),
         }
     }
 }
