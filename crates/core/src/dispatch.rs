@@ -163,7 +163,7 @@ impl Dispatched {
         let (kinship, parent) = (Arc::clone(&admitted.kinship), admitted.parent.take());
         let (chain, own) = (admitted.chain.clone(), admitted.own.take());
         let node = Node::new(&inner.govern.trees, Arc::clone(record), kinship, parent, chain, own);
-        let (selected, allotment) = self.go_on(inner, &node, context, Spend::nothing());
+        let (selected, allotment) = self.go_on(inner, &node, context, Spend::default());
         (node, selected, allotment)
     }
 

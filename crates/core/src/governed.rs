@@ -163,11 +163,13 @@ pub struct PastSpend {
     pub at: Timestamp,
 }
 
-impl Spend {
-    pub fn nothing() -> Self {
+impl Default for Spend {
+    fn default() -> Self {
         Self::reserved(Amount::default(), EstimateSource::None)
     }
+}
 
+impl Spend {
     /// So much is set aside, and nothing is spent yet.
     pub fn reserved(reserved: Amount, estimated_by: EstimateSource) -> Self {
         let nothing = Amount::default();

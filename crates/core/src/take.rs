@@ -262,7 +262,7 @@ impl Inner {
     /// What a task cost before this process had it.
     async fn spent_before(&self, live: &LiveTask) -> Result<Spend, Error> {
         let governed = self.store.governed(&live.record.id).await.map_err(internal)?;
-        Ok(governed.map_or_else(Spend::nothing, |governed| Spend {
+        Ok(governed.map_or_else(Spend::default, |governed| Spend {
             reserved: chancery_rules::budget::Amount::default(),
             ..governed.spend
         }))

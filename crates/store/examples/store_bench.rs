@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chancery_core::budget::Amount;
+use chancery_core::budget::{ActualSource, EstimateSource};
 use chancery_core::lineage::{AgentPath, Attribution};
 use chancery_core::{
-    ActualSource, Append, Creation, EstimateSource, Fact, Governed, LogEntry, MicroUsd, Progress, Rule, Spend, Standing, Store,
-    SweepPlan, TaskRecord, Verdict,
+    Append, Creation, Fact, Governed, Kinship, LogEntry, MicroUsd, Progress, Rule, Spend, Store, SweepPlan, TaskRecord, Verdict,
 };
 use chancery_protocol::{
     Artifact, ArtifactChunk, Caller, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
@@ -187,7 +187,7 @@ fn appends() -> [Append; 2] {
 
 /// What the rules say to a call that nothing led to.
 fn governed(task: &TaskRecord) -> Governed {
-    let standing = Standing {
+    let kinship = Kinship {
         root: task.id.clone(),
         trace: TraceId(Uuid::now_v7().as_u128().wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)),
         parent: None,
@@ -214,7 +214,7 @@ fn governed(task: &TaskRecord) -> Governed {
         known_by: Some(ActualSource::Reported),
         ..Spend::default()
     };
-    Governed { standing: Arc::new(standing), spend, verdicts: verdicts.into() }
+    Governed { kinship: Arc::new(kinship), spend, verdicts: verdicts.into() }
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are what this program is for")]

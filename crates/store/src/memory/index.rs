@@ -85,11 +85,11 @@ impl Indexes {
             self.add_link(kept);
         }
         if let Some(governed) = &kept.governed {
-            let standing = &governed.standing;
-            if standing.root == kept.task.id {
-                self.roots.add(standing.trace, kept.made, kept.task.id.clone());
+            let kinship = &governed.kinship;
+            if kinship.root == kept.task.id {
+                self.roots.add(kinship.trace, kept.made, kept.task.id.clone());
             } else {
-                self.below.add(standing.root.clone(), kept.made, kept.task.id.clone());
+                self.below.add(kinship.root.clone(), kept.made, kept.task.id.clone());
             }
         }
     }
@@ -103,11 +103,11 @@ impl Indexes {
             self.conversations.remove(&conversation(kept), kept.made);
         }
         if let Some(governed) = &kept.governed {
-            let standing = &governed.standing;
-            if standing.root == kept.task.id {
-                self.roots.remove(&standing.trace, kept.made);
+            let kinship = &governed.kinship;
+            if kinship.root == kept.task.id {
+                self.roots.remove(&kinship.trace, kept.made);
             } else {
-                self.below.remove(&standing.root, kept.made);
+                self.below.remove(&kinship.root, kept.made);
             }
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn of_task(kept: &Kept, since: Timestamp) -> Option<PastSpend> {
     Some(PastSpend {
         owner: kept.task.owner.clone(),
         agent: kept.task.agent.clone(),
-        skill: governed.standing.skill.clone(),
+        skill: governed.kinship.skill.clone(),
         settled: governed.spend.settled,
         overrun: governed.spend.overrun,
         at,

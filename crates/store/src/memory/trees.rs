@@ -15,7 +15,7 @@ pub(super) fn governed(store: &MemoryStore, task: &TaskId) -> Option<Governed> {
 }
 
 pub(super) fn tree(store: &MemoryStore, root: &TaskId) -> Vec<LedgerRow> {
-    let of_tree = |kept: &Kept| numbered(kept).filter(|(_, row)| row.governed.standing.root == *root);
+    let of_tree = |kept: &Kept| numbered(kept).filter(|(_, row)| row.governed.kinship.root == *root);
     let mut rows: Vec<_> = std::iter::once(root.clone())
         .chain(store.indexes.below(root))
         .filter_map(|task| store.shard(task.as_str()).get(task.as_str()).and_then(of_tree))
@@ -31,12 +31,12 @@ pub(super) fn ledger(store: &MemoryStore, settled_since: Timestamp) -> Ledger {
     let ended = |kept: &Kept| numbering::is_finished(&kept.progress);
     let open: HashSet<TaskId> = all()
         .filter(|kept| !ended(kept))
-        .filter_map(|kept| kept.governed.as_ref().map(|governed| governed.standing.root.clone()))
+        .filter_map(|kept| kept.governed.as_ref().map(|governed| governed.kinship.root.clone()))
         .collect();
     let mut rows: Vec<_> = all()
         .filter_map(|kept| {
             let ended_since = ended(kept) && kept.progress.status_at >= settled_since;
-            numbered(kept).filter(|(_, row)| ended_since || open.contains(&row.governed.standing.root))
+            numbered(kept).filter(|(_, row)| ended_since || open.contains(&row.governed.kinship.root))
         })
         .collect();
     rows.sort_by_key(|(made, _)| *made);
@@ -55,6 +55,9 @@ fn numbered(kept: &Kept) -> Option<(Made, LedgerRow)> {
     let governed = kept.governed.as_deref()?.clone();
     let row = LedgerRow {
         task: kept.task.id.clone(),
+        context_id: kept.task.context_id.clone(),
+        dialect: kept.task.dialect,
+        link: kept.link.clone(),
         agent: kept.task.agent.clone(),
         owner: kept.task.owner.clone(),
         created_at: kept.task.created_at,

@@ -128,7 +128,7 @@ impl<'c> Statements<'c> {
         match (governed, spend) {
             (Some(governed), spend) => {
                 let spend = spend.as_ref().unwrap_or(&governed.spend);
-                self.ledger.put_down(num, &task.id, &governed.standing, spend, &prepared.facts)?;
+                self.ledger.put_down(num, &task.id, &governed.kinship, spend, &prepared.facts)?;
             }
             (None, Some(spend)) => drop(self.ledger.settle(num, spend)?),
             (None, None) => {}

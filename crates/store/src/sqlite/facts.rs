@@ -34,13 +34,13 @@ struct Written<'a> {
 type CapNumbers = (Option<i64>, Option<u64>, Option<u64>);
 
 pub(super) fn encode(governed: &Governed) -> Result<String, StoreError> {
-    let standing = &governed.standing;
+    let kinship = &governed.kinship;
     let facts = Written {
-        path: standing.path.to_vec(),
-        attribution: standing.attribution,
-        claimed: standing.claimed.as_deref().map(|claimed| (claimed, claimed.cut)),
-        skill: standing.skill.as_deref(),
-        allowance: standing.allowance.map(|caps| (caps.usd.map(|usd| usd.0), caps.tokens, caps.tasks)),
+        path: kinship.path.to_vec(),
+        attribution: kinship.attribution,
+        claimed: kinship.claimed.as_deref().map(|claimed| (claimed, claimed.cut)),
+        skill: kinship.skill.as_deref(),
+        allowance: kinship.allowance.map(|caps| (caps.usd.map(|usd| usd.0), caps.tokens, caps.tasks)),
         verdicts: governed.verdicts.iter().map(|verdict| (verdict.rule, verdict.passed, &*verdict.facts)).collect(),
     };
     serde_json::to_string(&facts)

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chancery_core::budget::Amount;
-use chancery_core::{ActualSource, EstimateSource, Governed, MicroUsd, Spend, Standing};
+use chancery_core::budget::{ActualSource, EstimateSource};
+use chancery_core::{Governed, Kinship, MicroUsd, Spend};
 use chancery_protocol::{TaskId, Timestamp, TraceId};
 use rusqlite::{Connection, Row, Statement, params};
 
@@ -39,17 +40,17 @@ impl<'c> Ledgering<'c> {
         &mut self,
         num: i64,
         task: &TaskId,
-        standing: &Standing,
+        kinship: &Kinship,
         spend: &Spend,
         facts: &str,
     ) -> rusqlite::Result<()> {
         let Spend { reserved, settled, overrun, .. } = spend;
         self.put_down.execute(params![
             num,
-            (standing.root != *task).then_some(standing.root.as_str()),
-            standing.trace.0.to_be_bytes(),
-            standing.parent.as_ref().map(TaskId::as_str),
-            standing.depth,
+            (kinship.root != *task).then_some(kinship.root.as_str()),
+            kinship.trace.0.to_be_bytes(),
+            kinship.parent.as_ref().map(TaskId::as_str),
+            kinship.depth,
             settled.usd.0,
             settled.tokens.cast_signed(),
             settled.tasks.cast_signed(),
@@ -93,7 +94,7 @@ impl<'c> Ledgering<'c> {
 pub(super) fn governed(row: &Row<'_>, task: &TaskId) -> Result<Governed, Fault> {
     let id = |at: usize| row.get::<_, Option<String>>(at).map(|id| id.map(TaskId::from));
     let facts = facts::decode(row.get_ref(16)?.as_str().map_err(rusqlite::Error::from)?)?;
-    let standing = Standing {
+    let kinship = Kinship {
         root: id(0)?.unwrap_or_else(|| task.clone()),
         trace: TraceId(u128::from_be_bytes(row.get(1)?)),
         parent: id(2)?,
@@ -112,7 +113,7 @@ pub(super) fn governed(row: &Row<'_>, task: &TaskId) -> Result<Governed, Fault> 
         estimated_by: estimate(row.get(14)?)?,
         known_by: row.get::<_, Option<i64>>(15)?.map(actual).transpose()?,
     };
-    Ok(Governed { standing: Arc::new(standing), spend, verdicts: facts.verdicts })
+    Ok(Governed { kinship: Arc::new(kinship), spend, verdicts: facts.verdicts })
 }
 
 /// Three columns, the first of them at this place.

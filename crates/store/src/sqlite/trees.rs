@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use chancery_core::{Governed, Ledger, LedgerRow};
-use chancery_protocol::{Caller, TaskId, TaskState, Timestamp, TraceId};
+use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
+use super::find::dialect;
 use super::ledger::{self, COLUMN_COUNT, COLUMNS};
+use super::links;
 use super::spent;
 
 /// Of the table `tasks`, after those of `ledger`.
-const TASK_COLUMNS: &str = "id, agent, tenant, owner, created_at, state, status_at";
+const TASK_COLUMNS: &str = "id, agent, tenant, owner, created_at, state, status_at, context_id, dialect";
 
 pub(super) const ROOTS: &str = "SELECT id FROM ledger JOIN tasks ON num = task WHERE trace = ?1 AND root IS NULL ORDER BY task";
 
@@ -55,7 +57,9 @@ pub(super) fn tree(connection: &Connection, root: &TaskId) -> Result<Vec<LedgerR
     let mut rows = statement.query([root.as_str()])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(ledger_row(row)?);
+        let mut row = ledger_row(row)?;
+        row.link = links::of_task(connection, &row.task)?;
+        found.push(row);
     }
     Ok(found)
 }
@@ -73,7 +77,11 @@ pub(super) fn ledger(connection: &mut Connection, settled_since: Timestamp) -> R
     let mut statement = view.prepare(&ledger_query())?;
     let mut rows = statement.query([settled_since.micros()])?;
     while let Some(row) = rows.next()? {
-        ledger.tasks.push(ledger_row(row)?);
+        let mut row = ledger_row(row)?;
+        if !row.state.is_terminal() {
+            row.link = links::of_task(&view, &row.task)?;
+        }
+        ledger.tasks.push(row);
     }
     ledger.past = spent::since(&view, settled_since)?;
     Ok(ledger)
@@ -94,5 +102,8 @@ fn ledger_row(row: &Row<'_>) -> Result<LedgerRow, Fault> {
         created_at: time(4)?,
         state: TaskState::from_number(state).ok_or_else(|| Fault::unreadable(format!("task state {state}")))?,
         status_at: time(6)?,
+        context_id: ContextId::new(text(7)?),
+        dialect: dialect(&text(8)?)?,
+        link: None,
     })
 }

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
+use chancery_core::budget::{ActualSource, EstimateSource};
 use chancery_core::budget::{Amount, Caps};
 use chancery_core::lineage::{AgentPath, Attribution, ClaimedContext};
-use chancery_core::{
-    ActualSource, Append, Appended, EstimateSource, Fact, Governed, LedgerRow, MicroUsd, Rule, Spend, Standing, Store, SweepPlan,
-    Verdict,
-};
+use chancery_core::{Append, Appended, Fact, Governed, Kinship, LedgerRow, MicroUsd, Rule, Spend, Store, SweepPlan, Verdict};
 use chancery_protocol::{TaskState, TraceId};
 
 use crate::sample::{
@@ -29,7 +27,7 @@ on_every_store! {
 
 /// One that says everything there is to say.
 fn everything() -> Governed {
-    let standing = Standing {
+    let kinship = Kinship {
         root: "root".into(),
         trace: TraceId(u128::MAX - 1),
         parent: Some("parent".into()),
@@ -60,7 +58,7 @@ fn everything() -> Governed {
     let facts = vec![("number".into(), Fact::Number(u64::MAX)), ("text".into(), Fact::text("12"))];
     let verdicts =
         [Verdict { rule: Rule::Lineage, passed: true, facts: Vec::new() }, Verdict { rule: Rule::Policy, passed: false, facts }];
-    Governed { standing: Arc::new(standing), spend, verdicts: verdicts.into() }
+    Governed { kinship: Arc::new(kinship), spend, verdicts: verdicts.into() }
 }
 
 async fn how_a_task_was_governed_is_read_back_whole(Opened { store, .. }: Opened) {
@@ -70,6 +68,9 @@ async fn how_a_task_was_governed_is_read_back_whole(Opened { store, .. }: Opened
     assert_eq!(store.governed(&task.id).await.unwrap(), Some(all.clone()));
     let row = LedgerRow {
         task: task.id.clone(),
+        context_id: task.context_id.clone(),
+        dialect: task.dialect,
+        link: None,
         agent: task.agent.clone(),
         owner: ada(),
         created_at: task.created_at,
@@ -92,7 +93,7 @@ async fn how_a_task_was_governed_is_read_back_whole(Opened { store, .. }: Opened
 
 async fn the_least_that_can_be_said_is_read_back_too(Opened { store, .. }: Opened) {
     let task = task("t1");
-    let standing = Standing {
+    let kinship = Kinship {
         root: "t1".into(),
         trace: TraceId(1),
         parent: None,
@@ -103,7 +104,7 @@ async fn the_least_that_can_be_said_is_read_back_too(Opened { store, .. }: Opene
         skill: None,
         allowance: None,
     };
-    let least = Governed { standing: Arc::new(standing), spend: Spend::default(), verdicts: [].into() };
+    let least = Governed { kinship: Arc::new(kinship), spend: Spend::default(), verdicts: [].into() };
     store.append(Append { governed: Some(Box::new(least.clone())), ..creation(&task) }).await.unwrap();
     assert_eq!(store.governed(&task.id).await.unwrap(), Some(least));
 }
@@ -124,7 +125,7 @@ async fn what_a_task_cost_stays_until_it_is_said_anew(Opened { store, .. }: Open
     assert_eq!(spent(&*store, "t1").await, spend(3, Some(6)));
     let untouched = governed(&task, "t1", 1);
     let now = store.governed(&task.id).await.unwrap().unwrap();
-    assert_eq!((now.standing, now.verdicts), (untouched.standing, untouched.verdicts));
+    assert_eq!((now.kinship, now.verdicts), (untouched.kinship, untouched.verdicts));
     assert_eq!(store.entries(&task.id, 0, 100).await.unwrap().len(), 3, "settling says nothing in the log");
 }
 

@@ -143,7 +143,7 @@ async fn agree(store: &dyn Store, model: &Model) -> Result<(), TestCaseError> {
         let half = log.len() / 2;
         prop_assert_eq!(store.entries(&id.as_str().into(), half as u64, 50).await.unwrap(), &log[half..log.len().min(half + 50)]);
         prop_assert_eq!(store.governed(&id.as_str().into()).await.unwrap(), kept.and_then(|kept| kept.governed.clone()));
-        let tree = model.rows(|row| row.governed.standing.root.as_str() == id);
+        let tree = model.rows(|row| row.governed.kinship.root.as_str() == id);
         prop_assert_eq!(store.tree(&id.as_str().into()).await.unwrap(), tree);
         let about_it = |decision: &&Arc<Decision>| decision.task.as_ref().is_some_and(|task| task.as_str() == id);
         let decided: Vec<_> = model.decisions.iter().filter(about_it).map(|decision| Decision::clone(decision)).collect();
@@ -171,7 +171,7 @@ async fn agree(store: &dyn Store, model: &Model) -> Result<(), TestCaseError> {
         }
     }
     for trace in [0, 1, 2].map(TraceId) {
-        let roots = model.rows(|row| row.governed.standing.trace == trace && row.governed.standing.root == row.task);
+        let roots = model.rows(|row| row.governed.kinship.trace == trace && row.governed.kinship.root == row.task);
         let ids: Vec<_> = roots.into_iter().map(|row| row.task).collect();
         prop_assert_eq!(store.roots(trace).await.unwrap(), ids);
     }

@@ -32,6 +32,9 @@ impl Kept {
         let Stored { task, progress } = &self.stored;
         self.governed.clone().map(|governed| LedgerRow {
             task: task.id.clone(),
+            context_id: task.context_id.clone(),
+            dialect: task.dialect,
+            link: None,
             agent: task.agent.clone(),
             owner: task.owner.clone(),
             created_at: task.created_at,
@@ -133,7 +136,7 @@ impl Model {
                 sum.settled = sum.settled.saturating_add(settled);
                 sum.at = sum.at.max(spent);
             } else {
-                sums.push(PastSpend { owner, agent, skill: governed.standing.skill.clone(), settled, overrun, at: spent });
+                sums.push(PastSpend { owner, agent, skill: governed.kinship.skill.clone(), settled, overrun, at: spent });
             }
         }
         self.past.extend(sums);
@@ -143,7 +146,7 @@ impl Model {
     }
 
     pub(crate) fn ledger(&self, since: Timestamp) -> Ledger {
-        let root = |kept: &Kept| kept.governed.as_ref().map(|governed| governed.standing.root.clone());
+        let root = |kept: &Kept| kept.governed.as_ref().map(|governed| governed.kinship.root.clone());
         let open: Vec<TaskId> = self.tasks.iter().filter(|kept| !kept.ended()).filter_map(root).collect();
         let counts = |kept: &&Kept| {
             kept.ended() && kept.stored.progress.status_at >= since || root(kept).is_some_and(|root| open.contains(&root))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_core::budget::Amount;
 use chancery_core::lineage::{AgentPath, Attribution};
 use chancery_core::{
-    Append, Creation, Decision, Fact, Governed, Idempotency, ListFilter, LogEntry, MicroUsd, Progress, Rule, Spend, Standing,
+    Append, Creation, Decision, Fact, Governed, Idempotency, Kinship, ListFilter, LogEntry, MicroUsd, Progress, Rule, Spend,
     Store, TaskRecord, Verdict,
 };
 use chancery_protocol::{
@@ -155,7 +155,7 @@ pub(crate) fn spend(amount: i64, settled_at: Option<i64>) -> Spend {
 /// The place of a task in the tree of a root, with the root's trace id.
 pub(crate) fn governed(task: &TaskRecord, root: &str, trace: u128) -> Governed {
     let is_root = task.id.as_str() == root;
-    let standing = Standing {
+    let kinship = Kinship {
         root: root.into(),
         trace: TraceId(trace),
         parent: (!is_root).then(|| root.into()),
@@ -167,7 +167,7 @@ pub(crate) fn governed(task: &TaskRecord, root: &str, trace: u128) -> Governed {
         allowance: None,
     };
     let verdict = Verdict { rule: Rule::Budget, passed: true, facts: vec![("left".into(), Fact::Number(7))] };
-    Governed { standing: Arc::new(standing), spend: Spend::default(), verdicts: [verdict].into() }
+    Governed { kinship: Arc::new(kinship), spend: Spend::default(), verdicts: [verdict].into() }
 }
 
 /// Makes the task in the tree of a root.

@@ -55,7 +55,7 @@ async fn a_start_reads_open_tasks_their_trees_and_what_ended_since(Opened { stor
 async fn ended(store: &dyn Store, record: TaskRecord, skill: Option<&str>, cost: i64, (ended, settled): (i64, i64)) {
     let task = Arc::new(record);
     let mut all = governed(&task, task.id.as_str(), 1);
-    Arc::make_mut(&mut all.standing).skill = skill.map(Into::into);
+    Arc::make_mut(&mut all.kinship).skill = skill.map(Into::into);
     let made = governed_creation(&task, task.id.as_str(), 1);
     store.append(Append { governed: Some(Box::new(all)), ..made }).await.unwrap();
     let overrun = Amount { usd: MicroUsd(cost * 10), tokens: u64::MAX, tasks: 0 };
