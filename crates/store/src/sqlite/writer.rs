@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use chancery_core::{Appended, StoreError, SweepPlan};
-use chancery_protocol::Timestamp;
+use chancery_core::{Appended, Freeze, FreezeScope, Spend, StoreError, SweepPlan};
+use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -11,11 +11,15 @@ use super::SqliteOptions;
 use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
 use super::fault::Fault;
-use super::sweep;
+use super::{decisions, freezes, sweep};
 
 #[derive(Debug)]
 pub(super) enum Job {
     Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
+    Settle(TaskId, Box<Spend>, oneshot::Sender<Result<(), StoreError>>),
+    Decide(decisions::Encoded, oneshot::Sender<Result<(), StoreError>>),
+    Freeze(Box<Freeze>, oneshot::Sender<Result<(), StoreError>>),
+    Thaw(FreezeScope, oneshot::Sender<Result<bool, StoreError>>),
     Sweep(SweepPlan, Timestamp, oneshot::Sender<Result<u64, StoreError>>),
     /// A write that changes nothing anyone sees.
     Check(oneshot::Sender<Result<(), StoreError>>),
@@ -26,8 +30,10 @@ pub(super) enum Job {
 /// What was done about a job, to be told when it is durable.
 enum Done {
     Append(Result<Appended, StoreError>),
+    Settle(Result<(), StoreError>),
+    Thaw(bool),
     Sweep(u64),
-    Check,
+    Written,
 }
 
 /// How long answered appends stay undurable when that is asked for: long enough to be killed in.
@@ -132,6 +138,16 @@ impl Writer<'_> {
     fn perform(&mut self, job: &Job) -> Result<Done, Fault> {
         Ok(match job {
             Job::Append(prepared, _) => Done::Append(self.statements.write(prepared)?),
+            Job::Settle(task, spend, _) => Done::Settle(self.statements.settle(task, spend)?),
+            Job::Decide(decision, _) => {
+                decisions::keep(self.connection, decision)?;
+                Done::Written
+            }
+            Job::Freeze(freeze, _) => {
+                freezes::keep(self.connection, freeze)?;
+                Done::Written
+            }
+            Job::Thaw(scope, _) => Done::Thaw(freezes::remove(self.connection, scope)?),
             Job::Sweep(plan, now, _) => {
                 let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished)?;
                 self.statements.finished -= gone;
@@ -139,7 +155,7 @@ impl Writer<'_> {
             }
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
-                Done::Check
+                Done::Written
             }
         })
     }
@@ -150,6 +166,14 @@ fn tell(job: Job, done: Result<Done, Fault>) {
     match (job, done) {
         (Job::Append(_, answer), Ok(Done::Append(verdict))) => drop(answer.send(verdict)),
         (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
+        (Job::Settle(.., answer), Ok(Done::Settle(verdict))) => drop(answer.send(verdict)),
+        (Job::Settle(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("settling what a task cost")))),
+        (Job::Decide(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Decide(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("keeping a decision")))),
+        (Job::Freeze(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Freeze(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("freezing")))),
+        (Job::Thaw(_, answer), Ok(Done::Thaw(was_frozen))) => drop(answer.send(Ok(was_frozen))),
+        (Job::Thaw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("thawing")))),
         (Job::Sweep(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
         (Job::Sweep(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
         (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
