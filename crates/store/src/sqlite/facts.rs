@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 
-/// Rule, whether it passed, and what it rests on.
-type Line<R, F> = (R, bool, F);
+/// A verdict: the rule, whether it passed, and what that rests on.
+type Line<F> = (Rule, bool, F);
+type NamedFact = (Arc<str>, Fact);
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -27,7 +28,7 @@ struct Written<'a> {
     #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     allowance: Option<CapNumbers>,
     #[serde(rename = "v")]
-    verdicts: Vec<Line<Rule, &'a [(Arc<str>, Fact)]>>,
+    verdicts: Vec<Line<&'a [NamedFact]>>,
 }
 
 /// Money as a number, which is exact whatever it is.
@@ -61,7 +62,7 @@ struct Read {
     #[serde(rename = "b", default)]
     allowance: Option<CapNumbers>,
     #[serde(rename = "v")]
-    verdicts: Vec<Line<Rule, Vec<(Arc<str>, Fact)>>>,
+    verdicts: Vec<Line<Vec<NamedFact>>>,
 }
 
 #[derive(Debug)]

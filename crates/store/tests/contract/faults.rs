@@ -80,7 +80,7 @@ async fn an_append_whose_last_part_cannot_be_written_leaves_none_of_the_others()
     assert_eq!(store.governed(&old.id).await.unwrap().unwrap().spend, Default::default());
     assert_eq!(store.find_any("new").await.unwrap(), None);
     let tree: Vec<_> = store.tree(&old.id).await.unwrap().into_iter().map(|row| row.task).collect();
-    assert_eq!(tree, [old.id.clone()]);
+    assert_eq!(tree, ["old".into()]);
     assert_eq!(store.governed(&other.id).await.unwrap().unwrap().spend, Default::default());
     assert_eq!(store.decisions(10).await.unwrap().len(), 1);
     store.decide(decision("bad too", None)).await.unwrap_err();
