@@ -70,7 +70,7 @@ impl Inner {
         token: CancellationToken,
         resumed: bool,
     ) {
-        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits));
+        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), self.limits.load_full());
         let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),
@@ -136,7 +136,7 @@ impl Inner {
     /// Comes back when a cancelled runner has had its time.
     async fn overdue(&self, token: &CancellationToken) {
         token.cancelled().await;
-        tokio::time::sleep(self.limits.cancel_grace()).await;
+        tokio::time::sleep(self.limits.load().cancel_grace()).await;
     }
 
     /// Ends a task from outside its runner. A task that has ended already stays as it is.
@@ -150,7 +150,7 @@ impl Inner {
         });
         let status = TaskStatus { state, message, timestamp: Some(at) };
         let event = TaskEvent::Status(StatusChange { status, metadata: None });
-        if let Ok(seq) = live.take(event, at, &self.limits) {
+        if let Ok(seq) = live.take(event, at, &self.limits.load()) {
             self.recorded(live, seq).await;
         }
     }

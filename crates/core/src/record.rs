@@ -27,7 +27,7 @@ impl Inner {
             let append = Append { task: Arc::clone(&live.record), creation: None, progress, entries: entries.clone(), link };
             match self.store.append(append).await {
                 Ok(Appended::Recorded) => {
-                    let visible = live.show(&entries, self.limits.stream_buffer_events);
+                    let visible = live.show(&entries, self.limits.load().stream_buffer_events);
                     if visible.terminal {
                         self.retention.one_more_ended();
                     }
