@@ -13,9 +13,9 @@ use chancery_protocol::{
 use chancery_store::MemoryStore;
 
 use crate::agent_book::AgentBook;
+use crate::build_error::BuildError;
 use crate::config::{AgentConfig, Config};
 use crate::gateway::{Remote, Workplace};
-use crate::node::BuildError;
 use crate::seal::KeySeal;
 
 /// An agent elsewhere, by its URL.

@@ -7,7 +7,7 @@ use chancery_core::Chancery;
 use chancery_identity::hop_token::HopTokens as KeyedTokens;
 use chancery_identity::keys::{Cards, HopTokens, KeyRecord, Push, Receipts, RingFault};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
-use chancery_inbound::Doors;
+use chancery_inbound::Entrance;
 use chancery_protocol::Timestamp;
 use secrecy::ExposeSecret as _;
 use tokio::sync::watch;
@@ -121,7 +121,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Renders cards and public keys anew whenever the keys change, or their time does, or the callers do: a card says which kinds
 /// of credentials there are.
 pub(crate) async fn keep_published(
-    doors: Doors,
+    entrance: Entrance,
     keys: Arc<KeyChest>,
     callers: Arc<CallerBook>,
     hops: Arc<KeyedTokens>,
@@ -147,7 +147,7 @@ pub(crate) async fn keep_published(
         let now = names(&ring, chancery.now());
         if now != shown {
             hops.take_keys(&ring);
-            match doors.publish(&ring) {
+            match entrance.publish(&ring) {
                 Ok(()) => shown = now,
                 Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),
             }

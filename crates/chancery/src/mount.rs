@@ -7,10 +7,11 @@ use chancery_identity::credentials::Authenticator;
 use chancery_protocol::AgentCard;
 
 use crate::agents::{authority, interfaces};
+use crate::build_error::BuildError;
 use crate::config::{PublicUrl, is_agent_name};
-use crate::node::BuildError;
 
 /// An agent as it was given to a node.
+#[derive(Clone)]
 pub(crate) struct Given {
     pub(crate) name: String,
     pub(crate) card: AgentCard,

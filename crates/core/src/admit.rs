@@ -118,7 +118,7 @@ impl Inner {
                 Ok(reservation) => break (unfrozen, reservation),
                 Err(hindrance) => {
                     drop(unfrozen);
-                    let (overflow, patience) = (rules.budget.global.overflow, self.limits.budget_wait());
+                    let (overflow, patience) = (rules.budget.global.overflow, self.limits.load().budget_wait());
                     let waited = self.govern.queues.wait(&accounts, overflow, hindrance, place, patience).await;
                     place = Some(waited.map_err(|error| over_budget(&error))?);
                 }

@@ -74,7 +74,7 @@ impl Inner {
         token: CancellationToken,
         resumed: bool,
     ) {
-        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits));
+        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
         let time_limit = live.time_limit();
         let deadline = time_limit.map(|limit| self.clock.now() + limit);
         let delegation = Delegation::new(
@@ -169,7 +169,7 @@ impl Inner {
                 }
             }
         }
-        tokio::time::sleep(self.limits.cancel_grace()).await;
+        tokio::time::sleep(self.limits.load().cancel_grace()).await;
     }
 
     /// Ends a task from outside its runner. A task that has ended already stays as it is.
@@ -183,7 +183,7 @@ impl Inner {
         });
         let status = TaskStatus { state, message, timestamp: Some(at) };
         let event = TaskEvent::Status(StatusChange { status, metadata: None });
-        if let Ok(seq) = live.take(event, at, &self.limits) {
+        if let Ok(seq) = live.take(event, at, &self.limits.load()) {
             self.recorded(live, seq).await;
         }
     }

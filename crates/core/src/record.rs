@@ -36,7 +36,7 @@ impl Inner {
             };
             match self.store.append(append).await {
                 Ok(Appended::Recorded) => {
-                    let visible = live.show(&entries, self.limits.stream_buffer_events);
+                    let visible = live.show(&entries, self.limits.load().stream_buffer_events);
                     if visible.terminal {
                         self.retention.one_more_ended();
                         self.govern.queues.ring();

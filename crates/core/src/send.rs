@@ -42,14 +42,14 @@ impl Inner {
         send: SendMessage,
     ) -> Result<Subscription, Error> {
         // A message that nobody may watch is refused before it has done anything.
-        let mut permit = self.streams.reserve(&context.caller, &self.limits)?;
+        let mut permit = self.streams.reserve(&context.caller, &self.limits.load())?;
         if let Some(task) = &send.message.task_id {
             // Whose task it is comes first: strangers neither learn how many watch it nor take a place there.
             let stored = self.find(context, agent, task).await?;
-            permit.watch(&stored.task.id, &self.limits)?;
+            permit.watch(&stored.task.id, &self.limits.load())?;
         }
         let taken = self.take_message(context, agent, send).await?;
-        permit.watch(&taken.live.record.id, &self.limits)?;
+        permit.watch(&taken.live.record.id, &self.limits.load())?;
         let until = Until::Settled(taken.before);
         let (live, cursor) = (taken.live, taken.cursor);
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);

@@ -62,8 +62,8 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<dyn Seal>,
-    pub(crate) limits: Arc<TaskLimits>,
-    pub(crate) dedupe: Dedupe,
+    pub(crate) limits: ArcSwap<TaskLimits>,
+    pub(crate) dedupe: ArcSwap<Dedupe>,
     pub(crate) govern: Arc<Governance>,
     pub(crate) hops: Option<Arc<dyn HopTokens>>,
     pub(crate) retention: Retention,
@@ -84,8 +84,8 @@ impl Chancery {
             store: parts.store,
             clock: parts.clock,
             seal: parts.seal,
-            limits: Arc::new(parts.limits),
-            dedupe: parts.dedupe,
+            limits: ArcSwap::from_pointee(parts.limits),
+            dedupe: ArcSwap::from_pointee(parts.dedupe),
             govern: Arc::new(Governance::new(parts.rules)),
             hops: parts.hops,
             retention: Retention::new(parts.retention),
@@ -139,13 +139,27 @@ impl Chancery {
         self.0.govern.set_rules(rules, self.0.clock.now());
     }
 
+    /// Calls that come from now on are held to these; turns that run, to those they began with.
+    pub fn set_limits(&self, limits: TaskLimits) {
+        self.0.limits.store(Arc::new(limits));
+    }
+
+    pub fn set_dedupe(&self, dedupe: Dedupe) {
+        self.0.dedupe.store(Arc::new(dedupe));
+    }
+
+    /// The next sweep goes by this.
+    pub fn set_retention(&self, retention: RetentionConfig) {
+        self.0.retention.set(retention);
+    }
+
     /// The time by the clock that everything here goes by.
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
     }
 
-    pub fn limits(&self) -> &TaskLimits {
-        &self.0.limits
+    pub fn limits(&self) -> Arc<TaskLimits> {
+        self.0.limits.load_full()
     }
 
     /// Changes whenever a client of the original protocol has named a new task.

@@ -41,7 +41,7 @@ impl Inner {
         agent: &Arc<Agent>,
         send: SendMessage,
     ) -> Result<Taken, Error> {
-        check::send(&send, &self.limits)?;
+        check::send(&send, &self.limits.load())?;
         if send.configuration.task_push_notification_config.is_some() {
             return Err(push_not_supported());
         }
@@ -230,7 +230,7 @@ impl Inner {
         named.context_id = Some(live.record.context_id.clone());
         named.task_id = Some(live.record.id.clone());
         let decision = dispatched.as_ref().map(|(dispatched, _)| dispatched.decision(context, &live.record, self.clock.now()));
-        let seq = live.take_message(Arc::clone(&message), decision, self.clock.now(), &self.limits)?;
+        let seq = live.take_message(Arc::clone(&message), decision, self.clock.now(), &self.limits.load())?;
         self.recorded(&live, seq).await;
         let before = match live.spent() {
             Some(spent) => spent,
@@ -288,18 +288,18 @@ impl Inner {
     }
 
     fn idempotency(&self, context: &CallContext, send: &SendMessage, now: Timestamp) -> Result<Option<Idempotency>, Error> {
-        let key = match (&context.idempotency_key, self.dedupe) {
+        let key = match (&context.idempotency_key, **self.dedupe.load()) {
             (Some(key), _) => Arc::clone(key),
             // The original protocol has no message ids to go by.
             (None, Dedupe::MessageId) if send.message.message_id.as_str().is_empty() => return Ok(None),
             (None, Dedupe::MessageId) => format!("message:{}", send.message.message_id).into(),
             (None, Dedupe::Off) => return Ok(None),
         };
-        check::id_text("Idempotency-Key", &key, &self.limits)?;
+        check::id_text("Idempotency-Key", &key, &self.limits.load())?;
         // The configuration (wait or not, how much history) is about this call, not about the work.
         let content = serde_json::to_vec(&(&send.message, &send.metadata, &send.client_task_id));
         let content = content.map_err(|fault| Error::new(ErrorKind::Internal, fault.to_string()))?;
-        let lifetime = i64::from(self.limits.idempotency_hours) * 3_600_000_000;
+        let lifetime = i64::from(self.limits.load().idempotency_hours) * 3_600_000_000;
         let expires_at = Timestamp::from_micros(now.micros().saturating_add(lifetime));
         Ok(Some(Idempotency { key, fingerprint: self.seal.digest(&content), expires_at }))
     }

@@ -131,7 +131,7 @@ impl Inner {
     }
 
     async fn cancel_node(self: &Arc<Self>, node: &Node) -> Cascaded {
-        let (outcome, reason) = match tokio::time::timeout(self.limits.cascade(), self.cancel_stored(node)).await {
+        let (outcome, reason) = match tokio::time::timeout(self.limits.load().cascade(), self.cancel_stored(node)).await {
             Ok(Ok(())) => (CascadeOutcome::Cancelled, None),
             Ok(Err(error)) if error.kind == ErrorKind::TaskNotCancelable => (CascadeOutcome::AlreadyDone, None),
             Ok(Err(error)) => (CascadeOutcome::Refused, Some(error.message.into_owned())),

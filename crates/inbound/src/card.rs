@@ -48,6 +48,8 @@ pub(crate) struct Published {
 
 #[derive(Debug, Default)]
 struct Shelf {
+    /// Who answers at the root.
+    first: Option<AgentName>,
     by_agent: HashMap<AgentName, Shapes>,
     jwks: Option<Rendered>,
 }
@@ -100,8 +102,14 @@ impl Published {
         let jwks = crate::signing::jwks(keys, now);
         let caching = HeaderMap::from_iter([(CACHE_CONTROL, JWKS_CACHING)]);
         let jwks = Rendered::new(jwks.clone(), &jwks, &made, caching);
-        self.now.store(Arc::new(Shelf { by_agent, jwks: Some(jwks) }));
+        let first = Some(agents.first().name.clone());
+        self.now.store(Arc::new(Shelf { first, by_agent, jwks: Some(jwks) }));
         Ok(())
+    }
+
+    /// The agent at the root as these cards have it, whoever has taken its place since.
+    pub(crate) fn first(&self) -> Option<AgentName> {
+        self.now.load().first.clone()
     }
 
     /// The card of today's well-known path, in the version that was asked for.

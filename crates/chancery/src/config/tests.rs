@@ -200,7 +200,7 @@ fn callers_issuers_keys_and_tls_are_read_as_they_are_written() {
          certificate = 'dns:planner.acme.example'\nagent_id = '{}'\ntoken = {{ issuer = 'acme', subject = 'planner' }}\n\
          [callers.ci]\nkey_env = 'CI_KEY'\n\
          [issuers.acme]\nissuer = 'https://login.acme.example'\naudience = 'me'\naccept = 'any'\n\
-         [keys.push]\nenv = 'PUSH_KEY'\n[tls]\ncert_file = 'a.pem'\nkey_file = 'a.key'\nclient_certificates = 'required'\n\
+         [keys.push]\nenv = 'PUSH_KEY'\n[tls]\ncert_file = 'a.pem'\nkey_file = 'a.key'\nclient_ca_file = 'ca.pem'\nclient_certificates = 'required'\n\
          [outbound]\nallow_nets = ['10.0.0.0/8']\n[identity]\nallow = ['{}']\n",
         "cd".repeat(32),
         "ef".repeat(32)
