@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chancery_core::{Agents, Chancery, TaskRunner};
+use chancery_core::{Agents, Chancery, Rulebook, TaskRunner};
 use chancery_identity::credentials::{Authenticator, CallerRecord};
 use chancery_inbound::{DoorSettings, Doors, Entrance};
 use chancery_outbound::JwksCache;
@@ -43,6 +43,7 @@ pub(crate) struct Grounds {
 
 /// A config made ready. Nothing of it holds yet.
 pub(super) struct Prepared {
+    rules: Rulebook,
     site: Site,
     agents: Agents,
     remotes: Vec<Arc<Remote>>,
@@ -70,6 +71,9 @@ impl Grounds {
     /// Everything that can go wrong.
     pub(super) async fn prepare(&self, before: &Config, config: &Config, places: &Places) -> Result<Prepared, Vec<Fault>> {
         let callers = self.callers(config, places)?;
+        let rules = config
+            .rulebook()
+            .map_err(|faults| faults.iter().map(|fault| places.fault("policy.rules", fault)).collect::<Vec<_>>())?;
         let mut kept = self.key_sets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if before.outbound != config.outbound {
             kept = None;
@@ -81,16 +85,17 @@ impl Grounds {
         }
         let (site, agents, remotes) = self.gather(before, config, &authenticator).await.map_err(|error| placed(error, places))?;
         let doors = self.doors(config, authenticator, &agents).map_err(|error| placed(error, places))?;
-        Ok(Prepared { site, agents, remotes, callers, key_sets: kept, doors })
+        Ok(Prepared { rules, site, agents, remotes, callers, key_sets: kept, doors })
     }
 
     /// Puts a config in place. Only what the operator did meanwhile can still stand in its way; then nothing has changed.
     pub(super) fn hold(&self, prepared: Prepared, config: &Config, places: &Places) -> Result<(), Vec<Fault>> {
-        let Prepared { site, agents, remotes, callers, key_sets, doors } = prepared;
+        let Prepared { rules, site, agents, remotes, callers, key_sets, doors } = prepared;
         self.reception.callers.configure(callers).map_err(|error| placed(error.into(), places))?;
         *self.key_sets.lock().unwrap_or_else(PoisonError::into_inner) = key_sets;
         self.fleet.refit(site, agents, remotes, || {
             self.apply(config);
+            self.chancery.set_rules(rules);
             self.entrance.replace(doors);
         });
         // The cards were rendered before the callers held that they say the credentials of.
