@@ -15,7 +15,14 @@ use super::spent;
 /// Of the table `tasks`, after those of `ledger`.
 const TASK_COLUMNS: &str = "id, agent, tenant, owner, created_at, state, status_at, context_id, dialect";
 
-pub(super) const ROOTS: &str = "SELECT id FROM ledger JOIN tasks ON num = task WHERE trace = ?1 AND root IS NULL ORDER BY task";
+/// Looks at each shelf of the index that has something on it.
+pub(super) const ROOTS: &str = "WITH RECURSIVE shelves (shelf) AS (
+         SELECT * FROM (SELECT task >> 7 FROM ledger WHERE root IS NULL ORDER BY task >> 7 LIMIT 1)
+         UNION ALL
+         SELECT (SELECT task >> 7 FROM ledger WHERE root IS NULL AND task >> 7 > shelf ORDER BY task >> 7 LIMIT 1)
+         FROM shelves WHERE shelf IS NOT NULL)
+     SELECT id FROM shelves CROSS JOIN ledger ON task >> 7 = shelf AND trace = ?1 AND root IS NULL
+     JOIN tasks ON num = task ORDER BY task";
 
 /// The tasks of a tree. Those that came later name their root; the root itself names none.
 pub(super) fn tree_query() -> String {

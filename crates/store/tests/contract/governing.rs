@@ -22,6 +22,7 @@ on_every_store! {
     an_append_that_is_not_recorded_changes_neither_cost_nor_decisions,
     a_tree_is_its_tasks_in_the_order_they_were_made,
     one_trace_may_have_several_trees,
+    roots_are_found_among_many_and_across_gaps,
     what_is_left_of_a_tree_is_found_when_its_root_is_gone,
 }
 
@@ -207,6 +208,24 @@ async fn one_trace_may_have_several_trees(Opened { store, .. }: Opened) {
     assert_eq!(store.roots(TraceId(8)).await.unwrap(), ["r3".into()]);
     assert_eq!(store.roots(TraceId(9)).await.unwrap(), []);
     assert_eq!(tree_ids(&*store, "r2").await, ["r2", "c"]);
+}
+
+async fn roots_are_found_among_many_and_across_gaps(Opened { store, .. }: Opened) {
+    let make = async |number: u32, id: &str, trace: u128| {
+        store.append(governed_creation(&task(id), id, trace)).await.unwrap();
+        if !number.is_multiple_of(2_000) {
+            store.append(change(&task(id), 2, TaskState::Completed, at(1))).await.unwrap();
+        }
+    };
+    let ids: Vec<_> = (0..5_000).map(|number| format!("t{number:04}")).collect();
+    let all = (0..).zip(&ids).map(|(number, id)| make(number, id, u128::from(number % 1_000)));
+    futures::future::join_all(all).await;
+    let found = store.roots(TraceId(0)).await.unwrap();
+    assert_eq!(found, [0, 1_000, 2_000, 3_000, 4_000].map(|number| ids[number].as_str().into()));
+    let plan = SweepPlan { keep_at_most: Some(0), at_most: 10_000, ..SweepPlan::default() };
+    assert_eq!(store.sweep(plan, at(0)).await.unwrap(), 4_997);
+    let left = store.roots(TraceId(0)).await.unwrap();
+    assert_eq!(left, [0, 2_000, 4_000].map(|number| ids[number].as_str().into()));
 }
 
 async fn what_is_left_of_a_tree_is_found_when_its_root_is_gone(Opened { store, .. }: Opened) {

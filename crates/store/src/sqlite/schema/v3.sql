@@ -21,9 +21,10 @@ CREATE TABLE ledger (
     facts           TEXT NOT NULL        -- what is only ever read back as a whole, as JSON
 ) STRICT;
 
--- Each task is in one of them: those that tasks led to by their root, the roots by their trace.
+-- Each task is in one of them: those that tasks led to by their root, the roots by their trace. Traces come in no order, so
+-- an index by trace alone would write one of its pages for each task; on shelves of 128 tasks, only the last is written to.
 CREATE INDEX ledger_trees ON ledger (root) WHERE root IS NOT NULL;
-CREATE INDEX ledger_roots ON ledger (trace) WHERE root IS NULL;
+CREATE INDEX ledger_roots ON ledger (task >> 7, trace) WHERE root IS NULL;
 
 CREATE INDEX tasks_waiting ON tasks (stage) WHERE stage = 2;
 
