@@ -39,7 +39,6 @@ use serde::Deserialize;
 
 pub(crate) use self::agent::is_name as is_agent_name;
 pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, RemoteCredentials};
-pub(crate) use self::agreement::unknown_agents;
 pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
 pub use self::file::ConfigFile;

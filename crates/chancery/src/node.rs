@@ -148,9 +148,8 @@ impl NodeBuilder {
     /// The config of a file that can be read anew while the node runs, its agents included. `settle` puts over it what
     /// outranks the file.
     pub fn config_file(mut self, file: ConfigFile, settle: impl Fn(Config) -> Config + Send + Sync + 'static) -> Self {
+        self.config = settle(file.config);
         self.source = Some(Source { file: file.path, digest: file.digest, settle: Arc::new(settle) });
-        let settled = self.source.as_ref().map(|source| (source.settle)(file.config));
-        self.config = settled.unwrap_or_default();
         self.configured_agents()
     }
 

@@ -12,7 +12,7 @@ use chancery_protocol::Timestamp;
 use serde_json::{Value, json};
 
 pub(crate) use self::grounds::{Grounds, door_settings, furnish};
-use crate::config::{Config, ConfigError, ConfigFile, Fault, Places, unknown_agents};
+use crate::config::{Config, ConfigError, ConfigFile, Fault, Places};
 
 /// What a file says with the flags of the command line put over it.
 pub(crate) type Settle = Arc<dyn Fn(Config) -> Config + Send + Sync>;
@@ -102,7 +102,8 @@ impl Reloader {
         let source = self.source.as_ref().ok_or(ReloadError::NoFile)?;
         // No two at once, and none while an operator adds or removes agents.
         let _alone = self.grounds.alone().await;
-        let read = match ConfigFile::read(&source.file) {
+        let settled = |config: &Config| (source.settle)(config.clone());
+        let read = match ConfigFile::check_settled(&source.file, &self.grounds.other_agents(), settled) {
             Ok(read) => read,
             Err(error) => return Err(self.reject(source, faults_of(&error)).into()),
         };
@@ -129,12 +130,15 @@ impl Reloader {
 
     async fn put_in_place(&self, before: &Config, config: &Config, places: &Places) -> Result<(), Vec<Fault>> {
         let mut faults = restart::needed(before, config, places);
-        faults.extend(unknown_agents(config, places, &self.grounds.other_agents()));
+        let callers = self.grounds.callers(config, places).unwrap_or_else(|missing| {
+            faults.extend(missing);
+            Vec::new()
+        });
         if !faults.is_empty() {
             faults.sort_by_key(|fault| (fault.line, fault.column));
             return Err(faults);
         }
-        let prepared = self.grounds.prepare(before, config, places).await?;
+        let prepared = self.grounds.prepare(before, config, callers, places).await?;
         self.grounds.hold(prepared, config, places)
     }
 

@@ -6,19 +6,25 @@ use chancery_protocol::MayCall;
 use url::Url;
 
 use super::Config;
-use super::agent::AgentSource;
+use super::agent::{AgentSource, RemoteConfig};
 use super::fault::Fault;
 use super::nearest::nearest;
 use super::places::Places;
 
 /// Everything that contradicts itself, whatever else the node is told on its command line or has in its data folder.
 pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
-    [addresses(config, places), proofs(config, places), bounds(config, places)].concat()
+    [addresses(config, places), proofs(config, places), bounds(config, places), rules(config, places)].concat()
 }
 
-/// Agents elsewhere need addresses that can be called, each its own.
+/// Rules in the operator's own words have to be understood.
+fn rules(config: &Config, places: &Places) -> Vec<Fault> {
+    let faults = config.rulebook().err().unwrap_or_default();
+    faults.iter().map(|fault| places.fault("policy.rules", fault)).collect()
+}
+
+/// Agents elsewhere need addresses that can be called. Two at one address that are told the same are one by mistake.
 fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
-    let (mut faults, mut taken) = (Vec::new(), BTreeMap::<String, &str>::new());
+    let (mut faults, mut taken) = (Vec::new(), BTreeMap::<String, (&str, &RemoteConfig)>::new());
     for (name, agent) in &config.agents {
         let AgentSource::Remote(remote) = &agent.source else { continue };
         let key = format!("agents.{name}.url");
@@ -30,10 +36,12 @@ fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
                     continue;
                 }
             };
-            match taken.insert(url.as_str().trim_end_matches('/').to_owned(), name) {
-                Some(other) if other == name => faults.push(places.fault(&key, &format!("{text} is there twice"))),
-                Some(other) => faults.push(places.fault(&key, &format!("{text} is where {other} is already"))),
-                None => {}
+            match taken.insert(url.as_str().trim_end_matches('/').to_owned(), (name, remote)) {
+                Some((other, _)) if other == name => faults.push(places.fault(&key, &format!("{text} is there twice"))),
+                Some((other, terms)) if same_terms(terms, remote) => {
+                    faults.push(places.fault(&key, &format!("{text} is where {other} is already")));
+                }
+                _ => {}
             }
         }
         let credentials = &remote.credentials;
@@ -43,6 +51,10 @@ fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
         }
     }
     faults
+}
+
+fn same_terms(one: &RemoteConfig, other: &RemoteConfig) -> bool {
+    RemoteConfig { urls: other.urls.clone(), ..one.clone() } == *other
 }
 
 /// Callers can only prove themselves by what this node looks at.
@@ -88,7 +100,7 @@ fn number(value: u64) -> i64 {
 }
 
 /// Grants and callers that name agents which are neither in the config nor among `others`: whoever wrote one meant another.
-pub(crate) fn unknown_agents(config: &Config, places: &Places, others: &[String]) -> Vec<Fault> {
+pub(super) fn unknown_agents(config: &Config, places: &Places, others: &[String]) -> Vec<Fault> {
     let mut known: Vec<&str> = config.agents.iter().map(|(name, _)| name.as_str()).collect();
     known.extend(others.iter().map(String::as_str));
     // One with a fault of its own is there all the same.
@@ -139,21 +151,23 @@ mod tests {
     #[test]
     fn what_contradicts_itself_is_a_fault_where_it_stands() {
         let text = "[agents.a]\nurl = ['http://h:1', 'http://h:1/']\n[agents.b]\nurl = 'http://h:1'\n\
-                    credentials = { bearer_env = 'A', api_key_env = 'B' }\n[agents.c]\nurl = 'ftp://h'\n\
+                    [agents.c]\nurl = 'ftp://h'\ncredentials = { bearer_env = 'A', api_key_env = 'B' }\n\
                     [callers.x]\ntoken = { issuer = 'acmee', subject = 's' }\ncertificate = 'dns:x.example'\n\
                     [issuers.acme]\nissuer = 'https://i'\naudience = 'me'\n\
                     [limits]\npage_size = 5\npage_size_default = 6\n[peers]\npoll_most_ms = 1\n";
         let expected = [
             "2:7: agents.a.url: http://h:1/ is there twice",
             "4:7: agents.b.url: http://h:1 is where a is already",
-            "5:15: agents.b.credentials: a bearer token or an API key, not both",
-            "7:7: agents.c.url: \"ftp://h\" is no http or https URL",
+            "6:7: agents.c.url: \"ftp://h\" is no http or https URL",
+            "7:15: agents.c.credentials: a bearer token or an API key, not both",
             "9:9: callers.x.token: there is no [issuers.acmee]; did you mean `acme`?",
             "10:15: callers.x.certificate: no certificates are asked for without tls.client_ca_file",
             "16:21: limits.page_size_default: is 6, more than page_size, which is 5",
             "17:2: peers.poll_ms: is 200, more than poll_most_ms, which is 1",
         ];
         assert_eq!(faults(text), expected);
+        let on_other_terms = "[agents.a]\nurl = 'http://h:1'\n[agents.b]\nurl = 'http://h:1'\nverify = 'require'\n";
+        assert!(Config::parse(on_other_terms).is_ok(), "one agent can be offered in two ways");
     }
 
     #[test]

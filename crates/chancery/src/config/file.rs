@@ -26,8 +26,17 @@ impl ConfigFile {
 
     /// Reads a file and also refuses grants of agents that are neither in it nor among `added`.
     pub fn check(path: &Path, added: &[String]) -> Result<Self, ConfigError> {
+        Self::check_settled(path, added, Config::clone)
+    }
+
+    /// The same where something outranks the file. What is read is what the file says.
+    pub(crate) fn check_settled(
+        path: &Path,
+        added: &[String],
+        settle: impl FnOnce(&Config) -> Config,
+    ) -> Result<Self, ConfigError> {
         let text = text_of(path)?;
-        let grants = |config: &Config, places: &Places| unknown_agents(config, places, added);
+        let grants = |config: &Config, places: &Places| unknown_agents(&settle(config), places, added);
         Self::of(path, &text, Config::read_and(&text, grants))
     }
 

@@ -58,7 +58,7 @@ fn all_faults_are_told_at_once_in_the_order_of_the_text() {
         ("6:1: ", "unknown key `limits.nonsense`; there are: message_parts, "),
         ("8:13: ", "retention.max_tasks: invalid type: string \"all\""),
         ("10:14: ", "card.headerless: unknown variant `both`"),
-        ("11:2: ", "unknown key `bugdet`; there are: listen, "),
+        ("11:2: ", "unknown key `bugdet`; did you mean `budget`?"),
         ("14:7: ", "agents.a.run: unknown variant `ehco`, expected `echo` or `conformance`"),
         ("15:9: ", "agents.B C: an agent's name is "),
         ("17:9: ", "agents.c: needs `url`, or `run`"),

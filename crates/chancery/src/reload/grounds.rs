@@ -69,8 +69,13 @@ impl Grounds {
     }
 
     /// Everything that can go wrong.
-    pub(super) async fn prepare(&self, before: &Config, config: &Config, places: &Places) -> Result<Prepared, Vec<Fault>> {
-        let callers = self.callers(config, places)?;
+    pub(super) async fn prepare(
+        &self,
+        before: &Config,
+        config: &Config,
+        callers: Vec<CallerRecord>,
+        places: &Places,
+    ) -> Result<Prepared, Vec<Fault>> {
         let rules = config
             .rulebook()
             .map_err(|faults| faults.iter().map(|fault| places.fault("policy.rules", fault)).collect::<Vec<_>>())?;
@@ -112,7 +117,8 @@ impl Grounds {
         self.chancery.set_dedupe(config.node.dedupe);
     }
 
-    fn callers(&self, config: &Config, places: &Places) -> Result<Vec<CallerRecord>, Vec<Fault>> {
+    /// The callers of a config with the keys that the environment has for them.
+    pub(super) fn callers(&self, config: &Config, places: &Places) -> Result<Vec<CallerRecord>, Vec<Fault>> {
         let (mut records, mut faults) = (Vec::new(), Vec::new());
         for caller in &config.callers {
             let section = format!("callers.{}", caller.record.name);

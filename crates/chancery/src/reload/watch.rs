@@ -14,6 +14,9 @@ use super::Reloader;
 /// How long nothing may happen to the file before it is looked at: saving is often several steps.
 const QUIET: Duration = Duration::from_millis(50);
 
+/// Where files are mounted into containers they are links into this, which is replaced.
+const MOUNTED: &str = "..data";
+
 /// What happened to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Happened {
@@ -29,6 +32,7 @@ impl Reloader {
         let Some(source) = &self.source else { return Ok(()) };
         let (folder, name) = folder_and_name(&source.file);
         let (tell, mut events) = mpsc::unbounded_channel();
+        let since_start = tell.clone();
         let mut watcher = notify::recommended_watcher(move |event: Result<notify::Event, notify::Error>| {
             let happened = match event {
                 Ok(event) if concerns(&event, &name) => meaning(event.kind),
@@ -42,6 +46,10 @@ impl Reloader {
         })?;
         // The folder and not the file: editors put a new file in the place of the old one.
         watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+        tracing::info!(file = %source.file.display(), "the config file is watched");
+        // It may have changed between the start that read it and now.
+        let _ = since_start.send(Happened::Settled);
+        drop(since_start);
         let (reloader, stopping) = (Arc::clone(self), self.grounds.chancery.shutdown_token());
         tokio::spawn(async move {
             let _watcher = watcher;
@@ -50,7 +58,7 @@ impl Reloader {
                     settled = settled(&mut events) => if !settled { return },
                     () = stopping.cancelled() => return,
                 }
-                // What is wrong with it has been logged, and is shown to whoever asks.
+                // What is wrong with it is logged, and shown to whoever asks.
                 let _ = reloader.reload().await;
             }
         });
@@ -64,7 +72,8 @@ fn folder_and_name(file: &Path) -> (PathBuf, Option<OsString>) {
 }
 
 fn concerns(event: &notify::Event, name: &Option<OsString>) -> bool {
-    event.paths.is_empty() || event.paths.iter().any(|path| path.file_name() == name.as_deref())
+    event.paths.is_empty()
+        || event.paths.iter().filter_map(|path| path.file_name()).any(|file| Some(file) == name.as_deref() || file == MOUNTED)
 }
 
 /// Only some systems say when a file that was written is closed; on the others quiet has to do.
@@ -130,6 +139,8 @@ mod tests {
         let event = notify::Event::new(renamed).add_path("/etc/x/chancery.toml".into());
         assert!(concerns(&event, &Some("chancery.toml".into())));
         assert!(!concerns(&event, &Some("other.toml".into())));
+        let mounted = notify::Event::new(renamed).add_path("/etc/x/..data".into());
+        assert!(concerns(&mounted, &Some("chancery.toml".into())));
         assert_eq!(folder_and_name(Path::new("a.toml")), (".".into(), Some("a.toml".into())));
     }
 }
