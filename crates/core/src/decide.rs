@@ -59,7 +59,7 @@ impl Inner {
         verdicts: Verdicts,
         denial: Denial,
     ) -> Error {
-        let id: Arc<str> = fresh_id().into();
+        let id: Arc<str> = fresh_id();
         let mut verdicts = verdicts.0;
         let facts = denial.facts.iter().map(|(name, value)| (Arc::from(*name), Fact::text(value.as_str()))).collect();
         verdicts.push(Verdict { rule: denial.rule, passed: false, facts });

@@ -139,7 +139,7 @@ impl Dispatched {
     pub(crate) fn decision(&self, context: &CallContext, record: &TaskRecord, now: Timestamp) -> Arc<Decision> {
         let kinship = &self.permitted.admitted.kinship;
         Arc::new(Decision {
-            id: fresh_id().into(),
+            id: fresh_id(),
             at: now,
             tenant: Arc::clone(&context.caller.tenant),
             caller: Arc::clone(&context.caller.name),

@@ -3,24 +3,21 @@
 //! Two pictures of the task are kept. The *projected* head says which update may come next and runs ahead of the
 //! store. The *visible* task changes only after the store has said that an update is durable.
 
+mod account;
+mod turns;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
-use chancery_protocol::{
-    Error, ErrorKind, Message, MessageId, Metadata, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
-    TraceId,
-};
-use chancery_rules::budget::Caps;
+use chancery_protocol::{Error, ErrorKind, Message, Task, TaskEvent, Timestamp};
 use chancery_rules::task_state::{self, Head, Refusal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::govern::allot::{Allotment, Closed, Stop};
-use crate::govern::announce::announce;
+pub(crate) use self::turns::{AfterTurn, Place, Said};
+use crate::govern::allot::{Allotment, Stop};
 use crate::govern::report::Report;
 use crate::govern::trees::Node;
-use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
 use crate::{Decision, Link, LogEntry, Progress, Spend, Stored, TaskRecord};
@@ -84,32 +81,6 @@ struct State {
     arriving: usize,
 }
 
-/// What follows a turn.
-#[derive(Debug)]
-pub(crate) enum AfterTurn {
-    Nothing,
-    /// The next message in line, whose turn has begun.
-    Next(Said, CancellationToken),
-    /// The task was cancelled and has not ended yet.
-    Cancel,
-}
-
-/// A message with what came beside it.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) message: Arc<Message>,
-    pub(crate) metadata: Option<Metadata>,
-    pub(crate) trace: TraceId,
-    pub(crate) extensions: Vec<String>,
-    pub(crate) place: Place,
-    /// Who was chosen to do the work.
-    pub(crate) selected: Option<Arc<str>>,
-    /// What its turn was given.
-    pub(crate) allotment: Option<Box<Allotment>>,
-    /// Hop tokens of other nodes that came with it.
-    pub(crate) brought: Option<Arc<str>>,
-}
-
 /// What waits for the store.
 #[derive(Debug)]
 pub(crate) struct ToRecord {
@@ -118,16 +89,6 @@ pub(crate) struct ToRecord {
     pub(crate) link: Option<Link>,
     pub(crate) spend: Option<Spend>,
     pub(crate) decision: Option<Arc<Decision>>,
-}
-
-/// Where a message stands: what of it can have happened before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// It makes a task in a conversation of its own.
-    OpensAll,
-    /// It makes a task in a conversation its caller names.
-    OpensTask,
-    GoesOn,
 }
 
 /// Why an update was not taken.
@@ -155,49 +116,6 @@ impl From<NotTaken> for Error {
 
 fn limit_reached(name: &'static str, limit: u64) -> Error {
     Error::new(ErrorKind::LimitReached, format!("the task has reached {name} = {limit}")).with_fact("limit", name)
-}
-
-impl State {
-    fn begin(&mut self, mut said: Said) -> (Said, CancellationToken) {
-        let token = CancellationToken::new();
-        self.turn = Some(token.clone());
-        self.stop = None;
-        self.allotment = said.allotment.take();
-        (said, token)
-    }
-
-    fn halt(&mut self, stop: Stop) {
-        self.stop.get_or_insert(stop);
-        if let Some(turn) = &self.turn {
-            turn.cancel();
-        }
-    }
-
-    /// What the turn was given is settled and given back. Answers whether its caller wants to be told.
-    fn settle(&mut self, at: Timestamp) -> Option<(Closed, bool)> {
-        let allotment = self.allotment.take()?;
-        let announced = allotment.announced;
-        let closed = allotment.close(&self.report, at);
-        self.spend = Some(closed.spend);
-        self.spent = Some(closed.spend);
-        Some((closed, announced))
-    }
-
-    /// An agent that was told to stop says that it was cancelled; the task's caller learns what for.
-    fn told_why(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
-        match (event, &self.stop) {
-            (TaskEvent::Status(change), Some(stop)) if change.status.state == TaskState::Canceled => {
-                let message = Message {
-                    context_id: Some(record.context_id.clone()),
-                    task_id: Some(record.id.clone()),
-                    ..Message::text(Role::Agent, MessageId::new(fresh_id()), stop.reason())
-                };
-                let status = TaskStatus { state: TaskState::Failed, message: Some(Arc::new(message)), ..change.status };
-                TaskEvent::Status(StatusChange { status, metadata: change.metadata })
-            }
-            (event, _) => event,
-        }
-    }
 }
 
 impl LiveTask {
@@ -355,68 +273,6 @@ impl LiveTask {
         Ok(seq)
     }
 
-    /// What an update says of cost is weighed; one that ends the task settles what its turn was given.
-    fn account(&self, state: &mut State, event: TaskEvent, at: Timestamp) -> TaskEvent {
-        if let Some(report) = Report::of(&event) {
-            state.report = state.report.and(report);
-            if !state.head.state.is_terminal()
-                && state.stop.is_none()
-                && let Some(stop) = state.allotment.as_mut().and_then(|allotment| allotment.weigh(&state.report, at))
-            {
-                tracing::info!(task = %self.record.id, reason = stop.reason(), "a task is stopped");
-                state.halt(stop);
-            }
-        }
-        if !state.head.state.is_terminal() {
-            return event;
-        }
-        let closed = state.settle(at);
-        if let Some(node) = &self.node {
-            node.end();
-        }
-        match (closed, &self.node) {
-            (Some((closed, true)), Some(node)) => announce(event, node, &closed, &state.report),
-            _ => event,
-        }
-    }
-
-    /// A turn has ended and its task has not: what the turn cost is settled now.
-    pub(crate) fn settle_turn(&self, at: Timestamp) -> Option<Spend> {
-        let mut state = self.lock();
-        state.settle(at)?;
-        state.stop = None;
-        state.spend.take()
-    }
-
-    /// What was set aside for the running turn, where there is a cap on it.
-    pub(crate) fn granted(&self, at: Timestamp) -> Caps {
-        self.lock().allotment.as_ref().map_or(Caps::NONE, |allotment| allotment.granted(at))
-    }
-
-    /// What the turns of the task that are over cost, as far as this process has seen them.
-    pub(crate) fn spent(&self) -> Option<Spend> {
-        self.lock().spent
-    }
-
-    /// What a turn had been given that another process began and this one ends.
-    pub(crate) fn give(&self, allotment: Box<Allotment>) {
-        self.lock().allotment = Some(allotment);
-    }
-
-    /// Stops the running turn for a reason its caller will read.
-    pub(crate) fn halt(&self, stop: Stop) {
-        self.lock().halt(stop);
-    }
-
-    /// Why the turn is being stopped.
-    pub(crate) fn stopped_because(&self) -> Option<String> {
-        self.lock().stop.as_ref().map(Stop::reason)
-    }
-
-    pub(crate) fn time_limit(&self) -> Option<Duration> {
-        self.lock().allotment.as_ref().and_then(|allotment| allotment.time_limit())
-    }
-
     /// Notes with whom the task goes on. It is kept together with the next update.
     pub(crate) fn set_link(&self, link: Link) {
         if let Some(node) = &self.node {
@@ -501,40 +357,5 @@ impl LiveTask {
         let first = state.tail.front()?.seq;
         let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
         Some(state.tail.iter().skip(skip).take(limit).cloned().collect())
-    }
-
-    /// Begins the turn of a follow-up message that was taken.
-    pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
-        self.lock().arriving -= 1;
-        self.begin_turn(said)
-    }
-
-    /// Begins a turn, or puts the message in line when one is running.
-    pub(crate) fn begin_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
-        let mut state = self.lock();
-        if state.turn.is_some() {
-            state.queued.push_back(said);
-            return None;
-        }
-        Some(state.begin(said))
-    }
-
-    /// Ends a turn. A cancel that came too late for the turn to see it is seen here, under the same lock that took it.
-    pub(crate) fn end_turn(&self) -> AfterTurn {
-        let mut state = self.lock();
-        let cancelled = state.turn.take().is_some_and(|turn| turn.is_cancelled());
-        if state.head.state.is_terminal() || cancelled {
-            state.queued.clear();
-            return if state.head.state.is_terminal() { AfterTurn::Nothing } else { AfterTurn::Cancel };
-        }
-        let Some(said) = state.queued.pop_front() else { return AfterTurn::Nothing };
-        let (said, token) = state.begin(said);
-        AfterTurn::Next(said, token)
-    }
-
-    /// Asks the running turn to stop. `false` when none is running.
-    pub(crate) fn cancel_turn(&self) -> bool {
-        let state = self.lock();
-        state.turn.as_ref().map(CancellationToken::cancel).is_some()
     }
 }

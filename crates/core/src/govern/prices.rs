@@ -31,7 +31,10 @@ pub(crate) fn on_card(card: &AgentCard) -> Price {
 
 /// What calls of each agent and skill cost before.
 #[derive(Debug, Default)]
-pub(crate) struct Observed(Mutex<HashMap<(AgentName, Option<Arc<str>>), ObservedCost>>);
+pub(crate) struct Observed(Mutex<HashMap<Work, ObservedCost>>);
+
+/// An agent, and what it is asked for.
+type Work = (AgentName, Option<Arc<str>>);
 
 /// So many agents and skills are remembered. Skills are named by callers, so they could be any number.
 const MOST_OBSERVED: usize = 10_000;
