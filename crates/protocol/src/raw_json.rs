@@ -75,9 +75,13 @@ impl Metadata {
         let text = self.text();
         // Escapes could spell the name in another way; an object that has any is looked at member by member.
         if text.contains(name) || text.contains('\\') {
-            let mut object = self.to_object();
-            object.insert(name.to_owned(), value.to_value());
-            return Self::from_object(object);
+            let mut members = serde_json::from_str::<Members>(text).unwrap_or_default().0;
+            if let Some(member) = members.iter_mut().find(|(known, _)| known == name) {
+                member.1 = value.0.clone();
+                let written = members.iter().map(|(name, value)| format!("{}:{value}", serde_json::Value::from(name.as_str())));
+                let object = format!("{{{}}}", written.collect::<Vec<_>>().join(","));
+                return Json::parse(object).map_or_else(|_| self.clone(), Self);
+            }
         }
         let inside = text.trim().trim_start_matches('{').trim_end_matches('}').trim();
         let body = text.trim().strip_suffix('}').unwrap_or("{").trim_end();
@@ -90,6 +94,34 @@ impl Metadata {
     /// One member, if there is one by that name.
     pub fn get(&self, member: &str) -> Option<serde_json::Value> {
         self.to_object().remove(member)
+    }
+}
+
+/// The members of an object in their order, each value as it was written.
+#[derive(Default)]
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> de::Visitor<'de> for Object {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut from: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = from.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        from.deserialize_map(Object)
     }
 }
 
@@ -136,7 +168,8 @@ mod tests {
             (r#"{"n": 1.50e2}"#, r#"{"n": 1.50e2,"a b":{"x":1}}"#),
             (r#" {"n":{}} "#, r#"{"n":{},"a b":{"x":1}}"#),
             (r#"{"a b":7,"c":1}"#, r#"{"a b":{"x":1},"c":1}"#),
-            (r#"{"a\u0020b":7}"#, r#"{"a b":{"x":1}}"#),
+            (r#"{"a\u0020b":7,"n":1.50}"#, r#"{"a b":{"x":1},"n":1.50}"#),
+            (r#"{"n":"\u0020","m":1e-400}"#, r#"{"n":"\u0020","m":1e-400,"a b":{"x":1}}"#),
         ] {
             let metadata: Metadata = serde_json::from_str(before).unwrap();
             assert_eq!(metadata.with_member("a b", &value).text(), after, "{before}");

@@ -168,6 +168,9 @@ impl BudgetLedger {
 
     /// What is left of the smallest cap in each dimension; none where no scope has one.
     pub fn remaining(&self, accounts: &Accounts, now: Timestamp) -> Caps {
+        if accounts.is_empty() {
+            return Caps::NONE;
+        }
         let mut table = self.open(accounts.iter());
         accounts.iter().map(|account| table.row(account.row()).free(now.micros())).fold(Caps::NONE, Caps::narrowed)
     }
