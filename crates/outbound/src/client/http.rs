@@ -35,7 +35,9 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Nobody is asked to wait longer.
 const LONGEST_WAIT: u64 = 24 * 3_600;
 /// Calls share no connection state, so one id does for all of them.
-const CALL_ID: &str = "\"1\"";
+pub(super) const CALL_ID: &str = "\"1\"";
+/// Room for a request of the usual size, so that its buffer is not grown while it is written.
+const USUAL_REQUEST: usize = 1024;
 
 /// The head of an answer, as far as it matters.
 struct Head {
@@ -129,7 +131,7 @@ impl HttpAgent {
         };
         match other {
             Some(other) if self.may_know_another_way(&fault) => {
-                self.open(other, operation, Payload::Bare).await.map_err(|_| fault)
+                Box::pin(self.open(other, operation, Payload::Bare)).await.map_err(|_| fault)
             }
             _ => Err(fault),
         }
@@ -173,7 +175,7 @@ impl HttpAgent {
             let reader = Reader { codec, version, operation, payload, json };
             return Ok(Source::Sse(Box::new(SseEvents::new(opened.body, reader, &self.limits))));
         }
-        let body = self.collect(opened.body).await?;
+        let body = Box::pin(self.collect(opened.body)).await?;
         self.read_reply(&head, &body, operation, unary_form(operation)).and_then(only_event)
     }
 
@@ -190,12 +192,9 @@ impl HttpAgent {
     }
 
     fn fetch(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Fetch, ClientError> {
-        let mut params = Vec::new();
-        self.codec.encode_request(&mut params, request).map_err(ClientError::NotAsked)?;
-        let params = String::from_utf8_lossy(&params);
         let mut fetch = match self.binding {
-            Binding::Rest => self.rest(request, &params)?,
-            _ => self.json_rpc(request.operation(), &params)?,
+            Binding::Rest => self.rest(request)?,
+            _ => self.json_rpc(request)?,
         };
         fetch.headers = headers.clone();
         fetch.headers.insert(USER_AGENT, AGENT);
@@ -207,17 +206,26 @@ impl HttpAgent {
         Ok(fetch)
     }
 
-    fn json_rpc(&self, operation: Operation, params: &str) -> Result<Fetch, ClientError> {
+    fn json_rpc(&self, request: &Request) -> Result<Fetch, ClientError> {
+        let operation = request.operation();
         let Some(method) = methods::name(self.version, operation) else {
             let message = format!("version {} has no method for {operation:?}", self.version);
             return Err(ClientError::NotAsked(Error::new(ErrorKind::UnsupportedOperation, message)));
         };
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{CALL_ID},"method":"{method}","params":{params}}}"#);
+        let mut body = Vec::with_capacity(USUAL_REQUEST);
+        for piece in [r#"{"jsonrpc":"2.0","id":"#, CALL_ID, r#","method":""#, method, r#"","params":"#] {
+            body.extend_from_slice(piece.as_bytes());
+        }
+        self.codec.encode_request(&mut body, request).map_err(ClientError::NotAsked)?;
+        body.push(b'}');
         Ok(Fetch::post(self.url.clone(), body))
     }
 
-    fn rest(&self, request: &Request, params: &str) -> Result<Fetch, ClientError> {
-        let address = rest::address(self.version, request, params).map_err(ClientError::NotAsked)?;
+    fn rest(&self, request: &Request) -> Result<Fetch, ClientError> {
+        let mut params = Vec::new();
+        self.codec.encode_request(&mut params, request).map_err(ClientError::NotAsked)?;
+        let params = String::from_utf8_lossy(&params);
+        let address = rest::address(self.version, request, &params).map_err(ClientError::NotAsked)?;
         let url = format!("{}{}", self.url, address.path);
         Ok(match address.verb {
             rest::Verb::Get => Fetch::get(url),

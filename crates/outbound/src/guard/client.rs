@@ -2,13 +2,13 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HOST};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
@@ -73,6 +73,8 @@ pub struct Streamed {
 pub struct GuardedClient {
     guard: Guard,
     http: Client<Connector, Full<Bytes>>,
+    /// The text that was checked last and what it was found to be. The rules never change, so the same text is the same again.
+    checked: Arc<Mutex<Option<(String, Uri)>>>,
 }
 
 /// hyper refuses to work with less.
@@ -99,7 +101,7 @@ impl GuardedClient {
             .http2_initial_stream_window_size(H2_STREAM_WINDOW)
             .http2_initial_connection_window_size(H2_CONNECTION_WINDOW)
             .build(guard.connector());
-        Self { guard, http }
+        Self { guard, http, checked: Arc::default() }
     }
 
     pub fn guard(&self) -> &Guard {
@@ -131,12 +133,10 @@ impl GuardedClient {
     }
 
     async fn exchange(&self, fetch: Fetch, deadline: Instant) -> Result<(Response<Incoming>, Used), GuardError> {
-        let target = check_url(&fetch.url, &self.guard)?;
-        let mut request = Request::builder()
-            .method(fetch.method)
-            .uri(target.url().as_str())
-            .body(Full::new(fetch.body))
-            .map_err(|fault| GuardError::Request(fault.to_string()))?;
+        let uri = self.check(fetch.url)?;
+        let mut request = Request::new(Full::new(fetch.body));
+        *request.method_mut() = fetch.method;
+        *request.uri_mut() = uri;
         *request.headers_mut() = fetch.headers;
         // The host is the one that was checked, and packed answers are not unpacked here.
         request.headers_mut().remove(HOST);
@@ -149,6 +149,20 @@ impl GuardedClient {
                 Err(fault)
             }
         }
+    }
+
+    /// The normalised address of a URL that may be called.
+    fn check(&self, url: String) -> Result<Uri, GuardError> {
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((text, uri)) = &*checked
+            && *text == url
+        {
+            return Ok(uri.clone());
+        }
+        let target = check_url(&url, &self.guard)?;
+        let uri = Uri::try_from(target.url().as_str()).map_err(|fault| GuardError::Request(fault.to_string()))?;
+        *checked = Some((url, uri.clone()));
+        Ok(uri)
     }
 
     async fn answer(&self, mut request: Request<Full<Bytes>>, deadline: Instant) -> Result<Response<Incoming>, GuardError> {

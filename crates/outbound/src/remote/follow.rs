@@ -2,6 +2,7 @@
 //! there is none by asking again and again.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use chancery_core::{Finished, Passed, RunError, TaskUpdateSink, Turn};
@@ -101,10 +102,10 @@ impl Follower {
                 Heard::News => misses = 0,
                 Heard::Nothing => misses += 1,
             }
-            if let Heard::Over(finished) = self.wait(misses).await? {
+            if let Heard::Over(finished) = Box::pin(self.wait(misses)).await? {
                 return Ok(finished);
             }
-            match self.look_again().await {
+            match Box::pin(self.look_again()).await {
                 Ok(found) => (answer, failures, looked_again) = (Some(found), 0, true),
                 Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
                 Err(error) => {
@@ -126,7 +127,7 @@ impl Follower {
             let next = tokio::select! {
                 next = stream.next() => next,
                 () = self.turn.cancelled.cancelled(), if self.can_cancel() => {
-                    match self.cancel().await? {
+                    match Box::pin(self.cancel()).await? {
                         Heard::Over(finished) => return Ok(Heard::Over(finished)),
                         Heard::News => all = Heard::News,
                         Heard::Nothing => {}
@@ -147,14 +148,14 @@ impl Follower {
             missed_some |= first && looked_again && !is_picture;
             let passed = if missed_some && !is_picture {
                 // Nobody says what came between the cut and this event. A look at the whole task does.
-                self.look().await?
+                Box::pin(self.look()).await?
             } else {
                 self.pass(heard.face.as_ref(), heard.event, first).await?
             };
             first = false;
             match passed {
                 Heard::Over(finished) => {
-                    tokio::spawn(see_out(stream));
+                    see_out(stream).await;
                     return Ok(Heard::Over(finished));
                 }
                 Heard::News => all = Heard::News,
@@ -258,11 +259,19 @@ fn get(id: TaskId) -> Request {
     Request::GetTask(GetTask { tenant: None, id, history_length: Some(0) })
 }
 
-/// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. One that stays open
-/// is let go.
+/// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. Mostly its end is
+/// there already; otherwise nobody waits for it, and a stream that stays open is let go.
 async fn see_out(mut stream: EventStream) {
-    let rest = async { while let Ok(Some(_)) = stream.next().await {} };
-    let _ = tokio::time::timeout(SEEN_OUT_WITHIN, rest).await;
+    let ended = std::future::poll_fn(|context| {
+        let next = std::pin::pin!(stream.next());
+        Poll::Ready(matches!(next.poll(context), Poll::Ready(Ok(None) | Err(_))))
+    });
+    if !ended.await {
+        tokio::spawn(async move {
+            let rest = async { while let Ok(Some(_)) = stream.next().await {} };
+            let _ = tokio::time::timeout(SEEN_OUT_WITHIN, rest).await;
+        });
+    }
 }
 
 fn is_gone(error: &ClientError) -> bool {

@@ -154,7 +154,8 @@ impl TaskRunner for RemoteRunner {
         let at_peer = turn.link.as_ref().and_then(|link| link.task.clone());
         let context = turn.link.as_ref().or(turn.context_link.as_ref()).and_then(|link| link.context.clone());
         let mirror = Mirror::of(&turn.task, at_peer, context);
-        if turn.resumed { self.resume(turn, mirror, updates).await } else { self.begin(turn, mirror, updates).await }
+        // Boxed where it is rare, here and below: what every turn has room for is paid for by every turn.
+        if turn.resumed { Box::pin(self.resume(turn, mirror, updates)).await } else { self.begin(turn, mirror, updates).await }
     }
 
     fn after_restart(&self) -> AfterRestart {
