@@ -1,15 +1,16 @@
 //! Reads server-sent events out of bytes that arrive in any pieces.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use memchr::memchr2;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSentEvent {
     /// The last id the stream has named so far.
-    pub id: Option<String>,
+    pub id: Option<Arc<str>>,
     /// The kind of event; `message` unless the stream says otherwise.
-    pub event: String,
+    pub event: Cow<'static, str>,
     pub data: String,
 }
 
@@ -25,7 +26,7 @@ pub struct Parser {
     /// The last byte was a carriage return, so a newline now would belong to it.
     after_return: bool,
     at_start: bool,
-    id: Option<String>,
+    id: Option<Arc<str>>,
     event: String,
     data: String,
     has_data: bool,
@@ -102,7 +103,7 @@ impl Parser {
                 self.data.push_str(value);
             }
             "event" => value.clone_into(&mut self.event),
-            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "id" if !value.contains('\0') => self.id = Some(value.into()),
             // Comments have an empty field name; others mean nothing to us.
             _ => {}
         }
@@ -114,7 +115,7 @@ impl Parser {
         if !std::mem::take(&mut self.has_data) {
             return None;
         }
-        let event = if event.is_empty() { "message".to_owned() } else { event };
+        let event = if event.is_empty() { Cow::Borrowed("message") } else { Cow::Owned(event) };
         Some(ServerSentEvent { id: self.id.clone(), event, data })
     }
 }
@@ -127,7 +128,7 @@ mod tests {
                           id: 3\nretry: 5\nnonsense\n\nid\ndata: ü\n\ndata: unfinished";
 
     fn event(id: Option<&str>, event: &str, data: &str) -> ServerSentEvent {
-        ServerSentEvent { id: id.map(str::to_owned), event: event.to_owned(), data: data.to_owned() }
+        ServerSentEvent { id: id.map(Arc::from), event: event.to_owned().into(), data: data.to_owned() }
     }
 
     fn expected() -> Vec<ServerSentEvent> {

@@ -76,7 +76,8 @@ impl Reader {
         let text = scan(event.data.as_bytes(), &self.json).map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?;
         // Mostly there is nothing to see in the envelope, and it need not be read.
         if self.payload == Payload::Wrapped
-            && let Some((face, happened)) = json_rpc::usual_result(text, CALL_ID).and_then(|one| self.codec.decode_event(one).ok())
+            && let Some((face, happened)) =
+                json_rpc::usual_result(text, CALL_ID).and_then(|one| self.codec.decode_event(one).ok())
         {
             return Ok(Some(Heard { face, event: happened, id: event.id }));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use chancery_core::{Finished, Passed, RunError, TaskUpdateSink, Turn};
+use chancery_core::{Finished, Link, Passed, RunError, TaskUpdateSink, Turn};
 use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, Version};
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,8 @@ pub(super) struct Follower {
     sink: Option<TaskUpdateSink>,
     limits: FollowLimits,
     cancel_sent: bool,
+    /// The link that was noted last.
+    linked: Option<Link>,
 }
 
 impl Follower {
@@ -84,17 +86,17 @@ impl Follower {
         sink: TaskUpdateSink,
         limits: FollowLimits,
     ) -> Self {
-        Self { spoken, replica, turn, mirror, sink: Some(sink), limits, cancel_sent: false }
+        Self { spoken, replica, turn, mirror, sink: Some(sink), limits, cancel_sent: false, linked: None }
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
-    pub(super) async fn go_on(mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
+    pub(super) async fn go_on(&mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
         let (mut misses, mut failures) = (0, 0);
         let mut looked_again = false;
         loop {
             let heard = match answer.take() {
                 Some(Answer::Whole(event)) => self.pass(None, event, false).await?,
-                Some(Answer::Stream(stream)) => self.read(*stream, looked_again).await?,
+                Some(Answer::Stream(stream)) => self.read(stream, looked_again).await?,
                 None => Heard::Nothing,
             };
             match heard {
@@ -120,7 +122,7 @@ impl Follower {
     }
 
     /// Reads a stream to its end or its cut: neither says that the task has ended.
-    async fn read(&mut self, mut stream: EventStream, looked_again: bool) -> Result<Heard, RunError> {
+    async fn read(&mut self, mut stream: Box<EventStream>, looked_again: bool) -> Result<Heard, RunError> {
         let mut all = Heard::Nothing;
         let (mut first, mut missed_some) = (true, false);
         loop {
@@ -191,7 +193,11 @@ impl Follower {
             self.sink = Some(sink);
             return Ok(Heard::Nothing);
         }
-        sink.link(link(&self.replica, &self.mirror));
+        let link = link(&self.replica, &self.mirror);
+        if self.linked.as_ref() != Some(&link) {
+            sink.link(link.clone());
+            self.linked = Some(link);
+        }
         for event in news {
             sink = match sink.pass(event).await? {
                 Passed::Open(sink) => sink,
@@ -261,7 +267,7 @@ fn get(id: TaskId) -> Request {
 
 /// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. Mostly its end is
 /// there already; otherwise nobody waits for it, and a stream that stays open is let go.
-async fn see_out(mut stream: EventStream) {
+async fn see_out(mut stream: Box<EventStream>) {
     let ended = std::future::poll_fn(|context| {
         let next = std::pin::pin!(stream.next());
         Poll::Ready(matches!(next.poll(context), Poll::Ready(Ok(None) | Err(_))))
