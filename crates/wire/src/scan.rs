@@ -37,7 +37,7 @@ struct Frame<'a> {
     wants_key: bool,
     /// Where this object's keys begin in the shared list.
     first_key: usize,
-    seen: Option<Box<HashSet<Cow<'a, str>>>>,
+    seen: Option<HashSet<Cow<'a, str>>>,
     /// Elements before the current one, of an array.
     index: usize,
 }
@@ -166,7 +166,7 @@ impl<'a> Scan<'a> {
         let known = match &mut frame.seen {
             Some(seen) => !seen.insert(key.clone()),
             None if siblings.len() >= MANY_KEYS => {
-                let seen = frame.seen.insert(Box::new(siblings.iter().cloned().collect()));
+                let seen = frame.seen.insert(siblings.iter().cloned().collect());
                 !seen.insert(key.clone())
             }
             None => siblings.contains(&key),
