@@ -1,4 +1,4 @@
-//! Opens many idle subscriptions and holds them until its input ends.
+//! Opens many streams and holds them until its input ends.
 
 use std::io::Read;
 use std::time::Duration;
@@ -27,6 +27,9 @@ pub(crate) struct Hold {
     /// Subscriptions that share one parked task
     #[arg(long, default_value_t = 100)]
     per_task: usize,
+    /// Send this as a message each, and hold the streams that answer; their tasks are cancelled at the end
+    #[arg(long)]
+    text: Option<String>,
     /// Give up opening after so many seconds
     #[arg(long, default_value_t = 120.0)]
     at_most: f64,
@@ -40,14 +43,25 @@ pub(crate) async fn hold(options: &Hold) -> Result<()> {
     println!("{OPEN} {}", held.len());
     let mut rest = Vec::new();
     tokio::task::spawn_blocking(move || std::io::stdin().read_to_end(&mut rest)).await??;
+    if options.text.is_some() {
+        cancel_all(&options.url, &held).await?;
+    }
     drop(held);
     Ok(())
 }
 
-async fn open_all(options: &Hold) -> Result<Vec<TcpStream>> {
+/// A stream that stays open.
+struct Held {
+    _stream: TcpStream,
+    first: Vec<u8>,
+}
+
+async fn open_all(options: &Hold) -> Result<Vec<Held>> {
     let (address, path) = request::address_and_path(&options.url, Kind::Send)?;
     let mut requests = Vec::new();
-    if path == "/" {
+    if let Some(text) = &options.text {
+        requests.push(request::bytes(Kind::Stream, &address, &path, text));
+    } else if path == "/" {
         for _ in 0..options.subscriptions.div_ceil(options.per_task) {
             let id = park(&address).await?;
             let params = json!({ "id": id });
@@ -76,11 +90,29 @@ async fn park(address: &str) -> Result<String> {
     Ok(task["id"].as_str().context("no task id")?.to_owned())
 }
 
-async fn open(address: &str, request: Bytes) -> Result<TcpStream> {
+/// A task goes on when nobody watches it any more, so it is told to stop.
+async fn cancel_all(url: &str, held: &[Held]) -> Result<()> {
+    let (address, path) = request::address_and_path(url, Kind::Stream)?;
+    let mut stream = TcpStream::connect(&address).await?;
+    let mut reply = Reply::new();
+    for held in held {
+        let first = std::str::from_utf8(&held.first)?;
+        let data = first.lines().find_map(|line| line.strip_prefix("data:")).context("no event")?;
+        let event: Value = serde_json::from_str(data)?;
+        let id = event["result"]["task"]["id"].as_str().with_context(|| format!("no task: {event}"))?;
+        stream.write_all(&request::call(&address, &path, "CancelTask", &json!({ "id": id }))).await?;
+        reply.read_whole(&mut stream).await?;
+        let answer = String::from_utf8_lossy(reply.body());
+        ensure!(answer.contains("TASK_STATE_CANCELED"), "the task does not stop: {answer}");
+    }
+    Ok(())
+}
+
+async fn open(address: &str, request: Bytes) -> Result<Held> {
     let mut stream = TcpStream::connect(address).await.context("connecting")?;
     stream.write_all(&request).await?;
     let mut reply = Reply::with_capacity(4096);
     reply.read_first_event(&mut stream).await?;
     ensure!(reply.status() == 200, "status {}", reply.status());
-    Ok(stream)
+    Ok(Held { _stream: stream, first: reply.body().to_vec() })
 }

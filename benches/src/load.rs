@@ -1,4 +1,4 @@
-//! A closed loop of C connections: each sends its request again as soon as the answer is whole.
+//! A loop of C connections: each sends its request again as soon as the answer is whole, or when the next one is due.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,6 +25,8 @@ pub(crate) struct Load {
     pub(crate) kind: Kind,
     pub(crate) text: String,
     pub(crate) connections: usize,
+    /// Requests by the second over all connections; as many as the server answers without it.
+    pub(crate) rate: Option<f64>,
     pub(crate) warm_up: Duration,
     pub(crate) extent: Extent,
     /// The run ends here at the latest, whatever has been sent.
@@ -49,6 +51,8 @@ struct Run {
     /// Requests that may still be started.
     left: AtomicU64,
     until: Option<Instant>,
+    /// Time from one request of a connection to its next, where the rate is set.
+    every: Option<Duration>,
     latency: Mutex<Histogram<u64>>,
     shape: Mutex<(usize, usize)>,
 }
@@ -90,10 +94,18 @@ async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(V
         events: load.events,
         left: AtomicU64::new(left),
         until,
+        every: load.rate.map(|rate| Duration::try_from_secs_f64(load.connections as f64 / rate)).transpose()?,
         latency: Mutex::new(Histogram::new_with_bounds(1, 120_000_000_000, 3)?),
         shape: Mutex::new((0, 0)),
     });
-    let tasks: Vec<_> = streams.into_iter().map(|stream| tokio::spawn(again_and_again(Arc::clone(&run), stream))).collect();
+    // Connections take turns: they do not all send at once.
+    let step = run.every.unwrap_or_default() / u32::try_from(streams.len())?.max(1);
+    let starts = (0..).map(|place| start + step * place);
+    let tasks: Vec<_> = streams
+        .into_iter()
+        .zip(starts)
+        .map(|(stream, first)| tokio::spawn(again_and_again(Arc::clone(&run), stream, first)))
+        .collect();
     let mut streams = Vec::with_capacity(tasks.len());
     for task in tasks {
         streams.push(task.await??);
@@ -115,11 +127,18 @@ fn processor(load: &Load) -> Result<Used> {
 }
 
 /// One connection, until the run has no request left for it.
-async fn again_and_again(run: Arc<Run>, mut stream: TcpStream) -> Result<TcpStream> {
+async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant) -> Result<TcpStream> {
     let mut reply = Reply::new();
     let proof = memmem::Finder::new(run.kind.proof());
     let mut now = Instant::now();
     while take_turn(&run, now) {
+        if let Some(every) = run.every {
+            // A request that comes due while its connection is busy has been waiting since then.
+            let late = due <= now;
+            tokio::time::sleep_until(due.into()).await;
+            now = if late { due } else { Instant::now() };
+            due += every;
+        }
         stream.write_all(&run.request).await.context("writing")?;
         reply.read_whole(&mut stream).await?;
         let done = Instant::now();

@@ -71,6 +71,9 @@ struct LoadOptions {
     /// Connections
     #[arg(short, long, default_value_t = 64)]
     connections: usize,
+    /// Requests by the second [default: as many as are answered]
+    #[arg(long)]
+    rate: Option<f64>,
     /// Requests
     #[arg(short = 'n', long, default_value_t = 100_000, conflicts_with = "seconds")]
     requests: u64,
@@ -128,6 +131,7 @@ fn send_load(options: &LoadOptions) -> Result<()> {
             None => options.kind.usual_text().to_owned(),
         },
         connections: options.connections,
+        rate: options.rate,
         warm_up: Duration::try_from_secs_f64(options.warm_up)?,
         extent: match options.seconds {
             Some(seconds) => Extent::Time(Duration::try_from_secs_f64(seconds)?),

@@ -27,6 +27,8 @@ pub(crate) enum Target {
     /// In the unit of the line.
     AtMost(f64),
     AtLeast(f64),
+    /// More than the other side, in the unit of the line.
+    AddedAtMost(f64),
 }
 
 /// One measured row.
@@ -67,10 +69,12 @@ impl Line {
             Some(Target::RatioAtMost(most)) => self.ratio <= most,
             Some(Target::AtMost(most)) => self.value.chancery <= most,
             Some(Target::AtLeast(least)) => self.value.chancery >= least,
+            Some(Target::AddedAtMost(most)) => self.value.chancery - self.value.yardstick <= most,
         };
         if !reached {
             let value = match self.target {
                 Some(Target::AtMost(_) | Target::AtLeast(_)) => amount(self.unit, self.value.chancery),
+                Some(Target::AddedAtMost(_)) => format!("+{}", amount(self.unit, self.value.chancery - self.value.yardstick)),
                 _ => format!("{:.2}", self.ratio),
             };
             missed.push(format!("{value}, wanted {}", self.wanted()));
@@ -90,6 +94,7 @@ impl Line {
             Some(Target::RatioAtMost(most)) => format!("≤ {most:.2}"),
             Some(Target::AtMost(most)) => format!("≤ {}", amount(self.unit, most)),
             Some(Target::AtLeast(least)) => format!("≥ {}", amount(self.unit, least)),
+            Some(Target::AddedAtMost(most)) => format!("≤ +{}", amount(self.unit, most)),
         }
     }
 }
@@ -229,6 +234,18 @@ mod tests {
         assert_eq!(line(0.69, 2.0).missed().len(), 1);
         assert_eq!(line(0.70, 2.1).missed().len(), 1);
         assert_eq!(line(0.10, 9.0).missed().len(), 2);
+    }
+
+    #[test]
+    fn what_is_added_counts_and_not_what_was_there() {
+        let added = |yardstick, chancery| Line {
+            unit: Unit::Microseconds,
+            value: Pair { yardstick, chancery },
+            target: Some(Target::AddedAtMost(2_000.0)),
+            ..line(1.0, 1.0)
+        };
+        assert!(added(5_000.0, 7_000.0).missed().is_empty());
+        assert_eq!(added(100.0, 2_101.0).missed(), ["+2001.0 µs, wanted ≤ +2000.0 µs"]);
     }
 
     #[test]

@@ -60,6 +60,18 @@ impl Server {
         }
     }
 
+    /// Resident memory as soon as it is below `limit`, or as it is when the time is over.
+    pub(crate) fn memory_below(&self, limit: f64, within: Duration) -> Result<f64> {
+        let deadline = Instant::now() + within;
+        loop {
+            let now = process::resident(self.pid())? as f64;
+            if now <= limit || Instant::now() > deadline {
+                return Ok(now);
+            }
+            sleep(Duration::from_millis(500));
+        }
+    }
+
     fn wait_until_it_accepts(&mut self) -> Result<()> {
         let deadline = Instant::now() + START_WITHIN;
         while TcpStream::connect(&self.address).is_err() {

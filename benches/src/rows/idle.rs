@@ -1,11 +1,11 @@
 //! Memory of a server with ten thousand idle subscriptions, for each of them.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::{Match, Row};
 use crate::contestant::{Contestant, Setting, Store};
@@ -55,32 +55,48 @@ fn cost(this: &Match<'_>, side: &Contestant) -> Result<Cost> {
     let before = server.settled_memory()?;
 
     let count = this.effort.subscriptions;
-    let mut holder = this
-        .ground
-        .on_load_core()
-        .args(["hold", "--url", &side.idle_url(&server)])
-        .args(["--subscriptions", &count.to_string()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let mut said = String::new();
-    let output = holder.stdout.take().context("no output")?;
-    BufReader::new(output).read_line(&mut said)?;
-    if said.trim() != format!("{OPEN} {count}") {
-        let mut reason = String::new();
-        if let Some(mut errors) = holder.stderr.take() {
-            errors.read_to_string(&mut reason)?;
-        }
-        holder.wait()?;
-        bail!("subscriptions did not open: {}", reason.trim());
-    }
+    let holder = Holder::start(this, &side.idle_url(&server), count, &[])?;
     let after = server.settled_memory()?;
     let cpu = process::cpu_time(server.pid())?;
     sleep(WATCHED);
     let spent = process::cpu_time(server.pid())? - cpu;
-    // Its input ends here, and with it the holder.
-    drop(holder.stdin.take());
-    holder.wait()?;
+    holder.end()?;
     Ok(Cost { bytes_each: after.saturating_sub(before) as f64 / count as f64, busy: spent.as_secs_f64() / WATCHED.as_secs_f64() })
+}
+
+/// The process that holds streams open.
+pub(super) struct Holder(Child);
+
+impl Holder {
+    /// Comes back when all are open.
+    pub(super) fn start(this: &Match<'_>, url: &str, count: usize, more: &[&str]) -> Result<Self> {
+        let mut holder = this
+            .ground
+            .on_load_core()
+            .args(["hold", "--url", url, "--subscriptions", &count.to_string()])
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut said = String::new();
+        let output = holder.stdout.take().context("no output")?;
+        BufReader::new(output).read_line(&mut said)?;
+        if said.trim() != format!("{OPEN} {count}") {
+            let mut reason = String::new();
+            if let Some(mut errors) = holder.stderr.take() {
+                errors.read_to_string(&mut reason)?;
+            }
+            holder.wait()?;
+            bail!("the streams did not open: {}", reason.trim());
+        }
+        Ok(Self(holder))
+    }
+
+    /// Its input ends, and with it the holder and all it holds.
+    pub(super) fn end(mut self) -> Result<()> {
+        drop(self.0.stdin.take());
+        ensure!(self.0.wait()?.success(), "the streams did not close");
+        Ok(())
+    }
 }

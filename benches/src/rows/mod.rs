@@ -1,11 +1,13 @@
 //! The rows of the report, what each has to reach, and which part measures it.
 
 mod context;
+mod gateway;
 mod growth;
 mod hop_token;
 mod identity;
 mod idle;
 mod ledger;
+mod open;
 mod rate;
 
 use anyhow::Result;
@@ -16,6 +18,7 @@ use crate::ground::Ground;
 use crate::report::Line;
 use crate::request::Kind;
 
+use self::gateway::Pace;
 pub(crate) use self::rate::{Probe, probe};
 
 /// How long and how often to measure.
@@ -46,6 +49,9 @@ pub(crate) struct Row {
 enum Measure {
     Rate(Rate),
     Gateway(Rate),
+    GatewayHalfLoad,
+    GatewayEvent(Pace),
+    GatewayOpen,
     Idle,
     Growth(Store),
     Mounted,
@@ -90,6 +96,10 @@ const fn gateway(name: &'static str, title: &'static str, rate: Rate) -> Row {
     Row { name, title, measure: Measure::Gateway(rate) }
 }
 
+const fn event(name: &'static str, title: &'static str, pace: Pace) -> Row {
+    Row { name, title, measure: Measure::GatewayEvent(pace) }
+}
+
 const fn credential(name: &'static str, title: &'static str, kind: Credential) -> Row {
     Row { name, title, measure: Measure::Credential(kind) }
 }
@@ -123,6 +133,10 @@ pub(crate) const ROWS: &[Row] = &[
         "stream of 10 through a gateway, beside a proxy",
         Rate { kind: Kind::Stream, store: Store::Memory, connections: 64, least: None },
     ),
+    Row { name: "gateway-p99", title: "p99 through a gateway at half load, beside none", measure: Measure::GatewayHalfLoad },
+    event("gateway-events", "event through a gateway, in a burst", Pace::Burst),
+    event("gateway-event", "event through a gateway, one at a time", Pace::Single),
+    Row { name: "gateway-open", title: "memory of a proxied stream", measure: Measure::GatewayOpen },
     Row { name: "card-sign", title: "card signed, beside bare Ed25519", measure: Measure::SignCard },
     Row { name: "card-verify", title: "card verified, beside bare Ed25519", measure: Measure::VerifyCard },
     Row { name: "hop-token-mint", title: "hop token made, beside bare Ed25519", measure: Measure::MintHopToken },
@@ -144,7 +158,10 @@ impl Row {
     pub(crate) fn measure(&self, this: &Match<'_>) -> Result<Line> {
         match self.measure {
             Measure::Rate(rate) => rate::measure(self, rate, this),
-            Measure::Gateway(rate) => rate::measure_gateway(self, rate, this),
+            Measure::Gateway(rate) => gateway::throughput(self, rate, this),
+            Measure::GatewayHalfLoad => gateway::half_load(self, this),
+            Measure::GatewayEvent(pace) => gateway::event(self, pace, this),
+            Measure::GatewayOpen => open::measure(self, this),
             Measure::Idle => idle::measure(self, this),
             Measure::Growth(store) => growth::measure(self, store, this),
             Measure::Mounted => rate::measure_mounted(self, this),

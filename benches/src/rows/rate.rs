@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::{Match, Rate, Row};
 use crate::contestant::{Contestant, Setting, Sizes, Store};
@@ -57,17 +57,6 @@ pub(super) fn measure(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line> {
     Ok(Line { target: rate.least.map(Target::RatioAtLeast), p99_target: rate.least.map(|_| P99_AT_MOST), ..line })
 }
 
-/// Sends through Chancery in front of an agent, beside sends through a plain proxy in front of the same one.
-pub(super) fn measure_gateway(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line> {
-    let Contestant::Chancery(program) = this.subject else { bail!("only a built chancery can stand in front of another") };
-    let agent = this.subject.start(this.ground, setting(rate.kind, rate.store))?;
-    let address = agent.address().to_owned();
-    let sides = [&Contestant::Proxy(address.clone()), &Contestant::Gateway(program.clone(), address)];
-    let rounds = rounds_of(this, rate, sides)?;
-    let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
-    Ok(Line { target: rate.least.map(Target::RatioAtLeast), ..line })
-}
-
 /// The median time of one caller, behind Chancery's router and behind a bare handler of the same agent.
 pub(super) fn measure_mounted(row: &Row, this: &Match<'_>) -> Result<Line> {
     let rate = Rate { kind: Kind::Send, store: Store::Memory, connections: 1, least: None };
@@ -81,7 +70,7 @@ fn rounds(this: &Match<'_>, rate: Rate, subject: &Contestant) -> Result<Vec<[Fig
     rounds_of(this, rate, [this.yardstick, subject])
 }
 
-fn rounds_of(this: &Match<'_>, rate: Rate, sides: [&Contestant; 2]) -> Result<Vec<[Figures; 2]>> {
+pub(super) fn rounds_of(this: &Match<'_>, rate: Rate, sides: [&Contestant; 2]) -> Result<Vec<[Figures; 2]>> {
     let setting = setting(rate.kind, rate.store);
     let servers = [sides[0].start(this.ground, setting)?, sides[1].start(this.ground, setting)?];
     let text = match rate.kind {
@@ -99,10 +88,15 @@ fn rounds_of(this: &Match<'_>, rate: Rate, sides: [&Contestant; 2]) -> Result<Ve
         let url = sides[side].url(&servers[side], rate.kind);
         drive(this.ground, &url, rate.kind, &text, &servers[side], &extent)
     };
-    let mut rounds = Vec::new();
-    for round in 0..this.effort.rounds {
+    in_turn(this.effort.rounds, one)
+}
+
+/// Measures side 0 and side 1 as often as there are rounds.
+pub(super) fn in_turn(rounds: usize, one: impl Fn(usize) -> Result<Figures>) -> Result<Vec<[Figures; 2]>> {
+    let mut measured = Vec::new();
+    for round in 0..rounds {
         // Who goes first changes from round to round, so that a drift of the machine favours nobody.
-        rounds.push(if round % 2 == 0 {
+        measured.push(if round % 2 == 0 {
             let yardstick = one(0)?;
             [yardstick, one(1)?]
         } else {
@@ -110,11 +104,11 @@ fn rounds_of(this: &Match<'_>, rate: Rate, sides: [&Contestant; 2]) -> Result<Ve
             [one(0)?, subject]
         });
     }
-    Ok(rounds)
+    Ok(measured)
 }
 
 /// What the rounds come to: the ratio is the median of the rounds' own, since neighbours in time suffer alike.
-fn line(row: &Row, rounds: &[[Figures; 2]], unit: Unit, value: fn(&Figures) -> f64) -> Line {
+pub(super) fn line(row: &Row, rounds: &[[Figures; 2]], unit: Unit, value: fn(&Figures) -> f64) -> Line {
     let both = |figure: fn(&Figures) -> f64| Pair {
         yardstick: median(rounds.iter().map(|[yardstick, _]| figure(yardstick))),
         chancery: median(rounds.iter().map(|[_, subject]| figure(subject))),
@@ -153,7 +147,7 @@ fn doubt(rounds: &[[Figures; 2]]) -> Option<String> {
     }
 }
 
-fn setting(kind: Kind, store: Store) -> Setting {
+pub(super) fn setting(kind: Kind, store: Store) -> Setting {
     Setting {
         store,
         agent: match kind {

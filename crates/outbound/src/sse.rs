@@ -1,11 +1,16 @@
 //! Reads server-sent events out of bytes that arrive in any pieces.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use memchr::memchr2;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSentEvent {
     /// The last id the stream has named so far.
-    pub id: Option<String>,
+    pub id: Option<Arc<str>>,
     /// The kind of event; `message` unless the stream says otherwise.
-    pub event: String,
+    pub event: Cow<'static, str>,
     pub data: String,
 }
 
@@ -21,7 +26,7 @@ pub struct Parser {
     /// The last byte was a carriage return, so a newline now would belong to it.
     after_return: bool,
     at_start: bool,
-    id: Option<String>,
+    id: Option<Arc<str>>,
     event: String,
     data: String,
     has_data: bool,
@@ -45,17 +50,31 @@ impl Parser {
     /// Takes more bytes and answers the events they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<ServerSentEvent>, TooLong> {
         let mut events = Vec::new();
-        for &byte in bytes {
-            let second_half = std::mem::take(&mut self.after_return) && byte == b'\n';
-            match byte {
-                _ if second_half => {}
-                b'\n' | b'\r' => {
-                    self.after_return = byte == b'\r';
-                    events.extend(self.end_line());
-                }
-                _ if self.line.len() + self.data.len() >= self.limit => return Err(TooLong(self.limit)),
-                _ => self.line.push(byte),
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.after_return) && rest[0] == b'\n' {
+                rest = &rest[1..];
+                continue;
             }
+            let end = memchr2(b'\n', b'\r', rest);
+            let piece = &rest[..end.unwrap_or(rest.len())];
+            if !piece.is_empty() && self.line.len() + self.data.len() + piece.len() > self.limit {
+                return Err(TooLong(self.limit));
+            }
+            let Some(end) = end else {
+                self.line.extend_from_slice(piece);
+                break;
+            };
+            self.after_return = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            // Most lines come in one piece and need not be put together.
+            events.extend(if self.line.is_empty() {
+                self.end_line(piece)
+            } else {
+                self.line.extend_from_slice(piece);
+                let line = std::mem::take(&mut self.line);
+                self.end_line(&line)
+            });
         }
         Ok(events)
     }
@@ -65,18 +84,15 @@ impl Parser {
         self.has_data || !self.line.is_empty()
     }
 
-    fn end_line(&mut self) -> Option<ServerSentEvent> {
-        let line = std::mem::take(&mut self.line);
-        let mut line = String::from_utf8_lossy(&line).into_owned();
-        if std::mem::take(&mut self.at_start)
-            && let Some(rest) = line.strip_prefix('\u{feff}')
-        {
-            line = rest.to_owned();
-        }
+    fn end_line(&mut self, line: &[u8]) -> Option<ServerSentEvent> {
+        // Looking for faults is slower than finding that there are none.
+        let line = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+        let at_start = std::mem::take(&mut self.at_start);
+        let line = line.strip_prefix('\u{feff}').filter(|_| at_start).unwrap_or(&line);
         if line.is_empty() {
             return self.end_event();
         }
-        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => {
@@ -87,7 +103,7 @@ impl Parser {
                 self.data.push_str(value);
             }
             "event" => value.clone_into(&mut self.event),
-            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "id" if !value.contains('\0') => self.id = Some(value.into()),
             // Comments have an empty field name; others mean nothing to us.
             _ => {}
         }
@@ -99,7 +115,7 @@ impl Parser {
         if !std::mem::take(&mut self.has_data) {
             return None;
         }
-        let event = if event.is_empty() { "message".to_owned() } else { event };
+        let event = if event.is_empty() { Cow::Borrowed("message") } else { Cow::Owned(event) };
         Some(ServerSentEvent { id: self.id.clone(), event, data })
     }
 }
@@ -112,7 +128,7 @@ mod tests {
                           id: 3\nretry: 5\nnonsense\n\nid\ndata: ü\n\ndata: unfinished";
 
     fn event(id: Option<&str>, event: &str, data: &str) -> ServerSentEvent {
-        ServerSentEvent { id: id.map(str::to_owned), event: event.to_owned(), data: data.to_owned() }
+        ServerSentEvent { id: id.map(Arc::from), event: event.to_owned().into(), data: data.to_owned() }
     }
 
     fn expected() -> Vec<ServerSentEvent> {

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// Room for a few frames of the usual size, so that their buffer is not grown while they are written.
+const USUAL_FRAMES: usize = 1024;
+
 /// A growing run of SSE frames. JSON-RPC streams wrap each payload in a response object; REST streams do not.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
@@ -42,6 +45,9 @@ impl Frames {
 
     fn frame<T: Serialize + ?Sized>(&mut self, name: Option<&str>, payload: &T, last: bool) {
         use std::io::Write as _;
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(USUAL_FRAMES);
+        }
         let start = self.bytes.len();
         // Writing to a Vec cannot fail.
         if let Some(name) = name {

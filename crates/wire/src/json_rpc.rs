@@ -120,9 +120,37 @@ pub fn open_response(text: &str) -> Result<Response<'_>, Error> {
     Ok(Response { id: members.id.map_or("null", RawValue::get), outcome })
 }
 
+/// The result in a response that is written the usual way: version, id and result, nothing else and no spaces between them.
+/// It is the result only if it can be read as one value; if it cannot, the response has to be opened.
+pub fn usual_result<'a>(text: &'a str, id: &str) -> Option<&'a str> {
+    let rest = match text.strip_prefix(r#"{"jsonrpc":"2.0","id":"#) {
+        Some(rest) => rest.strip_prefix(id)?.strip_prefix(r#","result":"#)?,
+        None => text.strip_prefix(r#"{"id":"#)?.strip_prefix(id)?.strip_prefix(r#","jsonrpc":"2.0","result":"#)?,
+    };
+    rest.strip_suffix('}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_written_the_usual_way_is_the_one_that_opening_the_response_shows() {
+        for usual in [r#"{"jsonrpc":"2.0","id":"1","result":{"x":1}}"#, r#"{"id":"1","jsonrpc":"2.0","result":{"x":1}}"#] {
+            assert_eq!(usual_result(usual, "\"1\""), Some(r#"{"x":1}"#), "{usual}");
+            assert_eq!(open_response(usual).unwrap().outcome, Ok(r#"{"x":1}"#));
+        }
+        for other in [
+            r#"{"jsonrpc":"2.0","id":"2","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":"1","error":{}}"#,
+            r#"{"jsonrpc":"2.0","id":"1","result":{}} "#,
+        ] {
+            assert_eq!(usual_result(other, "\"1\""), None, "{other}");
+        }
+        let more = usual_result(r#"{"jsonrpc":"2.0","id":"1","result":{},"error":null}"#, "\"1\"").unwrap();
+        assert!(serde_json::from_str::<serde::de::IgnoredAny>(more).is_err(), "{more} cannot be read as one value");
+    }
 
     #[test]
     fn a_call_is_opened_without_reading_its_params() {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use chancery_protocol::{Error, ErrorKind};
+use memchr::memchr2;
 use serde::{Deserialize, Serialize};
 
 /// Part of the `[limits]` section.
@@ -125,15 +126,13 @@ impl<'a> Scan<'a> {
         let mut end = at + 1;
         let mut escaped = false;
         loop {
-            match bytes.get(end) {
-                None => return Ok(end),
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    escaped = true;
-                    end += 2;
-                }
-                Some(_) => end += 1,
+            let Some(ahead) = bytes.get(end..).and_then(|rest| memchr2(b'"', b'\\', rest)) else { return Ok(bytes.len()) };
+            end += ahead;
+            if bytes[end] == b'"' {
+                break;
             }
+            escaped = true;
+            end += 2;
         }
         if self.frames.last().is_some_and(|frame| frame.wants_key) {
             self.key(at, end + 1, escaped)?;

@@ -26,6 +26,8 @@ pub struct Conditions {
     pub deadline: Option<Duration>,
 }
 
+/// Room for these and for what every request has, so that the map is not grown later.
+const MOST_HEADERS: usize = 12;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 impl Conditions {
@@ -48,7 +50,7 @@ impl Conditions {
 
     /// As the version wants them.
     pub(super) fn headers(&self, version: Version) -> Result<HeaderMap, Error> {
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(MOST_HEADERS);
         let mut put = |name: &'static str, value: &str| match HeaderValue::from_str(value) {
             Ok(value) => {
                 headers.insert(HeaderName::from_static(name), value);

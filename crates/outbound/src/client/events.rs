@@ -1,6 +1,7 @@
 //! The events of one open stream, whatever it comes over.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_protocol::{Operation, Reply, TaskEvent};
@@ -19,7 +20,7 @@ pub struct Heard {
     pub face: Option<Face>,
     pub event: TaskEvent,
     /// What to resume after, where the agent says it. Repeats are passed on as they come.
-    pub id: Option<String>,
+    pub id: Option<Arc<str>>,
 }
 
 /// Ends with `Ok(None)`. A stream that does not come to its end says so, and says it again when asked again.

@@ -15,7 +15,7 @@ use super::events::{Source, only_event, unary_form};
 use super::interface::Interface;
 use super::limits::ClientLimits;
 use super::sse::{Payload, Reader, SseEvents};
-use crate::guard::{Fetch, Guard, GuardedBody, GuardedClient};
+use crate::guard::{Fetch, Guard, GuardError, GuardedBody, GuardedClient, Streamed};
 
 #[derive(Debug)]
 pub(super) struct HttpAgent {
@@ -35,7 +35,9 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Nobody is asked to wait longer.
 const LONGEST_WAIT: u64 = 24 * 3_600;
 /// Calls share no connection state, so one id does for all of them.
-const CALL_ID: &str = "\"1\"";
+pub(super) const CALL_ID: &str = "\"1\"";
+/// Room for a request of the usual size, so that its buffer is not grown while it is written.
+const USUAL_REQUEST: usize = 1024;
 
 /// The head of an answer, as far as it matters.
 struct Head {
@@ -70,7 +72,7 @@ impl Head {
 
 impl HttpAgent {
     pub(super) fn new(guard: Guard, interface: &Interface, limits: &ClientLimits) -> Result<Self, ClientError> {
-        let target = guard.check(&interface.url).map_err(|blocked| ClientError::from(crate::GuardError::from(blocked)))?;
+        let target = guard.check(&interface.url).map_err(|blocked| ClientError::from(GuardError::from(blocked)))?;
         let url = match interface.binding {
             Binding::Rest if target.url().query().is_some() => {
                 return Err(ClientError::NotAsked(Error::invalid_field("url", "paths cannot be added to a query")));
@@ -117,27 +119,32 @@ impl HttpAgent {
     }
 
     pub(super) async fn stream(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Source, ClientError> {
+        let payload = if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare };
+        let opened = self.client.stream(self.fetch_stream(request, headers, left)?).await;
+        let opened = self.opened(opened, request.operation(), payload).await;
+        match (opened, request) {
+            (Err(fault), Request::SubscribeToTask(_)) if self.may_know_another_way(&fault) => {
+                let Some(other) = self.other_way(request, self.fetch_stream(request, headers, left)?) else { return Err(fault) };
+                let again = async {
+                    let opened = self.client.stream(other).await;
+                    self.opened(opened, request.operation(), Payload::Bare).await
+                };
+                Box::pin(again).await.map_err(|_| fault)
+            }
+            (opened, _) => opened,
+        }
+    }
+
+    fn fetch_stream(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Fetch, ClientError> {
         let mut fetch = self.fetch(request, headers, left)?;
         fetch.headers.insert(ACCEPT, EVENTS);
         fetch.most_bytes = Some(u64::MAX);
-        let operation = request.operation();
-        let other = self.other_way(request, &fetch);
-        let payload = if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare };
-        let fault = match self.open(fetch, operation, payload).await {
-            Err(fault) => fault,
-            opened => return opened,
-        };
-        match other {
-            Some(other) if self.may_know_another_way(&fault) => {
-                self.open(other, operation, Payload::Bare).await.map_err(|_| fault)
-            }
-            _ => Err(fault),
-        }
+        Ok(fetch)
     }
 
     /// Agents differ on how a subscription is asked for, and asking twice for one changes nothing: over REST they differ on
     /// the verb, and `rvagent-a2a` has streams of its own.
-    fn other_way(&self, request: &Request, first: &Fetch) -> Option<Fetch> {
+    fn other_way(&self, request: &Request, first: Fetch) -> Option<Fetch> {
         let Request::SubscribeToTask(subscribe) = request else { return None };
         let url = match (self.binding, self.version) {
             (Binding::Rest, _) => first.url.clone(),
@@ -149,7 +156,7 @@ impl HttpAgent {
             }
             _ => return None,
         };
-        let mut fetch = Fetch { method: Method::GET, url, body: Bytes::new(), ..first.clone() };
+        let mut fetch = Fetch { method: Method::GET, url, body: Bytes::new(), ..first };
         fetch.headers.remove(CONTENT_TYPE);
         Some(fetch)
     }
@@ -165,15 +172,20 @@ impl HttpAgent {
         }
     }
 
-    async fn open(&self, fetch: Fetch, operation: Operation, payload: Payload) -> Result<Source, ClientError> {
-        let opened = self.client.stream(fetch).await?;
+    async fn opened(
+        &self,
+        opened: Result<Streamed, GuardError>,
+        operation: Operation,
+        payload: Payload,
+    ) -> Result<Source, ClientError> {
+        let opened = opened?;
         let head = Head::new(opened.status, &opened.headers);
         if head.status.is_success() && head.is_events() {
             let (codec, version, json) = (self.codec, self.version, self.json.clone());
             let reader = Reader { codec, version, operation, payload, json };
             return Ok(Source::Sse(Box::new(SseEvents::new(opened.body, reader, &self.limits))));
         }
-        let body = self.collect(opened.body).await?;
+        let body = Box::pin(self.collect(opened.body)).await?;
         self.read_reply(&head, &body, operation, unary_form(operation)).and_then(only_event)
     }
 
@@ -190,12 +202,9 @@ impl HttpAgent {
     }
 
     fn fetch(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Fetch, ClientError> {
-        let mut params = Vec::new();
-        self.codec.encode_request(&mut params, request).map_err(ClientError::NotAsked)?;
-        let params = String::from_utf8_lossy(&params);
         let mut fetch = match self.binding {
-            Binding::Rest => self.rest(request, &params)?,
-            _ => self.json_rpc(request.operation(), &params)?,
+            Binding::Rest => self.rest(request)?,
+            _ => self.json_rpc(request)?,
         };
         fetch.headers = headers.clone();
         fetch.headers.insert(USER_AGENT, AGENT);
@@ -207,17 +216,26 @@ impl HttpAgent {
         Ok(fetch)
     }
 
-    fn json_rpc(&self, operation: Operation, params: &str) -> Result<Fetch, ClientError> {
+    fn json_rpc(&self, request: &Request) -> Result<Fetch, ClientError> {
+        let operation = request.operation();
         let Some(method) = methods::name(self.version, operation) else {
             let message = format!("version {} has no method for {operation:?}", self.version);
             return Err(ClientError::NotAsked(Error::new(ErrorKind::UnsupportedOperation, message)));
         };
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{CALL_ID},"method":"{method}","params":{params}}}"#);
+        let mut body = Vec::with_capacity(USUAL_REQUEST);
+        for piece in [r#"{"jsonrpc":"2.0","id":"#, CALL_ID, r#","method":""#, method, r#"","params":"#] {
+            body.extend_from_slice(piece.as_bytes());
+        }
+        self.codec.encode_request(&mut body, request).map_err(ClientError::NotAsked)?;
+        body.push(b'}');
         Ok(Fetch::post(self.url.clone(), body))
     }
 
-    fn rest(&self, request: &Request, params: &str) -> Result<Fetch, ClientError> {
-        let address = rest::address(self.version, request, params).map_err(ClientError::NotAsked)?;
+    fn rest(&self, request: &Request) -> Result<Fetch, ClientError> {
+        let mut params = Vec::new();
+        self.codec.encode_request(&mut params, request).map_err(ClientError::NotAsked)?;
+        let params = String::from_utf8_lossy(&params);
+        let address = rest::address(self.version, request, &params).map_err(ClientError::NotAsked)?;
         let url = format!("{}{}", self.url, address.path);
         Ok(match address.verb {
             rest::Verb::Get => Fetch::get(url),

@@ -86,7 +86,7 @@ impl AgentClient {
         self.trying(until, |left| async move {
             match &shared.agent {
                 Agent::Http(agent) => agent.call(request, headers, left).await,
-                Agent::Grpc(agent) => agent.call(request, headers, left).await,
+                Agent::Grpc(agent) => Box::pin(agent.call(request, headers, left)).await,
             }
         })
         .await
@@ -109,7 +109,7 @@ impl AgentClient {
             .trying(until, |left| async move {
                 match &shared.agent {
                     Agent::Http(agent) => agent.stream(request, headers, left).await,
-                    Agent::Grpc(agent) => agent.stream(request, headers, left).await,
+                    Agent::Grpc(agent) => Box::pin(agent.stream(request, headers, left)).await,
                 }
             })
             .await?;

@@ -6,6 +6,7 @@ use chancery_protocol::{Operation, Version};
 use chancery_wire::{Codec, JsonLimits, errors, json_rpc, scan};
 
 use super::events::{Heard, Silence};
+use super::http::CALL_ID;
 use super::limits::ClientLimits;
 use super::{ClientError, Transport};
 use crate::guard::GuardedBody;
@@ -73,6 +74,13 @@ impl Reader {
             return Ok(None);
         }
         let text = scan(event.data.as_bytes(), &self.json).map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?;
+        // Mostly there is nothing to see in the envelope, and it need not be read.
+        if self.payload == Payload::Wrapped
+            && let Some((face, happened)) =
+                json_rpc::usual_result(text, CALL_ID).and_then(|one| self.codec.decode_event(one).ok())
+        {
+            return Ok(Some(Heard { face, event: happened, id: event.id }));
+        }
         let payload = match self.payload {
             Payload::Wrapped => match json_rpc::open_response(text) {
                 Ok(response) => {

@@ -112,11 +112,14 @@ impl Discovery {
         if let Some(card) = kept.young(now, self.ttl()) {
             return Ok(card);
         }
-        let _renewing = kept.renewing.lock().await;
-        if let Some(card) = kept.young(now, self.ttl()) {
-            return Ok(card);
-        }
-        self.renew(peer, &kept, now).await
+        Box::pin(async {
+            let _renewing = kept.renewing.lock().await;
+            match kept.young(now, self.ttl()) {
+                Some(card) => Ok(card),
+                None => self.renew(peer, &kept, now).await,
+            }
+        })
+        .await
     }
 
     /// The card the peer has now, whatever is kept.

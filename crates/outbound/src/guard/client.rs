@@ -2,19 +2,20 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HOST};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::capture_connection;
+use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Notify;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::{GuardedBody, Patience, Used, chain, judge_head};
@@ -73,6 +74,8 @@ pub struct Streamed {
 pub struct GuardedClient {
     guard: Guard,
     http: Client<Connector, Full<Bytes>>,
+    /// The text that was checked last and what it was found to be. The rules never change, so the same text is the same again.
+    checked: Arc<Mutex<Option<(String, Uri)>>>,
 }
 
 /// hyper refuses to work with less.
@@ -99,7 +102,7 @@ impl GuardedClient {
             .http2_initial_stream_window_size(H2_STREAM_WINDOW)
             .http2_initial_connection_window_size(H2_CONNECTION_WINDOW)
             .build(guard.connector());
-        Self { guard, http }
+        Self { guard, http, checked: Arc::default() }
     }
 
     pub fn guard(&self) -> &Guard {
@@ -111,9 +114,9 @@ impl GuardedClient {
         let config = self.guard.config();
         let deadline = Instant::now() + fetch.within.unwrap_or(config.exchange());
         let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
-        let (response, connection) = self.exchange(fetch, deadline).await?;
-        let (head, body) = response.into_parts();
-        let body = GuardedBody::new(body, connection, most_bytes, Patience::Until(deadline))?.collect().await?;
+        let mut exchange = self.begin(fetch)?;
+        let (head, body) = exchange.answer(&self.guard, deadline).await?.into_parts();
+        let body = GuardedBody::new(body, exchange.connection, most_bytes, Patience::Until(deadline))?.collect().await?;
         let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
         Ok(Fetched { status: head.status, headers: head.headers, body, peer })
     }
@@ -123,46 +126,72 @@ impl GuardedClient {
         let config = self.guard.config();
         let pause = fetch.within.unwrap_or(config.exchange());
         let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
-        let (response, connection) = self.exchange(fetch, Instant::now() + pause).await?;
-        let (head, body) = response.into_parts();
-        let body = GuardedBody::new(body, connection, most_bytes, Patience::BetweenParts(pause))?;
+        let mut exchange = self.begin(fetch)?;
+        let (head, body) = exchange.answer(&self.guard, Instant::now() + pause).await?.into_parts();
+        let body = GuardedBody::new(body, exchange.connection, most_bytes, Patience::BetweenParts(pause))?;
         let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
         Ok(Streamed { status: head.status, headers: head.headers, body, peer })
     }
 
-    async fn exchange(&self, fetch: Fetch, deadline: Instant) -> Result<(Response<Incoming>, Used), GuardError> {
-        let target = check_url(&fetch.url, &self.guard)?;
-        let mut request = Request::builder()
-            .method(fetch.method)
-            .uri(target.url().as_str())
-            .body(Full::new(fetch.body))
-            .map_err(|fault| GuardError::Request(fault.to_string()))?;
+    /// Everything that needs no waiting, so that what waits stays small.
+    fn begin(&self, fetch: Fetch) -> Result<Exchange, GuardError> {
+        let uri = self.check(fetch.url)?;
+        let mut request = Request::new(Full::new(fetch.body));
+        *request.method_mut() = fetch.method;
+        *request.uri_mut() = uri;
         *request.headers_mut() = fetch.headers;
         // The host is the one that was checked, and packed answers are not unpacked here.
         request.headers_mut().remove(HOST);
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let connection = Used(capture_connection(&mut request));
-        match self.answer(request, deadline).await {
-            Ok(response) => Ok((response, connection)),
-            Err(fault) => {
-                connection.abandon();
-                Err(fault)
-            }
-        }
+        let flood = Flood::watch(&mut request, self.guard.config().informational_responses);
+        Ok(Exchange { response: self.http.request(request), connection, flood })
     }
 
-    async fn answer(&self, mut request: Request<Full<Bytes>>, deadline: Instant) -> Result<Response<Incoming>, GuardError> {
-        let config = self.guard.config();
-        let flood = Flood::watch(&mut request, config.informational_responses);
-        let response = tokio::select! {
-            response = timeout_at(deadline, self.http.request(request)) => response,
-            () = flood.bell.notified() => return Err(GuardError::TooBig(Whole::Informational)),
+    /// The normalised address of a URL that may be called.
+    fn check(&self, url: String) -> Result<Uri, GuardError> {
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((text, uri)) = &*checked
+            && *text == url
+        {
+            return Ok(uri.clone());
+        }
+        let target = check_url(&url, &self.guard)?;
+        let uri = Uri::try_from(target.url().as_str()).map_err(|fault| GuardError::Request(fault.to_string()))?;
+        *checked = Some((url, uri.clone()));
+        Ok(uri)
+    }
+}
+
+/// A request that is under way.
+struct Exchange {
+    response: ResponseFuture,
+    connection: Used,
+    flood: Arc<Flood>,
+}
+
+impl Exchange {
+    async fn answer(&mut self, guard: &Guard, deadline: Instant) -> Result<Response<Incoming>, GuardError> {
+        let judged = tokio::select! {
+            response = timeout_at(deadline, &mut self.response) => self.judge(guard, response),
+            () = self.flood.bell.notified() => Err(GuardError::TooBig(Whole::Informational)),
         };
-        if flood.is_over() {
+        if judged.is_err() {
+            self.connection.abandon();
+        }
+        judged
+    }
+
+    fn judge(
+        &self,
+        guard: &Guard,
+        response: Result<Result<Response<Incoming>, hyper_util::client::legacy::Error>, Elapsed>,
+    ) -> Result<Response<Incoming>, GuardError> {
+        if self.flood.is_over() {
             return Err(GuardError::TooBig(Whole::Informational));
         }
         let response = response.map_err(|_| GuardError::TimedOut(Stage::Exchange))?.map_err(|fault| reason(&fault))?;
-        judge_head(response.status(), response.headers(), config.response_header_bytes)?;
+        judge_head(response.status(), response.headers(), guard.config().response_header_bytes)?;
         Ok(response)
     }
 }

@@ -55,7 +55,7 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
         let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
         stream.map(|stream| Answer::Stream(Box::new(stream)))
     } else {
-        whole(waiting(&spoken, send, turn, &conditions).await)
+        whole(Box::pin(waiting(&spoken, send, turn, &conditions)).await)
     };
     match answered {
         Ok(answer) => Asked::Answered(spoken, answer),

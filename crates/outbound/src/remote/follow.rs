@@ -2,9 +2,10 @@
 //! there is none by asking again and again.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use chancery_core::{Finished, Passed, RunError, TaskUpdateSink, Turn};
+use chancery_core::{Finished, Link, Passed, RunError, TaskUpdateSink, Turn};
 use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, Version};
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,8 @@ pub(super) struct Follower {
     sink: Option<TaskUpdateSink>,
     limits: FollowLimits,
     cancel_sent: bool,
+    /// The link that was noted last.
+    linked: Option<Link>,
 }
 
 impl Follower {
@@ -83,17 +86,17 @@ impl Follower {
         sink: TaskUpdateSink,
         limits: FollowLimits,
     ) -> Self {
-        Self { spoken, replica, turn, mirror, sink: Some(sink), limits, cancel_sent: false }
+        Self { spoken, replica, turn, mirror, sink: Some(sink), limits, cancel_sent: false, linked: None }
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
-    pub(super) async fn go_on(mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
+    pub(super) async fn go_on(&mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
         let (mut misses, mut failures) = (0, 0);
         let mut looked_again = false;
         loop {
             let heard = match answer.take() {
                 Some(Answer::Whole(event)) => self.pass(None, event, false).await?,
-                Some(Answer::Stream(stream)) => self.read(*stream, looked_again).await?,
+                Some(Answer::Stream(stream)) => self.read(stream, looked_again).await?,
                 None => Heard::Nothing,
             };
             match heard {
@@ -101,10 +104,10 @@ impl Follower {
                 Heard::News => misses = 0,
                 Heard::Nothing => misses += 1,
             }
-            if let Heard::Over(finished) = self.wait(misses).await? {
+            if let Heard::Over(finished) = Box::pin(self.wait(misses)).await? {
                 return Ok(finished);
             }
-            match self.look_again().await {
+            match Box::pin(self.look_again()).await {
                 Ok(found) => (answer, failures, looked_again) = (Some(found), 0, true),
                 Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
                 Err(error) => {
@@ -119,14 +122,14 @@ impl Follower {
     }
 
     /// Reads a stream to its end or its cut: neither says that the task has ended.
-    async fn read(&mut self, mut stream: EventStream, looked_again: bool) -> Result<Heard, RunError> {
+    async fn read(&mut self, mut stream: Box<EventStream>, looked_again: bool) -> Result<Heard, RunError> {
         let mut all = Heard::Nothing;
         let (mut first, mut missed_some) = (true, false);
         loop {
             let next = tokio::select! {
                 next = stream.next() => next,
                 () = self.turn.cancelled.cancelled(), if self.can_cancel() => {
-                    match self.cancel().await? {
+                    match Box::pin(self.cancel()).await? {
                         Heard::Over(finished) => return Ok(Heard::Over(finished)),
                         Heard::News => all = Heard::News,
                         Heard::Nothing => {}
@@ -147,14 +150,14 @@ impl Follower {
             missed_some |= first && looked_again && !is_picture;
             let passed = if missed_some && !is_picture {
                 // Nobody says what came between the cut and this event. A look at the whole task does.
-                self.look().await?
+                Box::pin(self.look()).await?
             } else {
                 self.pass(heard.face.as_ref(), heard.event, first).await?
             };
             first = false;
             match passed {
                 Heard::Over(finished) => {
-                    tokio::spawn(see_out(stream));
+                    see_out(stream).await;
                     return Ok(Heard::Over(finished));
                 }
                 Heard::News => all = Heard::News,
@@ -190,7 +193,11 @@ impl Follower {
             self.sink = Some(sink);
             return Ok(Heard::Nothing);
         }
-        sink.link(link(&self.replica, &self.mirror));
+        let link = link(&self.replica, &self.mirror);
+        if self.linked.as_ref() != Some(&link) {
+            sink.link(link.clone());
+            self.linked = Some(link);
+        }
         for event in news {
             sink = match sink.pass(event).await? {
                 Passed::Open(sink) => sink,
@@ -258,11 +265,19 @@ fn get(id: TaskId) -> Request {
     Request::GetTask(GetTask { tenant: None, id, history_length: Some(0) })
 }
 
-/// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. One that stays open
-/// is let go.
-async fn see_out(mut stream: EventStream) {
-    let rest = async { while let Ok(Some(_)) = stream.next().await {} };
-    let _ = tokio::time::timeout(SEEN_OUT_WITHIN, rest).await;
+/// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. Mostly its end is
+/// there already; otherwise nobody waits for it, and a stream that stays open is let go.
+async fn see_out(mut stream: Box<EventStream>) {
+    let ended = std::future::poll_fn(|context| {
+        let next = std::pin::pin!(stream.next());
+        Poll::Ready(matches!(next.poll(context), Poll::Ready(Ok(None) | Err(_))))
+    });
+    if !ended.await {
+        tokio::spawn(async move {
+            let rest = async { while let Ok(Some(_)) = stream.next().await {} };
+            let _ = tokio::time::timeout(SEEN_OUT_WITHIN, rest).await;
+        });
+    }
 }
 
 fn is_gone(error: &ClientError) -> bool {

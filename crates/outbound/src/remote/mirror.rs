@@ -1,6 +1,6 @@
 //! What an agent elsewhere has told of a task, so that hearing it again changes nothing.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_core::task_state;
@@ -30,9 +30,9 @@ pub(super) struct Mirror {
     /// The task as it was passed on.
     seen: Task,
     /// Words that were passed on with a status, by their id at the peer.
-    said: HashSet<MessageId>,
+    said: BTreeSet<MessageId>,
     /// Artifacts whose last piece was passed on.
-    closed: HashSet<ArtifactId>,
+    closed: BTreeSet<ArtifactId>,
 }
 
 impl Mirror {
@@ -40,7 +40,7 @@ impl Mirror {
     pub(super) fn of(task: &Task, at_peer: Option<TaskId>, context: Option<ContextId>) -> Self {
         let words = task.history.iter().chain(task.status.message.iter());
         let said = words.map(|message| message.message_id.clone()).collect();
-        Self { task: at_peer, context, seen: task.clone(), said, closed: HashSet::new() }
+        Self { task: at_peer, context, seen: task.clone(), said, closed: BTreeSet::new() }
     }
 
     /// The names of the task at the peer, as far as they are known.

@@ -52,8 +52,9 @@ impl RemoteRunner {
         let replica = Arc::clone(&chosen.replica);
         match self.reach(&replica).await {
             Ok(client) => {
-                let follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
-                self.followed(chosen, follower.go_on(None)).await
+                let mut follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
+                let noted = Noted::of(&self.pool, chosen);
+                noted.finish(follower.go_on(None).await)
             }
             Err(error) => {
                 self.pool.finish(chosen, Outcome::Failed);
@@ -90,8 +91,9 @@ impl RemoteRunner {
             match ask::ask(&replica, &turn, &mirror, &mut updates, self.clock.now()).await {
                 Asked::Answered(client, answer) => {
                     let chosen = self.pool.answered(chosen);
-                    let follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
-                    return self.followed(chosen, follower.go_on(Some(answer))).await;
+                    let mut follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
+                    let noted = Noted::of(&self.pool, chosen);
+                    return noted.finish(follower.go_on(Some(answer)).await);
                 }
                 // It cannot have seen the message, so another one may be asked.
                 Asked::NotSeen(error) => {
@@ -112,31 +114,25 @@ impl RemoteRunner {
         }
         Err(RunError::new(reason))
     }
-
-    async fn followed(
-        &self,
-        chosen: Chosen,
-        turn: impl Future<Output = Result<Finished, RunError>>,
-    ) -> Result<Finished, RunError> {
-        // Given back also when the turn is dropped half-way, because it was cancelled and did not end in time.
-        let noted = Noted { pool: &self.pool, chosen: Some(chosen) };
-        let ended = turn.await;
-        noted.finish(if ended.is_ok() { Outcome::Succeeded } else { Outcome::Failed });
-        ended
-    }
 }
 
-/// A note of a call that is given back whatever happens.
+/// A note of a call that is given back whatever happens: also when the turn is dropped half-way, because it was cancelled and
+/// did not end in time.
 struct Noted<'a> {
     pool: &'a Pool,
     chosen: Option<Chosen>,
 }
 
-impl Noted<'_> {
-    fn finish(mut self, outcome: Outcome) {
+impl<'a> Noted<'a> {
+    fn of(pool: &'a Pool, chosen: Chosen) -> Self {
+        Self { pool, chosen: Some(chosen) }
+    }
+
+    fn finish(mut self, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
         if let Some(chosen) = self.chosen.take() {
-            self.pool.finish(chosen, outcome);
+            self.pool.finish(chosen, if ended.is_ok() { Outcome::Succeeded } else { Outcome::Failed });
         }
+        ended
     }
 }
 
@@ -154,7 +150,8 @@ impl TaskRunner for RemoteRunner {
         let at_peer = turn.link.as_ref().and_then(|link| link.task.clone());
         let context = turn.link.as_ref().or(turn.context_link.as_ref()).and_then(|link| link.context.clone());
         let mirror = Mirror::of(&turn.task, at_peer, context);
-        if turn.resumed { self.resume(turn, mirror, updates).await } else { self.begin(turn, mirror, updates).await }
+        // Boxed where it is rare, here and below: what every turn has room for is paid for by every turn.
+        if turn.resumed { Box::pin(self.resume(turn, mirror, updates)).await } else { self.begin(turn, mirror, updates).await }
     }
 
     fn after_restart(&self) -> AfterRestart {
@@ -180,5 +177,5 @@ impl TaskRunner for RemoteRunner {
 /// With whom a task goes on, as far as it is known.
 fn link(replica: &Replica, mirror: &Mirror) -> Link {
     let (task, context) = mirror.names();
-    Link { peer: replica.name().into(), task, context }
+    Link { peer: Arc::clone(&replica.address().name), task, context }
 }

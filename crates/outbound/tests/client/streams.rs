@@ -159,7 +159,7 @@ async fn repeated_events_and_ids_are_passed_on_as_they_come() {
     let mut ids = Vec::new();
     while let Some(heard) = stream.next().await.unwrap() {
         assert!(matches!(heard.event, TaskEvent::Status(_)));
-        ids.push(heard.id.unwrap());
+        ids.push(heard.id.unwrap().to_string());
     }
     assert_eq!(ids, ["4", "4", "2", "9"]);
 }
