@@ -2,6 +2,7 @@
 
 mod calls;
 mod connections;
+mod governance;
 mod handshakes;
 mod rates;
 mod streams;
@@ -66,6 +67,8 @@ const EDGES: &[(&str, &str)] = &[
     ("task_updates_pending", "a_runner_far_ahead_of_the_store_waits_and_loses_nothing"),
     ("task_messages_queued", "messages_wait_in_line_up_to_their_number_and_one_more_is_refused_whole"),
     ("cancel_grace_ms", "a_runner_that_does_not_stop_is_dropped_after_its_grace"),
+    ("budget_wait_ms", "a_call_waits_for_its_budget_as_long_as_it_may_and_no_longer"),
+    ("cascade_ms", "a_task_that_does_not_end_in_time_is_left_behind_by_the_cascade"),
     ("idempotency_hours", "an_idempotency_key_is_known_up_to_its_last_moment"),
     ("streams_per_caller", "streams_of_one_caller_are_held_at_their_number"),
     ("streams_per_task", "streams_of_one_task_are_held_at_their_number"),
@@ -76,6 +79,7 @@ const EDGES: &[(&str, &str)] = &[
 const SOURCES: &str = concat!(
     include_str!("calls.rs"),
     include_str!("connections.rs"),
+    include_str!("governance.rs"),
     include_str!("handshakes.rs"),
     include_str!("rates.rs"),
     include_str!("streams.rs"),
