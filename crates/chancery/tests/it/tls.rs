@@ -191,10 +191,13 @@ async fn beyond_the_loopback_callers_are_enough_to_start_and_tls_to_start_withou
     let with_key = call.with("x-api-key", "the-key-of-the-planner");
     assert_accepted(&RawClient::new(server.url()).ask(&with_key).await, "a caller");
 
+    // Each one reads its config from the same file, and would notice that it changes.
+    drop(server);
     let nodes = Signer::new("nodes");
     put_node(&home, &nodes.node());
     let server = outside(&format!("{TLS}{caller}"), &[]);
     assert!(!warns(&server, ""), "{}", server.log());
+    drop(server);
     let server = outside(TLS, &["--insecure"]);
     assert!(warns(&server, "not authenticated"), "{}", server.log());
     assert!(Path::new(&home.path().join("node.pem")).exists());

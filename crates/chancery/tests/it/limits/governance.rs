@@ -39,9 +39,10 @@ impl TaskRunner for Boss {
     async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError> {
         let message = Message::of_parts(Role::User, "m", vec![Part::text("work")]);
         tokio::select! {
-            _ = turn.delegation.call("stubborn", message) => Ok(updates.complete(None)),
-            () = turn.cancelled.cancelled() => Ok(updates.canceled()),
+            _ = turn.delegation.call("stubborn", message) => turn.cancelled.cancelled().await,
+            () = turn.cancelled.cancelled() => {}
         }
+        Ok(updates.canceled())
     }
 }
 
