@@ -10,20 +10,25 @@ fn created() -> Task {
     Task {
         id: "t".into(),
         context_id: "c".into(),
-        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: None },
+        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: None, unknown: Default::default() },
         artifacts: Vec::new(),
         history: vec![Arc::new(Message::text(Role::User, "m", "hello"))],
         metadata: None,
+        unknown: Default::default(),
     }
 }
 
 fn status(state: TaskState) -> TaskEvent {
-    TaskEvent::Status(StatusChange { status: TaskStatus { state, message: None, timestamp: None }, metadata: None })
+    TaskEvent::Status(StatusChange {
+        status: TaskStatus { state, message: None, timestamp: None, unknown: Default::default() },
+        metadata: None,
+        unknown: Default::default(),
+    })
 }
 
 fn chunk(id: &str, text: &str, append: bool) -> TaskEvent {
     let artifact = Arc::new(Artifact::new(id, vec![Part::text(text)]));
-    TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None })
+    TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None, unknown: Default::default() })
 }
 
 fn any_event() -> impl Strategy<Value = TaskEvent> {
@@ -96,8 +101,13 @@ fn a_piece_for_an_unknown_artifact_is_refused() {
 fn what_the_agent_said_with_a_status_moves_into_the_history() {
     let mut task = created();
     let question = Arc::new(Message::text(Role::Agent, "q", "which one?"));
-    let asked = TaskStatus { state: TaskState::InputRequired, message: Some(question.clone()), timestamp: None };
-    apply(&mut task, &TaskEvent::Status(StatusChange { status: asked, metadata: None }));
+    let asked = TaskStatus {
+        state: TaskState::InputRequired,
+        message: Some(question.clone()),
+        timestamp: None,
+        unknown: Default::default(),
+    };
+    apply(&mut task, &TaskEvent::Status(StatusChange { status: asked, metadata: None, unknown: Default::default() }));
     apply(&mut task, &TaskEvent::Said(Arc::new(Message::text(Role::User, "a", "that one"))));
     apply(&mut task, &status(TaskState::Working));
     assert_eq!(task.history[1], question);

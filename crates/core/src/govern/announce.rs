@@ -21,8 +21,8 @@ pub(crate) fn announce(event: TaskEvent, node: &Node, closed: &Closed, report: &
         Some(metadata.with_member(GOVERNANCE_EXTENSION, &account).with_member(VENDOR, &account))
     };
     match event {
-        TaskEvent::Status(StatusChange { status, metadata }) => {
-            TaskEvent::Status(StatusChange { status, metadata: with(metadata) })
+        TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
+            TaskEvent::Status(StatusChange { status, metadata: with(metadata), unknown })
         }
         TaskEvent::Replied(mut message) => {
             let said = Arc::make_mut(&mut message);
