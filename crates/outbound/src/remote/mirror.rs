@@ -245,4 +245,18 @@ mod tests {
         assert_eq!(words(&mirror.hear(None, asking("m1")).unwrap()), ["m1"]);
         assert_eq!(mirror.hear(None, asking("m1")).unwrap(), []);
     }
+
+    #[test]
+    fn what_nobody_knows_of_the_task_comes_with_its_status() {
+        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
+        let mut done = task(TaskState::Completed, None);
+        let json = |text: &str| chancery_protocol::Json::parse(text.to_owned()).unwrap();
+        assert!(done.unknown.insert("x", json("1.0e5")) && done.unknown.insert("final", json("1")));
+        assert!(done.status.unknown.insert("y", json("0.10")));
+        let news = mirror.hear(None, TaskEvent::Created(Arc::new(done))).unwrap();
+        let [TaskEvent::Status(change)] = &news[..] else { panic!("{news:?}") };
+        let members: Vec<_> = change.unknown.iter().map(|(name, value)| (name, value.text())).collect();
+        assert_eq!(members, [("x", "1.0e5")], "and not what an update has itself");
+        assert_eq!(change.status.unknown.get("y").unwrap().text(), "0.10");
+    }
 }

@@ -37,7 +37,8 @@ fn cards(url: &str) -> [(&'static str, Value); 3] {
         "provider": { "organization": "Hiders", "url": at("provider") },
         "documentationUrl": at("documentation"), "iconUrl": at("icon"),
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
-        "skills": [{ "id": "hide", "name": "Hide", "description": "Hides.", "tags": ["test"] }],
+        "skills": [{ "id": "hide", "name": "Hide", "description": "Hides.", "tags": ["test"], "nobodyKnows": at("skill") }],
+        "nobodyKnows": { "endpoint": at("unknown") },
     });
     let extensions = json!([
         { "uri": at("extension"), "required": false, "params": { "endpoint": at("endpoint") } },

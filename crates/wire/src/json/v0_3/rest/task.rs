@@ -1,5 +1,5 @@
-//! Tasks, statuses, messages and artifacts as the JSON of the 0.3 proto writes them. Its readers refuse members that the
-//! proto does not have, so nothing may be added here.
+//! Tasks, statuses, messages and artifacts as the JSON of the 0.3 proto writes them. Some of its readers refuse members that
+//! the proto does not have, so nothing of ours is added here; what a peer added is passed on as everywhere.
 
 use std::sync::Arc;
 
