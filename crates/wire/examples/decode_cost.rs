@@ -1,4 +1,5 @@
 //! What reading costs: a message, a task and an event per version, in nanoseconds each.
+#![allow(clippy::print_stdout, reason = "a bench says its numbers")]
 
 use std::hint::black_box;
 use std::time::Instant;
