@@ -56,6 +56,7 @@ impl Story {
                     append: update.append.unwrap_or(false),
                     last_chunk: update.last_chunk.unwrap_or(false),
                     metadata: update.metadata.map(translate::metadata_in),
+                    unknown: Default::default(),
                 })]
             }
             StreamResponse::Message(message) => vec![self.message(translate::message_in(message))],
@@ -94,6 +95,7 @@ impl Story {
                     append: false,
                     last_chunk: true,
                     metadata: None,
+                    unknown: Default::default(),
                 }));
             }
         }
@@ -128,8 +130,8 @@ impl Story {
         if metadata.is_some() {
             self.metadata.clone_from(&metadata);
         }
-        let status = TaskStatus { state, message: message.map(Arc::new), timestamp: None };
-        TaskEvent::Status(StatusChange { status, metadata })
+        let status = TaskStatus { state, message: message.map(Arc::new), timestamp: None, unknown: Default::default() };
+        TaskEvent::Status(StatusChange { status, metadata, unknown: Default::default() })
     }
 
     fn chunk(&mut self, chunk: ArtifactChunk) -> TaskEvent {

@@ -54,6 +54,7 @@ pub(crate) fn message_in(message: a2a::Message) -> Message {
         metadata: message.metadata.map(metadata_in),
         extensions: message.extensions.unwrap_or_default(),
         reference_task_ids: message.reference_task_ids.unwrap_or_default().into_iter().map(TaskId::from).collect(),
+        unknown: Default::default(),
     }
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn artifact_in(artifact: a2a::Artifact) -> Artifact {
         parts: artifact.parts.into_iter().map(part_in).collect(),
         metadata: artifact.metadata.map(metadata_in),
         extensions: artifact.extensions.unwrap_or_default(),
+        unknown: Default::default(),
     }
 }
 
@@ -101,7 +103,13 @@ fn part_in(part: a2a::Part) -> Part {
         a2a::PartContent::Url(url) => PartContent::Url(url),
         a2a::PartContent::Data(value) => PartContent::Data(Json::from_value(&value)),
     };
-    Part { content, metadata: part.metadata.map(metadata_in), filename: part.filename, media_type: part.media_type }
+    Part {
+        content,
+        metadata: part.metadata.map(metadata_in),
+        filename: part.filename,
+        media_type: part.media_type,
+        unknown: Default::default(),
+    }
 }
 
 pub(crate) fn metadata_out(metadata: &Metadata) -> HashMap<String, Value> {
@@ -155,7 +163,13 @@ mod tests {
 
     fn everything() -> Task {
         let metadata = || Some(Metadata::from_object([("n".to_owned(), Value::from(1.5))].into_iter().collect()));
-        let of = |content| Part { content, metadata: metadata(), filename: Some("f".into()), media_type: Some("a/b".into()) };
+        let of = |content| Part {
+            content,
+            metadata: metadata(),
+            filename: Some("f".into()),
+            media_type: Some("a/b".into()),
+            unknown: Default::default(),
+        };
         let parts = || {
             vec![
                 of(PartContent::Text("t".into())),
@@ -184,10 +198,12 @@ mod tests {
                 state: TaskState::Working,
                 message: Some(Arc::new(message(Role::Agent))),
                 timestamp: Some(Timestamp::from_micros(1_000_000)),
+                unknown: Default::default(),
             },
             artifacts: vec![Arc::new(artifact)],
             history: vec![Arc::new(message(Role::User))],
             metadata: metadata(),
+            unknown: Default::default(),
         }
     }
 

@@ -99,6 +99,7 @@ impl Executor {
             configuration: SendConfiguration::default(),
             metadata,
             client_task_id: None,
+            unknown: Default::default(),
         };
         let answer = plane.call(&context, Request::SendMessage(send)).await?;
         let task = match answer {
@@ -134,7 +135,12 @@ fn plane(runner: Arc<dyn TaskRunner>) -> Result<Chancery, Error> {
 /// An agent that answers with a message has done its task with it.
 fn answered(message: Arc<Message>) -> Task {
     let artifact = Artifact::new("answer", message.parts.clone());
-    let status = chancery_protocol::TaskStatus { state: TaskState::Completed, message: Some(message), timestamp: None };
+    let status = chancery_protocol::TaskStatus {
+        state: TaskState::Completed,
+        message: Some(message),
+        timestamp: None,
+        unknown: Default::default(),
+    };
     Task {
         id: "answer".into(),
         context_id: "answer".into(),
@@ -142,6 +148,7 @@ fn answered(message: Arc<Message>) -> Task {
         artifacts: vec![Arc::new(artifact)],
         history: Vec::new(),
         metadata: None,
+        unknown: Default::default(),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Whether a request's values make sense, whatever transport it came by. Faults name the field.
 
-use chancery_protocol::{Error, ListTasks, Message, Metadata, SendMessage};
+use chancery_protocol::{Error, ListTasks, Message, Metadata, SendMessage, Unknown};
 
 use crate::limits::TaskLimits;
 
 pub(crate) fn send(send: &SendMessage, limits: &TaskLimits) -> Result<(), Error> {
     message(&send.message, limits)?;
     metadata("metadata", send.metadata.as_ref(), limits)?;
+    unknown("params", &send.unknown, limits)?;
     if let Some(id) = &send.client_task_id {
         id_text("id", id, limits)?;
     }
@@ -42,7 +43,11 @@ fn message(message: &Message, limits: &TaskLimits) -> Result<(), Error> {
         ));
     }
     metadata("message.metadata", message.metadata.as_ref(), limits)?;
+    unknown("message", &message.unknown, limits)?;
     for (index, part) in message.parts.iter().enumerate() {
+        if !part.unknown.is_empty() {
+            unknown(&format!("message.parts[{index}]"), &part.unknown, limits)?;
+        }
         if part.metadata.is_some() {
             metadata(&format!("message.parts[{index}].metadata"), part.metadata.as_ref(), limits)?;
         }
@@ -59,6 +64,17 @@ fn metadata(field: &str, metadata: Option<&Metadata>, limits: &TaskLimits) -> Re
                 format!("has {bytes} bytes, more than limits.metadata_bytes = {}", limits.metadata_bytes),
             ))
         }
+        _ => Ok(()),
+    }
+}
+
+/// Members that nobody here knows may be as long together as the metadata beside them.
+fn unknown<T>(field: &str, unknown: &Unknown<T>, limits: &TaskLimits) -> Result<(), Error> {
+    match unknown.weight() {
+        bytes if bytes > limits.metadata_bytes => Err(Error::invalid_field(
+            field,
+            format!("has {bytes} bytes of unknown members, more than limits.metadata_bytes = {}", limits.metadata_bytes),
+        )),
         _ => Ok(()),
     }
 }

@@ -142,5 +142,6 @@ fn send(message: Message) -> SendMessage {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id: None,
+        unknown: Default::default(),
     }
 }

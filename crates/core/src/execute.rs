@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus};
+use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus, Unknown};
 use chancery_rules::policy::PolicyError;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
@@ -90,6 +90,7 @@ impl Inner {
             task: live.task(),
             message: said.message,
             metadata: said.metadata,
+            unknown: said.unknown,
             caller: live.record.owner.clone(),
             cancelled: token.clone(),
             resumed,
@@ -181,8 +182,8 @@ impl Inner {
             message.task_id = Some(live.record.id.clone());
             Arc::new(message)
         });
-        let status = TaskStatus { state, message, timestamp: Some(at) };
-        let event = TaskEvent::Status(StatusChange { status, metadata: None });
+        let status = TaskStatus { state, message, timestamp: Some(at), unknown: Unknown::none() };
+        let event = TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() });
         if let Ok(seq) = live.take(event, at, &self.limits.load()) {
             self.recorded(live, seq).await;
         }

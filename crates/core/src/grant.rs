@@ -54,6 +54,7 @@ mod tests {
             configuration: SendConfiguration::default(),
             metadata,
             client_task_id: None,
+            unknown: Default::default(),
         })
     }
 

@@ -12,7 +12,7 @@ pub struct TaskLimits {
     pub message_parts: usize,
     /// Tasks one message may point at.
     pub reference_tasks: usize,
-    /// Bytes of one `metadata` object.
+    /// Bytes of one `metadata` object, and of the unknown members of one object.
     pub metadata_bytes: usize,
     /// Bytes of an id a caller chooses: message, context, task, idempotency key.
     pub id_bytes: usize,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Error, TaskState, TraceId};
+use chancery_protocol::{Error, TaskState, TraceId, Unknown};
 
 use crate::Stored;
 use crate::find::internal;
@@ -46,6 +46,7 @@ impl Inner {
             let said = Said {
                 message,
                 metadata: None,
+                unknown: Unknown::none(),
                 trace,
                 extensions: Vec::new(),
                 place: Place::GoesOn,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_protocol::{Caller, Error, Message, Metadata, Task, TraceId};
+use chancery_protocol::{Caller, Error, Message, Metadata, SendMessage, Task, TraceId, Unknown};
 use tokio_util::sync::CancellationToken;
 
 use crate::Link;
@@ -65,6 +65,8 @@ pub struct Turn {
     pub message: Arc<Message>,
     /// What came beside the message.
     pub metadata: Option<Metadata>,
+    /// What came there that no version of the protocol has.
+    pub unknown: Unknown<SendMessage>,
     pub caller: Caller,
     /// Fires when the task is cancelled. A runner that does not listen is dropped after a grace period.
     pub cancelled: CancellationToken,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{
     Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
-    TaskStatus, Version,
+    TaskStatus, Unknown, Version,
 };
 
 use crate::ids::fresh_id;
@@ -87,7 +87,7 @@ impl TaskUpdateSink {
 
     /// One more piece of an artifact: `append` continues the one of this id, otherwise it is started anew.
     pub async fn chunk(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Result<(), Closed> {
-        let chunk = ArtifactChunk { artifact: Arc::new(artifact), append, last_chunk, metadata: None };
+        let chunk = ArtifactChunk { artifact: Arc::new(artifact), append, last_chunk, metadata: None, unknown: Unknown::none() };
         self.update(TaskEvent::Artifact(chunk)).await
     }
 
@@ -160,8 +160,12 @@ impl TaskUpdateSink {
     /// only from its words whether they end the turn.
     pub async fn pass(mut self, event: TaskEvent) -> Result<Passed, Closed> {
         match event {
-            TaskEvent::Status(StatusChange { status, metadata }) => {
-                let event = self.status(status.state, status.message.map(Arc::unwrap_or_clone), metadata);
+            TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
+                let mut event = self.status(status.state, status.message.map(Arc::unwrap_or_clone), metadata);
+                if let TaskEvent::Status(change) = &mut event {
+                    change.unknown = unknown;
+                    change.status.unknown = status.unknown;
+                }
                 if status.state.is_terminal() {
                     return Ok(Passed::Ended(self.take_ending(event)));
                 }
@@ -211,7 +215,7 @@ impl TaskUpdateSink {
             message.task_id = Some(self.live.record.id.clone());
             Arc::new(message)
         });
-        let status = TaskStatus { state, message, timestamp: Some(self.clock.now()) };
-        TaskEvent::Status(StatusChange { status, metadata })
+        let status = TaskStatus { state, message, timestamp: Some(self.clock.now()), unknown: Unknown::none() };
+        TaskEvent::Status(StatusChange { status, metadata, unknown: Unknown::none() })
     }
 }

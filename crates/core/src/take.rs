@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{
     CallContext, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState, TaskStatus, Timestamp,
+    Unknown,
 };
 use chancery_rules::task_state;
 
@@ -104,7 +105,7 @@ impl Inner {
         fill_message_id(named);
         named.context_id = Some(context_id.clone());
         named.task_id = Some(id.clone());
-        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now) };
+        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
         let task = Arc::new(Task {
             id: id.clone(),
             context_id: context_id.clone(),
@@ -112,6 +113,7 @@ impl Inner {
             artifacts: Vec::new(),
             history: vec![Arc::clone(&message)],
             metadata: None,
+            unknown: Unknown::none(),
         });
         let record = Arc::new(TaskRecord {
             id,
@@ -167,6 +169,7 @@ impl Inner {
         let said = Said {
             message,
             metadata: send.metadata,
+            unknown: send.unknown,
             trace: context.trace,
             extensions: context.extensions.clone(),
             place,
@@ -246,6 +249,7 @@ impl Inner {
         let said = Said {
             message,
             metadata: send.metadata,
+            unknown: send.unknown,
             trace: context.trace,
             extensions: context.extensions.clone(),
             place: Place::GoesOn,
@@ -297,7 +301,10 @@ impl Inner {
         };
         check::id_text("Idempotency-Key", &key, &self.limits.load())?;
         // The configuration (wait or not, how much history) is about this call, not about the work.
-        let content = serde_json::to_vec(&(&send.message, &send.metadata, &send.client_task_id));
+        let mut content = serde_json::to_vec(&(&send.message, &send.metadata, &send.client_task_id));
+        if let (Ok(content), false) = (&mut content, send.unknown.is_empty()) {
+            content.extend(serde_json::to_vec(&send.unknown).unwrap_or_default());
+        }
         let content = content.map_err(|fault| Error::new(ErrorKind::Internal, fault.to_string()))?;
         let lifetime = i64::from(self.limits.load().idempotency_hours) * 3_600_000_000;
         let expires_at = Timestamp::from_micros(now.micros().saturating_add(lifetime));

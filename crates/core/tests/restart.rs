@@ -42,7 +42,8 @@ fn plane(store: &Arc<FakeStore>, after: AfterRestart) -> Chancery {
 async fn begin(chancery: &Chancery, text: &str) -> TaskId {
     let configuration = SendConfiguration { return_immediately: true, ..SendConfiguration::default() };
     let message = Arc::new(Message::text(Role::User, "m", text));
-    let send = SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None };
+    let send =
+        SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None, unknown: Default::default() };
     match chancery.call(&call_context(), Request::SendMessage(send)).await.unwrap() {
         Answer::Reply(Reply::Sent(Sent::Task(shown))) => shown.task.id.clone(),
         other => panic!("{other:?}"),

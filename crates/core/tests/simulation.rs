@@ -55,7 +55,14 @@ fn context(last_event_id: Option<u64>, key: Option<String>) -> CallContext {
 fn message(text: String, task: Option<TaskId>, immediately: bool) -> SendMessage {
     let message = Message { task_id: task, ..Message::text(Role::User, "m", text) };
     let configuration = SendConfiguration { return_immediately: immediately, ..SendConfiguration::default() };
-    SendMessage { tenant: None, message: Arc::new(message), configuration, metadata: None, client_task_id: None }
+    SendMessage {
+        tenant: None,
+        message: Arc::new(message),
+        configuration,
+        metadata: None,
+        client_task_id: None,
+        unknown: Default::default(),
+    }
 }
 
 /// Reads a stream to its end. The numbers it sees have no gap and no repeat, and each is durable before it is seen.

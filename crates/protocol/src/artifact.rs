@@ -2,45 +2,60 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::lenient::{non_empty, null_default};
-use crate::{ArtifactId, Metadata, Part};
+use crate::unknown::open_object;
+use crate::{ArtifactId, Metadata, Part, Unknown};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Artifact {
-    #[serde(alias = "artifact_id")]
-    pub artifact_id: ArtifactId,
-    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    #[serde(default, deserialize_with = "null_default")]
-    pub parts: Vec<Part>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-    #[serde(default, deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
-    pub extensions: Vec<String>,
+open_object! {
+    pub struct Artifact {
+        #[serde(alias = "artifact_id")]
+        pub artifact_id: ArtifactId,
+        #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+        pub name: Option<String>,
+        #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+        pub description: Option<String>,
+        #[serde(default, deserialize_with = "null_default")]
+        pub parts: Vec<Part>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<Metadata>,
+        #[serde(default, deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+        pub extensions: Vec<String>,
+    }
+    knows [
+        "artifactId", "artifact_id", "name", "description", "parts", "metadata", "extensions", "index",
+        "append", "lastChunk",
+    ]
 }
 
 impl Artifact {
     /// An artifact with just an id and parts; set the rest with struct update.
     pub fn new(artifact_id: impl Into<ArtifactId>, parts: Vec<Part>) -> Self {
-        Self { artifact_id: artifact_id.into(), name: None, description: None, parts, metadata: None, extensions: Vec::new() }
+        Self {
+            artifact_id: artifact_id.into(),
+            name: None,
+            description: None,
+            parts,
+            metadata: None,
+            extensions: Vec::new(),
+            unknown: Unknown::none(),
+        }
     }
 }
 
-/// A whole artifact, or one more piece of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ArtifactChunk {
-    pub artifact: Arc<Artifact>,
-    /// Extend the artifact of this id instead of replacing it.
-    #[serde(default, deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
-    pub append: bool,
-    #[serde(default, alias = "last_chunk", deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
-    pub last_chunk: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
+open_object! {
+    /// A whole artifact, or one more piece of it.
+    pub struct ArtifactChunk {
+        pub artifact: Arc<Artifact>,
+        /// Extend the artifact of this id instead of replacing it.
+        #[serde(default, deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
+        pub append: bool,
+        #[serde(default, alias = "last_chunk", deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
+        pub last_chunk: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<Metadata>,
+    }
+    knows [
+        "kind", "id", "taskId", "task_id", "contextId", "context_id", "artifact", "append", "lastChunk",
+        "last_chunk", "status", "final", "metadata",
+    ]
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::unknown::open_object;
 use crate::{ArtifactChunk, Message, Metadata, Task, TaskStatus};
 
 /// One entry of a task's log. Everything a task is follows from its entries in order.
@@ -20,9 +21,11 @@ pub enum TaskEvent {
     Replied(Arc<Message>),
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StatusChange {
-    pub status: TaskStatus,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
+open_object! {
+    pub struct StatusChange {
+        pub status: TaskStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<Metadata>,
+    }
+    knows ["kind", "id", "taskId", "task_id", "contextId", "context_id", "status", "final", "artifact", "metadata"]
 }

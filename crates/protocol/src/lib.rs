@@ -11,6 +11,7 @@ mod event;
 mod ids;
 pub mod lenient;
 mod message;
+pub mod objects;
 mod push;
 mod raw_json;
 mod reply;
@@ -19,6 +20,7 @@ mod security;
 mod standing;
 mod task;
 mod time;
+mod unknown;
 mod version;
 
 pub use artifact::{Artifact, ArtifactChunk};
@@ -42,4 +44,5 @@ pub use security::{
 pub use standing::{AgentId, Grant, MayCall, Proof, Reach, Standing};
 pub use task::{Task, TaskState, TaskStatus};
 pub use time::Timestamp;
+pub use unknown::{OpenObject, Unknown};
 pub use version::{Binding, Version};

@@ -6,7 +6,8 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::lenient::{base64_bytes, decode_base64, encode_base64, non_empty, null_default, present};
-use crate::{ContextId, Json, MessageId, Metadata, TaskId};
+use crate::unknown::open_object;
+use crate::{ContextId, Json, MessageId, Metadata, OpenObject, TaskId, Unknown};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -39,24 +40,28 @@ impl<'de> Deserialize<'de> for Role {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Message {
-    #[serde(alias = "message_id")]
-    pub message_id: MessageId,
-    #[serde(default, alias = "context_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
-    pub context_id: Option<ContextId>,
-    #[serde(default, alias = "task_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<TaskId>,
-    pub role: Role,
-    #[serde(default, deserialize_with = "null_default")]
-    pub parts: Vec<Part>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-    #[serde(default, deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
-    pub extensions: Vec<String>,
-    #[serde(default, alias = "reference_task_ids", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
-    pub reference_task_ids: Vec<TaskId>,
+open_object! {
+    pub struct Message {
+        #[serde(alias = "message_id")]
+        pub message_id: MessageId,
+        #[serde(default, alias = "context_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+        pub context_id: Option<ContextId>,
+        #[serde(default, alias = "task_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+        pub task_id: Option<TaskId>,
+        pub role: Role,
+        #[serde(default, deserialize_with = "null_default")]
+        pub parts: Vec<Part>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<Metadata>,
+        #[serde(default, deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+        pub extensions: Vec<String>,
+        #[serde(default, alias = "reference_task_ids", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+        pub reference_task_ids: Vec<TaskId>,
+    }
+    knows [
+        "kind", "messageId", "message_id", "contextId", "context_id", "taskId", "task_id", "role", "parts",
+        "content", "metadata", "extensions", "referenceTaskIds", "reference_task_ids",
+    ]
 }
 
 impl Message {
@@ -75,6 +80,7 @@ impl Message {
             metadata: None,
             extensions: Vec::new(),
             reference_task_ids: Vec::new(),
+            unknown: Unknown::none(),
         }
     }
 
@@ -91,6 +97,12 @@ pub struct Part {
     pub metadata: Option<Metadata>,
     pub filename: Option<String>,
     pub media_type: Option<String>,
+    pub unknown: Unknown<Part>,
+}
+
+impl OpenObject for Part {
+    const MEMBERS: &'static [&'static str] =
+        &["kind", "type", "text", "raw", "url", "data", "file", "metadata", "filename", "mediaType", "media_type"];
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +115,7 @@ pub enum PartContent {
 
 impl Part {
     pub fn new(content: PartContent) -> Self {
-        Self { content, metadata: None, filename: None, media_type: None }
+        Self { content, metadata: None, filename: None, media_type: None, unknown: Unknown::none() }
     }
 
     pub fn text(text: impl Into<String>) -> Self {
@@ -150,6 +162,9 @@ impl Serialize for Part {
         if let Some(media_type) = &self.media_type {
             map.serialize_entry("mediaType", media_type)?;
         }
+        for (name, value) in self.unknown.iter() {
+            map.serialize_entry(name, value)?;
+        }
         map.end()
     }
 }
@@ -181,17 +196,19 @@ impl<'de> Deserialize<'de> for Part {
             filename: Option<String>,
             #[serde(default, alias = "media_type", deserialize_with = "non_empty")]
             media_type: Option<String>,
+            #[serde(default, rename = "$unknown")]
+            unknown: Unknown<Part>,
         }
 
-        let members = Members::deserialize(from)?;
-        let content = match (members.text, members.raw, members.url, members.data) {
+        let Members { text, raw, url, data, metadata, filename, media_type, unknown } = Members::deserialize(from)?;
+        let content = match (text, raw, url, data) {
             (Some(text), None, None, None) => PartContent::Text(text),
             (None, Some(bytes), None, None) => PartContent::Raw(bytes),
             (None, None, Some(url), None) => PartContent::Url(url),
             (None, None, None, Some(json)) => PartContent::Data(json),
             _ => return Err(de::Error::custom("a part has exactly one of text, raw, url and data")),
         };
-        Ok(Self { content, metadata: members.metadata, filename: members.filename, media_type: members.media_type })
+        Ok(Self { content, metadata, filename, media_type, unknown })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// Any JSON value, kept as the text it arrived in.
@@ -32,6 +32,11 @@ impl Json {
 
     pub fn is_object(&self) -> bool {
         self.text().starts_with('{')
+    }
+
+    /// A member of an object, as it is spelled there.
+    pub fn member(&self, name: &str) -> Option<Self> {
+        RawMembers::of(self).0.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
@@ -69,59 +74,46 @@ impl Metadata {
         }
     }
 
-    /// The same with one more member, or with another value of that name. What else is in it stays as it was written.
-    #[must_use]
-    pub fn with_member(&self, name: &str, value: &Json) -> Self {
-        let text = self.text();
-        // Escapes could spell the name in another way; an object that has any is looked at member by member.
-        if text.contains(name) || text.contains('\\') {
-            let mut members = serde_json::from_str::<Members>(text).unwrap_or_default().0;
-            if let Some(member) = members.iter_mut().find(|(known, _)| known == name) {
-                member.1 = value.0.clone();
-                let written = members.iter().map(|(name, value)| format!("{}:{value}", serde_json::Value::from(name.as_str())));
-                let object = format!("{{{}}}", written.collect::<Vec<_>>().join(","));
-                return Json::parse(object).map_or_else(|_| self.clone(), Self);
-            }
-        }
-        let inside = text.trim().trim_start_matches('{').trim_end_matches('}').trim();
-        let body = text.trim().strip_suffix('}').unwrap_or("{").trim_end();
-        let comma = if inside.is_empty() { "" } else { "," };
-        let name = serde_json::Value::from(name);
-        // Valid because both parts are; what was there before stands in for what cannot happen.
-        Json::parse(format!("{body}{comma}{name}:{}}}", value.text())).map_or_else(|_| self.clone(), Self)
-    }
-
     /// One member, if there is one by that name.
     pub fn get(&self, member: &str) -> Option<serde_json::Value> {
         self.to_object().remove(member)
     }
-}
 
-/// The members of an object in their order, each value as it was written.
-#[derive(Default)]
-struct Members(Vec<(String, Box<RawValue>)>);
+    pub fn empty() -> Self {
+        Self::from_object(serde_json::Map::new())
+    }
 
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Object;
+    /// The same as JSON of any kind.
+    pub fn into_json(self) -> Json {
+        self.0
+    }
 
-        impl<'de> de::Visitor<'de> for Object {
-            type Value = Members;
+    /// One member as it is spelled there.
+    pub fn member(&self, name: &str) -> Option<Json> {
+        self.0.member(name)
+    }
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    /// With one member set, the others as they are spelled.
+    pub fn with(&self, name: &str, value: Json) -> Self {
+        let mut members = RawMembers::of(&self.0);
+        members.set(name.to_owned(), value);
+        members.into_metadata()
+    }
 
-            fn visit_map<A: de::MapAccess<'de>>(self, mut from: A) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = from.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
+    /// With all members of a newer one set, everything as it is spelled.
+    pub fn merged(&self, newer: &Self) -> Self {
+        let mut members = RawMembers::of(&self.0);
+        for (name, value) in RawMembers::of(&newer.0).0 {
+            members.set(name, value);
         }
+        members.into_metadata()
+    }
 
-        from.deserialize_map(Object)
+    /// Without one member; nothing, if that was the only one.
+    pub fn without(&self, name: &str) -> Option<Self> {
+        let mut members = RawMembers::of(&self.0);
+        members.0.retain(|(known, _)| known != name);
+        (!members.0.is_empty()).then(|| members.into_metadata())
     }
 }
 
@@ -145,9 +137,75 @@ impl fmt::Debug for Metadata {
     }
 }
 
+/// The members of an object in their order, each value as its text.
+#[derive(Default)]
+struct RawMembers(Vec<(String, Json)>);
+
+impl RawMembers {
+    fn of(json: &Json) -> Self {
+        // What is no object has no members.
+        serde_json::from_str(json.text()).unwrap_or_default()
+    }
+
+    fn set(&mut self, name: String, value: Json) {
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    fn into_metadata(self) -> Metadata {
+        // Names and JSON always print as a valid object; an empty one stands in for what cannot happen.
+        serde_json::value::to_raw_value(&self).map_or_else(|_| Metadata::empty(), |raw| Metadata(Json(raw)))
+    }
+}
+
+impl Serialize for RawMembers {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for RawMembers {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> de::Visitor<'de> for InOrder {
+            type Value = RawMembers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<RawMembers, A::Error> {
+                let mut members = RawMembers::default();
+                while let Some(member) = map.next_entry()? {
+                    members.0.push(member);
+                }
+                Ok(members)
+            }
+        }
+
+        from.deserialize_map(InOrder)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_are_set_and_taken_away_without_another_spelling_of_the_rest() {
+        let metadata = |text: &str| serde_json::from_str::<Metadata>(text).unwrap();
+        let said = metadata(r#"{"b": 1.0e5, "a":{"n":12345678901234567890}}"#);
+        let json = |text: &str| Json::parse(text.into()).unwrap();
+        assert_eq!(said.with("c", json("0.10")).text(), r#"{"b":1.0e5,"a":{"n":12345678901234567890},"c":0.10}"#);
+        assert_eq!(said.merged(&metadata(r#"{"b":2.0,"d":[ ]}"#)).text(), r#"{"b":2.0,"a":{"n":12345678901234567890},"d":[ ]}"#);
+        assert_eq!(said.without("a").unwrap().text(), r#"{"b":1.0e5}"#);
+        assert_eq!(metadata(r#"{"a":1}"#).without("a"), None);
+        assert_eq!(said.member("b").unwrap().text(), "1.0e5");
+        assert_eq!(json("[1]").member("b"), None);
+    }
 
     #[test]
     fn metadata_keeps_its_text_and_refuses_what_is_no_object() {
@@ -157,23 +215,6 @@ mod tests {
         assert_eq!(serde_json::to_string(&metadata).unwrap(), text);
         assert!(serde_json::from_str::<Metadata>("[1]").is_err());
         assert!(serde_json::from_str::<Metadata>("7").is_err());
-    }
-
-    #[test]
-    fn a_member_is_added_and_the_rest_stays_as_it_was_written() {
-        let value = Json::parse("{\"x\":1}".into()).unwrap();
-        for (before, after) in [
-            ("{}", r#"{"a b":{"x":1}}"#),
-            ("{ }", r#"{"a b":{"x":1}}"#),
-            (r#"{"n": 1.50e2}"#, r#"{"n": 1.50e2,"a b":{"x":1}}"#),
-            (r#" {"n":{}} "#, r#"{"n":{},"a b":{"x":1}}"#),
-            (r#"{"a b":7,"c":1}"#, r#"{"a b":{"x":1},"c":1}"#),
-            (r#"{"a\u0020b":7,"n":1.50}"#, r#"{"a b":{"x":1},"n":1.50}"#),
-            (r#"{"n":"\u0020","m":1e-400}"#, r#"{"n":"\u0020","m":1e-400,"a b":{"x":1}}"#),
-        ] {
-            let metadata: Metadata = serde_json::from_str(before).unwrap();
-            assert_eq!(metadata.with_member("a b", &value).text(), after, "{before}");
-        }
     }
 
     #[test]

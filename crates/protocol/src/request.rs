@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use crate::lenient::{int32, non_empty, null_default};
+use crate::unknown::open_object;
 use crate::{ContextId, Message, Metadata, PushConfig, TaskId, TaskState, Timestamp};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -92,19 +93,23 @@ impl Request {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SendMessage {
-    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
-    pub tenant: Option<String>,
-    pub message: Arc<Message>,
-    #[serde(default, deserialize_with = "null_default", skip_serializing_if = "SendConfiguration::is_default")]
-    pub configuration: SendConfiguration,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-    /// The original protocol lets the client name the task. Never part of the 1.0 form.
-    #[serde(skip)]
-    pub client_task_id: Option<Arc<str>>,
+open_object! {
+    pub struct SendMessage {
+        #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
+        pub tenant: Option<String>,
+        pub message: Arc<Message>,
+        #[serde(default, deserialize_with = "null_default", skip_serializing_if = "SendConfiguration::is_default")]
+        pub configuration: SendConfiguration,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<Metadata>,
+        /// The original protocol lets the client name the task. Never part of the 1.0 form.
+        #[serde(skip)]
+        pub client_task_id: Option<Arc<str>>,
+    }
+    knows [
+        "tenant", "message", "request", "configuration", "metadata", "id", "sessionId", "acceptedOutputModes",
+        "pushNotification", "historyLength", "skill", "policy", "context",
+    ]
 }
 
 impl SendMessage {

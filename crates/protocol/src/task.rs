@@ -7,6 +7,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::lenient::arcs;
+use crate::unknown::open_object;
 use crate::{Artifact, ContextId, Message, Metadata, TaskId, Timestamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,28 +118,31 @@ where
     from.deserialize_any(Named(expected, find))
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskStatus {
-    pub state: TaskState,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<Arc<Message>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timestamp: Option<Timestamp>,
+open_object! {
+    pub struct TaskStatus {
+        pub state: TaskState,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub message: Option<Arc<Message>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub timestamp: Option<Timestamp>,
+    }
+    knows ["state", "message", "update", "timestamp"]
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Task {
-    pub id: TaskId,
-    #[serde(alias = "context_id")]
-    pub context_id: ContextId,
-    pub status: TaskStatus,
-    #[serde(default, deserialize_with = "arcs", skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<Arc<Artifact>>,
-    #[serde(default, deserialize_with = "arcs", skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Arc<Message>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
+open_object! {
+    pub struct Task {
+        pub id: TaskId,
+        #[serde(alias = "context_id")]
+        pub context_id: ContextId,
+        pub status: TaskStatus,
+        #[serde(default, deserialize_with = "arcs", skip_serializing_if = "Vec::is_empty")]
+        pub artifacts: Vec<Arc<Artifact>>,
+        #[serde(default, deserialize_with = "arcs", skip_serializing_if = "Vec::is_empty")]
+        pub history: Vec<Arc<Message>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub metadata: Option<Metadata>,
+    }
+    knows ["kind", "id", "contextId", "context_id", "sessionId", "status", "artifacts", "history", "metadata"]
 }
 
 #[cfg(test)]

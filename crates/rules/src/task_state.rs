@@ -78,6 +78,7 @@ pub fn apply(task: &mut Task, event: &TaskEvent) {
             if let Some(metadata) = &change.metadata {
                 task.metadata = Some(merged(task.metadata.as_ref(), metadata));
             }
+            task.unknown.extend(&change.unknown);
         }
         TaskEvent::Artifact(chunk) => apply_chunk(&mut task.artifacts, chunk),
     }
@@ -99,15 +100,13 @@ fn apply_chunk(artifacts: &mut Vec<Arc<Artifact>>, chunk: &ArtifactChunk) {
             if let Some(metadata) = &chunk.artifact.metadata {
                 whole.metadata = Some(merged(whole.metadata.as_ref(), metadata));
             }
+            whole.unknown.extend(&chunk.artifact.unknown);
         }
     }
 }
 
 fn merged(old: Option<&Metadata>, new: &Metadata) -> Metadata {
-    let Some(old) = old else { return new.clone() };
-    let mut object = old.to_object();
-    object.extend(new.to_object());
-    Metadata::from_object(object)
+    old.map_or_else(|| new.clone(), |old| old.merged(new))
 }
 
 /// The whole task, from its log.
@@ -125,18 +124,25 @@ pub fn fold<'a>(events: impl IntoIterator<Item = &'a TaskEvent>) -> Option<Task>
 pub fn weight(event: &TaskEvent) -> u64 {
     const ENTRY: usize = 64;
     let content = match event {
-        TaskEvent::Created(task) => task.history.iter().map(|message| message_weight(message)).sum(),
+        TaskEvent::Created(task) => {
+            task.unknown.weight() + task.history.iter().map(|message| message_weight(message)).sum::<usize>()
+        }
         TaskEvent::Said(message) | TaskEvent::Replied(message) => message_weight(message),
         TaskEvent::Status(change) => {
-            change.status.message.as_deref().map_or(0, message_weight) + metadata_weight(change.metadata.as_ref())
+            let said = change.status.message.as_deref().map_or(0, message_weight);
+            said + metadata_weight(change.metadata.as_ref()) + change.unknown.weight() + change.status.unknown.weight()
         }
-        TaskEvent::Artifact(chunk) => parts_weight(&chunk.artifact.parts) + metadata_weight(chunk.artifact.metadata.as_ref()),
+        TaskEvent::Artifact(chunk) => {
+            let artifact = &chunk.artifact;
+            let content = parts_weight(&artifact.parts) + metadata_weight(artifact.metadata.as_ref());
+            content + artifact.unknown.weight() + chunk.unknown.weight()
+        }
     };
     (ENTRY + content) as u64
 }
 
 fn message_weight(message: &Message) -> usize {
-    parts_weight(&message.parts) + metadata_weight(message.metadata.as_ref())
+    parts_weight(&message.parts) + metadata_weight(message.metadata.as_ref()) + message.unknown.weight()
 }
 
 fn parts_weight(parts: &[Part]) -> usize {
@@ -146,7 +152,7 @@ fn parts_weight(parts: &[Part]) -> usize {
             PartContent::Raw(bytes) => bytes.len(),
             PartContent::Data(json) => json.text().len(),
         };
-        content + metadata_weight(part.metadata.as_ref())
+        content + metadata_weight(part.metadata.as_ref()) + part.unknown.weight()
     };
     parts.iter().map(weigh).sum()
 }

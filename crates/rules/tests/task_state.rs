@@ -2,28 +2,35 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Artifact, ArtifactChunk, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus};
-use chancery_rules::task_state::{Head, Refusal, apply, fold};
+use chancery_protocol::{
+    Artifact, ArtifactChunk, Json, Message, OpenObject, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Unknown,
+};
+use chancery_rules::task_state::{Head, Refusal, apply, fold, weight};
 use proptest::prelude::*;
 
 fn created() -> Task {
     Task {
         id: "t".into(),
         context_id: "c".into(),
-        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: None },
+        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: None, unknown: Default::default() },
         artifacts: Vec::new(),
         history: vec![Arc::new(Message::text(Role::User, "m", "hello"))],
         metadata: None,
+        unknown: Default::default(),
     }
 }
 
 fn status(state: TaskState) -> TaskEvent {
-    TaskEvent::Status(StatusChange { status: TaskStatus { state, message: None, timestamp: None }, metadata: None })
+    TaskEvent::Status(StatusChange {
+        status: TaskStatus { state, message: None, timestamp: None, unknown: Default::default() },
+        metadata: None,
+        unknown: Default::default(),
+    })
 }
 
 fn chunk(id: &str, text: &str, append: bool) -> TaskEvent {
     let artifact = Arc::new(Artifact::new(id, vec![Part::text(text)]));
-    TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None })
+    TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None, unknown: Default::default() })
 }
 
 fn any_event() -> impl Strategy<Value = TaskEvent> {
@@ -96,11 +103,57 @@ fn a_piece_for_an_unknown_artifact_is_refused() {
 fn what_the_agent_said_with_a_status_moves_into_the_history() {
     let mut task = created();
     let question = Arc::new(Message::text(Role::Agent, "q", "which one?"));
-    let asked = TaskStatus { state: TaskState::InputRequired, message: Some(question.clone()), timestamp: None };
-    apply(&mut task, &TaskEvent::Status(StatusChange { status: asked, metadata: None }));
+    let asked = TaskStatus {
+        state: TaskState::InputRequired,
+        message: Some(question.clone()),
+        timestamp: None,
+        unknown: Default::default(),
+    };
+    apply(&mut task, &TaskEvent::Status(StatusChange { status: asked, metadata: None, unknown: Default::default() }));
     apply(&mut task, &TaskEvent::Said(Arc::new(Message::text(Role::User, "a", "that one"))));
     apply(&mut task, &status(TaskState::Working));
     assert_eq!(task.history[1], question);
     assert_eq!(task.history[2].first_text(), Some("that one"));
     assert_eq!(task.status.message, None);
+}
+
+fn unknown<T: OpenObject>(members: &[(&str, &str)]) -> Unknown<T> {
+    let mut unknown = Unknown::none();
+    for (name, value) in members {
+        assert!(unknown.insert(name, Json::parse((*value).to_owned()).unwrap()));
+    }
+    unknown
+}
+
+#[test]
+fn what_nobody_knows_of_an_update_is_the_tasks_from_then_on_and_the_newest_counts() {
+    let mut task = created();
+    let update = |members: &[(&str, &str)]| {
+        let TaskEvent::Status(change) = status(TaskState::Working) else { unreachable!() };
+        TaskEvent::Status(StatusChange { unknown: unknown(members), ..change })
+    };
+    apply(&mut task, &update(&[("a", "1.0"), ("b", "2"), ("history", "3")]));
+    apply(&mut task, &update(&[("a", "1.50")]));
+    let members: Vec<_> = task.unknown.iter().map(|(name, value)| (name, value.text())).collect();
+    assert_eq!(members, [("a", "1.50"), ("b", "2")], "and none that a task has itself");
+
+    let piece = |text: &str, append, members: &[(&str, &str)]| {
+        let artifact = Artifact { unknown: unknown(members), ..Artifact::new("x", vec![Part::text(text)]) };
+        let artifact = Arc::new(artifact);
+        TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None, unknown: Unknown::none() })
+    };
+    apply(&mut task, &piece("one", false, &[("a", "1")]));
+    apply(&mut task, &piece("two", true, &[("b", "0.10")]));
+    assert_eq!(task.artifacts[0].unknown, unknown(&[("a", "1"), ("b", "0.10")]));
+}
+
+#[test]
+fn what_nobody_knows_weighs_what_it_is_long() {
+    let with = |bytes: usize| {
+        let part = Part { unknown: unknown(&[("u", &format!("\"{}\"", "x".repeat(bytes)))]), ..Part::text("") };
+        weight(&TaskEvent::Said(Arc::new(Message::of_parts(Role::User, "m", vec![part]))))
+    };
+    let without = weight(&TaskEvent::Said(Arc::new(Message::text(Role::User, "m", ""))));
+    assert_eq!(with(100) - with(0), 100);
+    assert_eq!(with(0), without + r#""u":"","#.len() as u64);
 }

@@ -142,7 +142,7 @@ fn appends() -> [Append; 2] {
     });
     let text = "Please repeat what I say, word by word, and nothing else than that. ".repeat(3);
     let message = Arc::new(Message::text(Role::User, Uuid::now_v7().to_string(), text.clone()));
-    let status = |state| TaskStatus { state, message: None, timestamp: Some(at) };
+    let status = |state| TaskStatus { state, message: None, timestamp: Some(at), unknown: Default::default() };
     let made = Task {
         id: record.id.clone(),
         context_id: record.context_id.clone(),
@@ -150,13 +150,20 @@ fn appends() -> [Append; 2] {
         artifacts: Vec::new(),
         history: vec![message],
         metadata: None,
+        unknown: Default::default(),
     };
     let artifact = Arc::new(Artifact::new(Uuid::now_v7().to_string(), vec![Part::text(text)]));
     let events = [
         TaskEvent::Created(Arc::new(made)),
-        TaskEvent::Status(StatusChange { status: status(TaskState::Working), metadata: None }),
-        TaskEvent::Artifact(ArtifactChunk { artifact, append: false, last_chunk: true, metadata: None }),
-        TaskEvent::Status(StatusChange { status: status(TaskState::Completed), metadata: None }),
+        TaskEvent::Status(StatusChange { status: status(TaskState::Working), metadata: None, unknown: Default::default() }),
+        TaskEvent::Artifact(ArtifactChunk {
+            artifact,
+            append: false,
+            last_chunk: true,
+            metadata: None,
+            unknown: Default::default(),
+        }),
+        TaskEvent::Status(StatusChange { status: status(TaskState::Completed), metadata: None, unknown: Default::default() }),
     ];
     let mut entries: Vec<_> = events.into_iter().zip(1..).map(|(event, seq)| Arc::new(LogEntry { seq, at, event })).collect();
     let rest = entries.split_off(1);

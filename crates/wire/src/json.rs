@@ -4,7 +4,6 @@ pub mod card;
 pub mod decode;
 mod face;
 pub mod methods;
-pub(crate) mod objects;
 pub mod original;
 mod part;
 mod peer;

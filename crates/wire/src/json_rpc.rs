@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
+use chancery_protocol::objects::Objects;
 use chancery_protocol::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use crate::json::objects::Objects;
 
 /// A call, with its `params` still as text.
 #[derive(Debug)]

@@ -164,6 +164,12 @@ impl RestCall {
             if name.eq_ignore_ascii_case("a2a-version") || members.contains_key(&name) {
                 continue;
             }
+            // What a message is sent with is all in its body. What else stands in the query (a key, perhaps) is for us, and is
+            // not to be passed on as a member nobody knows.
+            let sends = matches!(self.operation, Operation::SendMessage | Operation::StreamMessage);
+            if sends && name != "tenant" {
+                continue;
+            }
             let value = typed_value(&name, &value)?;
             members.insert(name, value);
         }
@@ -245,6 +251,8 @@ mod tests {
             listed.params(Some("includeArtifacts=true&contextId=a+b%26"), "").unwrap(),
             r#"{"contextId":"a b&","includeArtifacts":true}"#
         );
+        let sent = call(Verb::Post, "/message:send");
+        assert_eq!(sent.params(Some("key=secret&tenant=a"), r#"{"x":1.0e5}"#).unwrap(), r#"{"tenant":"a","x":1.0e5}"#);
         let cancelled = call(Verb::Post, "/tasks/t-1:cancel");
         assert_eq!(cancelled.params(None, r#"{"id":"t-1"}"#).unwrap(), r#"{"id":"t-1"}"#);
         assert_eq!(cancelled.params(None, r#"{"id":"t-2"}"#).unwrap_err().violations[0].field, "id");

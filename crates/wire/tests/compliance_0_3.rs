@@ -39,8 +39,8 @@ fn event(event: &TaskEvent) -> Value {
 }
 
 fn change(state: TaskState) -> Value {
-    let status = TaskStatus { state, message: None, timestamp: None };
-    event(&TaskEvent::Status(chancery_protocol::StatusChange { status, metadata: None }))
+    let status = TaskStatus { state, message: None, timestamp: None, unknown: Default::default() };
+    event(&TaskEvent::Status(chancery_protocol::StatusChange { status, metadata: None, unknown: Default::default() }))
 }
 
 /// The field at fault when a caller's message is refused.

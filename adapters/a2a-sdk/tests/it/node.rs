@@ -122,6 +122,7 @@ pub(crate) fn saying(text: &str, task: Option<&TaskId>, return_immediately: bool
         configuration: SendConfiguration { return_immediately, ..SendConfiguration::default() },
         metadata: Some(metadata),
         client_task_id: None,
+        unknown: Default::default(),
     }
 }
 

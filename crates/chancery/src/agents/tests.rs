@@ -36,7 +36,14 @@ fn context() -> CallContext {
 
 async fn send(node: &Node, message: Message) -> Sent {
     let configuration = SendConfiguration::default();
-    let send = SendMessage { tenant: None, message: Arc::new(message), configuration, metadata: None, client_task_id: None };
+    let send = SendMessage {
+        tenant: None,
+        message: Arc::new(message),
+        configuration,
+        metadata: None,
+        client_task_id: None,
+        unknown: Default::default(),
+    };
     match node.chancery().call(&context(), Request::SendMessage(send)).await.unwrap() {
         Answer::Reply(Reply::Sent(sent)) => sent,
         other => panic!("{other:?}"),
@@ -165,7 +172,14 @@ async fn a_sleeper_stops_when_cancelled_and_a_stubborn_one_is_stopped() {
     for text in ["sleep 600000", "stubborn 600000", "stream 5 600000"] {
         let configuration = SendConfiguration { return_immediately: true, ..SendConfiguration::default() };
         let message = Arc::new(said(text));
-        let request = SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None };
+        let request = SendMessage {
+            tenant: None,
+            message,
+            configuration,
+            metadata: None,
+            client_task_id: None,
+            unknown: Default::default(),
+        };
         let answer = node.chancery().call(&context(), Request::SendMessage(request)).await.unwrap();
         let Answer::Reply(Reply::Sent(Sent::Task(shown))) = answer else { panic!("{answer:?}") };
         let cancelled = node.chancery().operator_cancel(shown.task.id.as_str()).await.unwrap();

@@ -96,7 +96,14 @@ impl Send {
         message.task_id = self.task.as_deref().map(Into::into);
         message.context_id = self.context.as_deref().map(Into::into);
         let configuration = SendConfiguration { return_immediately: self.no_wait, ..SendConfiguration::default() };
-        Ok(SendMessage { tenant: None, message: Arc::new(message), configuration, metadata: None, client_task_id: None })
+        Ok(SendMessage {
+            tenant: None,
+            message: Arc::new(message),
+            configuration,
+            metadata: None,
+            client_task_id: None,
+            unknown: Default::default(),
+        })
     }
 }
 

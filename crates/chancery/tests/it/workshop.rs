@@ -243,6 +243,7 @@ impl Workshop {
             configuration: SendConfiguration { return_immediately: immediately, ..SendConfiguration::default() },
             metadata: None,
             client_task_id: None,
+            unknown: Default::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{Json, Metadata, StatusChange, TaskEvent};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::allot::Closed;
 use super::report::Report;
@@ -17,12 +17,12 @@ const VENDOR: &str = "ruvector";
 pub(crate) fn announce(event: TaskEvent, node: &Node, closed: &Closed, report: &Report) -> TaskEvent {
     let account = Json::from_value(&account(node, closed, report));
     let with = |metadata: Option<Metadata>| {
-        let metadata = metadata.unwrap_or_else(|| Metadata::from_object(Map::new()));
-        Some(metadata.with_member(GOVERNANCE_EXTENSION, &account).with_member(VENDOR, &account))
+        let metadata = metadata.unwrap_or_else(Metadata::empty);
+        Some(metadata.with(GOVERNANCE_EXTENSION, account.clone()).with(VENDOR, account.clone()))
     };
     match event {
-        TaskEvent::Status(StatusChange { status, metadata }) => {
-            TaskEvent::Status(StatusChange { status, metadata: with(metadata) })
+        TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
+            TaskEvent::Status(StatusChange { status, metadata: with(metadata), unknown })
         }
         TaskEvent::Replied(mut message) => {
             let said = Arc::make_mut(&mut message);

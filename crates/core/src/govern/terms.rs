@@ -111,6 +111,7 @@ mod tests {
             configuration: SendConfiguration::default(),
             metadata: metadata(beside),
             client_task_id: None,
+            unknown: Default::default(),
         }
     }
 

@@ -34,7 +34,7 @@ impl State {
                     ..Message::text(Role::Agent, MessageId::new(fresh_id()), stop.reason())
                 };
                 let status = TaskStatus { state: TaskState::Failed, message: Some(Arc::new(message)), ..change.status };
-                TaskEvent::Status(StatusChange { status, metadata: change.metadata })
+                TaskEvent::Status(StatusChange { status, metadata: change.metadata, unknown: change.unknown })
             }
             (event, _) => event,
         }

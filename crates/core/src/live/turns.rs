@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Message, Metadata, TraceId};
+use chancery_protocol::{Message, Metadata, SendMessage, TraceId, Unknown};
 use tokio_util::sync::CancellationToken;
 
 use super::{LiveTask, State};
@@ -23,6 +23,7 @@ pub(crate) enum AfterTurn {
 pub(crate) struct Said {
     pub(crate) message: Arc<Message>,
     pub(crate) metadata: Option<Metadata>,
+    pub(crate) unknown: Unknown<SendMessage>,
     pub(crate) trace: TraceId,
     pub(crate) extensions: Vec<String>,
     pub(crate) place: Place,

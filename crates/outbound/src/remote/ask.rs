@@ -132,6 +132,7 @@ fn message(turn: &Turn, mirror: &Mirror, spoken: &Spoken) -> SendMessage {
             _ => lineage::told(turn),
         },
         client_task_id,
+        unknown: turn.unknown.clone(),
     }
 }
 

@@ -10,7 +10,7 @@ const VENDOR: &str = "ruvector";
 /// What the caller said, with our own words in the two members that speak of lineage: what it said there was about its own call.
 pub(super) fn told(turn: &Turn) -> Option<Metadata> {
     let Some(told) = ours(&turn.delegation) else { return turn.metadata.clone() };
-    let said = turn.metadata.clone().unwrap_or_else(|| Metadata::from_object(Map::new()));
+    let said = turn.metadata.clone().unwrap_or_else(Metadata::empty);
     // The ADR knows the context only.
     let of_adr: Map<String, Value> =
         told.get_key_value("context").map(|(name, value)| (name.clone(), value.clone())).into_iter().collect();
@@ -22,7 +22,7 @@ pub(super) fn told(turn: &Turn) -> Option<Metadata> {
         _ => of_adr,
     };
     let member = |object: Map<String, Value>| Json::from_value(&Value::Object(object));
-    Some(said.with_member(GOVERNANCE_EXTENSION, &member(told)).with_member(VENDOR, &member(vendor)))
+    Some(said.with(GOVERNANCE_EXTENSION, member(told)).with(VENDOR, member(vendor)))
 }
 
 fn ours(delegation: &Delegation) -> Option<Map<String, Value>> {

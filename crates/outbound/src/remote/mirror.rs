@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chancery_core::task_state;
 use chancery_protocol::{
     Artifact, ArtifactChunk, ArtifactId, ContextId, Message, MessageId, StatusChange, Task, TaskEvent, TaskId, TaskState,
-    TaskStatus,
+    TaskStatus, Unknown,
 };
 use chancery_wire::Face;
 
@@ -68,7 +68,11 @@ impl Mirror {
                 }
                 // A whole one may be heard twice. A piece that comes twice may well be meant so.
                 let closes = chunk.last_chunk && !self.closed.contains(&chunk.artifact.artifact_id);
-                let again = !chunk.append && known == Some(&*chunk.artifact) && !closes && chunk.metadata.is_none();
+                let again = !chunk.append
+                    && known == Some(&*chunk.artifact)
+                    && !closes
+                    && chunk.metadata.is_none()
+                    && chunk.unknown.is_empty();
                 if again { Vec::new() } else { vec![TaskEvent::Artifact(chunk)] }
             }
             // What callers say is ours to record.
@@ -115,7 +119,9 @@ impl Mirror {
         let new_words = message.as_ref().is_some_and(|message| !self.knows(message));
         let status = (*state != self.seen.status.state || new_words).then(|| {
             let metadata = picture.metadata.clone();
-            TaskEvent::Status(StatusChange { status: picture.status.clone(), metadata })
+            // A task that is known already is not told anew: what nobody here knows of it comes with its status, as its metadata.
+            let unknown = Unknown::from_other(&picture.unknown);
+            TaskEvent::Status(StatusChange { status: picture.status.clone(), metadata, unknown })
         });
         let made = picture.artifacts.iter().filter_map(|artifact| self.unseen(artifact, state.is_terminal()));
         // What a turn ends with comes last, and what it goes on with first.
@@ -138,7 +144,7 @@ impl Mirror {
                 if grown { (Arc::new(rest()), true) } else { whole() }
             }
         };
-        Some(TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata: None }))
+        Some(TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata: None, unknown: Unknown::none() }))
     }
 
     /// A status that our log has no room for: submitted is how it began, and the same again without a word says nothing.
@@ -150,9 +156,10 @@ impl Mirror {
         }
     }
 
-    fn says_nothing_new(&self, StatusChange { status, metadata }: &StatusChange) -> bool {
+    fn says_nothing_new(&self, StatusChange { status, metadata, unknown }: &StatusChange) -> bool {
         let no_new_words = status.message.as_ref().is_none_or(|message| self.knows(message));
-        status.state == self.seen.status.state && no_new_words && metadata.is_none()
+        let nothing_beside = metadata.is_none() && unknown.is_empty() && status.unknown.is_empty();
+        status.state == self.seen.status.state && no_new_words && nothing_beside
     }
 
     fn note(&mut self, event: &TaskEvent) {
@@ -208,10 +215,11 @@ mod tests {
         Task {
             id: "theirs".into(),
             context_id: "talk".into(),
-            status: TaskStatus { state, message: message.map(Arc::new), timestamp: None },
+            status: TaskStatus { state, message: message.map(Arc::new), timestamp: None, unknown: Default::default() },
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: None,
+            unknown: Default::default(),
         }
     }
 
@@ -236,5 +244,19 @@ mod tests {
         let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
         assert_eq!(words(&mirror.hear(None, asking("m1")).unwrap()), ["m1"]);
         assert_eq!(mirror.hear(None, asking("m1")).unwrap(), []);
+    }
+
+    #[test]
+    fn what_nobody_knows_of_the_task_comes_with_its_status() {
+        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
+        let mut done = task(TaskState::Completed, None);
+        let json = |text: &str| chancery_protocol::Json::parse(text.to_owned()).unwrap();
+        assert!(done.unknown.insert("x", json("1.0e5")) && done.unknown.insert("final", json("1")));
+        assert!(done.status.unknown.insert("y", json("0.10")));
+        let news = mirror.hear(None, TaskEvent::Created(Arc::new(done))).unwrap();
+        let [TaskEvent::Status(change)] = &news[..] else { panic!("{news:?}") };
+        let members: Vec<_> = change.unknown.iter().map(|(name, value)| (name, value.text())).collect();
+        assert_eq!(members, [("x", "1.0e5")], "and not what an update has itself");
+        assert_eq!(change.status.unknown.get("y").unwrap().text(), "0.10");
     }
 }

@@ -1,25 +1,30 @@
 //! What agents of the original protocol are told beside the message: those built on `rvagent-a2a` refuse a task without it.
 
-use chancery_protocol::{Metadata, TraceId};
-use serde_json::{Value, json};
+use chancery_protocol::{Json, Metadata, TraceId};
+use serde_json::json;
 
 const VENDOR: &str = "ruvector";
 
 /// What the caller said, with a skill and a lineage where it said nothing of them.
 pub(super) fn told(metadata: Option<&Metadata>, skill: &str, trace: TraceId) -> Metadata {
-    let mut object = metadata.map(Metadata::to_object).unwrap_or_default();
-    let vendor = object.entry(VENDOR).or_insert_with(|| json!({}));
-    if let Value::Object(vendor) = vendor {
-        vendor.entry("skill").or_insert_with(|| json!(skill));
-        // An agent without a name is nobody in particular.
-        vendor.entry("context").or_insert_with(|| json!({ "trace_id": trace.to_string(), "depth": 0, "root_agent_id": "" }));
+    let said = metadata.cloned().unwrap_or_else(Metadata::empty);
+    let Ok(mut vendor) = said.member(VENDOR).map_or_else(|| Ok(Metadata::empty()), Metadata::try_from) else {
+        return said;
+    };
+    // An agent without a name is nobody in particular.
+    let context = json!({ "trace_id": trace.to_string(), "depth": 0, "root_agent_id": "" });
+    for (name, value) in [("skill", json!(skill)), ("context", context)] {
+        if vendor.member(name).is_none() {
+            vendor = vendor.with(name, Json::from_value(&value));
+        }
     }
-    Metadata::from_object(object)
+    said.with(VENDOR, vendor.into_json())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn metadata(value: Value) -> Metadata {
         let Value::Object(object) = value else { unreachable!() };

@@ -18,7 +18,12 @@ pub(crate) fn message(role: Role) -> Message {
 }
 
 pub(crate) fn status(state: TaskState) -> TaskStatus {
-    TaskStatus { state, message: None, timestamp: Some(Timestamp::from_micros(1_763_200_000_123_000)) }
+    TaskStatus {
+        state,
+        message: None,
+        timestamp: Some(Timestamp::from_micros(1_763_200_000_123_000)),
+        unknown: Default::default(),
+    }
 }
 
 pub(crate) fn task(state: TaskState) -> Task {
@@ -29,16 +34,17 @@ pub(crate) fn task(state: TaskState) -> Task {
         artifacts: vec![Arc::new(Artifact::new("0", vec![Part::text("result")]))],
         history: Vec::new(),
         metadata: None,
+        unknown: Default::default(),
     }
 }
 
 pub(crate) fn changed(state: TaskState) -> TaskEvent {
-    TaskEvent::Status(StatusChange { status: status(state), metadata: None })
+    TaskEvent::Status(StatusChange { status: status(state), metadata: None, unknown: Default::default() })
 }
 
 pub(crate) fn chunk(text: &str, append: bool, last_chunk: bool) -> TaskEvent {
     let artifact = Arc::new(Artifact::new("0", vec![Part::text(text)]));
-    TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata: None })
+    TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata: None, unknown: Default::default() })
 }
 
 pub(crate) fn push_config() -> PushConfig {
@@ -70,6 +76,7 @@ pub(crate) fn send(version: Version) -> SendMessage {
         configuration: SendConfiguration { history_length: Some(3), ..SendConfiguration::default() },
         metadata: None,
         client_task_id: original.then(|| "t-1".into()),
+        unknown: Default::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_core::{LogEntry, StoreError};
+use chancery_protocol::objects::from_json;
 use chancery_protocol::{TaskEvent, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -79,6 +80,6 @@ pub(super) fn read(connection: &mut Connection, id: &str, after: u64, limit: usi
 
 fn decode_row(text: &str) -> Result<Vec<LogEntry>, Fault> {
     let lines: Vec<(u64, i64, TaskEvent)> =
-        serde_json::from_str(text).map_err(|error| Fault::unreadable(format!("a row of the log: {error}")))?;
+        from_json(text).map_err(|error| Fault::unreadable(format!("a row of the log: {error}")))?;
     Ok(lines.into_iter().map(|(seq, at, event)| LogEntry { seq, at: Timestamp::from_micros(at), event }).collect())
 }

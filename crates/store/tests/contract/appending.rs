@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_core::{Append, Appended, Creation, LogEntry, Names, Progress};
-use chancery_protocol::{Message, Role, TaskEvent, TaskState, Version};
+use chancery_protocol::{Json, Message, OpenObject, Part, Role, TaskEvent, TaskState, Unknown, Version};
 
 use crate::sample::{Opened, ada, at, bob, change, creation, on_every_store, piece, pieces, record, task};
 
@@ -11,6 +11,7 @@ on_every_store! {
     a_task_is_found_as_it_was_recorded,
     entries_are_read_in_pages_that_start_anywhere,
     every_kind_of_entry_is_read_back_whole,
+    members_nobody_knows_are_read_back_in_their_spelling,
     another_owners_task_is_no_task,
     an_append_out_of_turn_is_refused_and_changes_nothing,
     entries_that_do_not_count_are_refused,
@@ -96,6 +97,34 @@ async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {
     store.append(replied).await.unwrap();
     assert_eq!(store.entries(&reply.id, 0, 10).await.unwrap(), [entry]);
     assert!(store.find(&ada(), "t2", Names::Server).await.unwrap().unwrap().progress.message_only);
+}
+
+async fn members_nobody_knows_are_read_back_in_their_spelling(Opened { store, .. }: Opened) {
+    const SPELLED: &str = r#"{"n":[1.0e5, 0.10,12345678901234567890],"t":"\u0041\/"}"#;
+    fn unknown<T: OpenObject>() -> Unknown<T> {
+        let mut unknown = Unknown::none();
+        assert!(unknown.insert("x \"é\"", Json::parse(SPELLED.to_owned()).unwrap()));
+        unknown
+    }
+    let task = task("t1");
+    store.append(creation(&task)).await.unwrap();
+    let part = Part { unknown: unknown(), ..Part::text("a") };
+    let message = Message { unknown: unknown(), ..Message::of_parts(Role::User, "m1", vec![part]) };
+    let said = Append {
+        entries: vec![Arc::new(LogEntry { seq: 2, at: at(5), event: TaskEvent::Said(Arc::new(message)) })],
+        ..pieces(&task, 2, 2)
+    };
+    let mut ended = change(&task, 3, TaskState::Completed, at(9));
+    let mut entry = LogEntry::clone(&ended.entries[0]);
+    let TaskEvent::Status(status) = &mut entry.event else { panic!("a status") };
+    (status.unknown, status.status.unknown) = (unknown(), unknown());
+    ended.entries = vec![Arc::new(entry)];
+    for append in [said, ended] {
+        store.append(append).await.unwrap();
+    }
+    let read = store.entries(&task.id, 1, 10).await.unwrap();
+    let text = serde_json::to_string(&read.iter().map(|entry| &entry.event).collect::<Vec<_>>()).unwrap();
+    assert_eq!(text.matches(&format!(r#""x \"é\"":{SPELLED}"#)).count(), 4, "{text}");
 }
 
 async fn another_owners_task_is_no_task(Opened { store, .. }: Opened) {

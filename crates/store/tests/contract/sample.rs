@@ -84,13 +84,19 @@ fn progress(state: TaskState, status_at: Timestamp, seq: u64) -> Progress {
 /// An entry that can be told from its neighbours.
 pub(crate) fn piece(seq: u64) -> Arc<LogEntry> {
     let artifact = Arc::new(Artifact::new("a", vec![Part::text(format!("piece {seq} \u{2013} \"quoted\""))]));
-    let event = TaskEvent::Artifact(ArtifactChunk { artifact, append: seq > 2, last_chunk: false, metadata: None });
+    let event = TaskEvent::Artifact(ArtifactChunk {
+        artifact,
+        append: seq > 2,
+        last_chunk: false,
+        metadata: None,
+        unknown: Default::default(),
+    });
     Arc::new(LogEntry { seq, at: at(1_000_000 + seq as i64), event })
 }
 
 /// Makes the task, submitted, with one entry.
 pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
-    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None };
+    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None, unknown: Default::default() };
     let made = Task {
         id: task.id.clone(),
         context_id: task.context_id.clone(),
@@ -98,6 +104,7 @@ pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
         artifacts: Vec::new(),
         history: Vec::new(),
         metadata: None,
+        unknown: Default::default(),
     };
     Append {
         task: Arc::clone(task),
@@ -118,8 +125,8 @@ pub(crate) fn creation_with_key(task: &Arc<TaskRecord>, key: &str, fingerprint: 
 
 /// Entry `seq`, which brings the task into a state.
 pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_at: Timestamp) -> Append {
-    let status = TaskStatus { state, message: None, timestamp: None };
-    let event = TaskEvent::Status(StatusChange { status, metadata: None });
+    let status = TaskStatus { state, message: None, timestamp: None, unknown: Default::default() };
+    let event = TaskEvent::Status(StatusChange { status, metadata: None, unknown: Default::default() });
     Append {
         task: Arc::clone(task),
         creation: None,

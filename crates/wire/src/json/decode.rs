@@ -1,9 +1,8 @@
 //! Typed reading of JSON with faults that name the field.
 
+use chancery_protocol::objects::Objects;
 use chancery_protocol::{Error, ErrorKind, FieldViolation};
 use serde::de::DeserializeOwned;
-
-use super::objects::Objects;
 
 /// Reads `text` as `T`. The slow reader that tracks paths runs only after the fast one has failed.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Error> {

@@ -126,10 +126,11 @@ mod tests {
         Task {
             id: "server".into(),
             context_id: "s".into(),
-            status: TaskStatus { state, message: None, timestamp: Some(Timestamp::from_micros(0)) },
+            status: TaskStatus { state, message: None, timestamp: Some(Timestamp::from_micros(0)), unknown: Default::default() },
             artifacts: (0..artifacts).map(|n| Arc::new(Artifact::new(format!("{n}"), vec![Part::text("x")]))).collect(),
             history: Vec::new(),
             metadata: None,
+            unknown: Default::default(),
         }
     }
 

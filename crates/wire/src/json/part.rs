@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use chancery_protocol::lenient::{non_empty, present};
-use chancery_protocol::{Json, Metadata, Part, PartContent};
+use chancery_protocol::{Json, Metadata, Part, PartContent, Unknown};
 use serde::de::{self, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ impl Serialize for Tagged<'_> {
                 if !json.is_object() {
                     map.serialize_entry("data", &Wrapper { value: json })?;
                     map.serialize_entry("metadata", &marked(self.part.metadata.as_ref()))?;
-                    return map.end();
+                    return with_unknown(map, self.part);
                 }
                 map.serialize_entry("data", json)?;
             }
@@ -60,8 +60,16 @@ impl Serialize for Tagged<'_> {
         if let Some(metadata) = &self.part.metadata {
             map.serialize_entry("metadata", metadata)?;
         }
-        map.end()
+        with_unknown(map, self.part)
     }
+}
+
+/// Ends a part with what nobody here knows of it.
+pub(crate) fn with_unknown<M: SerializeMap>(mut map: M, part: &Part) -> Result<M::Ok, M::Error> {
+    for (name, value) in part.unknown.iter() {
+        map.serialize_entry(name, value)?;
+    }
+    map.end()
 }
 
 #[derive(Serialize)]
@@ -97,22 +105,17 @@ impl<'a> Wrapper<'a> {
 
 /// A wrapped part's metadata: what it had, and the mark.
 pub(crate) fn marked(metadata: Option<&Metadata>) -> Metadata {
-    let mut object = metadata.map(Metadata::to_object).unwrap_or_default();
-    object.insert(WRAPPED.to_owned(), Value::Bool(true));
-    Metadata::from_object(object)
+    metadata.cloned().unwrap_or_else(Metadata::empty).with(WRAPPED, Json::from_value(&Value::Bool(true)))
 }
 
 /// Takes data out of its wrapper again, if the mark says there is one.
 pub(crate) fn unwrapped(data: Json, metadata: Option<Metadata>) -> (Json, Option<Metadata>) {
-    let marked = metadata.as_ref().filter(|metadata| metadata.text().contains(WRAPPED)).map(Metadata::to_object);
-    let Some(mut object) = marked.filter(|object| object.get(WRAPPED) == Some(&Value::Bool(true))) else {
-        return (data, metadata);
-    };
-    let Some(value) = data.to_value().get(WRAPPER).map(Json::from_value) else {
-        return (data, metadata);
-    };
-    object.remove(WRAPPED);
-    (value, (!object.is_empty()).then(|| Metadata::from_object(object)))
+    let is_marked = |metadata: &&Metadata| metadata.member(WRAPPED).is_some_and(|mark| mark.text() == "true");
+    let marked = metadata.as_ref().filter(|metadata| metadata.text().contains(WRAPPED)).filter(is_marked);
+    match (marked.map(|marked| marked.without(WRAPPED)), data.member(WRAPPER)) {
+        (Some(rest), Some(value)) => (value, rest),
+        _ => (data, metadata),
+    }
 }
 
 /// Base64 in either alphabet, as a member of its own so that faults name it.
@@ -143,6 +146,8 @@ struct Members {
     #[serde(default, deserialize_with = "present")]
     data: Option<Json>,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Part>,
 }
 
 #[derive(Deserialize)]
@@ -170,11 +175,11 @@ impl<'de, const ANY_DATA: bool> Deserialize<'de> for Read<ANY_DATA> {
         let members = Members::deserialize(from)?;
         let missing = <D::Error as de::Error>::missing_field;
         let tag = members.kind.or(members.r#type).ok_or_else(|| missing("kind"))?;
-        let metadata = members.metadata;
+        let (metadata, unknown) = (members.metadata, members.unknown);
         Ok(Self(match tag {
             Tag::Text => {
                 let text = members.text.ok_or_else(|| missing("text"))?;
-                Part { metadata, ..Part::text(text) }
+                Part { metadata, unknown, ..Part::text(text) }
             }
             Tag::File => {
                 let file = members.file.ok_or_else(|| missing("file"))?;
@@ -183,7 +188,7 @@ impl<'de, const ANY_DATA: bool> Deserialize<'de> for Read<ANY_DATA> {
                     (None, Some(uri)) => PartContent::Url(uri),
                     _ => return Err(de::Error::custom("a file has exactly one of bytes and uri")),
                 };
-                Part { content, metadata, filename: file.name, media_type: file.mime_type }
+                Part { content, metadata, filename: file.name, media_type: file.mime_type, unknown }
             }
             Tag::Data => {
                 let data = members.data.ok_or_else(|| missing("data"))?;
@@ -191,7 +196,7 @@ impl<'de, const ANY_DATA: bool> Deserialize<'de> for Read<ANY_DATA> {
                     return Err(de::Error::custom("data must be a JSON object"));
                 }
                 let (data, metadata) = unwrapped(data, metadata);
-                Part { metadata, ..Part::new(PartContent::Data(data)) }
+                Part { metadata, unknown, ..Part::new(PartContent::Data(data)) }
             }
         }))
     }

@@ -132,10 +132,11 @@ mod tests {
         Arc::new(Task {
             id: "t".into(),
             context_id: "c".into(),
-            status: TaskStatus { state: TaskState::Working, message: None, timestamp: None },
+            status: TaskStatus { state: TaskState::Working, message: None, timestamp: None, unknown: Default::default() },
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: None,
+            unknown: Default::default(),
         })
     }
 

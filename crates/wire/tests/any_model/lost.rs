@@ -43,7 +43,11 @@ impl Form {
         Arc::new(match self {
             V1_0 | V0_3 => message,
             V0_3Rest => Message { reference_task_ids: Vec::new(), ..message },
-            Original => Message { metadata: message.metadata, ..Message::of_parts(message.role, "", message.parts) },
+            Original => Message {
+                metadata: message.metadata,
+                unknown: message.unknown,
+                ..Message::of_parts(message.role, "", message.parts)
+            },
         })
     }
 
@@ -53,7 +57,7 @@ impl Form {
             (Original, TaskState::AuthRequired) => TaskState::InputRequired,
             (_, state) => state,
         };
-        TaskStatus { state, message: status.message.as_ref().map(|message| self.message(message)), ..*status }
+        TaskStatus { state, message: status.message.as_ref().map(|message| self.message(message)), ..status.clone() }
     }
 
     /// `index` is where the original finds the artifact again.
@@ -201,8 +205,8 @@ impl Form {
     /// What is left of an event; nothing if the version shows it as something else.
     pub(crate) fn event(self, event: &TaskEvent) -> Option<TaskEvent> {
         Some(match event.clone() {
-            TaskEvent::Status(StatusChange { status, metadata }) => {
-                TaskEvent::Status(StatusChange { status: self.status(&status), metadata })
+            TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
+                TaskEvent::Status(StatusChange { status: self.status(&status), metadata, unknown })
             }
             TaskEvent::Artifact(mut chunk) => {
                 // Which index it gets is the codec's own affair; its artifacts test holds it steady.

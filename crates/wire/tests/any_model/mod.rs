@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_protocol::{
     Artifact, ArtifactChunk, AuthenticationInfo, CancelTask, GetExtendedCard, GetTask, Json, ListPushConfigs, ListTasks, Message,
-    Metadata, Part, PartContent, PushConfig, PushConfigPage, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage,
-    Sent, Shown, StatusChange, SubscribeToTask, Task, TaskEvent, TaskPage, TaskState, TaskStatus, Timestamp, Version,
+    Metadata, OpenObject, Part, PartContent, PushConfig, PushConfigPage, PushConfigRef, Reply, Request, Role, SendConfiguration,
+    SendMessage, Sent, Shown, StatusChange, SubscribeToTask, Task, TaskEvent, TaskPage, TaskState, TaskStatus, Timestamp,
+    Unknown, Version,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -53,6 +54,39 @@ fn metadata() -> impl Strategy<Value = Metadata> {
     btree_map("[a-z]{1,3}", value(), 1..3).prop_map(|map| Metadata::from_object(map.into_iter().collect()))
 }
 
+/// JSON in spellings that a reader who only keeps what it means would not write again.
+fn spelled() -> impl Strategy<Value = Json> {
+    let odd = vec![
+        "1.0e5",
+        "0.10",
+        "-0",
+        "12345678901234567890",
+        "1E-2",
+        r#""\u0041\/\ud83e\udd80""#,
+        "[ 1 ,2]",
+        r#"{"b" : 1.50,"a":{}}"#,
+        "null",
+    ];
+    prop_oneof![
+        proptest::sample::select(odd).prop_map(|text| Json::parse(text.to_owned()).expect("JSON")),
+        value().prop_map(|value| Json::from_value(&value)),
+    ]
+}
+
+/// Names of all kinds, those included that the protocol has elsewhere. What it has here is not taken in.
+fn unknown<T: OpenObject>() -> impl Strategy<Value = Unknown<T>> {
+    let known_elsewhere = vec!["url", "name", "final", "text", "index", "skill", "$unknown", "tenant", "file", "state", "id"];
+    let name = prop_oneof![text(), proptest::sample::select(known_elsewhere).prop_map(str::to_owned)];
+    let members = prop_oneof![2 => Just(Vec::new()), 1 => vec((name, spelled()), 1..4)];
+    members.prop_map(|members| {
+        let mut unknown = Unknown::none();
+        for (name, value) in members {
+            unknown.insert(&name, value);
+        }
+        unknown
+    })
+}
+
 fn part() -> impl Strategy<Value = Part> {
     let content = prop_oneof![
         text().prop_map(PartContent::Text),
@@ -61,8 +95,8 @@ fn part() -> impl Strategy<Value = Part> {
         text().prop_map(PartContent::Url),
         value().prop_map(|value| PartContent::Data(Json::from_value(&value))),
     ];
-    (content, option::of(metadata()), option::of(some_text()), option::of(some_text()))
-        .prop_map(|(content, metadata, filename, media_type)| Part { content, metadata, filename, media_type })
+    (content, option::of(metadata()), option::of(some_text()), option::of(some_text()), unknown())
+        .prop_map(|(content, metadata, filename, media_type, unknown)| Part { content, metadata, filename, media_type, unknown })
 }
 
 fn role() -> impl Strategy<Value = Role> {
@@ -73,9 +107,10 @@ prop_compose! {
     fn message()(
         message_id in id(), context_id in option::of(id()), task_id in option::of(id()), role in role(),
         parts in vec(part(), 0..4), metadata in option::of(metadata()), extensions in vec(text(), 0..2),
-        reference_task_ids in vec(id(), 0..2),
+        reference_task_ids in vec(id(), 0..2), unknown in unknown(),
     ) -> Message {
         Message {
+            unknown,
             context_id: context_id.map(Into::into),
             task_id: task_id.map(Into::into),
             metadata,
@@ -89,9 +124,9 @@ prop_compose! {
 prop_compose! {
     fn artifact()(
         artifact_id in id(), name in option::of(some_text()), description in option::of(some_text()),
-        parts in vec(part(), 0..3), metadata in option::of(metadata()), extensions in vec(text(), 0..2),
+        parts in vec(part(), 0..3), metadata in option::of(metadata()), extensions in vec(text(), 0..2), unknown in unknown(),
     ) -> Artifact {
-        Artifact { name, description, metadata, extensions, ..Artifact::new(artifact_id, parts) }
+        Artifact { name, description, metadata, extensions, unknown, ..Artifact::new(artifact_id, parts) }
     }
 }
 
@@ -105,15 +140,17 @@ fn state() -> impl Strategy<Value = TaskState> {
 }
 
 prop_compose! {
-    fn status()(state in state(), message in option::of(message()), timestamp in option::of(time())) -> TaskStatus {
-        TaskStatus { state, message: message.map(Arc::new), timestamp }
+    fn status()(
+        state in state(), message in option::of(message()), timestamp in option::of(time()), unknown in unknown(),
+    ) -> TaskStatus {
+        TaskStatus { state, message: message.map(Arc::new), timestamp, unknown }
     }
 }
 
 prop_compose! {
     fn task()(
         id in id(), context_id in id(), status in status(), artifacts in vec(artifact(), 0..3),
-        history in vec(message(), 0..3), metadata in option::of(metadata()),
+        history in vec(message(), 0..3), metadata in option::of(metadata()), unknown in unknown(),
     ) -> Task {
         Task {
             id: id.into(),
@@ -122,6 +159,7 @@ prop_compose! {
             artifacts: artifacts.into_iter().map(Arc::new).collect(),
             history: history.into_iter().map(Arc::new).collect(),
             metadata,
+            unknown,
         }
     }
 }
@@ -141,7 +179,7 @@ prop_compose! {
     fn send()(
         tenant in option::of(some_text()), message in message(), metadata in option::of(metadata()),
         accepted_output_modes in vec(text(), 0..2), push in option::of(push_config()), history_length in option::of(any::<i32>()),
-        return_immediately in any::<bool>(), client_task_id in id(),
+        return_immediately in any::<bool>(), client_task_id in id(), unknown in unknown(),
     ) -> SendMessage {
         SendMessage {
             tenant,
@@ -154,6 +192,7 @@ prop_compose! {
             },
             metadata,
             client_task_id: Some(client_task_id.into()),
+            unknown,
         }
     }
 }
@@ -247,9 +286,19 @@ pub(crate) fn reply() -> impl Strategy<Value = Reply> {
 }
 
 pub(crate) fn event() -> impl Strategy<Value = TaskEvent> {
-    let change = (status(), option::of(metadata())).prop_map(|(status, metadata)| StatusChange { status, metadata });
-    let chunk = (artifact(), any::<bool>(), any::<bool>(), option::of(metadata())).prop_map(
-        |(artifact, append, last_chunk, metadata)| ArtifactChunk { artifact: Arc::new(artifact), append, last_chunk, metadata },
+    let change = (status(), option::of(metadata()), unknown()).prop_map(|(status, metadata, unknown)| StatusChange {
+        status,
+        metadata,
+        unknown,
+    });
+    let chunk = (artifact(), any::<bool>(), any::<bool>(), option::of(metadata()), unknown()).prop_map(
+        |(artifact, append, last_chunk, metadata, unknown)| ArtifactChunk {
+            artifact: Arc::new(artifact),
+            append,
+            last_chunk,
+            metadata,
+            unknown,
+        },
     );
     prop_oneof![
         task().prop_map(|task| TaskEvent::Created(Arc::new(task))),

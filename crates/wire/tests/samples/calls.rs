@@ -9,7 +9,7 @@ use chancery_protocol::{
     TaskState,
 };
 
-use crate::samples::{AT, answered, bare_task, metadata, said, shown, task};
+use crate::samples::{AT, answered, bare_task, metadata, said, said_more, shown, task, task_with_more, unknown};
 
 fn push_config() -> PushConfig {
     PushConfig {
@@ -34,6 +34,7 @@ fn send() -> SendMessage {
         },
         metadata: metadata(r#"{"trace":"t"}"#),
         client_task_id: Some("client-1".into()),
+        unknown: Default::default(),
     }
 }
 
@@ -45,11 +46,14 @@ pub(crate) fn requests() -> Vec<(&'static str, Request)> {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id: Some("client-1".into()),
+        unknown: Default::default(),
     };
+    let more = SendMessage { message: Arc::new(said_more(Role::User)), unknown: unknown("params"), ..plain.clone() };
     let which = || PushConfigRef { tenant: tenant(), task_id: "task-1".into(), id: Some("push-1".into()) };
     vec![
         ("send", Request::SendMessage(send())),
         ("send-plain", Request::SendMessage(plain)),
+        ("send-unknown", Request::SendMessage(more)),
         ("stream", Request::StreamMessage(send())),
         ("get", Request::GetTask(GetTask { tenant: tenant(), id: "task-1".into(), history_length: Some(3) })),
         (
@@ -101,6 +105,8 @@ pub(crate) fn replies() -> Vec<(&'static str, Reply)> {
         ("sent-message", Reply::Sent(Sent::Message(Arc::new(answered())))),
         ("task", Reply::Task(shown(task()))),
         ("task-bare", Reply::Task(shown(bare_task()))),
+        ("task-unknown", Reply::Task(shown(task_with_more()))),
+        ("sent-message-unknown", Reply::Sent(Sent::Message(Arc::new(said_more(Role::Agent))))),
         ("tasks", Reply::Tasks(page(false))),
         ("tasks-with-artifacts", Reply::Tasks(page(true))),
         ("push-config", Reply::PushConfig(push_config())),

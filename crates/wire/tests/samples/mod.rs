@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, Message, Metadata, Part, PartContent, Role, Shown, StatusChange, Task, TaskEvent, TaskState,
-    TaskStatus, Timestamp, Version,
+    Artifact, ArtifactChunk, Json, Message, Metadata, OpenObject, Part, PartContent, Role, Shown, StatusChange, Task, TaskEvent,
+    TaskState, TaskStatus, Timestamp, Unknown, Version,
 };
 use chancery_wire::Face;
 use serde_json::json;
@@ -24,6 +24,38 @@ pub(crate) fn face() -> Face {
 
 pub(crate) fn metadata(text: &str) -> Option<Metadata> {
     Some(serde_json::from_str(text).expect("an object"))
+}
+
+/// Members that no version has, in spellings that have to stay as they are.
+pub(crate) fn unknown<T: OpenObject>(place: &str) -> Unknown<T> {
+    let json = |text: &str| Json::parse(text.to_owned()).expect("JSON");
+    let mut unknown = Unknown::none();
+    assert!(unknown.insert(&format!("x-{place}"), json(r#"{"n":[1.0e5, 0.10,12345678901234567890]}"#)));
+    assert!(unknown.insert("\"quoted\" é", json(r#""\u0041\/""#)));
+    unknown
+}
+
+/// A message with something unknown in every place.
+pub(crate) fn said_more(role: Role) -> Message {
+    let part = |mut part: Part| {
+        part.unknown = unknown("part");
+        part
+    };
+    let message = Message::of_parts(role, "message-3", parts().into_iter().map(part).collect());
+    Message { context_id: Some("context-1".into()), unknown: unknown("message"), ..message }
+}
+
+/// A task with something unknown in every place.
+pub(crate) fn task_with_more() -> Task {
+    let parts = said_more(Role::Agent).parts;
+    let message = Some(Arc::new(said_more(Role::Agent)));
+    Task {
+        status: TaskStatus { message, unknown: unknown("status"), ..status(TaskState::Working) },
+        artifacts: vec![Arc::new(Artifact { unknown: unknown("artifact"), ..Artifact::new("artifact-3", parts) })],
+        history: vec![Arc::new(said_more(Role::User))],
+        unknown: unknown("task"),
+        ..bare_task()
+    }
 }
 
 /// Every kind of part there is.
@@ -67,7 +99,7 @@ pub(crate) fn artifact() -> Artifact {
 }
 
 pub(crate) fn status(state: TaskState) -> TaskStatus {
-    TaskStatus { state, message: Some(Arc::new(answered())), timestamp: Some(AT) }
+    TaskStatus { state, message: Some(Arc::new(answered())), timestamp: Some(AT), unknown: Default::default() }
 }
 
 pub(crate) fn task() -> Task {
@@ -78,6 +110,7 @@ pub(crate) fn task() -> Task {
         artifacts: vec![Arc::new(artifact()), Arc::new(Artifact::new("artifact-2", vec![Part::text("short")]))],
         history: vec![Arc::new(said()), Arc::new(answered())],
         metadata: metadata(r#"{"cost":"low"}"#),
+        unknown: Default::default(),
     }
 }
 
@@ -86,10 +119,11 @@ pub(crate) fn bare_task() -> Task {
     Task {
         id: "task-2".into(),
         context_id: "context-2".into(),
-        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(AT) },
+        status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(AT), unknown: Default::default() },
         artifacts: Vec::new(),
         history: Vec::new(),
         metadata: None,
+        unknown: Default::default(),
     }
 }
 
@@ -99,9 +133,16 @@ pub(crate) fn shown(task: Task) -> Shown {
 
 pub(crate) fn events() -> Vec<(&'static str, TaskEvent)> {
     let chunk = |append, last_chunk, metadata| {
-        TaskEvent::Artifact(ArtifactChunk { artifact: Arc::new(artifact()), append, last_chunk, metadata })
+        TaskEvent::Artifact(ArtifactChunk {
+            artifact: Arc::new(artifact()),
+            append,
+            last_chunk,
+            metadata,
+            unknown: Default::default(),
+        })
     };
-    let change = |state, metadata| TaskEvent::Status(StatusChange { status: status(state), metadata });
+    let change =
+        |state, metadata| TaskEvent::Status(StatusChange { status: status(state), metadata, unknown: Default::default() });
     vec![
         ("created", TaskEvent::Created(Arc::new(bare_task()))),
         ("created-with-all", TaskEvent::Created(Arc::new(Task { status: status(TaskState::Working), ..task() }))),
@@ -117,5 +158,21 @@ pub(crate) fn events() -> Vec<(&'static str, TaskEvent)> {
         ("artifact", chunk(false, false, None)),
         ("artifact-more", chunk(true, true, metadata(r#"{"chunk":2}"#))),
         ("replied", TaskEvent::Replied(Arc::new(answered()))),
+        ("unknown-created", TaskEvent::Created(Arc::new(task_with_more()))),
+        (
+            "unknown-status",
+            TaskEvent::Status(StatusChange { status: task_with_more().status, metadata: None, unknown: unknown("update") }),
+        ),
+        (
+            "unknown-artifact",
+            TaskEvent::Artifact(ArtifactChunk {
+                artifact: task_with_more().artifacts.remove(0),
+                append: false,
+                last_chunk: true,
+                metadata: None,
+                unknown: unknown("update"),
+            }),
+        ),
+        ("unknown-replied", TaskEvent::Replied(Arc::new(said_more(Role::Agent)))),
     ]
 }

@@ -32,6 +32,7 @@ impl Caller {
             configuration: SendConfiguration::default(),
             metadata: None,
             client_task_id: Some(id.into()),
+            unknown: Default::default(),
         }
     }
 

@@ -21,6 +21,7 @@ fn asking(combination: Combination, skill: Option<&str>) -> RawCall {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id: (combination.version == Version::Original).then(|| format!("skill-{}", skill.unwrap_or("no")).into()),
+        unknown: Default::default(),
     };
     RawCall::of(combination, &Request::SendMessage(send)).expect("every version can send")
 }

@@ -41,6 +41,7 @@ pub(crate) fn hello(combination: Combination) -> RawCall {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id: (combination.version == Version::Original).then(|| format!("hello-{number}").into()),
+        unknown: Default::default(),
     };
     RawCall::of(combination, &Request::SendMessage(send)).expect("every version can send")
 }

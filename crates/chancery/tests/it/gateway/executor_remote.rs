@@ -77,6 +77,7 @@ fn message(combination: Combination, text: &str) -> SendMessage {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id,
+        unknown: Default::default(),
     }
 }
 

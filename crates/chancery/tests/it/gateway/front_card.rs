@@ -37,7 +37,8 @@ fn cards(url: &str) -> [(&'static str, Value); 3] {
         "provider": { "organization": "Hiders", "url": at("provider") },
         "documentationUrl": at("documentation"), "iconUrl": at("icon"),
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
-        "skills": [{ "id": "hide", "name": "Hide", "description": "Hides.", "tags": ["test"] }],
+        "skills": [{ "id": "hide", "name": "Hide", "description": "Hides.", "tags": ["test"], "nobodyKnows": at("skill") }],
+        "nobodyKnows": { "endpoint": at("unknown") },
     });
     let extensions = json!([
         { "uri": at("extension"), "required": false, "params": { "endpoint": at("endpoint") } },
@@ -88,6 +89,7 @@ async fn no_shape_of_the_card_leads_past_the_gateway_and_every_promise_is_kept()
             let what = format!("a card of {} shown as {name}", theirs.0);
             let text = shown(&gateway, path, asked_for).await;
             assert!(!text.contains("127.0.0.2"), "{what} names the agent's own address: {text}");
+            assert!(!text.contains("nobodyKnows"), "{what} has a member nobody here looked at: {text}");
             let card: Value = serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{what}: {fault}: {text}"));
             assert!(text.contains(gateway.url()), "{what}: {text}");
             assert_eq!((&card["name"], &card["version"]), (&json!("Hidden"), &json!("7")), "{what}");

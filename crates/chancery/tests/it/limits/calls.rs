@@ -146,6 +146,29 @@ async fn metadata_is_as_long_as_it_may_be_and_no_longer() {
 }
 
 #[tokio::test]
+async fn unknown_members_of_an_object_are_as_long_as_its_metadata_may_be_and_no_longer() {
+    let server = limited("metadata_bytes = 50");
+    let filling = |bytes: usize| json!("x".repeat(bytes - r#""u":"","#.len()));
+    let of_message = |bytes: usize| {
+        let mut message = message(1);
+        message["u"] = filling(bytes);
+        json!({ "message": message })
+    };
+    let of_part = |bytes: usize| {
+        let mut message = message(1);
+        message["parts"][0]["u"] = filling(bytes);
+        json!({ "message": message })
+    };
+    let of_call = |bytes: usize| json!({ "message": message(1), "u": filling(bytes) });
+    for params in [of_message(50), of_part(50), of_call(50)] {
+        assert_done(&server.call("SendMessage", params).await);
+    }
+    for params in [of_message(51), of_part(51), of_call(51)] {
+        assert_refused(&server.call("SendMessage", params).await, INVALID_PARAMS, "limits.metadata_bytes = 50");
+    }
+}
+
+#[tokio::test]
 async fn ids_that_callers_choose_are_as_long_as_they_may_be_and_no_longer() {
     let server = limited("id_bytes = 40");
     for field in ["messageId", "contextId", "taskId"] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chancery::agents::BuiltIn;
 use chancery::config::Config;
-use chancery::protocol::{Message, Part, Reply, Request, Role, SendConfiguration, SendMessage, Sent};
+use chancery::protocol::{Message, Part, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Unknown};
 use chancery::{Finished, Node, RunError, TaskRunner, TaskUpdateSink, Turn, async_trait};
 use chancery_core::{Answer, CascadeOutcome};
 use serde_json::json;
@@ -67,7 +67,8 @@ async fn a_task_that_does_not_end_in_time_is_left_behind_by_the_cascade() {
         let plane = node.chancery();
         let message = Arc::new(Message::of_parts(Role::User, "m", vec![Part::text("go")]));
         let configuration = SendConfiguration { return_immediately: true, ..SendConfiguration::default() };
-        let send = SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None };
+        let send =
+            SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None, unknown: Unknown::none() };
         let answer = plane.call(&Workshop::context(), Request::SendMessage(send)).await.unwrap();
         let Answer::Reply(Reply::Sent(Sent::Task(root))) = answer else { panic!("{answer:?}") };
         let mut tree = plane.trees(root.task.id.as_str()).await.unwrap();

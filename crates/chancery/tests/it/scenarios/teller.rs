@@ -285,6 +285,7 @@ impl Teller {
             },
             metadata: None,
             client_task_id: self.own_id(step).map(|id| id.as_str().into()),
+            unknown: Default::default(),
         }
     }
 }

@@ -94,6 +94,7 @@ fn message(text: &str) -> SendMessage {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id: None,
+        unknown: Default::default(),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, TaskStatus};
+use chancery_protocol::{
+    ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, TaskStatus, Unknown,
+};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::task::{ArtifactMembers, ArtifactView, StatusMembers, StatusView, stream_index};
@@ -18,6 +21,8 @@ struct StatusUpdate<'a> {
     r#final: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: Option<&'a Unknown<StatusChange>>,
 }
 
 #[derive(Serialize)]
@@ -26,6 +31,8 @@ struct ArtifactUpdate<'a, 'v> {
     artifact: ArtifactView<'v>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: Option<&'a Unknown<ArtifactChunk>>,
 }
 
 /// Writes the frames of one task under the name its caller knows.
@@ -44,12 +51,11 @@ impl<'a> Writer<'a> {
         match event {
             TaskEvent::Created(task) => self.created(task),
             TaskEvent::Said(_) => {}
-            TaskEvent::Status(StatusChange { status, metadata }) => {
-                self.status(status, is_final(status.state), metadata.as_ref(), true);
-            }
-            TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata }) => {
-                let index = stream_index(&artifact.artifact_id, &self.face.artifacts);
-                self.artifact(ArtifactView::chunk(index, artifact, *append, *last_chunk), metadata.as_ref(), true);
+            TaskEvent::Status(change) => self.status(&change.status, is_final(change.status.state), Some(change), true),
+            TaskEvent::Artifact(chunk) => {
+                let index = stream_index(&chunk.artifact.artifact_id, &self.face.artifacts);
+                let view = ArtifactView::chunk(index, &chunk.artifact, chunk.append, chunk.last_chunk);
+                self.artifact(view, Some(chunk), true);
             }
             TaskEvent::Replied(message) => self.replied(message),
         }
@@ -71,17 +77,22 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn status(&mut self, status: &TaskStatus, ends: bool, metadata: Option<&Metadata>, last: bool) {
-        let update = StatusUpdate { id: self.id, status: status.into(), r#final: ends, metadata };
+    fn status(&mut self, status: &TaskStatus, ends: bool, change: Option<&StatusChange>, last: bool) {
+        let metadata = change.and_then(|change| change.metadata.as_ref());
+        let unknown = change.map(|change| &change.unknown);
+        let update = StatusUpdate { id: self.id, status: status.into(), r#final: ends, metadata, unknown };
         self.frames.push_named("status", &update, last);
     }
 
-    fn artifact(&mut self, artifact: ArtifactView<'_>, metadata: Option<&Metadata>, last: bool) {
-        self.frames.push_named("artifact", &ArtifactUpdate { id: self.id, artifact, metadata }, last);
+    fn artifact(&mut self, artifact: ArtifactView<'_>, chunk: Option<&ArtifactChunk>, last: bool) {
+        let metadata = chunk.and_then(|chunk| chunk.metadata.as_ref());
+        let unknown = chunk.map(|chunk| &chunk.unknown);
+        self.frames.push_named("artifact", &ArtifactUpdate { id: self.id, artifact, metadata, unknown }, last);
     }
 
     fn replied(&mut self, message: &Message) {
-        let update = StatusUpdate { id: self.id, status: StatusView::said(message), r#final: true, metadata: None };
+        let status = StatusView::said(message);
+        let update = StatusUpdate { id: self.id, status, r#final: true, metadata: None, unknown: None };
         self.frames.push_named("status", &update, true);
     }
 }
@@ -91,17 +102,22 @@ struct EventMembers {
     id: String,
     status: Option<StatusMembers>,
     artifact: Option<ArtifactMembers>,
+    #[serde(rename = "final")]
+    _final: Option<IgnoredAny>,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<StatusChange>,
 }
 
 pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
     let members: EventMembers = from_peer(payload)?;
-    let metadata = members.metadata;
+    let (metadata, unknown) = (members.metadata, members.unknown);
     let event = match (members.status, members.artifact) {
-        (Some(status), None) => TaskEvent::Status(StatusChange { status: status.into(), metadata }),
+        (Some(status), None) => TaskEvent::Status(StatusChange { status: status.into(), metadata, unknown }),
         (None, Some(artifact)) => {
             let (append, last_chunk) = (artifact.append, artifact.last_chunk);
-            TaskEvent::Artifact(ArtifactChunk { artifact: Arc::new(artifact.into()), append, last_chunk, metadata })
+            let (artifact, unknown) = (Arc::new(artifact.into()), Unknown::from_other(&unknown));
+            TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata, unknown })
         }
         _ => return Err(not_understood("an event has exactly one of status and artifact")),
     };

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use chancery_protocol::lenient::{int32, non_empty, null_default};
 use chancery_protocol::{
     CancelTask, ContextId, Error, GetTask, Json, Message, Metadata, PushConfig, PushConfigRef, SendConfiguration, SendMessage,
-    SubscribeToTask, TaskId,
+    SubscribeToTask, TaskId, Unknown,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::task::{MessageMembers, MessageView};
 use crate::json::v0_3::push::{ConfigMembers, ConfigView};
@@ -33,11 +32,13 @@ pub(super) struct SendView<'a> {
     metadata: Option<&'a Metadata>,
     // Its agents look for these outside the metadata, and refuse a task without the first and the last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    skill: Option<Value>,
+    skill: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    policy: Option<Value>,
+    policy: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    context: Option<Value>,
+    context: Option<Json>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<SendMessage>,
 }
 
 impl<'a> SendView<'a> {
@@ -48,8 +49,8 @@ impl<'a> SendView<'a> {
             return Err(Error::invalid_field("id", "the original protocol has its clients name the task"));
         };
         let configuration = &send.configuration;
-        let vendor = send.metadata.as_ref().and_then(|metadata| metadata.get(VENDOR));
-        let extra = |name: &str| vendor.as_ref().and_then(|vendor| vendor.get(name)).cloned();
+        let vendor = send.metadata.as_ref().and_then(|metadata| metadata.member(VENDOR));
+        let extra = |name: &str| vendor.as_ref().and_then(|vendor| vendor.member(name));
         Ok(Self {
             id,
             session_id: message.context_id.as_ref(),
@@ -61,6 +62,7 @@ impl<'a> SendView<'a> {
             skill: extra("skill"),
             policy: extra("policy"),
             context: extra("context"),
+            unknown: &send.unknown,
         })
     }
 }
@@ -82,6 +84,8 @@ pub(super) struct SendMembers {
     skill: Option<Json>,
     policy: Option<Json>,
     context: Option<Json>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<SendMessage>,
 }
 
 impl From<SendMembers> for SendMessage {
@@ -99,25 +103,21 @@ impl From<SendMembers> for SendMessage {
             },
             metadata: with_extras(send.metadata, extras),
             client_task_id: Some(send.id.into()),
+            unknown: send.unknown,
         }
     }
 }
 
 /// Keeps what only one vendor's clients say where vendors may put what they like.
 fn with_extras(metadata: Option<Metadata>, extras: [(&str, Option<Json>); 3]) -> Option<Metadata> {
-    let said = extras.into_iter().filter_map(|(name, json)| Some((name.to_owned(), json?.to_value())));
-    let said: serde_json::Map<_, _> = said.collect();
-    if said.is_empty() {
+    let mut said = extras.into_iter().filter_map(|(name, json)| Some((name, json?))).peekable();
+    if said.peek().is_none() {
         return metadata;
     }
-    let mut object = metadata.map(|metadata| metadata.to_object()).unwrap_or_default();
-    match object.get_mut(VENDOR).and_then(Value::as_object_mut) {
-        Some(vendor) => vendor.extend(said),
-        None => {
-            object.insert(VENDOR.to_owned(), said.into());
-        }
-    }
-    Some(Metadata::from_object(object))
+    let metadata = metadata.unwrap_or_else(Metadata::empty);
+    let vendor = metadata.member(VENDOR).and_then(|vendor| Metadata::try_from(vendor).ok()).unwrap_or_else(Metadata::empty);
+    let vendor = said.fold(vendor, |vendor, (name, json)| vendor.with(name, json));
+    Some(metadata.with(VENDOR, vendor.into_json()))
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_protocol::lenient::{non_empty, null_default};
 use chancery_protocol::{
     Artifact, ArtifactId, ContextId, Message, MessageId, Metadata, Part, Shown, Task, TaskId, TaskState, TaskStatus, Timestamp,
-    Version,
+    Unknown, Version,
 };
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ pub(super) struct TaskView<'a> {
     history: Option<Each<'a, Arc<Message>, MessageView<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: Option<&'a Unknown<Task>>,
 }
 
 impl<'a> From<&'a Shown> for TaskView<'a> {
@@ -47,6 +49,7 @@ impl<'a> From<&'a Shown> for TaskView<'a> {
             artifacts: Artifacts(&task.artifacts),
             history: Each::some(&task.history, |message| (&**message).into()),
             metadata: task.metadata.as_ref(),
+            unknown: Some(&task.unknown),
         }
     }
 }
@@ -61,6 +64,7 @@ impl<'a> TaskView<'a> {
             artifacts: Artifacts(&[]),
             history: None,
             metadata: None,
+            unknown: None,
         }
     }
 }
@@ -72,18 +76,20 @@ pub(super) struct StatusView<'a> {
     message: Option<MessageView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
+    #[serde(flatten)]
+    unknown: Option<&'a Unknown<TaskStatus>>,
 }
 
 impl<'a> From<&'a TaskStatus> for StatusView<'a> {
     fn from(status: &'a TaskStatus) -> Self {
         let message = status.message.as_deref().map(Into::into);
-        Self { state: State(known(status.state)), message, timestamp: status.timestamp }
+        Self { state: State(known(status.state)), message, timestamp: status.timestamp, unknown: Some(&status.unknown) }
     }
 }
 
 impl<'a> StatusView<'a> {
     pub(super) fn said(message: &'a Message) -> Self {
-        Self { state: State(TaskState::Completed), message: Some(message.into()), timestamp: None }
+        Self { state: State(TaskState::Completed), message: Some(message.into()), timestamp: None, unknown: None }
     }
 }
 
@@ -93,11 +99,18 @@ pub(super) struct MessageView<'a> {
     parts: Each<'a, Part, Tagged<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<Message>,
 }
 
 impl<'a> From<&'a Message> for MessageView<'a> {
     fn from(message: &'a Message) -> Self {
-        Self { role: message.role.into(), parts: Each(&message.parts, by_type), metadata: message.metadata.as_ref() }
+        Self {
+            role: message.role.into(),
+            parts: Each(&message.parts, by_type),
+            metadata: message.metadata.as_ref(),
+            unknown: &message.unknown,
+        }
     }
 }
 
@@ -135,6 +148,8 @@ pub(super) struct ArtifactView<'a> {
     last_chunk: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<Artifact>,
 }
 
 impl<'a> ArtifactView<'a> {
@@ -147,6 +162,7 @@ impl<'a> ArtifactView<'a> {
             append: None,
             last_chunk: None,
             metadata: artifact.metadata.as_ref(),
+            unknown: &artifact.unknown,
         }
     }
 
@@ -179,6 +195,8 @@ pub(super) struct TaskMembers {
     #[serde(default, deserialize_with = "null_default")]
     history: Vec<MessageMembers>,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Task>,
 }
 
 impl From<TaskMembers> for Shown {
@@ -191,6 +209,7 @@ impl From<TaskMembers> for Shown {
             artifacts: task.artifacts.into_iter().map(|artifact| Arc::new(artifact.into())).collect(),
             history: task.history.into_iter().map(|message| Arc::new(message.into())).collect(),
             metadata: task.metadata,
+            unknown: task.unknown,
         };
         Self { task: Arc::new(task), dialect: Version::Original, client_task_id }
     }
@@ -201,12 +220,14 @@ pub(super) struct StatusMembers {
     state: State,
     message: Option<MessageMembers>,
     timestamp: Option<Timestamp>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<TaskStatus>,
 }
 
 impl From<StatusMembers> for TaskStatus {
     fn from(status: StatusMembers) -> Self {
         let message = status.message.map(|message| Arc::new(message.into()));
-        Self { state: status.state.0, message, timestamp: status.timestamp }
+        Self { state: status.state.0, message, timestamp: status.timestamp, unknown: status.unknown }
     }
 }
 
@@ -216,13 +237,15 @@ pub(super) struct MessageMembers {
     #[serde(default, deserialize_with = "null_default")]
     parts: Vec<Read<true>>,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Message>,
 }
 
 impl From<MessageMembers> for Message {
     /// The message's id is left empty, to be given where it is recorded.
     fn from(message: MessageMembers) -> Self {
-        let MessageMembers { role, parts: read, metadata } = message;
-        Self { metadata, ..Self::of_parts(role.into(), MessageId::from(""), parts(read)) }
+        let MessageMembers { role, parts: read, metadata, unknown } = message;
+        Self { metadata, unknown, ..Self::of_parts(role.into(), MessageId::from(""), parts(read)) }
     }
 }
 
@@ -242,6 +265,8 @@ pub(super) struct ArtifactMembers {
     #[serde(default, deserialize_with = "null_default")]
     pub(super) last_chunk: bool,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Artifact>,
 }
 
 impl From<ArtifactMembers> for Artifact {
@@ -250,6 +275,7 @@ impl From<ArtifactMembers> for Artifact {
             name: artifact.name,
             description: artifact.description,
             metadata: artifact.metadata,
+            unknown: artifact.unknown,
             ..Self::new(artifact.index.to_string(), parts(artifact.parts))
         }
     }

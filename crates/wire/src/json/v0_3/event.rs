@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::lenient::null_default;
-use chancery_protocol::{ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId};
+use chancery_protocol::{ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, Unknown};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
@@ -32,6 +33,8 @@ pub(super) struct StatusUpdate<'a> {
     r#final: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<StatusChange>,
 }
 
 #[derive(Serialize)]
@@ -45,6 +48,8 @@ pub(super) struct ArtifactUpdate<'a> {
     last_chunk: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<ArtifactChunk>,
 }
 
 impl<'a> EventView<'a> {
@@ -53,23 +58,27 @@ impl<'a> EventView<'a> {
         Some(match event {
             TaskEvent::Created(task) => Self::Task((&**task).into()),
             TaskEvent::Said(_) => return None,
-            TaskEvent::Status(StatusChange { status, metadata }) => Self::Status(StatusUpdate {
+            TaskEvent::Status(StatusChange { status, metadata, unknown }) => Self::Status(StatusUpdate {
                 kind: Kind::StatusUpdate,
                 task_id,
                 context_id,
                 status: status.into(),
                 r#final: is_final(status.state),
                 metadata: metadata.as_ref(),
+                unknown,
             }),
-            TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata }) => Self::Artifact(ArtifactUpdate {
-                kind: Kind::ArtifactUpdate,
-                task_id,
-                context_id,
-                artifact: (&**artifact).into(),
-                append: *append,
-                last_chunk: *last_chunk,
-                metadata: metadata.as_ref(),
-            }),
+            TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata, unknown }) => {
+                Self::Artifact(ArtifactUpdate {
+                    kind: Kind::ArtifactUpdate,
+                    task_id,
+                    context_id,
+                    artifact: (&**artifact).into(),
+                    append: *append,
+                    last_chunk: *last_chunk,
+                    metadata: metadata.as_ref(),
+                    unknown,
+                })
+            }
             TaskEvent::Replied(message) => Self::Message((&**message).into()),
         })
     }
@@ -78,15 +87,23 @@ impl<'a> EventView<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StatusUpdateMembers {
+    #[serde(rename = "kind")]
+    _kind: Option<IgnoredAny>,
+    #[serde(rename = "final")]
+    _final: Option<IgnoredAny>,
     task_id: TaskId,
     context_id: ContextId,
     status: StatusMembers,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<StatusChange>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ArtifactUpdateMembers {
+    #[serde(rename = "kind")]
+    _kind: Option<IgnoredAny>,
     task_id: TaskId,
     context_id: ContextId,
     artifact: ArtifactMembers,
@@ -95,6 +112,8 @@ struct ArtifactUpdateMembers {
     #[serde(default, deserialize_with = "null_default")]
     last_chunk: bool,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<ArtifactChunk>,
 }
 
 pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
@@ -109,7 +128,7 @@ pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
         }
         Kind::StatusUpdate => {
             let update: StatusUpdateMembers = from_peer(payload)?;
-            let change = StatusChange { status: update.status.into(), metadata: update.metadata };
+            let change = StatusChange { status: update.status.into(), metadata: update.metadata, unknown: update.unknown };
             (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Status(change))
         }
         Kind::ArtifactUpdate => {
@@ -119,6 +138,7 @@ pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
                 append: update.append,
                 last_chunk: update.last_chunk,
                 metadata: update.metadata,
+                unknown: update.unknown,
             };
             (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Artifact(chunk))
         }

@@ -1,7 +1,7 @@
 //! Messages of 0.3.
 
 use chancery_protocol::lenient::{non_empty, null_default};
-use chancery_protocol::{ContextId, Message, MessageId, Metadata, TaskId};
+use chancery_protocol::{ContextId, Message, MessageId, Metadata, TaskId, Unknown};
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
@@ -26,6 +26,8 @@ pub(super) struct MessageView<'a> {
     extensions: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     reference_task_ids: &'a [TaskId],
+    #[serde(flatten)]
+    unknown: &'a Unknown<Message>,
 }
 
 impl<'a> From<&'a Message> for MessageView<'a> {
@@ -40,6 +42,7 @@ impl<'a> From<&'a Message> for MessageView<'a> {
             metadata: message.metadata.as_ref(),
             extensions: &message.extensions,
             reference_task_ids: &message.reference_task_ids,
+            unknown: &message.unknown,
         }
     }
 }
@@ -63,6 +66,8 @@ pub(super) struct MessageMembers {
     extensions: Vec<String>,
     #[serde(default, deserialize_with = "null_default")]
     reference_task_ids: Vec<TaskId>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Message>,
 }
 
 #[derive(Deserialize)]
@@ -82,6 +87,7 @@ impl From<MessageMembers> for Message {
             metadata: members.metadata,
             extensions: members.extensions,
             reference_task_ids: members.reference_task_ids,
+            unknown: members.unknown,
         }
     }
 }

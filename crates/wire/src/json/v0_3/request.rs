@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_protocol::lenient::{int32, non_empty, null_default};
 use chancery_protocol::{
     CancelTask, ContextId, GetTask, ListPushConfigs, ListTasks, Metadata, PushConfigRef, SendConfiguration, SendMessage,
-    SubscribeToTask, TaskId, Timestamp,
+    SubscribeToTask, TaskId, Timestamp, Unknown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub(super) struct SendView<'a> {
     configuration: ConfigurationView<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<SendMessage>,
 }
 
 #[derive(Serialize)]
@@ -45,6 +47,7 @@ impl<'a> From<&'a SendMessage> for SendView<'a> {
                 blocking: !configuration.return_immediately,
             },
             metadata: send.metadata.as_ref(),
+            unknown: &send.unknown,
         }
     }
 }
@@ -60,6 +63,8 @@ pub(super) struct SendMembers {
     #[serde(default, deserialize_with = "null_default")]
     configuration: ConfigurationMembers,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<SendMessage>,
 }
 
 #[derive(Default, Deserialize)]
@@ -88,6 +93,7 @@ impl From<SendMembers> for SendMessage {
             },
             metadata: send.metadata,
             client_task_id: None,
+            unknown: send.unknown,
         }
     }
 }

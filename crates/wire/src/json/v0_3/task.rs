@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chancery_protocol::lenient::{non_empty, null_default};
-use chancery_protocol::{Artifact, ArtifactId, ContextId, Message, Metadata, Part, Shown, Task, TaskId, TaskStatus, Timestamp};
+use chancery_protocol::{
+    Artifact, ArtifactId, ContextId, Message, Metadata, Part, Shown, Task, TaskId, TaskStatus, Timestamp, Unknown,
+};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
@@ -25,6 +28,8 @@ pub(super) struct TaskView<'a> {
     history: Option<Each<'a, Arc<Message>, MessageView<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<Task>,
 }
 
 impl<'a> From<&'a Task> for TaskView<'a> {
@@ -37,6 +42,7 @@ impl<'a> From<&'a Task> for TaskView<'a> {
             artifacts: Each::some(&task.artifacts, |artifact| (&**artifact).into()),
             history: Each::some(&task.history, |message| (&**message).into()),
             metadata: task.metadata.as_ref(),
+            unknown: &task.unknown,
         }
     }
 }
@@ -59,12 +65,14 @@ pub(super) struct StatusView<'a> {
     message: Option<MessageView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<TaskStatus>,
 }
 
 impl<'a> From<&'a TaskStatus> for StatusView<'a> {
     fn from(status: &'a TaskStatus) -> Self {
         let message = status.message.as_deref().map(Into::into);
-        Self { state: State(status.state), message, timestamp: status.timestamp }
+        Self { state: State(status.state), message, timestamp: status.timestamp, unknown: &status.unknown }
     }
 }
 
@@ -81,6 +89,8 @@ pub(super) struct ArtifactView<'a> {
     metadata: Option<&'a Metadata>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     extensions: &'a [String],
+    #[serde(flatten)]
+    unknown: &'a Unknown<Artifact>,
 }
 
 impl<'a> From<&'a Artifact> for ArtifactView<'a> {
@@ -92,6 +102,7 @@ impl<'a> From<&'a Artifact> for ArtifactView<'a> {
             parts: Each(&artifact.parts, by_kind),
             metadata: artifact.metadata.as_ref(),
             extensions: &artifact.extensions,
+            unknown: &artifact.unknown,
         }
     }
 }
@@ -99,6 +110,8 @@ impl<'a> From<&'a Artifact> for ArtifactView<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskMembers {
+    #[serde(rename = "kind")]
+    _kind: Option<IgnoredAny>,
     id: TaskId,
     context_id: ContextId,
     status: StatusMembers,
@@ -107,6 +120,8 @@ pub(super) struct TaskMembers {
     #[serde(default, deserialize_with = "null_default")]
     history: Vec<MessageMembers>,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Task>,
 }
 
 #[derive(Deserialize)]
@@ -114,6 +129,8 @@ pub(super) struct StatusMembers {
     state: State,
     message: Option<MessageMembers>,
     timestamp: Option<Timestamp>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<TaskStatus>,
 }
 
 #[derive(Deserialize)]
@@ -129,6 +146,8 @@ pub(super) struct ArtifactMembers {
     metadata: Option<Metadata>,
     #[serde(default, deserialize_with = "null_default")]
     extensions: Vec<String>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Artifact>,
 }
 
 impl From<TaskMembers> for Task {
@@ -140,6 +159,7 @@ impl From<TaskMembers> for Task {
             artifacts: task.artifacts.into_iter().map(|artifact| Arc::new(artifact.into())).collect(),
             history: task.history.into_iter().map(|message| Arc::new(message.into())).collect(),
             metadata: task.metadata,
+            unknown: task.unknown,
         }
     }
 }
@@ -147,7 +167,7 @@ impl From<TaskMembers> for Task {
 impl From<StatusMembers> for TaskStatus {
     fn from(status: StatusMembers) -> Self {
         let message = status.message.map(|message| Arc::new(message.into()));
-        Self { state: status.state.0, message, timestamp: status.timestamp }
+        Self { state: status.state.0, message, timestamp: status.timestamp, unknown: status.unknown }
     }
 }
 
@@ -160,6 +180,7 @@ impl From<ArtifactMembers> for Artifact {
             parts: parts(artifact.parts),
             metadata: artifact.metadata,
             extensions: artifact.extensions,
+            unknown: artifact.unknown,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::lenient::null_default;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, TaskStatus,
+    Artifact, ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, TaskStatus, Unknown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,8 @@ struct StatusMembers {
     context_id: ContextId,
     status: TaskStatus,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<StatusChange>,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +91,8 @@ struct ArtifactMembers {
     #[serde(default, alias = "last_chunk", deserialize_with = "null_default")]
     last_chunk: bool,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<ArtifactChunk>,
 }
 
 impl EventMembers {
@@ -97,12 +101,12 @@ impl EventMembers {
             (Some(task), None, None, None) => (Some(Face::of_task(&task)), TaskEvent::Created(task)),
             (None, Some(message), None, None) => (Face::of_message(&message), TaskEvent::Replied(message)),
             (None, None, Some(update), None) => {
-                let change = StatusChange { status: update.status, metadata: update.metadata };
+                let change = StatusChange { status: update.status, metadata: update.metadata, unknown: update.unknown };
                 (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Status(change))
             }
             (None, None, None, Some(update)) => {
-                let ArtifactMembers { task_id, context_id, artifact, append, last_chunk, metadata } = update;
-                let chunk = ArtifactChunk { artifact, append, last_chunk, metadata };
+                let ArtifactMembers { task_id, context_id, artifact, append, last_chunk, metadata, unknown } = update;
+                let chunk = ArtifactChunk { artifact, append, last_chunk, metadata, unknown };
                 (Some(Face::named(task_id, context_id)), TaskEvent::Artifact(chunk))
             }
             _ => return Err(not_understood("an event has exactly one of task, message, statusUpdate and artifactUpdate")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::lenient::null_default;
 use chancery_protocol::{
-    Artifact, ContextId, Message, Metadata, PushConfig, PushConfigPage, Shown, Task, TaskId, TaskPage, TaskStatus,
+    Artifact, ContextId, Message, Metadata, PushConfig, PushConfigPage, Shown, Task, TaskId, TaskPage, TaskStatus, Unknown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,8 @@ struct Listed<'a> {
     history: &'a [Arc<Message>],
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<Task>,
 }
 
 impl<'a> Listing<'a> {
@@ -48,8 +50,8 @@ impl<'a> Listing<'a> {
 
 impl<'a> Listed<'a> {
     fn without_artifacts(shown: &'a Shown) -> Self {
-        let Task { id, context_id, status, history, metadata, .. } = &*shown.task;
-        Self { id, context_id, status, artifacts: None, history, metadata: metadata.as_ref() }
+        let Task { id, context_id, status, history, metadata, unknown, .. } = &*shown.task;
+        Self { id, context_id, status, artifacts: None, history, metadata: metadata.as_ref(), unknown }
     }
 
     fn with_artifacts(shown: &'a Shown) -> Self {

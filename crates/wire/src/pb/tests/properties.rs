@@ -49,6 +49,7 @@ fn part() -> impl Strategy<Value = Part> {
         metadata,
         filename,
         media_type,
+        unknown: Default::default(),
     })
 }
 
@@ -66,6 +67,7 @@ fn message() -> impl Strategy<Value = Message> {
             metadata,
             extensions,
             reference_task_ids: references.into_iter().map(Into::into).collect(),
+            unknown: Default::default(),
         },
     )
 }
@@ -99,7 +101,7 @@ proptest! {
 
 /// Text and data have no name, bytes do not look like base64, and wrapping forgets that metadata was there and empty.
 fn as_0_3_has_it(part: Part) -> Part {
-    let bare = |content| Part { filename: None, media_type: None, metadata: None, content };
+    let bare = |content| Part { filename: None, media_type: None, metadata: None, content, unknown: Default::default() };
     match part.content {
         PartContent::Raw(bytes) => Part { content: PartContent::Raw([b"\x00", &*bytes].concat().into()), ..part },
         PartContent::Text(_) => Part { metadata: part.metadata, ..bare(part.content) },

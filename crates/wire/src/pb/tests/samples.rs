@@ -17,6 +17,7 @@ pub(super) fn parts() -> Vec<Part> {
         metadata: Some(metadata(mark)),
         filename: Some(format!("{mark}.bin")),
         media_type: Some("application/octet-stream".into()),
+        unknown: Default::default(),
     };
     vec![
         full(PartContent::Raw(Bytes::from_static(b"\x00\xff\xfe")), "raw"),
@@ -46,6 +47,7 @@ pub(super) fn message(role: Role) -> Message {
         metadata: Some(metadata("message")),
         extensions: vec!["https://example.org/ext".into(), "urn:two".into()],
         reference_task_ids: Vec::new(),
+        unknown: Default::default(),
     }
 }
 
@@ -57,6 +59,7 @@ pub(super) fn artifact() -> Artifact {
         parts: parts(),
         metadata: Some(metadata("artifact")),
         extensions: vec!["urn:artifact".into()],
+        unknown: Default::default(),
     }
 }
 
@@ -65,6 +68,7 @@ pub(super) fn status(state: TaskState) -> TaskStatus {
         state,
         message: Some(Arc::new(message(Role::Agent))),
         timestamp: Some(Timestamp::from_micros(1_763_200_000_123_456)),
+        unknown: Default::default(),
     }
 }
 
@@ -76,12 +80,21 @@ pub(super) fn task(state: TaskState) -> Task {
         artifacts: vec![Arc::new(artifact()), Arc::new(Artifact::new("a-2", vec![Part::text("bare")]))],
         history: vec![Arc::new(message(Role::User)), Arc::new(Message::text(Role::Agent, "m-2", "bare"))],
         metadata: Some(metadata("task")),
+        unknown: Default::default(),
     }
 }
 
 pub(super) fn bare_task() -> Task {
-    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None };
-    Task { id: "t".into(), context_id: "c".into(), status, artifacts: vec![], history: vec![], metadata: None }
+    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None, unknown: Default::default() };
+    Task {
+        id: "t".into(),
+        context_id: "c".into(),
+        status,
+        artifacts: vec![],
+        history: vec![],
+        metadata: None,
+        unknown: Default::default(),
+    }
 }
 
 pub(super) fn shown(task: Task, dialect: Version) -> Shown {
@@ -90,17 +103,23 @@ pub(super) fn shown(task: Task, dialect: Version) -> Shown {
 
 /// Every event that a stream shows.
 pub(super) fn events() -> Vec<TaskEvent> {
-    let states = TaskState::ALL
-        .map(|state| TaskEvent::Status(StatusChange { status: status(state), metadata: Some(metadata(state.name())) }));
+    let states = TaskState::ALL.map(|state| {
+        TaskEvent::Status(StatusChange {
+            status: status(state),
+            metadata: Some(metadata(state.name())),
+            unknown: Default::default(),
+        })
+    });
     let chunk = |append, last_chunk| {
         TaskEvent::Artifact(ArtifactChunk {
             artifact: Arc::new(artifact()),
             append,
             last_chunk,
             metadata: Some(metadata("chunk")),
+            unknown: Default::default(),
         })
     };
-    let bare = StatusChange { status: bare_task().status, metadata: None };
+    let bare = StatusChange { status: bare_task().status, metadata: None, unknown: Default::default() };
     let mut events = vec![
         TaskEvent::Created(Arc::new(task(TaskState::Working))),
         TaskEvent::Created(Arc::new(Task { id: "t-1".into(), context_id: "c-1".into(), ..bare_task() })),
@@ -137,6 +156,7 @@ pub(super) fn send() -> SendMessage {
         },
         metadata: Some(metadata("request")),
         client_task_id: None,
+        unknown: Default::default(),
     }
 }
 

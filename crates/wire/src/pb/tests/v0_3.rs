@@ -134,7 +134,7 @@ fn every_event_comes_back_with_the_names_of_its_task() {
 fn a_status_is_final_when_the_task_ends_or_waits_for_the_caller() {
     let face = Face::named("t".into(), "c".into());
     for state in TaskState::ALL {
-        let change = StatusChange { status: samples::status(state), metadata: None };
+        let change = StatusChange { status: samples::status(state), metadata: None, unknown: Default::default() };
         let shown = event::write(&face, &TaskEvent::Status(change)).unwrap();
         let Some(proto::stream_response::Payload::StatusUpdate(update)) = shown.payload else { panic!() };
         assert_eq!(update.r#final, state.is_terminal() || state.is_interrupted(), "{}", state.name());

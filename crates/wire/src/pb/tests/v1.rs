@@ -28,6 +28,7 @@ fn a_sent_message_comes_back_with_every_field() {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id: None,
+        unknown: Default::default(),
     };
     let none = SendMessage {
         configuration: SendConfiguration { history_length: Some(0), ..SendConfiguration::default() },

@@ -13,6 +13,7 @@ pub(super) fn read(artifact: proto::Artifact) -> Result<Artifact, Error> {
         parts: list(artifact.parts, "parts", part::read)?,
         metadata: metadata(artifact.metadata, "metadata")?,
         extensions: artifact.extensions,
+        unknown: Default::default(),
     })
 }
 

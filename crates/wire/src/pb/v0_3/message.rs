@@ -16,6 +16,7 @@ pub(super) fn read(message: proto::Message) -> Result<Message, Error> {
         extensions: message.extensions,
         // The JSON form of 0.3 has them, its protobuf form does not.
         reference_task_ids: Vec::new(),
+        unknown: Default::default(),
     })
 }
 

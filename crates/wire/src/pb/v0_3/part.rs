@@ -23,7 +23,13 @@ pub(super) fn read(part: proto::Part) -> Result<Part, Error> {
                 // The official Python SDK writes the base64 text of a file here, as it does over REST.
                 File::FileWithBytes(bytes) => PartContent::Raw(plain(bytes, media_type.as_deref())),
             };
-            Part { content, metadata: metadata(part.metadata, "metadata")?, filename: optional(file.name), media_type }
+            Part {
+                content,
+                metadata: metadata(part.metadata, "metadata")?,
+                filename: optional(file.name),
+                media_type,
+                unknown: Default::default(),
+            }
         }
         Some(Content::Data(data)) => {
             let (data, rest) = unwrapped(required(data.data, "data")?, part.metadata);

@@ -25,6 +25,7 @@ fn read_send(request: proto::SendMessageRequest) -> Result<SendMessage, Error> {
         configuration: read_configuration(request.configuration.unwrap_or_default()).within("configuration")?,
         metadata: metadata(request.metadata, "metadata")?,
         client_task_id: None,
+        unknown: Default::default(),
     })
 }
 

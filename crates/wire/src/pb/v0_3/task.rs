@@ -16,6 +16,7 @@ pub(super) fn read(task: proto::Task) -> Result<Task, Error> {
         artifacts: list(task.artifacts, "artifacts", |item| artifact::read(item).map(Arc::new))?,
         history: list(task.history, "history", |item| message::read(item).map(Arc::new))?,
         metadata: metadata(task.metadata, "metadata")?,
+        unknown: Default::default(),
     })
 }
 
@@ -35,6 +36,7 @@ pub(super) fn read_status(status: proto::TaskStatus) -> Result<TaskStatus, Error
         state: state(status.state, "state")?,
         message: status.update.map(|message| message::read(message).map(Arc::new)).transpose().within("update")?,
         timestamp: status.timestamp.map(|time| timestamp(time, "timestamp")).transpose()?,
+        unknown: Default::default(),
     })
 }
 

@@ -14,6 +14,7 @@ pub(super) fn read(artifact: proto::Artifact) -> Result<Artifact, Error> {
         parts: list(artifact.parts, "parts", read_part)?,
         metadata: metadata(artifact.metadata, "metadata")?,
         extensions: artifact.extensions,
+        unknown: Default::default(),
     })
 }
 

@@ -45,7 +45,7 @@ fn read_status(update: TaskStatusUpdateEvent) -> Result<(Option<Face>, TaskEvent
     let face = Face::named(text(update.task_id, "task_id")?, text(update.context_id, "context_id")?);
     let status = task::read_status(required(update.status, "status")?).within("status")?;
     let metadata = metadata(update.metadata, "metadata")?;
-    Ok((Some(face), TaskEvent::Status(StatusChange { status, metadata })))
+    Ok((Some(face), TaskEvent::Status(StatusChange { status, metadata, unknown: Default::default() })))
 }
 
 fn write_status(face: &Face, change: &StatusChange) -> TaskStatusUpdateEvent {
@@ -64,6 +64,7 @@ fn read_artifact(update: TaskArtifactUpdateEvent) -> Result<(Option<Face>, TaskE
         append: update.append,
         last_chunk: update.last_chunk,
         metadata: metadata(update.metadata, "metadata")?,
+        unknown: Default::default(),
     };
     Ok((Some(face), TaskEvent::Artifact(chunk)))
 }

@@ -16,6 +16,7 @@ pub(super) fn read(message: proto::Message) -> Result<Message, Error> {
         metadata: metadata(message.metadata, "metadata")?,
         extensions: message.extensions,
         reference_task_ids: message.reference_task_ids.into_iter().map(TaskId::from).collect(),
+        unknown: Default::default(),
     })
 }
 
@@ -45,6 +46,7 @@ pub(super) fn read_part(part: proto::Part) -> Result<Part, Error> {
         metadata: metadata(part.metadata, "metadata")?,
         filename: optional(part.filename),
         media_type: optional(part.media_type),
+        unknown: Default::default(),
     })
 }
 

@@ -58,6 +58,7 @@ fn message(combination: Combination, own: &str) -> SendMessage {
         configuration: SendConfiguration::default(),
         metadata: None,
         client_task_id: (combination.version == Version::Original).then(|| own.into()),
+        unknown: Default::default(),
     }
 }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chancery_protocol::lenient::null_default;
-use chancery_protocol::{ArtifactChunk, ContextId, Error, Message, Metadata, Sent, StatusChange, Task, TaskEvent, TaskId};
+use chancery_protocol::{
+    ArtifactChunk, ContextId, Error, Message, Metadata, Sent, StatusChange, Task, TaskEvent, TaskId, Unknown,
+};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::shown;
@@ -30,6 +33,8 @@ pub(super) struct StatusUpdate<'a> {
     r#final: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<StatusChange>,
 }
 
 #[derive(Serialize)]
@@ -42,6 +47,8 @@ pub(super) struct ArtifactUpdate<'a> {
     last_chunk: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<ArtifactChunk>,
 }
 
 impl<'a> EventView<'a> {
@@ -50,14 +57,15 @@ impl<'a> EventView<'a> {
         Some(match event {
             TaskEvent::Created(task) => Self::Task((&**task).into()),
             TaskEvent::Said(_) => return None,
-            TaskEvent::Status(StatusChange { status, metadata }) => Self::StatusUpdate(StatusUpdate {
+            TaskEvent::Status(StatusChange { status, metadata, unknown }) => Self::StatusUpdate(StatusUpdate {
                 task_id,
                 context_id,
                 status: status.into(),
                 r#final: is_final(status.state),
                 metadata: metadata.as_ref(),
+                unknown,
             }),
-            TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata }) => {
+            TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata, unknown }) => {
                 Self::ArtifactUpdate(ArtifactUpdate {
                     task_id,
                     context_id,
@@ -65,6 +73,7 @@ impl<'a> EventView<'a> {
                     append: *append,
                     last_chunk: *last_chunk,
                     metadata: metadata.as_ref(),
+                    unknown,
                 })
             }
             TaskEvent::Replied(message) => Self::Message((&**message).into()),
@@ -94,12 +103,16 @@ pub(super) struct EventMembers {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StatusUpdateMembers {
+    #[serde(rename = "final")]
+    _final: Option<IgnoredAny>,
     #[serde(alias = "task_id")]
     task_id: TaskId,
     #[serde(alias = "context_id")]
     context_id: ContextId,
     status: StatusMembers,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<StatusChange>,
 }
 
 #[derive(Deserialize)]
@@ -115,6 +128,8 @@ struct ArtifactUpdateMembers {
     #[serde(default, alias = "last_chunk", deserialize_with = "null_default")]
     last_chunk: bool,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<ArtifactChunk>,
 }
 
 impl EventMembers {
@@ -129,7 +144,7 @@ impl EventMembers {
                 (Face::of_message(&message), TaskEvent::Replied(Arc::new(message)))
             }
             (None, None, Some(update), None) => {
-                let change = StatusChange { status: update.status.into(), metadata: update.metadata };
+                let change = StatusChange { status: update.status.into(), metadata: update.metadata, unknown: update.unknown };
                 (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Status(change))
             }
             (None, None, None, Some(update)) => {
@@ -138,6 +153,7 @@ impl EventMembers {
                     append: update.append,
                     last_chunk: update.last_chunk,
                     metadata: update.metadata,
+                    unknown: update.unknown,
                 };
                 (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Artifact(chunk))
             }

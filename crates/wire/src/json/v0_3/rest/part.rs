@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chancery_protocol::lenient::non_empty;
-use chancery_protocol::{Json, Metadata, Part, PartContent};
+use chancery_protocol::{Json, Metadata, Part, PartContent, Unknown};
 use serde::de::{self, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::json::part::{Base64, Wrapper, marked, unwrapped};
+use crate::json::part::{Base64, Wrapper, marked, unwrapped, with_unknown};
 
 pub(super) struct PartView<'a>(pub &'a Part);
 
@@ -30,13 +30,13 @@ impl Serialize for PartView<'_> {
             PartContent::Data(json) => {
                 map.serialize_entry("data", &Data { data: Wrapper::around(json) })?;
                 map.serialize_entry("metadata", &marked(part.metadata.as_ref()))?;
-                return map.end();
+                return with_unknown(map, part);
             }
         }
         if let Some(metadata) = &part.metadata {
             map.serialize_entry("metadata", metadata)?;
         }
-        map.end()
+        with_unknown(map, part)
     }
 }
 
@@ -71,6 +71,8 @@ struct Members {
     file: Option<FileMembers>,
     data: Option<DataMembers>,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Part>,
 }
 
 #[derive(Deserialize)]
@@ -97,20 +99,20 @@ pub(super) struct PartRead(pub Part);
 impl<'de> Deserialize<'de> for PartRead {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let members = Members::deserialize(from)?;
-        let metadata = members.metadata;
+        let (metadata, unknown) = (members.metadata, members.unknown);
         Ok(Self(match (members.text, members.file, members.data) {
-            (Some(text), None, None) => Part { metadata, ..Part::text(text) },
+            (Some(text), None, None) => Part { metadata, unknown, ..Part::text(text) },
             (None, Some(file), None) => {
                 let content = match (file.file_with_bytes, file.file_with_uri) {
                     (Some(Base64(bytes)), None) => PartContent::Raw(plain(bytes, file.mime_type.as_deref())),
                     (None, Some(uri)) => PartContent::Url(uri),
                     _ => return Err(de::Error::custom("a file has exactly one of fileWithBytes and fileWithUri")),
                 };
-                Part { content, metadata, filename: file.name, media_type: file.mime_type }
+                Part { content, metadata, filename: file.name, media_type: file.mime_type, unknown }
             }
             (None, None, Some(DataMembers { data })) if data.is_object() => {
                 let (data, metadata) = unwrapped(data, metadata);
-                Part { metadata, ..Part::new(PartContent::Data(data)) }
+                Part { metadata, unknown, ..Part::new(PartContent::Data(data)) }
             }
             (None, None, Some(_)) => return Err(de::Error::custom("data must be a JSON object")),
             _ => return Err(de::Error::custom("a part has exactly one of text, file and data")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::lenient::{int32, non_empty, null_default};
 use chancery_protocol::{
-    ContextId, Error, ListTasks, Metadata, PushConfig, PushConfigRef, SendConfiguration, SendMessage, TaskId, Timestamp,
+    ContextId, Error, ListTasks, Metadata, PushConfig, PushConfigRef, SendConfiguration, SendMessage, TaskId, Timestamp, Unknown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ pub(super) struct SendView<'a> {
     configuration: ConfigurationView<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<SendMessage>,
 }
 
 #[derive(Serialize)]
@@ -44,6 +46,7 @@ impl<'a> From<&'a SendMessage> for SendView<'a> {
                 blocking: !configuration.return_immediately,
             },
             metadata: send.metadata.as_ref(),
+            unknown: &send.unknown,
         }
     }
 }
@@ -56,6 +59,8 @@ pub(super) struct SendMembers {
     #[serde(default, deserialize_with = "null_default")]
     configuration: ConfigurationMembers,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<SendMessage>,
 }
 
 #[derive(Default, Deserialize)]
@@ -86,6 +91,7 @@ impl From<SendMembers> for SendMessage {
             },
             metadata: send.metadata,
             client_task_id: None,
+            unknown: send.unknown,
         }
     }
 }

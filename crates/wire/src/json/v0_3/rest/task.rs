@@ -1,12 +1,12 @@
-//! Tasks, statuses, messages and artifacts as the JSON of the 0.3 proto writes them. Its readers refuse members that the
-//! proto does not have, so nothing may be added here.
+//! Tasks, statuses, messages and artifacts as the JSON of the 0.3 proto writes them. Some of its readers refuse members that
+//! the proto does not have, so nothing of ours is added here; what a peer added is passed on as everywhere.
 
 use std::sync::Arc;
 
 use chancery_protocol::lenient::{non_empty, null_default};
 use chancery_protocol::{
     Artifact, ArtifactId, ContextId, Message, MessageId, Metadata, Part, Role, Shown, Task, TaskId, TaskState, TaskStatus,
-    Timestamp,
+    Timestamp, Unknown,
 };
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
@@ -64,6 +64,8 @@ pub(super) struct MessageView<'a> {
     metadata: Option<&'a Metadata>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     extensions: &'a [String],
+    #[serde(flatten)]
+    unknown: &'a Unknown<Message>,
 }
 
 impl<'a> From<&'a Message> for MessageView<'a> {
@@ -76,6 +78,7 @@ impl<'a> From<&'a Message> for MessageView<'a> {
             content: Each(&message.parts, PartView),
             metadata: message.metadata.as_ref(),
             extensions: &message.extensions,
+            unknown: &message.unknown,
         }
     }
 }
@@ -92,6 +95,8 @@ pub(super) struct TaskView<'a> {
     history: Option<Each<'a, Arc<Message>, MessageView<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<Task>,
 }
 
 impl<'a> From<&'a Task> for TaskView<'a> {
@@ -103,6 +108,7 @@ impl<'a> From<&'a Task> for TaskView<'a> {
             artifacts: Each::some(&task.artifacts, |artifact| (&**artifact).into()),
             history: Each::some(&task.history, |message| (&**message).into()),
             metadata: task.metadata.as_ref(),
+            unknown: &task.unknown,
         }
     }
 }
@@ -125,12 +131,14 @@ pub(super) struct StatusView<'a> {
     message: Option<MessageView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
+    #[serde(flatten)]
+    unknown: &'a Unknown<TaskStatus>,
 }
 
 impl<'a> From<&'a TaskStatus> for StatusView<'a> {
     fn from(status: &'a TaskStatus) -> Self {
         let message = status.message.as_deref().map(Into::into);
-        Self { state: ProtoState(status.state), message, timestamp: status.timestamp }
+        Self { state: ProtoState(status.state), message, timestamp: status.timestamp, unknown: &status.unknown }
     }
 }
 
@@ -147,6 +155,8 @@ pub(super) struct ArtifactView<'a> {
     metadata: Option<&'a Metadata>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     extensions: &'a [String],
+    #[serde(flatten)]
+    unknown: &'a Unknown<Artifact>,
 }
 
 impl<'a> From<&'a Artifact> for ArtifactView<'a> {
@@ -158,6 +168,7 @@ impl<'a> From<&'a Artifact> for ArtifactView<'a> {
             parts: Each(&artifact.parts, PartView),
             metadata: artifact.metadata.as_ref(),
             extensions: &artifact.extensions,
+            unknown: &artifact.unknown,
         }
     }
 }
@@ -177,6 +188,8 @@ pub(super) struct MessageMembers {
     metadata: Option<Metadata>,
     #[serde(default, deserialize_with = "null_default")]
     extensions: Vec<String>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Message>,
 }
 
 impl From<MessageMembers> for Message {
@@ -190,6 +203,7 @@ impl From<MessageMembers> for Message {
             metadata: members.metadata,
             extensions: members.extensions,
             reference_task_ids: Vec::new(),
+            unknown: members.unknown,
         }
     }
 }
@@ -210,6 +224,8 @@ pub(super) struct TaskMembers {
     #[serde(default, deserialize_with = "null_default")]
     history: Vec<MessageMembers>,
     metadata: Option<Metadata>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Task>,
 }
 
 impl From<TaskMembers> for Task {
@@ -221,6 +237,7 @@ impl From<TaskMembers> for Task {
             artifacts: task.artifacts.into_iter().map(|artifact| Arc::new(artifact.into())).collect(),
             history: task.history.into_iter().map(|message| Arc::new(message.into())).collect(),
             metadata: task.metadata,
+            unknown: task.unknown,
         }
     }
 }
@@ -232,6 +249,8 @@ pub(super) struct StatusMembers {
     #[serde(alias = "update")]
     message: Option<MessageMembers>,
     timestamp: Option<Timestamp>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<TaskStatus>,
 }
 
 /// ProtoJSON leaves the state with number zero out.
@@ -242,7 +261,7 @@ fn unset() -> ProtoState {
 impl From<StatusMembers> for TaskStatus {
     fn from(status: StatusMembers) -> Self {
         let message = status.message.map(|message| Arc::new(message.into()));
-        Self { state: status.state.0, message, timestamp: status.timestamp }
+        Self { state: status.state.0, message, timestamp: status.timestamp, unknown: status.unknown }
     }
 }
 
@@ -260,6 +279,8 @@ pub(super) struct ArtifactMembers {
     metadata: Option<Metadata>,
     #[serde(default, deserialize_with = "null_default")]
     extensions: Vec<String>,
+    #[serde(default, rename = "$unknown")]
+    unknown: Unknown<Artifact>,
 }
 
 impl From<ArtifactMembers> for Artifact {
@@ -271,6 +292,7 @@ impl From<ArtifactMembers> for Artifact {
             parts: parts(artifact.parts),
             metadata: artifact.metadata,
             extensions: artifact.extensions,
+            unknown: artifact.unknown,
         }
     }
 }

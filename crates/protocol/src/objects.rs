@@ -1,15 +1,34 @@
-//! Reading in which an object is an object. Serde's derived readers also take a list, member by member in order, and no
-//! list of ours means that.
+//! Reading in which an object is an object, and what a reader does not know of it is collected. Serde's derived readers
+//! also take a list, member by member in order, and no list of ours means that.
+
+mod collect;
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 
+use self::collect::Collecting;
+
+/// The field in which a struct takes the members it does not know. It is the last one.
+pub(crate) const UNKNOWN: &str = "$unknown";
+
 /// A part of serde's reading, passed through as it is except that structs are asked for as maps.
-pub(crate) struct Objects<T>(pub T);
+#[derive(Debug)]
+pub struct Objects<T>(pub T);
+
+/// Reads JSON of our own, in the 1.0 form.
+pub fn from_json<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = T::deserialize(Objects(&mut reader))?;
+    reader.end().map(|()| read)
+}
 
 /// The visitor of a struct, which hears of members and nothing else.
-struct Members<V>(V);
+struct Members<V> {
+    visitor: V,
+    fields: &'static [&'static str],
+}
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for Members<V> {
     type Value = V::Value;
@@ -19,7 +38,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Members<V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Objects(map))
+        match self.fields.split_last() {
+            Some((&UNKNOWN, known)) => self.visitor.visit_map(Collecting::new(map, known)),
+            _ => self.visitor.visit_map(Objects(map)),
+        }
     }
 }
 
@@ -46,10 +68,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(Members(visitor))
+        self.0.deserialize_map(Members { visitor, fields })
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, D::Error> {
@@ -197,35 +219,30 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Objects<A> {
     }
 
     fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, Members(visitor))
+        self.0.struct_variant(fields, Members { visitor, fields })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chancery_protocol::{ListTasks, Message, SendMessage};
-    use serde::Deserialize;
-
-    fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
-        T::deserialize(Objects(&mut serde_json::Deserializer::from_str(text)))
-    }
+    use crate::{ListTasks, Message, SendMessage};
 
     #[test]
     fn a_list_is_not_an_object() {
         let message = r#"["m",null,null,"ROLE_USER",[],null,[],[]]"#;
         assert!(serde_json::from_str::<Message>(message).is_ok(), "serde alone takes it");
-        let fault = read::<Message>(message).unwrap_err().to_string();
+        let fault = from_json::<Message>(message).unwrap_err().to_string();
         assert!(fault.starts_with("invalid type: sequence, expected an object"), "{fault}");
-        assert!(read::<ListTasks>("[]").is_err());
+        assert!(from_json::<ListTasks>("[]").is_err());
         let nested = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[]},"configuration":[]}"#;
-        assert!(read::<SendMessage>(nested).is_err());
+        assert!(from_json::<SendMessage>(nested).is_err());
     }
 
     #[test]
     fn everything_else_reads_as_before() {
         let text = r#"{"message":{"messageId":"m\n","role":1,"parts":[{"text":"a"},{"data":[1, 2.0]},{"raw":"aGk="}],
             "metadata":{"k": [{}]}},"configuration":{"historyLength":"3","taskPushNotificationConfig":null}}"#;
-        assert_eq!(read::<SendMessage>(text).unwrap(), serde_json::from_str(text).unwrap());
+        assert_eq!(from_json::<SendMessage>(text).unwrap(), serde_json::from_str(text).unwrap());
     }
 }
