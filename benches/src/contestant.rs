@@ -38,6 +38,8 @@ pub(crate) struct Sizes {
 pub(crate) enum Contestant {
     Yardstick(Sizes),
     Chancery(PathBuf),
+    /// Chancery with a cap in every scope, a policy with every bound, and a rule of an operator's own.
+    Guarded(PathBuf),
     /// Chancery's router inside this program.
     Mounted,
     /// Chancery in front of an agent at this address.
@@ -75,6 +77,14 @@ impl Contestant {
                 };
                 Server::start(command, log)
             }
+            Self::Guarded(program) => {
+                let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
+                let text = fs::read_to_string(&config)? + GUARDS;
+                fs::write(&config, text).with_context(|| config.display().to_string())?;
+                let mut command = ground.on_server_core(program);
+                command.args(["serve", "--memory", "--config"]).arg(config);
+                Server::start(command, log)
+            }
             Self::Mounted => {
                 let mut command = ground.on_server_core(ground.own_program());
                 command.args(["mounted", "--config"]).arg(write_config(
@@ -102,7 +112,8 @@ impl Contestant {
     pub(crate) fn url(&self, server: &Server, kind: Kind) -> String {
         let address = server.address();
         match (self, kind) {
-            (Self::Chancery(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_), _) | (Self::Yardstick(_), Kind::Send) => {
+            (Self::Chancery(_) | Self::Guarded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_), _)
+            | (Self::Yardstick(_), Kind::Send) => {
                 format!("http://{address}")
             }
             (Self::Yardstick(_), Kind::Stream) => format!("http://{address}/stream"),
@@ -114,13 +125,55 @@ impl Contestant {
     pub(crate) fn idle_url(&self, server: &Server) -> String {
         let address = server.address();
         match self {
-            Self::Chancery(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_) => format!("http://{address}"),
+            Self::Chancery(_) | Self::Guarded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_) => {
+                format!("http://{address}")
+            }
             Self::Yardstick(_) => format!("http://{address}/idle"),
         }
     }
 }
 
 /// Limits high enough to be out of the way, but at work: what they cost is part of what is measured.
+/// Every guard there is, none of which refuses anything here.
+const GUARDS: &str = r#"
+[budget.global]
+max_usd_per_minute = 1000000
+max_tokens_per_minute = 1000000000000
+max_tasks_per_minute = 1000000000
+
+[budget.tree]
+max_usd = 1
+max_tokens = 1000000
+max_tasks = 1000
+
+[budget.tenant."*"]
+max_usd = 1000000
+window = "1h"
+
+[budget.caller."*"]
+max_usd = 1000000
+max_tasks = 1000000000
+window = "1h"
+
+[budget.agent."*"]
+max_usd = 1000000
+window = "1m"
+
+[budget.skill."*"]
+max_usd = 1000000
+window = "1d"
+
+[policy.default]
+max_cost_usd = "0.01"
+max_tokens = 100
+max_duration_ms = 60000
+max_concurrency = 100000
+
+[[policy.rules]]
+name = "guests stay shallow"
+deny_when = "caller == 'guest' && depth > 2"
+"#;
+
 fn write_config(folder: &Path, agent: &str, setting: Setting) -> Result<PathBuf> {
     let text = format!(
         r#"

@@ -15,6 +15,8 @@ use crate::server::Server;
 const ADDED_AT_MOST: f64 = 2_000.0;
 /// Microseconds of processor for one event that is passed on.
 const EVENT_AT_MOST: f64 = 25.0;
+/// The share of a blocking send that all guards together may take.
+const GUARDS_AT_MOST: f64 = 0.10;
 const CONNECTIONS: &str = "64";
 
 /// How the events of a stream come from the agent.
@@ -62,6 +64,15 @@ pub(super) fn throughput(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line
     let rounds = rounds_of(this, rate, [&behind.proxy, &behind.gateway])?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
     Ok(Line { target: rate.least.map(Target::RatioAtLeast), ..line })
+}
+
+/// Requests by the second with every guard on, beside those where none is set: what is missing to 1 is the share of the guards.
+pub(super) fn guards(row: &Row, this: &Match<'_>) -> Result<Line> {
+    let rate = Rate { kind: Kind::Send, store: Store::Memory, connections: 64, least: None };
+    let guarded = Contestant::Guarded(program(this)?);
+    let rounds = rounds_of(this, rate, [this.subject, &guarded])?;
+    let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
+    Ok(Line { target: Some(Target::RatioAtLeast(1.0 - GUARDS_AT_MOST)), ..line })
 }
 
 /// The slowest hundredth of calls at half of what the gateway can take, beside the same calls made to the agent itself.

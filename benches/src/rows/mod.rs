@@ -62,6 +62,7 @@ enum Measure {
     ChildContext,
     Credential(Credential),
     Ledger(ledger::Ledger),
+    Guards,
 }
 
 /// A row of requests by the second.
@@ -147,6 +148,7 @@ pub(crate) const ROWS: &[Row] = &[
     credential("check-new-token", "new token checked, beside a send", Credential::NewToken),
     credential("check-certificate", "certificate checked, beside a send", Credential::Certificate),
     credential("check-signature", "signed request checked, beside a send", Credential::Signature),
+    Row { name: "guards", title: "send with every guard on, beside one with none set", measure: Measure::Guards },
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
     ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
@@ -172,6 +174,7 @@ impl Row {
             Measure::ChildContext => context::measure(self, this),
             Measure::Credential(kind) => identity::credential(self, kind, this),
             Measure::Ledger(kind) => ledger::measure(self, kind, this),
+            Measure::Guards => gateway::guards(self, this),
         }
     }
 }

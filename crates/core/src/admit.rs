@@ -131,10 +131,13 @@ impl Inner {
         verdicts.pass(Rule::Freeze, Vec::new);
         let held = reservation.amount();
         verdicts.pass(Rule::Budget, || {
+            if accounts.is_empty() {
+                return Vec::new();
+            }
             vec![
-                ("estimate_usd".into(), Fact::usd(held.usd)),
+                ("estimate_usd".into(), Fact::Usd(held.usd)),
                 ("estimate_tokens".into(), Fact::Number(held.tokens)),
-                ("source".into(), Fact::text(estimated.usd.to_string())),
+                ("source".into(), Fact::text(estimated.usd.as_str())),
                 ("scopes".into(), Fact::text(names(&accounts))),
             ]
         });
@@ -149,7 +152,7 @@ impl Inner {
             vec![
                 ("depth".into(), Fact::Number(context.depth.into())),
                 ("limit".into(), Fact::Number(rules.recursion.max_call_depth.into())),
-                ("path".into(), Fact::text(context.visited_agents.to_string())),
+                ("path".into(), Fact::Path(context.visited_agents.clone())),
             ]
         });
         let remaining = self.govern.ledger.remaining(&accounts, call.now);

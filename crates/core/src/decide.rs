@@ -1,5 +1,6 @@
 //! What was decided about a call, rule by rule, and the one place where a refusal becomes an error.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::{Decision, Fact, Kinship, Rule, Verdict};
 pub(crate) struct Verdicts(pub(crate) Vec<Verdict>);
 
 impl Verdicts {
-    pub(crate) fn pass(&mut self, rule: Rule, facts: impl FnOnce() -> Vec<(Arc<str>, Fact)>) {
+    pub(crate) fn pass(&mut self, rule: Rule, facts: impl FnOnce() -> Vec<(Cow<'static, str>, Fact)>) {
         self.0.push(Verdict { rule, passed: true, facts: facts() });
     }
 }
@@ -61,7 +62,7 @@ impl Inner {
     ) -> Error {
         let id: Arc<str> = fresh_id();
         let mut verdicts = verdicts.0;
-        let facts = denial.facts.iter().map(|(name, value)| (Arc::from(*name), Fact::text(value.as_str()))).collect();
+        let facts = denial.facts.iter().map(|(name, value)| (Cow::Borrowed(*name), Fact::text(value.clone()))).collect();
         verdicts.push(Verdict { rule: denial.rule, passed: false, facts });
         let decision = Decision {
             id: Arc::clone(&id),

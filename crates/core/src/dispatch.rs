@@ -56,7 +56,7 @@ impl Inner {
             let lineage = &traced.lineage;
             let mut facts = vec![("attribution".into(), Fact::text(lineage.attribution.as_str()))];
             if let Some(parent) = &lineage.context.parent_task_id {
-                facts.push(("parent".into(), Fact::text(parent.as_str())));
+                facts.push(("parent".into(), Fact::text(parent.to_string())));
             }
             facts
         });

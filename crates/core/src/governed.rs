@@ -1,5 +1,6 @@
 //! What is kept of how a task was governed: where it stands in its tree, what it was given and cost, what was decided.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -72,15 +73,25 @@ pub struct Verdict {
     pub rule: Rule,
     pub passed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<(Arc<str>, Fact)>,
+    pub facts: Vec<(Cow<'static, str>, Fact)>,
 }
 
-/// A number or a name a verdict rests on.
+/// A number or a name a verdict rests on. Written as a number or a text, and read back as one of those two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Fact {
     Number(u64),
-    Text(Arc<str>),
+    Text(Cow<'static, str>),
+    #[serde(skip_deserializing)]
+    Name(Arc<str>),
+    #[serde(skip_deserializing)]
+    Usd(MicroUsd),
+    #[serde(skip_deserializing, serialize_with = "in_words")]
+    Path(AgentPath),
+}
+
+fn in_words<S: serde::Serializer>(path: &AgentPath, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(path)
 }
 
 /// What was decided about a call that made no task: it was refused, or it went on with one.
@@ -190,11 +201,7 @@ impl fmt::Display for FreezeScope {
 }
 
 impl Fact {
-    pub fn text(text: impl Into<Arc<str>>) -> Self {
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Text(text.into())
-    }
-
-    pub fn usd(amount: MicroUsd) -> Self {
-        Self::Text(amount.to_string().into())
     }
 }

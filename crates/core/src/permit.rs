@@ -25,7 +25,7 @@ impl Inner {
         let Routed { admitted, selected } = routed;
         let slot = self.judge(call, &admitted).map_err(|error| denied(&error))?;
         verdicts.pass(Rule::Policy, || {
-            let skill = call.skill.id().map_or_else(|| Fact::text("unknown"), |skill| Fact::Text(Arc::clone(skill)));
+            let skill = call.skill.id().map_or_else(|| Fact::text("unknown"), |skill| Fact::Name(Arc::clone(skill)));
             vec![("skill".into(), skill)]
         });
         Ok(Permitted { admitted, selected, slot })

@@ -56,7 +56,7 @@ impl Inner {
         };
         let selected = if bound { None } else { call.agent.runner.select(&asked).map_err(nobody)? };
         verdicts.pass(Rule::Selector, || match &selected {
-            Some(peer) => vec![("peer".into(), Fact::Text(Arc::clone(peer)))],
+            Some(peer) => vec![("peer".into(), Fact::Name(Arc::clone(peer)))],
             None => Vec::new(),
         });
         Ok(Routed { admitted, selected })

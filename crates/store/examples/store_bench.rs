@@ -206,7 +206,7 @@ fn governed(task: &TaskRecord) -> Governed {
         allowance: None,
     };
     let facts = |rule| match rule {
-        Rule::Budget => vec![("scope".into(), Fact::text("tenant/default")), ("left".into(), Fact::usd(MicroUsd(48_210_000)))],
+        Rule::Budget => vec![("scope".into(), Fact::text("tenant/default")), ("left".into(), Fact::Usd(MicroUsd(48_210_000)))],
         Rule::Recursion => vec![("depth".into(), Fact::Number(0))],
         Rule::Policy => vec![("running".into(), Fact::Number(3))],
         _ => Vec::new(),

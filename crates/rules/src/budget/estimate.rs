@@ -108,9 +108,9 @@ impl ObservedCost {
     }
 }
 
-impl fmt::Display for EstimateSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl EstimateSource {
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::Hint => "hint",
             Self::Config => "config",
             Self::Card => "card",
@@ -118,7 +118,13 @@ impl fmt::Display for EstimateSource {
             Self::Policy => "policy",
             Self::Remainder => "remainder",
             Self::None => "none",
-        })
+        }
+    }
+}
+
+impl fmt::Display for EstimateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

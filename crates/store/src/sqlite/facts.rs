@@ -1,5 +1,6 @@
 //! What the ledger keeps of a task that no query asks for: as JSON, in few bytes, because every task has it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chancery_core::budget::Caps;
@@ -12,7 +13,7 @@ use super::fault::Fault;
 
 /// A verdict: the rule, whether it passed, and what that rests on.
 type Line<F> = (Rule, bool, F);
-type NamedFact = (Arc<str>, Fact);
+type NamedFact = (Cow<'static, str>, Fact);
 
 #[derive(Serialize)]
 struct Written<'a> {
