@@ -344,6 +344,9 @@ impl LiveTask {
             turn.cancel();
         }
         drop(state);
+        if let Some(node) = &self.node {
+            node.end();
+        }
         self.visible.send_modify(|visible| visible.broken = true);
     }
 

@@ -1,7 +1,7 @@
 //! What an agent is told of the task's place in its tree: in our extension's member of the metadata and in the ADR's.
 
 use chancery_core::{Delegation, GOVERNANCE_EXTENSION, Turn};
-use chancery_protocol::{Json, Metadata};
+use chancery_protocol::Metadata;
 use serde_json::{Map, Value, json};
 
 /// The ADR's member.
@@ -9,25 +9,26 @@ const VENDOR: &str = "ruvector";
 
 /// What the caller said, with our own words in the two members that speak of lineage: what it said there was about its own call.
 pub(super) fn told(turn: &Turn) -> Option<Metadata> {
-    let Some(told) = ours(&turn.delegation) else { return turn.metadata.clone() };
-    let said = turn.metadata.clone().unwrap_or_else(Metadata::empty);
-    // The ADR knows the context only.
-    let of_adr: Map<String, Value> =
-        told.get_key_value("context").map(|(name, value)| (name.clone(), value.clone())).into_iter().collect();
-    let vendor = match said.text().contains(VENDOR).then(|| said.get(VENDOR)).flatten() {
-        Some(Value::Object(mut vendor)) => {
-            vendor.extend(of_adr.clone());
-            vendor
-        }
-        _ => of_adr,
+    let Some(context) = turn.delegation.context().and_then(|context| serde_json::to_value(context).ok()) else {
+        return turn.metadata.clone();
     };
-    let member = |object: Map<String, Value>| Json::from_value(&Value::Object(object));
-    Some(said.with(GOVERNANCE_EXTENSION, member(told)).with(VENDOR, member(vendor)))
+    // The ADR knows the context only, beside what callers put there.
+    let said_there = turn.metadata.as_ref().filter(|said| said.text().contains(VENDOR)).and_then(|said| said.get(VENDOR));
+    let mut vendor = match said_there {
+        Some(Value::Object(vendor)) => vendor,
+        _ => Map::new(),
+    };
+    vendor.insert("context".to_owned(), context.clone());
+    let mut ours = Map::new();
+    ours.insert(GOVERNANCE_EXTENSION.to_owned(), governance(&turn.delegation, context));
+    ours.insert(VENDOR.to_owned(), Value::Object(vendor));
+    let ours = Metadata::from_object(ours);
+    Some(turn.metadata.as_ref().map_or_else(|| ours.clone(), |said| said.merged(&ours)))
 }
 
-fn ours(delegation: &Delegation) -> Option<Map<String, Value>> {
+fn governance(delegation: &Delegation, context: Value) -> Value {
     let mut told = Map::new();
-    told.insert("context".to_owned(), serde_json::to_value(delegation.context()?).ok()?);
+    told.insert("context".to_owned(), context);
     if let Some(token) = delegation.hop_token() {
         told.insert("hop_token".to_owned(), json!(token));
     }
@@ -38,5 +39,5 @@ fn ours(delegation: &Delegation) -> Option<Map<String, Value>> {
         granted.tokens.map(|tokens| budget.insert("tokens".to_owned(), json!(tokens)));
         told.insert("budget".to_owned(), Value::Object(budget));
     }
-    Some(told)
+    Value::Object(told)
 }
