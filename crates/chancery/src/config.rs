@@ -6,6 +6,7 @@ mod fault;
 mod fields;
 mod issuer;
 mod keys;
+mod names;
 mod nearest;
 mod one_or_more;
 mod public_url;
@@ -35,6 +36,7 @@ pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, Rem
 pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
 pub use self::keys::{KeySource, KeySourceError, KeysConfig};
+pub use self::names::{HostName, TenantName};
 pub use self::public_url::PublicUrl;
 use self::section::Section;
 pub use self::tls::{TlsConfig, TlsFileError};

@@ -15,6 +15,7 @@ mod key_chest;
 mod mount;
 mod node;
 mod seal;
+mod signs;
 pub mod tool_parts;
 
 pub use async_trait::async_trait;

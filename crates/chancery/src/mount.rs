@@ -9,6 +9,7 @@ use chancery_protocol::AgentCard;
 use crate::agents::{authority, interfaces};
 use crate::config::{PublicUrl, is_agent_name};
 use crate::node::BuildError;
+use crate::signs::Signs;
 
 /// An agent as it was given to a node.
 pub(crate) struct Given {
@@ -25,11 +26,12 @@ pub(crate) struct Mount {
     public_url: PublicUrl,
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
+    signs: Arc<Signs>,
 }
 
 impl Mount {
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator) -> Self {
-        Self { public_url, knows_callers: !authenticator.is_open() }
+    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>) -> Self {
+        Self { public_url, knows_callers: !authenticator.is_open(), signs }
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -69,6 +71,7 @@ impl Mount {
             } else {
                 interfaces(&self.public_url.join(&format!("/agents/{name}")), None)
             };
+            card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url));
         }
         let extended = extended.filter(|_| self.knows_callers).map(|mut extended| {
             if extended.supported_interfaces.is_empty() {

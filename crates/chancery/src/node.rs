@@ -24,6 +24,7 @@ use crate::gateway::{Fleet, Workplace, gather};
 use crate::key_chest::{ChestError, KeyChest, keep_published};
 use crate::mount::{Given, Mount};
 use crate::seal::KeySeal;
+use crate::signs::Signs;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -47,6 +48,8 @@ pub enum BuildError {
     Credentials(String),
     #[error("agents.{name}: {fault}")]
     Agent { name: String, fault: String },
+    #[error("agents: {0}")]
+    Signs(String),
     #[error("the card of an agent: {0}")]
     Card(#[from] CardFault),
     #[error(transparent)]
@@ -81,6 +84,7 @@ pub struct NodeBuilder {
     agents: Vec<Given>,
     /// Agents elsewhere, each with its place among all of them.
     elsewhere: Vec<(usize, String, AgentConfig)>,
+    signs: Signs,
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
     config: Config,
@@ -125,7 +129,16 @@ impl NodeBuilder {
 
     /// Stands in front of an agent elsewhere, at `/agents/NAME`; the first agent given also answers at the root.
     pub fn remote_agent(mut self, name: impl Into<String>, agent: AgentConfig) -> Self {
-        self.elsewhere.push((self.agents.len() + self.elsewhere.len(), name.into(), agent));
+        let name = name.into();
+        self.signs.of_agent(&name, &agent);
+        self.elsewhere.push((self.agents.len() + self.elsewhere.len(), name, agent));
+        self
+    }
+
+    /// Hosts and tenants that an agent's config has for the agent of that name, which is given to the node otherwise. Agents
+    /// elsewhere bring theirs.
+    pub fn names_of(mut self, name: &str, agent: &AgentConfig) -> Self {
+        self.signs.of_agent(name, agent);
         self
     }
 
@@ -189,7 +202,8 @@ impl NodeBuilder {
         let keys = Arc::new(KeyChest::open(folder.clone())?);
         let tls = self.config.tls.load()?.map(Tls::new).transpose()?;
         let authenticator = authenticator(&self.config, &callers, self.resolver, &public_url, &clock)?;
-        let mount = Mount::new(public_url.clone(), &authenticator);
+        let signs = Arc::new(self.signs);
+        let mount = Mount::new(public_url.clone(), &authenticator, Arc::clone(&signs));
         let mut given = self.agents;
         let place = Workplace {
             config: Arc::new(self.config.clone()),
@@ -200,6 +214,7 @@ impl NodeBuilder {
         let remotes = gather(&place, &mut given, &self.elsewhere).await?;
         let agents = mount.all(given)?;
         check_grants(&callers, &agents)?;
+        signs.check(&agents, &public_url)?;
         let key_sources = |agent: &Arc<Agent>| {
             let configured = self.config.agents.iter().find(|(name, _)| **name == *agent.name);
             (agent.name.to_string(), configured.and_then(|(_, agent)| agent.key.clone()))
@@ -243,6 +258,7 @@ impl NodeBuilder {
             admin_token,
             admin_routes: admin::routes(office, &fleet),
             authenticator,
+            signposts: Arc::new(signs.signposts(&public_url)?),
         };
         let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;
         let keeper = chancery.clone();

@@ -6,6 +6,8 @@ use chancery_identity::credentials::Known;
 use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, Proof, TraceId, Version};
 use http::{HeaderMap, HeaderName};
 
+use crate::signposts::Signposts;
+
 const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
@@ -116,9 +118,11 @@ impl Draft {
 }
 
 /// A call's tenant is its credentials'. Whatever else names one must name the same. Where nobody is asked for credentials
-/// a tenant is only a name, and calls may name any.
+/// a tenant is only a name, and calls may name any. A name that leads to an agent says only which agent a call at the root is
+/// for: whose call it is stays as it was.
 pub(crate) fn settle_tenant(
     context: &mut CallContext,
+    signposts: &Signposts,
     headers: &HeaderMap,
     in_path: Option<&str>,
     in_body: Option<&str>,
@@ -132,6 +136,12 @@ pub(crate) fn settle_tenant(
     let Some(tenant) = named.next() else { return Ok(()) };
     if named.any(|other| other != tenant) {
         return Err(Error::invalid_field("tenant", "differs between path, body and header"));
+    }
+    if context.agent.is_none()
+        && let Some(agent) = signposts.tenants.get(tenant)
+    {
+        context.agent = Some(agent.clone());
+        return Ok(());
     }
     match context.standing.proof {
         Proof::None if tenant.len() > LONGEST_TENANT || tenant.chars().any(char::is_control) => {

@@ -238,7 +238,7 @@ fn agents(builder: NodeBuilder, config: &Config) -> NodeBuilder {
             extended.skills.extend(agent.extended_skills.iter().map(Into::into));
             extended
         });
-        let builder = builder.shared_agent(name, card, run.runner());
+        let builder = builder.shared_agent(name, card, run.runner()).names_of(name, agent);
         match extended {
             Some(extended) => builder.extended_card(extended),
             None => builder,

@@ -7,6 +7,7 @@ use chancery_protocol::{AgentId, AgentSkill};
 use serde::{Deserialize, Serialize};
 
 use super::keys::KeySource;
+use super::names::{HostName, TenantName};
 use super::one_or_more::OneOrMore;
 use super::section::Section;
 use crate::agents::BuiltIn;
@@ -25,6 +26,10 @@ pub struct AgentConfig {
     pub key: Option<KeySource>,
     /// Skills that only callers who proved who they are get to see.
     pub extended_skills: Vec<ExtendedSkill>,
+    /// Hosts that are this agent's.
+    pub hosts: Vec<HostName>,
+    /// Tenants that lead to this agent.
+    pub tenants: Vec<TenantName>,
 }
 
 /// One skill of the extended card.
@@ -98,7 +103,8 @@ impl AgentConfig {
 
 impl From<AgentSource> for AgentConfig {
     fn from(source: AgentSource) -> Self {
-        Self { source, title: None, description: None, key: None, extended_skills: Vec::new() }
+        let (extended_skills, hosts, tenants) = (Vec::new(), Vec::new(), Vec::new());
+        Self { source, title: None, description: None, key: None, extended_skills, hosts, tenants }
     }
 }
 
@@ -132,6 +138,8 @@ struct Fields {
     key_file: Option<PathBuf>,
     key_env: Option<String>,
     extended_skills: Vec<ExtendedSkill>,
+    hosts: OneOrMore<HostName>,
+    tenants: OneOrMore<TenantName>,
 }
 
 /// The keys an agent's section can have.
@@ -141,7 +149,7 @@ pub(super) fn keys() -> &'static [&'static str] {
 }
 
 pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig)> {
-    let mut read = Vec::new();
+    let mut read: Vec<(String, AgentConfig)> = Vec::new();
     agents.each(|name, section| {
         let fields: Fields = section.fields();
         if !is_name(name) {
@@ -153,6 +161,10 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             None
         });
         let Fields { run, url, verify, agent_id, card_keys, credentials, pin, title, description, extended_skills, .. } = fields;
+        let (hosts, tenants) = (fields.hosts.0, fields.tenants.0);
+        for fault in taken(&read, &hosts, &tenants) {
+            section.complain(fault);
+        }
         let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
             (Some(_), urls) if !urls.is_empty() => Err("has both `run` and `url`; an agent is here or elsewhere"),
@@ -172,7 +184,10 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             })),
         };
         match source {
-            Ok(source) => read.push((name.to_owned(), AgentConfig { source, title, description, key, extended_skills })),
+            Ok(source) => {
+                let agent = AgentConfig { source, title, description, key, extended_skills, hosts, tenants };
+                read.push((name.to_owned(), agent));
+            }
             Err(fault) => section.complain(fault.to_owned()),
         }
     });
@@ -180,6 +195,19 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         agents.complain("names no agent; leave the section out to get the echo agent".to_owned());
     }
     read
+}
+
+/// Hosts and tenants that lead to an agent already: one name, one agent.
+fn taken(read: &[(String, AgentConfig)], hosts: &[HostName], tenants: &[TenantName]) -> Vec<String> {
+    let host = |host: &HostName| {
+        let (name, _) = read.iter().find(|(_, agent)| agent.hosts.iter().any(|other| other.name() == host.name()))?;
+        Some(format!("the host {host} is the agent {name}'s"))
+    };
+    let tenant = |tenant: &TenantName| {
+        let (name, _) = read.iter().find(|(_, agent)| agent.tenants.contains(tenant))?;
+        Some(format!("the tenant {tenant} leads to the agent {name}"))
+    };
+    hosts.iter().filter_map(host).chain(tenants.iter().filter_map(tenant)).collect()
 }
 
 /// Whether an agent can be mounted under this name.

@@ -10,6 +10,7 @@ mod one_way;
 mod pages;
 mod passed_on;
 mod scripted;
+mod signposts;
 
 use crate::server::{Home, Server, Setup};
 
