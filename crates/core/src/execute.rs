@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus};
+use chancery_protocol::{Error, Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus};
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -15,14 +15,14 @@ use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Place, Said};
 use crate::service::Inner;
 use crate::sink::TaskUpdateSink;
-use crate::{Link, StoreError, Turn};
+use crate::{Link, RunError, StoreError, Turn};
 
 /// How a turn came to its end.
 enum End {
     /// The runner ended it through its sink.
     Finished,
     /// The runner gave up, or panicked.
-    Failed(String),
+    Failed(RunError),
     /// The runner did not stop in time after a cancel.
     Dropped,
 }
@@ -91,8 +91,8 @@ impl Inner {
             std::future::poll_fn(|context| {
                 let ending = match run.poll_unpin(context) {
                     Poll::Ready(Ok(Ok(_finished))) => Poll::Ready(End::Finished),
-                    Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error.reason)),
-                    Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(panic_text(panic.as_ref()))),
+                    Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error)),
+                    Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(RunError::new(panic_text(panic.as_ref())))),
                     Poll::Pending => {
                         let overdue = overdue.get_or_insert_with(|| Box::pin(self.overdue(&token)));
                         overdue.as_mut().poll(context).map(|()| End::Dropped)
@@ -107,8 +107,29 @@ impl Inner {
             End::Finished if token.is_cancelled() => self.end_by_force(live, TaskState::Canceled, None).await,
             End::Finished => {}
             End::Failed(_) if token.is_cancelled() => self.end_by_force(live, TaskState::Canceled, None).await,
-            End::Failed(reason) => self.end_by_force(live, TaskState::Failed, Some(reason)).await,
+            End::Failed(RunError { reason, refusal }) => {
+                if !self.withdrawn(live, refusal).await {
+                    self.end_by_force(live, TaskState::Failed, Some(reason)).await;
+                }
+            }
             End::Dropped => self.end_by_force(live, TaskState::Canceled, None).await,
+        }
+    }
+
+    /// Takes a task back whose first message its agent refused before it said anything. `false` if there is more to it than that.
+    async fn withdrawn(self: &Arc<Self>, live: &Arc<LiveTask>, refusal: Option<Box<Error>>) -> bool {
+        let Some(refusal) = refusal.filter(|_| live.is_untouched()) else { return false };
+        match self.store.withdraw(&live.record.id).await {
+            Ok(true) => {
+                self.open.drop_stale(live);
+                live.break_off(Some(*refusal));
+                true
+            }
+            Ok(false) => false,
+            Err(fault) => {
+                tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "a task could not be taken back");
+                false
+            }
         }
     }
 

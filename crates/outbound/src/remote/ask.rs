@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{TaskUpdateSink, Turn};
+use chancery_core::{RunError, TaskUpdateSink, Turn};
 use chancery_protocol::{
-    CancelTask, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, TaskId,
+    CancelTask, Error, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, TaskId,
     Timestamp, Version,
 };
 
@@ -29,9 +29,9 @@ pub(super) enum Asked {
     /// The agent cannot have seen the message.
     NotSeen(String),
     /// It has, and does not want it.
-    Refused(String),
-    /// It may have.
-    Lost(String),
+    Refused(RunError),
+    /// It may have, or it is the agent's fault.
+    Lost(RunError),
 }
 
 pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates: &mut TaskUpdateSink, now: Timestamp) -> Asked {
@@ -45,7 +45,7 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
     if spoken.version == Version::Original && !spoken.streams {
         // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
         if let Err(closed) = updates.working(None).await {
-            return Asked::Refused(closed.to_string());
+            return Asked::Refused(closed.into());
         }
     }
     let send = message(turn, mirror, &spoken);
@@ -60,13 +60,29 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
         Ok(answer) => Asked::Answered(spoken, answer),
         Err(error) => {
             tracing::info!(peer = replica.name(), %error, "an agent did not take a message");
-            let told = error.public().message.into_owned();
             match error {
-                ClientError::Refused(refusal) if !is_about_the_agent(refusal.kind) => Asked::Refused(told),
-                error if error.sent() == Sent::No => Asked::NotSeen(told),
-                _ => Asked::Lost(told),
+                ClientError::Refused(refusal) if is_about_the_agent(refusal.kind) => Asked::Lost(refused(refusal)),
+                ClientError::Refused(refusal) => Asked::Refused(refused(refusal)),
+                error if error.sent() == Sent::No => Asked::NotSeen(error.public().message.into_owned()),
+                error => Asked::Lost(RunError::new(error.public().message)),
             }
         }
+    }
+}
+
+/// An agent's refusal of a message. What it says of the message, or asks of whoever sends it, is its caller's to hear, as if the
+/// agent were here; what it says of this node, its credentials or its version, is not.
+pub(super) fn refused(error: Error) -> RunError {
+    match error.kind {
+        ErrorKind::ContentTypeNotSupported
+        | ErrorKind::UnsupportedOperation
+        | ErrorKind::InvalidParams
+        | ErrorKind::ExtensionSupportRequired
+        | ErrorKind::PushNotificationNotSupported
+        | ErrorKind::TooLarge
+        | ErrorKind::RateLimited
+        | ErrorKind::LimitReached => RunError::refused(error),
+        _ => RunError::new(error.message),
     }
 }
 

@@ -98,11 +98,11 @@ impl RemoteRunner {
                 }
                 Asked::Refused(error) => {
                     self.pool.finish(chosen, Outcome::Unjudged);
-                    return Err(RunError::new(error));
+                    return Err(error);
                 }
                 Asked::Lost(error) => {
                     self.pool.finish(chosen, Outcome::Failed);
-                    return Err(RunError::new(error));
+                    return Err(error);
                 }
             }
             next = if may_choose { self.pool.choose(&turn, &tried) } else { None };

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use chancery_core::SweepPlan;
-use chancery_protocol::Timestamp;
+use chancery_protocol::{TaskId, Timestamp};
 
 use super::{MemoryStore, locked};
 
@@ -33,4 +33,12 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64
         next.extend(shards[at].finished().front().map(|departure| Reverse((departure.clone(), at))));
     }
     gone.len() as u64
+}
+
+/// Takes out a task that was made and nothing more.
+pub(super) fn withdraw(store: &MemoryStore, task: &TaskId) -> bool {
+    let mut names = locked(&store.names);
+    let Some(kept) = store.shard(task.as_str()).withdraw(task) else { return false };
+    names.release(&kept.task, kept.key.as_ref());
+    true
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chancery_core::{Appended, StoreError, SweepPlan};
-use chancery_protocol::Timestamp;
+use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -11,12 +11,13 @@ use super::SqliteOptions;
 use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
 use super::fault::Fault;
-use super::sweep;
+use super::sweep::{self, Withdrawn};
 
 #[derive(Debug)]
 pub(super) enum Job {
     Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
     Sweep(SweepPlan, Timestamp, oneshot::Sender<Result<u64, StoreError>>),
+    Withdraw(TaskId, oneshot::Sender<Result<bool, StoreError>>),
     /// A write that changes nothing anyone sees.
     Check(oneshot::Sender<Result<(), StoreError>>),
     /// No more jobs are taken; those that are queued are still done.
@@ -27,6 +28,7 @@ pub(super) enum Job {
 enum Done {
     Append(Result<Appended, StoreError>),
     Sweep(u64),
+    Withdraw(bool),
     Check,
 }
 
@@ -137,6 +139,11 @@ impl Writer<'_> {
                 self.statements.finished -= gone;
                 Done::Sweep(gone)
             }
+            Job::Withdraw(task, _) => {
+                let withdrawn = sweep::withdraw(self.connection, task)?;
+                self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
+                Done::Withdraw(withdrawn.is_some())
+            }
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
                 Done::Check
@@ -152,6 +159,8 @@ fn tell(job: Job, done: Result<Done, Fault>) {
         (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
         (Job::Sweep(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
         (Job::Sweep(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
+        (Job::Withdraw(_, answer), Ok(Done::Withdraw(gone))) => drop(answer.send(Ok(gone))),
+        (Job::Withdraw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("taking a task back")))),
         (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
         (Job::Check(answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("a trial write")))),
         _ => {}

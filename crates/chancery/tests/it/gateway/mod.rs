@@ -9,6 +9,7 @@ mod hostile_card;
 mod one_way;
 mod pages;
 mod passed_on;
+mod refused;
 mod scripted;
 mod signposts;
 
