@@ -37,6 +37,7 @@ impl Peer {
             public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
             clock: Arc::new(SystemClock),
             book: Arc::new(AgentBook::open(None)?),
+            knows_callers: false,
         };
         let fault = |fault| BuildError::Agent { name: "peer".to_owned(), fault };
         let remote = Remote::new("peer", &AgentConfig::at(url), false, &place).map_err(fault)?.ok_or(BuildError::NoAgent)?;

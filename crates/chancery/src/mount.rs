@@ -8,6 +8,7 @@ use chancery_protocol::AgentCard;
 
 use crate::agents::{authority, interfaces};
 use crate::config::{PublicUrl, is_agent_name};
+use crate::gateway::Shown;
 use crate::node::BuildError;
 use crate::signs::Signs;
 
@@ -57,11 +58,15 @@ impl Mount {
         self.one(given, false)
     }
 
-    /// An agent that is mounted already, with another card.
-    pub(crate) fn again(&self, agent: &Agent, card: AgentCard, at_root: bool) -> Agent {
+    /// An agent that is mounted already, with other cards.
+    pub(crate) fn again(&self, agent: &Agent, Shown { card, extended }: Shown, at_root: bool) -> Agent {
         let (name, runner) = (agent.name.to_string(), Arc::clone(&agent.runner));
-        let again = self.one(Given { name, card, extended: None, runner, exposed: agent.exposed }, at_root);
-        Agent { extended: agent.extended.clone(), ..again }
+        self.one(Given { name, card, extended, runner, exposed: agent.exposed }, at_root)
+    }
+
+    /// Whether there is somebody to show extended cards to.
+    pub(crate) fn knows_callers(&self) -> bool {
+        self.knows_callers
     }
 
     fn one(&self, Given { name, mut card, extended, runner, exposed }: Given, at_root: bool) -> Agent {

@@ -210,6 +210,7 @@ impl NodeBuilder {
             public_url: public_url.url().clone(),
             clock: Arc::clone(&clock),
             book: Arc::new(AgentBook::open(folder.clone())?),
+            knows_callers: mount.knows_callers(),
         };
         let remotes = gather(&place, &mut given, &self.elsewhere).await?;
         let agents = mount.all(given)?;

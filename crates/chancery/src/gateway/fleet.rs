@@ -12,7 +12,7 @@ use chancery_protocol::AgentName;
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::remote::{Remote, Workplace};
+use super::remote::{Remote, Shown, Workplace};
 use super::report;
 use crate::agent_book::{AgentBookError, AgentRecord};
 use crate::config::{AgentConfig, KeysConfig};
@@ -82,13 +82,13 @@ pub(crate) async fn gather(
         .iter()
         .map(|(_, remote)| {
             let (remote, now) = (Arc::clone(remote), place.clock.now());
-            tokio::spawn(async move { remote.first_card(now).await })
+            tokio::spawn(async move { remote.first_cards(now).await })
         })
         .collect();
     for ((index, remote), look) in remotes.iter().zip(looks) {
         let lost = |fault: tokio::task::JoinError| BuildError::Agent { name: remote.name.to_string(), fault: fault.to_string() };
-        let card = look.await.map_err(lost)?;
-        let agent = Given { name: remote.name.to_string(), card, extended: None, runner: remote.runner(place), exposed: true };
+        let Shown { card, extended } = look.await.map_err(lost)?;
+        let agent = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(place), exposed: true };
         given.insert(index.unwrap_or(given.len()), agent);
     }
     Ok(remotes.into_iter().map(|(_, remote)| remote).collect())
@@ -135,7 +135,7 @@ impl Fleet {
         let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
         let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &self.place).map_err(faulty)?;
         let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
-        let card = remote.first_card(self.chancery.now()).await;
+        let Shown { card, extended } = remote.first_cards(self.chancery.now()).await;
         if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
             self.unpin(&remote);
             return Err(refusal.into());
@@ -145,8 +145,7 @@ impl Fleet {
             self.unpin(&remote);
             return Err(error.into());
         }
-        let given =
-            Given { name: remote.name.to_string(), card, extended: None, runner: remote.runner(&self.place), exposed: true };
+        let given = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&self.place), exposed: true };
         let agent = self.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));
@@ -231,10 +230,10 @@ impl Fleet {
     }
 
     async fn show(&self, remote: &Remote) {
-        let Some(card) = remote.fresh_card(self.chancery.now()).await else { return };
+        let Some(cards) = remote.fresh_cards(self.chancery.now()).await else { return };
         let shown = self.serve(|agents| match agents.get(&remote.name) {
             Some(agent) => {
-                let again = self.mount.again(agent, card, agents.first().name == agent.name);
+                let again = self.mount.again(agent, cards, agents.first().name == agent.name);
                 agents.with(again)
             }
             None => agents,

@@ -6,5 +6,5 @@ mod remote;
 mod report;
 
 pub(crate) use self::fleet::{Fleet, FleetError, gather};
-pub(crate) use self::remote::{Remote, Workplace};
+pub(crate) use self::remote::{Remote, Shown, Workplace};
 pub use self::report::show_added;

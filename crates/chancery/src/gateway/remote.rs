@@ -14,7 +14,7 @@ use chancery_protocol::{AgentCard, AgentName, Timestamp};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::front::front;
+use super::front::{front, front_extended};
 use crate::agent_book::AgentBook;
 use crate::config::{AgentConfig, AgentSource, Config, RemoteConfig, RemoteCredentials};
 use crate::new_card;
@@ -28,6 +28,16 @@ pub(crate) struct Workplace {
     pub(crate) public_url: Url,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) book: Arc<AgentBook>,
+    /// Whether callers prove who they are, so that there is somebody to show extended cards to.
+    pub(crate) knows_callers: bool,
+}
+
+/// The cards of an agent as they are shown here.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shown {
+    pub(crate) card: AgentCard,
+    /// For callers who proved who they are.
+    pub(crate) extended: Option<AgentCard>,
 }
 
 #[derive(Debug)]
@@ -40,8 +50,9 @@ pub(crate) struct Remote {
     public_url: Url,
     title: Option<String>,
     description: Option<String>,
-    /// The card that was shown last.
-    shown: Mutex<Option<AgentCard>>,
+    knows_callers: bool,
+    /// What was shown last.
+    shown: Mutex<Option<Shown>>,
     /// Fires when the agent is removed.
     pub(crate) gone: CancellationToken,
 }
@@ -49,7 +60,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &Workplace) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let Workplace { config, public_url, clock, book } = place;
+        let Workplace { config, public_url, clock, book, knows_callers } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         let way_out = WayOut::new(&config.outbound, &urls, std::slice::from_ref(public_url))?;
@@ -83,6 +94,7 @@ impl Remote {
             public_url: public_url.clone(),
             title: agent.title.clone(),
             description: agent.description.clone(),
+            knows_callers: *knows_callers,
             shown: Mutex::default(),
             gone: CancellationToken::new(),
         }))
@@ -96,28 +108,48 @@ impl Remote {
         &self.pool
     }
 
-    /// The card to begin with: the agent's, the one that was approved, or one that says that it has not been reached.
-    pub(crate) async fn first_card(&self, now: Timestamp) -> AgentCard {
+    /// The cards to begin with: the agent's, the one that was approved, or one that says that it has not been reached.
+    pub(crate) async fn first_cards(&self, now: Timestamp) -> Shown {
         if let Ok(Some(card)) = tokio::time::timeout(FIRST_LOOK, self.card(now)).await {
-            return card;
+            let extended = tokio::time::timeout(FIRST_LOOK, self.extended(now)).await.ok().flatten();
+            return Shown { card, extended };
         }
         tracing::warn!(agent = %self.name, "the agent has not been reached yet; it is served as soon as it is");
         let approved = self.pool.replicas().find_map(|replica| replica.seen().counts);
-        approved.map_or_else(
+        let card = approved.map_or_else(
             || self.named(new_card(&*self.name, "This agent has not been reached yet.")),
             |found| self.named(front(&found, &self.public_url)),
-        )
+        );
+        Shown { card, extended: None }
     }
 
-    /// The card if it is another one than was shown last.
-    pub(crate) async fn fresh_card(&self, now: Timestamp) -> Option<AgentCard> {
+    /// The cards if they are others than were shown last.
+    pub(crate) async fn fresh_cards(&self, now: Timestamp) -> Option<Shown> {
         let card = self.card(now).await?;
+        let cards = Shown { card, extended: self.extended(now).await };
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.as_ref() == Some(&card) {
+        if shown.as_ref() == Some(&cards) {
             return None;
         }
-        *shown = Some(card.clone());
-        Some(card)
+        *shown = Some(cards.clone());
+        Some(cards)
+    }
+
+    /// The card for callers who proved who they are, from whichever replica has one. A node that knows no callers does not ask.
+    async fn extended(&self, now: Timestamp) -> Option<AgentCard> {
+        if !self.knows_callers {
+            return None;
+        }
+        for replica in self.pool.replicas() {
+            match (replica.card(now).await, replica.extended(now).await) {
+                (Ok(found), Ok(Some(extended))) => {
+                    return Some(self.named(front_extended(&found, &extended, &self.public_url)));
+                }
+                (_, Err(error)) => tracing::info!(agent = %self.name, %error, "no extended card"),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// The agent's card as it is shown here, from whichever replica has one.

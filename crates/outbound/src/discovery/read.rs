@@ -29,3 +29,13 @@ pub(super) fn read(text: &str) -> Result<(AgentCard, Version), String> {
     }
     Ok((card, version))
 }
+
+/// A card in its version's shape.
+pub(super) fn write(card: &AgentCard, version: Version) -> String {
+    let bytes = match version {
+        Version::V1_0 => V1_0.encode_card(card),
+        Version::V0_3 => V0_3.encode_card(card),
+        Version::Original => Original.encode_card(card),
+    };
+    String::from_utf8(bytes).unwrap_or_default()
+}

@@ -81,7 +81,18 @@ pub(super) fn refused(error: Error) -> RunError {
         | ErrorKind::PushNotificationNotSupported
         | ErrorKind::TooLarge
         | ErrorKind::RateLimited
-        | ErrorKind::LimitReached => RunError::refused(error),
+        | ErrorKind::LimitReached
+        | ErrorKind::BudgetExhausted
+        | ErrorKind::BudgetQueueFull
+        | ErrorKind::RecursionDepth
+        | ErrorKind::RecursionRevisit
+        | ErrorKind::SkillDenied
+        | ErrorKind::ConcurrencyFull
+        | ErrorKind::CostOverPolicy
+        | ErrorKind::PolicyDenied
+        | ErrorKind::Frozen
+        | ErrorKind::NoEligiblePeer
+        | ErrorKind::PeerUnavailable => RunError::refused(error),
         _ => RunError::new(error.message),
     }
 }

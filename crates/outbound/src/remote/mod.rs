@@ -1,6 +1,7 @@
 //! An agent elsewhere as if it were here: its words become updates of our own task, and the task is found again.
 
 mod ask;
+mod extended;
 mod follow;
 mod mirror;
 mod original;
@@ -14,6 +15,7 @@ use async_trait::async_trait;
 use chancery_core::routing::{Outcome, PeerId};
 use chancery_core::{AfterRestart, Clock, Finished, Link, RunError, TaskRunner, TaskUpdateSink, Turn};
 
+pub use self::extended::Extended;
 pub use self::follow::FollowLimits;
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};

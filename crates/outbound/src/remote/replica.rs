@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chancery_core::Turn;
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
+use super::extended;
 use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
@@ -30,6 +31,7 @@ pub struct Replica {
     sight: Sight,
     /// The client for the card of that digest.
     client: Mutex<Option<(String, Spoken)>>,
+    pub(super) extended: extended::Kept,
 }
 
 /// A client, and what the agent at its other end can do.
@@ -52,7 +54,8 @@ impl Replica {
         limits: ClientLimits,
         credentials: Credentials,
     ) -> Self {
-        Self { address, way_out, discovery, limits, credentials, sight: Sight::default(), client: Mutex::default() }
+        let (sight, client, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
+        Self { address, way_out, discovery, limits, credentials, sight, client, extended }
     }
 
     /// The same, whose card may not change in what it promises before somebody approves it.
@@ -67,6 +70,14 @@ impl Replica {
 
     pub fn address(&self) -> &PeerAddress {
         &self.address
+    }
+
+    pub(super) fn discovery(&self) -> &Discovery {
+        &self.discovery
+    }
+
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// The card that counts: the agent's as it is or was a moment ago, or the approved one while another waits.

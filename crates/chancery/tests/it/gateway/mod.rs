@@ -3,6 +3,7 @@
 mod chain;
 mod discover;
 mod executor_remote;
+mod extended;
 mod faults;
 mod front_card;
 mod hostile_card;
