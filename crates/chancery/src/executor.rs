@@ -14,7 +14,7 @@ use chancery_store::MemoryStore;
 
 use crate::agent_book::AgentBook;
 use crate::config::{AgentConfig, Config};
-use crate::gateway::{Remote, Workplace};
+use crate::gateway::{InCode, Remote, Workplace};
 use crate::node::BuildError;
 use crate::seal::KeySeal;
 
@@ -38,6 +38,7 @@ impl Peer {
             clock: Arc::new(SystemClock),
             book: Arc::new(AgentBook::open(None)?),
             knows_callers: false,
+            in_code: InCode::default(),
         };
         let fault = |fault| BuildError::Agent { name: "peer".to_owned(), fault };
         let remote = Remote::new("peer", &AgentConfig::at(url), false, &place).map_err(fault)?.ok_or(BuildError::NoAgent)?;

@@ -19,6 +19,7 @@ mod signs;
 pub mod tool_parts;
 
 pub use async_trait::async_trait;
+pub use chancery_core::routing;
 pub use chancery_core::{
     AfterRestart, Chancery, Closed, Finished, RetentionConfig, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };

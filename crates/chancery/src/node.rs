@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::routing::PeerSelector;
 use chancery_core::{Agent, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::cards::CardFault;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
@@ -20,7 +21,7 @@ use crate::authentication::{authenticator, check_grants, configured_callers};
 use crate::caller_book::{BookError, CallerBook};
 use crate::config::{AgentConfig, Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError};
 use crate::data_folder::{DataFolder, FolderError};
-use crate::gateway::{Fleet, Workplace, gather};
+use crate::gateway::{Fleet, InCode, Workplace, gather};
 use crate::key_chest::{ChestError, KeyChest, keep_published};
 use crate::mount::{Given, Mount};
 use crate::seal::KeySeal;
@@ -85,6 +86,7 @@ pub struct NodeBuilder {
     /// Agents elsewhere, each with its place among all of them.
     elsewhere: Vec<(usize, String, AgentConfig)>,
     signs: Signs,
+    in_code: InCode,
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
     config: Config,
@@ -132,6 +134,27 @@ impl NodeBuilder {
         let name = name.into();
         self.signs.of_agent(&name, &agent);
         self.elsewhere.push((self.agents.len() + self.elsewhere.len(), name, agent));
+        self
+    }
+
+    /// What does the work of the agent elsewhere that was given last when nobody there can be asked, where `routing.fallback` is
+    /// "local". Whatever it begins it goes on with.
+    pub fn with_local(mut self, runner: impl TaskRunner) -> Self {
+        if let Some((_, name, _)) = self.elsewhere.last() {
+            self.in_code.locals.insert(name.clone(), Arc::new(runner));
+        }
+        self
+    }
+
+    /// Chooses among the replicas of agents elsewhere, unless the config says something about routing.
+    pub fn peer_selector(mut self, selector: impl PeerSelector + 'static) -> Self {
+        self.in_code.selector = Some(Arc::new(selector));
+        self
+    }
+
+    /// Whether what the config says of routing counts before what the program does. It does, if this is not called.
+    pub fn config_override_allowed(mut self, allowed: bool) -> Self {
+        self.in_code.outranks_config = !allowed;
         self
     }
 
@@ -211,6 +234,7 @@ impl NodeBuilder {
             clock: Arc::clone(&clock),
             book: Arc::new(AgentBook::open(folder.clone())?),
             knows_callers: mount.knows_callers(),
+            in_code: self.in_code,
         };
         let remotes = gather(&place, &mut given, &self.elsewhere).await?;
         let agents = mount.all(given)?;
@@ -330,51 +354,4 @@ impl Node {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agents::BuiltIn;
-
-    fn with_agents(names: &[&str]) -> NodeBuilder {
-        let echo = BuiltIn::Echo;
-        names.iter().fold(Node::builder(), |builder, name| builder.shared_agent(*name, echo.card(), echo.runner()))
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_served_is_refused() {
-        assert!(matches!(with_agents(&[]).build().await, Err(BuildError::NoAgent)));
-        for names in [&["a", "a"][..], &["A"], &[""], &["a/b"]] {
-            assert!(matches!(with_agents(names).build().await, Err(BuildError::AgentName(_))), "{names:?}");
-        }
-        let nowhere = with_agents(&["a"]).public_url("nowhere").build().await;
-        assert!(matches!(nowhere, Err(BuildError::PublicUrl { .. })));
-    }
-
-    #[tokio::test]
-    async fn cards_name_the_addresses_their_agents_answer_at() {
-        let node = with_agents(&["a", "b"]).public_url("http://h:1/x/").build().await.unwrap();
-        let urls = |name: &str| {
-            let agents = node.chancery().agents();
-            let card = &agents.get(name).unwrap().card;
-            card.supported_interfaces.iter().map(|one| one.url.clone()).collect::<std::collections::BTreeSet<_>>()
-        };
-        assert_eq!(urls("a"), ["h:1".to_owned(), "http://h:1/x".to_owned()].into());
-        assert_eq!(urls("b"), ["http://h:1/x/agents/b".to_owned()].into(), "gRPC has no paths to mount agents under");
-
-        let mut own = BuiltIn::Echo.card();
-        own.supported_interfaces = crate::agents::interfaces("https://elsewhere", None);
-        let node = Node::builder().agent("a", own.clone(), crate::agents::Echo::default()).build().await.unwrap();
-        assert_eq!(*node.chancery().agents().first().card, own, "what the author wrote stays");
-    }
-
-    #[tokio::test]
-    async fn tasks_in_a_folder_outlive_the_node_and_the_folder_is_free_again() {
-        let home = tempfile::tempdir().unwrap();
-        for _ in 0..2 {
-            let node = with_agents(&["a"]).sqlite(home.path()).build().await.unwrap();
-            assert!(node.data_folder().unwrap().database().exists());
-            let second = with_agents(&["a"]).sqlite(home.path()).build().await;
-            assert!(matches!(second, Err(BuildError::Folder(FolderError::InUse { .. }))));
-            node.shut_down(Duration::from_secs(60)).await.unwrap();
-        }
-    }
-}
+mod tests;

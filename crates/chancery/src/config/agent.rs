@@ -62,6 +62,8 @@ pub struct RemoteConfig {
     pub credentials: RemoteCredentials,
     /// Whether a card that promises something else waits until somebody approves it.
     pub pin: bool,
+    /// What does the work here when nobody elsewhere can be asked.
+    pub local: Option<BuiltIn>,
 }
 
 impl RemoteConfig {
@@ -97,6 +99,7 @@ impl AgentConfig {
             card_keys: None,
             credentials: RemoteCredentials::default(),
             pin: false,
+            local: None,
         }))
     }
 }
@@ -167,15 +170,15 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         }
         let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
-            (Some(_), urls) if !urls.is_empty() => Err("has both `run` and `url`; an agent is here or elsewhere"),
-            (Some(_), _) if about_peers => {
+            (Some(_), urls) if urls.is_empty() && about_peers => {
                 Err("is here: `verify`, `agent_id`, `card_keys`, `credentials` and `pin` are for agents with `url`")
             }
-            (Some(run), _) => Ok(AgentSource::BuiltIn(run)),
+            (Some(run), urls) if urls.is_empty() => Ok(AgentSource::BuiltIn(run)),
             (None, urls) if urls.is_empty() && (section.has_fault_at("run") || section.has_fault_at("url")) => return,
             (None, urls) if urls.is_empty() => Err("needs `url`, or `run`: \"echo\" or \"conformance\""),
-            (None, urls) => Ok(AgentSource::Remote(RemoteConfig {
+            (local, urls) => Ok(AgentSource::Remote(RemoteConfig {
                 urls,
+                local,
                 pin: pin.unwrap_or_else(|| RemoteConfig::pins(verify.unwrap_or_default(), agent_id.as_ref())),
                 verify: verify.unwrap_or_default(),
                 agent_id,

@@ -2,9 +2,11 @@
 
 mod fleet;
 mod front;
+mod in_code;
 mod remote;
 mod report;
 
 pub(crate) use self::fleet::{Fleet, FleetError, gather};
+pub(crate) use self::in_code::InCode;
 pub(crate) use self::remote::{Remote, Shown, Workplace};
 pub use self::report::show_added;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::front::{front, front_extended};
+use super::in_code::InCode;
 use crate::agent_book::AgentBook;
 use crate::config::{AgentConfig, AgentSource, Config, RemoteConfig, RemoteCredentials};
 use crate::new_card;
@@ -30,6 +31,16 @@ pub(crate) struct Workplace {
     pub(crate) book: Arc<AgentBook>,
     /// Whether callers prove who they are, so that there is somebody to show extended cards to.
     pub(crate) knows_callers: bool,
+    pub(crate) in_code: InCode,
+}
+
+/// A runner that says nothing of itself.
+struct Local(Arc<dyn TaskRunner>);
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Local")
+    }
 }
 
 /// The cards of an agent as they are shown here.
@@ -47,6 +58,8 @@ pub(crate) struct Remote {
     pub(crate) added: bool,
     pub(crate) config: RemoteConfig,
     pool: Arc<Pool>,
+    /// Does the work when nobody elsewhere can be asked.
+    local: Option<Local>,
     public_url: Url,
     title: Option<String>,
     description: Option<String>,
@@ -60,7 +73,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &Workplace) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let Workplace { config, public_url, clock, book, knows_callers } = place;
+        let Workplace { config, public_url, clock, book, knows_callers, in_code } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         let way_out = WayOut::new(&config.outbound, &urls, std::slice::from_ref(public_url))?;
@@ -80,17 +93,24 @@ impl Remote {
             Arc::new(if remote.pin { replica.pinned(Arc::clone(book) as Arc<dyn PinKeeper>) } else { replica })
         };
         let replicas = urls.iter().map(replica).collect();
-        if config.routing.plan(0).fall_back_to_local {
-            tracing::warn!(agent = name, "routing.fallback = \"local\" is not acted on yet: a task nobody can take fails");
+        let local = in_code.locals.get(name).cloned().or_else(|| remote.local.map(|run| run.runner()));
+        match (&local, config.routing.plan(0).fall_back_to_local) {
+            (Some(_), false) => {
+                return Err("has a runner here beside `url`; say routing.fallback = \"local\" to have it used".to_owned());
+            }
+            (None, true) => tracing::warn!(agent = name, "routing.fallback is \"local\", but nothing runs this agent here"),
+            _ => {}
         }
         let seed = rand::random();
         tracing::debug!(agent = name, seed, "chooses among replicas");
         let pool = Pool::new(replicas, config.routing.plan(seed), config.health.clone(), Arc::clone(clock));
+        let pool = in_code.selector(&config.routing).into_iter().fold(pool, Pool::choosing_by);
         Ok(Some(Self {
             name: name.into(),
             added,
             config: remote.clone(),
             pool: Arc::new(pool),
+            local: local.map(Local),
             public_url: public_url.clone(),
             title: agent.title.clone(),
             description: agent.description.clone(),
@@ -101,7 +121,11 @@ impl Remote {
     }
 
     pub(crate) fn runner(&self, place: &Workplace) -> Arc<dyn TaskRunner> {
-        Arc::new(RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow))
+        let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow);
+        Arc::new(match &self.local {
+            Some(Local(local)) => runner.with_local(Arc::clone(local)),
+            None => runner,
+        })
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {

@@ -4,6 +4,7 @@ mod chain;
 mod discover;
 mod executor_remote;
 mod extended;
+mod fallback;
 mod faults;
 mod front_card;
 mod hostile_card;
