@@ -1,6 +1,8 @@
 //! A node in front of agents elsewhere: it is told from them by nothing, and their faults are its answers.
 
+mod a2a_cli;
 mod chain;
+mod circuit_breaker;
 mod discover;
 mod executor_remote;
 mod extended;
