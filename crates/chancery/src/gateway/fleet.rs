@@ -11,6 +11,7 @@ use chancery_outbound::discovery::DiscoveryError;
 use chancery_protocol::AgentName;
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::JoinSet;
 
 use super::remote::{Remote, Shown, Workplace};
 use super::report;
@@ -22,6 +23,8 @@ use crate::node::BuildError;
 
 /// How often to see whether a card has changed, or an agent has come up.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// Agents that are looked at at the same time.
+const LOOKS_AT_ONCE: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FleetError {
@@ -37,6 +40,8 @@ pub(crate) enum FleetError {
     BuiltIn(String),
     #[error("no change of {0} waits for approval")]
     NothingWaits(String),
+    #[error("what waits of {0} is another card than the one that was to be approved; look at it again")]
+    AnotherWaits(String),
     #[error("the approval could not be kept: {0}")]
     NotKept(String),
 }
@@ -175,8 +180,9 @@ impl Fleet {
         Ok(())
     }
 
-    /// Takes over what waits; `anew`, whichever card the agent has now, whoever signed it.
-    pub(crate) async fn approve(&self, name: &str, anew: bool) -> Result<Value, FleetError> {
+    /// Takes over what waits, if it is the card of that digest where one is named; `anew`, whichever card the agent has now, whoever
+    /// signed it.
+    pub(crate) async fn approve(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, FleetError> {
         let _alone = self.changing.lock().await;
         let remote = self.remote(name)?;
         let now = self.chancery.now();
@@ -184,13 +190,20 @@ impl Fleet {
         if before.is_empty() && !anew {
             return Err(FleetError::NothingWaits(name.to_owned()));
         }
+        let mut taken_over = false;
         for replica in remote.pool().replicas() {
             if anew {
                 replica.unpin().map_err(FleetError::NotKept)?;
                 replica.refresh(now).await?;
-            } else {
-                replica.approve(now).map_err(FleetError::NotKept)?;
+                taken_over = true;
+                continue;
             }
+            let is_meant = |structure: &str| digest.is_none_or(|digest| structure == digest);
+            let Some(pending) = replica.seen().pending.filter(|pending| is_meant(&pending.structure)) else { continue };
+            taken_over |= replica.approve(&pending.structure, now).map_err(FleetError::NotKept)?.is_some();
+        }
+        if !taken_over {
+            return Err(FleetError::AnotherWaits(name.to_owned()));
         }
         self.show(&remote).await;
         tracing::info!(agent = name, anew, "the card of an agent was approved");
@@ -223,9 +236,16 @@ impl Fleet {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 () = stopping.cancelled() => return,
             }
+            // One that hangs holds up nobody else.
+            let mut looks = JoinSet::new();
             for remote in self.all() {
-                self.show(&remote).await;
+                if looks.len() >= LOOKS_AT_ONCE {
+                    looks.join_next().await;
+                }
+                let fleet = Arc::clone(&self);
+                looks.spawn(async move { fleet.show(&remote).await });
             }
+            while looks.join_next().await.is_some() {}
         }
     }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use chancery_core::{RunError, TaskUpdateSink, Turn};
 use chancery_protocol::{
-    CancelTask, Error, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, TaskId,
-    Timestamp, Version,
+    CancelTask, Error, ErrorKind, GetTask, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent,
+    TaskId, Timestamp, Version,
 };
 
 use super::mirror::Mirror;
 use super::original;
 use super::replica::{Replica, Spoken};
-use crate::client::{ClientError, Conditions, EventStream, Sent};
+use crate::client::{ClientError, Conditions, EventStream, Sent, Transport};
 
 /// What the agent answered with.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ async fn waiting(spoken: &Spoken, send: SendMessage, turn: &Turn, conditions: &C
     let Some(id) = named else { return answer.await };
     tokio::pin!(answer);
     tokio::select! {
-        answer = &mut answer => return answer,
+        answer = &mut answer => return or_look(answer, spoken, &id, conditions).await,
         () = turn.cancelled.cancelled() => {}
     }
     let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
@@ -135,6 +135,22 @@ async fn waiting(spoken: &Spoken, send: SendMessage, turn: &Turn, conditions: &C
     tokio::select! {
         answer = &mut answer => answer,
         () = stop => answer.await,
+    }
+}
+
+/// An agent that works longer than an answer may take goes on with the task, by the name it was given: it can be asked how far it is.
+async fn or_look(
+    answer: Result<Reply, ClientError>,
+    spoken: &Spoken,
+    id: &TaskId,
+    conditions: &Conditions,
+) -> Result<Reply, ClientError> {
+    match answer {
+        Err(late @ ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe })) => {
+            let get = Request::GetTask(GetTask { tenant: None, id: id.clone(), history_length: None });
+            spoken.client.call(&get, conditions).await.map_err(|_| late)
+        }
+        answer => answer,
     }
 }
 

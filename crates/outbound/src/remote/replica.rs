@@ -97,9 +97,9 @@ impl Replica {
         self.sight.seen(self.name())
     }
 
-    /// Takes over the card that waits. `None` if none does.
-    pub fn approve(&self, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
-        self.sight.approve(&self.address, now)
+    /// Takes over the card that waits, by the digest of what it promises. `None` if none does, or another one.
+    pub fn approve(&self, structure: &str, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
+        self.sight.approve(&self.address, structure, now)
     }
 
     /// Forgets what was approved: the next card seen is, whoever signed it.
