@@ -26,6 +26,7 @@ pub(crate) enum Target {
     RatioAtMost(f64),
     /// In the unit of the line.
     AtMost(f64),
+    AtLeast(f64),
 }
 
 /// One measured row.
@@ -65,10 +66,11 @@ impl Line {
             Some(Target::RatioAtLeast(least)) => self.ratio >= least,
             Some(Target::RatioAtMost(most)) => self.ratio <= most,
             Some(Target::AtMost(most)) => self.value.chancery <= most,
+            Some(Target::AtLeast(least)) => self.value.chancery >= least,
         };
         if !reached {
             let value = match self.target {
-                Some(Target::AtMost(_)) => amount(self.unit, self.value.chancery),
+                Some(Target::AtMost(_) | Target::AtLeast(_)) => amount(self.unit, self.value.chancery),
                 _ => format!("{:.2}", self.ratio),
             };
             missed.push(format!("{value}, wanted {}", self.wanted()));
@@ -87,6 +89,7 @@ impl Line {
             Some(Target::RatioAtLeast(least)) => format!("≥ {least:.2}"),
             Some(Target::RatioAtMost(most)) => format!("≤ {most:.2}"),
             Some(Target::AtMost(most)) => format!("≤ {}", amount(self.unit, most)),
+            Some(Target::AtLeast(least)) => format!("≥ {}", amount(self.unit, least)),
         }
     }
 }

@@ -14,10 +14,14 @@ use crate::credentials::{Credential, Wallet};
 use crate::report::{Line, Pair, Target, Unit, median};
 
 /// Calls that are timed together: one alone is too short for the clock.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
 
 /// Median microseconds of one call over rounds of batches. Calls that need something prepared get it before the clock starts.
-fn timed<T>(rounds: usize, mut prepare: impl FnMut() -> Result<Vec<T>>, mut call: impl FnMut(T) -> Result<()>) -> Result<f64> {
+pub(super) fn timed<T>(
+    rounds: usize,
+    mut prepare: impl FnMut() -> Result<Vec<T>>,
+    mut call: impl FnMut(T) -> Result<()>,
+) -> Result<f64> {
     let mut each = Vec::new();
     for _ in 0..rounds.max(3) {
         let prepared = prepare()?;
@@ -31,7 +35,7 @@ fn timed<T>(rounds: usize, mut prepare: impl FnMut() -> Result<Vec<T>>, mut call
     Ok(median(each.into_iter()))
 }
 
-fn line(row: &Row, unit: Unit, value: Pair, ratio: f64, target: Option<Target>, note: String) -> Line {
+pub(super) fn line(row: &Row, unit: Unit, value: Pair, ratio: f64, target: Option<Target>, note: String) -> Line {
     Line {
         row: row.name.to_owned(),
         title: row.title.to_owned(),

@@ -1,8 +1,11 @@
 //! The rows of the report, what each has to reach, and which part measures it.
 
+mod context;
 mod growth;
+mod hop_token;
 mod identity;
 mod idle;
+mod ledger;
 mod rate;
 
 use anyhow::Result;
@@ -48,7 +51,11 @@ enum Measure {
     Mounted,
     SignCard,
     VerifyCard,
+    MintHopToken,
+    VerifyHopToken,
+    ChildContext,
     Credential(Credential),
+    Ledger(ledger::Ledger),
 }
 
 /// A row of requests by the second.
@@ -87,6 +94,10 @@ const fn credential(name: &'static str, title: &'static str, kind: Credential) -
     Row { name, title, measure: Measure::Credential(kind) }
 }
 
+const fn ledger(name: &'static str, title: &'static str, kind: ledger::Ledger) -> Row {
+    Row { name, title, measure: Measure::Ledger(kind) }
+}
+
 /// All rows, in the order of the report.
 pub(crate) const ROWS: &[Row] = &[
     rate("send-memory-1", "blocking send, memory, 1", send(Store::Memory, 1, Some(0.70))),
@@ -114,11 +125,18 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     Row { name: "card-sign", title: "card signed, beside bare Ed25519", measure: Measure::SignCard },
     Row { name: "card-verify", title: "card verified, beside bare Ed25519", measure: Measure::VerifyCard },
+    Row { name: "hop-token-mint", title: "hop token made, beside bare Ed25519", measure: Measure::MintHopToken },
+    Row { name: "hop-token-verify", title: "hop token verified, beside bare Ed25519", measure: Measure::VerifyHopToken },
+    Row { name: "task-context-child", title: "context of a child, beside a copied list", measure: Measure::ChildContext },
     credential("check-api-key", "API key checked, beside a send", Credential::ApiKey),
     credential("check-token", "token checked again, beside a send", Credential::KnownToken),
     credential("check-new-token", "new token checked, beside a send", Credential::NewToken),
     credential("check-certificate", "certificate checked, beside a send", Credential::Certificate),
     credential("check-signature", "signed request checked, beside a send", Credential::Signature),
+    ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
+    ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
+    ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
+    ledger("ledger-4-threads-one-tree", "the same, 4 threads on one tree", ledger::FOUR_THREADS),
 ];
 
 impl Row {
@@ -132,7 +150,11 @@ impl Row {
             Measure::Mounted => rate::measure_mounted(self, this),
             Measure::SignCard => identity::sign(self, this),
             Measure::VerifyCard => identity::verify(self, this),
+            Measure::MintHopToken => hop_token::mint(self, this),
+            Measure::VerifyHopToken => hop_token::verify(self, this),
+            Measure::ChildContext => context::measure(self, this),
             Measure::Credential(kind) => identity::credential(self, kind, this),
+            Measure::Ledger(kind) => ledger::measure(self, kind, this),
         }
     }
 }

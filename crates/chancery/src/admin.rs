@@ -1,6 +1,7 @@
 //! The operator's API for callers, agents and keys, under `/admin/v1` and the same token as the rest of it.
 
 mod agents;
+mod config;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::caller_book::{BookError, CallerBook};
+use crate::config::Config;
 use crate::gateway::Fleet;
 use crate::key_chest::{ChestError, KeyChest};
+use crate::reload::Behind;
 
 /// What the operator can change while the node runs.
 #[derive(Clone, Debug)]
@@ -45,6 +48,11 @@ pub(crate) struct House {
 }
 
 impl House {
+    pub(crate) fn of(config: &Config, chancery: Chancery) -> Self {
+        let issuers = config.issuers.iter().map(|issuer| issuer.name.clone()).collect();
+        Self { chancery, issuers, client_certificates: config.tls.client_ca_file.is_some() }
+    }
+
     fn fault(&self, record: &CallerRecord) -> Option<String> {
         let granted = match &record.may_call {
             MayCall::Everything => &[][..],
@@ -64,7 +72,7 @@ impl House {
     }
 }
 
-pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>) -> Router {
+pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
@@ -73,6 +81,7 @@ pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>) -> Router {
         .route("/admin/v1/keys/rotate", post(rotate_keys))
         .with_state(office)
         .merge(agents::routes(fleet))
+        .merge(config::routes(reloader))
 }
 
 struct Fault(StatusCode, String);

@@ -121,6 +121,12 @@ impl AgentBook {
         Ok(Self { file: Mutex::new(file), folder })
     }
 
+    /// The names of the agents that were added to the node of this folder, whoever has the folder now.
+    pub fn names_in(folder: &std::path::Path) -> Vec<String> {
+        let file = std::fs::read(folder.join(FILE)).ok().and_then(|bytes| serde_json::from_slice::<File>(&bytes).ok());
+        file.unwrap_or_default().agents.into_iter().map(|record| record.name).collect()
+    }
+
     /// The agents that were added, in the order they were.
     pub fn added(&self) -> Vec<AgentRecord> {
         self.lock().agents.clone()

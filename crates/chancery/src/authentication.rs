@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use chancery_core::{Agents, Clock};
 use chancery_identity::credentials::{
-    AllowAll, Allowlist, Authenticator, Authority, CallerRecord, Checks, IdentityResolver, Issuers, SignatureRules,
+    AllowAll, Allowlist, Authenticator, Authority, CallerRecord, Callers, Checks, IdentityResolver, Issuers, SignatureRules,
 };
 use chancery_outbound::{Guard, JwksCache};
 use chancery_protocol::MayCall;
 
+use crate::build_error::BuildError;
 use crate::caller_book::CallerBook;
 use crate::config::{Config, PublicUrl};
-use crate::node::BuildError;
 
 /// The callers of the config, with the keys the environment has for them.
 pub(crate) fn configured_callers(config: &Config) -> Result<Vec<CallerRecord>, BuildError> {
@@ -25,33 +26,47 @@ pub(crate) fn configured_callers(config: &Config) -> Result<Vec<CallerRecord>, B
     if faults.is_empty() { Ok(records) } else { Err(BuildError::Credentials(faults.join("; "))) }
 }
 
-/// A node nobody is configured to call is open to everybody.
+/// What callers are recognised with, whatever the config says of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Reception {
+    pub(crate) callers: Arc<CallerBook>,
+    pub(crate) resolver: Option<Arc<dyn IdentityResolver>>,
+    pub(crate) public_url: PublicUrl,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The keys of issuers, fetched through the guarded way out.
+pub(crate) fn key_sets(config: &Config, reception: &Reception) -> Result<Arc<JwksCache>, BuildError> {
+    let guard = Guard::new(config.outbound.clone(), &[reception.public_url.url().clone()])
+        .map_err(|faults| BuildError::Outbound(joined(&faults)))?;
+    let clock = Arc::clone(&reception.clock);
+    Ok(Arc::new(JwksCache::new(guard.client(), move || clock.now())))
+}
+
+/// A node nobody is configured to call is open to everybody. `preview` has the callers as they will be.
 pub(crate) fn authenticator(
     config: &Config,
-    callers: &CallerBook,
-    resolver: Option<Arc<dyn IdentityResolver>>,
-    public_url: &PublicUrl,
-    clock: &Arc<dyn Clock>,
+    reception: &Reception,
+    preview: Callers,
+    key_sets: impl FnOnce() -> Result<Arc<JwksCache>, BuildError>,
 ) -> Result<Authenticator, BuildError> {
-    if callers.is_empty() && config.issuers.is_empty() && config.identity.allow.is_none() && resolver.is_none() {
+    let Reception { callers, resolver, public_url, .. } = reception;
+    if preview.is_empty() && config.issuers.is_empty() && config.identity.allow.is_none() && resolver.is_none() {
         return Ok(Authenticator::open());
     }
     let listed = config.identity.allow.clone().map(|ids| Arc::new(Allowlist::from_iter(ids)) as Arc<dyn IdentityResolver>);
-    let guard = Guard::new(config.outbound.clone(), &[public_url.url().clone()])
-        .map_err(|faults| BuildError::Outbound(joined(&faults)))?;
-    let clock = Arc::clone(clock);
     let issuers = Issuers::new(config.issuers.clone()).map_err(|faults| BuildError::Credentials(joined(&faults)))?;
     let checks = Checks {
-        callers: callers.live(),
+        callers: Arc::new(ArcSwap::from_pointee(preview)),
         issuers,
-        key_sets: Arc::new(JwksCache::new(guard.client(), move || clock.now())),
+        key_sets: key_sets()?,
         signatures: Some(signature_rules(config, public_url)?),
-        resolver: resolver.or(listed).unwrap_or_else(|| Arc::new(AllowAll::default())),
+        resolver: resolver.clone().or(listed).unwrap_or_else(|| Arc::new(AllowAll::default())),
         agents_may_call: MayCall::Everything,
         client_certificates: config.tls.client_ca_file.is_some(),
     };
     match checks.faults() {
-        faults if faults.is_empty() => Ok(Authenticator::new(checks)),
+        faults if faults.is_empty() => Ok(Authenticator::new(Checks { callers: callers.live(), ..checks })),
         faults => Err(BuildError::Credentials(joined(&faults))),
     }
 }

@@ -47,11 +47,29 @@ struct File {
 /// Holds the callers and the place the added ones are kept in. What is changed is kept before it holds.
 #[derive(Debug)]
 pub struct CallerBook {
-    configured: Vec<CallerRecord>,
-    added: Mutex<Vec<CallerRecord>>,
+    kept: Mutex<Kept>,
     live: Arc<ArcSwap<Callers>>,
     folder: Option<Arc<DataFolder>>,
     changes: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    configured: Vec<CallerRecord>,
+    added: Vec<CallerRecord>,
+}
+
+impl Kept {
+    fn callers(configured: &[CallerRecord], added: &[CallerRecord]) -> Result<Callers, BookError> {
+        Callers::new(configured.iter().chain(added).cloned().collect()).map_err(BookError::Faulty)
+    }
+
+    fn added_by(&mut self, name: &str) -> Result<&mut CallerRecord, BookError> {
+        if self.configured.iter().any(|record| record.name == name) {
+            return Err(BookError::Configured(name.to_owned()));
+        }
+        self.added.iter_mut().find(|record| record.name == name).ok_or_else(|| BookError::Unknown(name.to_owned()))
+    }
 }
 
 impl CallerBook {
@@ -61,10 +79,9 @@ impl CallerBook {
             Some(bytes) => serde_json::from_slice(&bytes).map_err(|fault| BookError::Damaged(fault.to_string()))?,
             None => File::default(),
         };
-        let live = Callers::new(configured.iter().chain(&added).cloned().collect()).map_err(BookError::Faulty)?;
+        let live = Kept::callers(&configured, &added)?;
         Ok(Self {
-            configured,
-            added: Mutex::new(added),
+            kept: Mutex::new(Kept { configured, added }),
             live: Arc::new(ArcSwap::from_pointee(live)),
             folder,
             changes: watch::Sender::new(0),
@@ -87,9 +104,25 @@ impl CallerBook {
 
     /// Every caller, and whether the config has it.
     pub fn list(&self) -> Vec<(CallerRecord, bool)> {
-        let added = self.lock();
-        let configured = self.configured.iter().map(|record| (record.clone(), true));
-        configured.chain(added.iter().map(|record| (record.clone(), false))).collect()
+        let kept = self.lock();
+        let configured = kept.configured.iter().map(|record| (record.clone(), true));
+        configured.chain(kept.added.iter().map(|record| (record.clone(), false))).collect()
+    }
+
+    /// What the callers would be if the config had these.
+    pub(crate) fn preview(&self, configured: &[CallerRecord]) -> Result<Callers, BookError> {
+        Kept::callers(configured, &self.lock().added)
+    }
+
+    /// Puts others in the place of the callers of the config, for the next call.
+    pub(crate) fn configure(&self, configured: Vec<CallerRecord>) -> Result<(), BookError> {
+        let mut kept = self.lock();
+        let live = Kept::callers(&configured, &kept.added)?;
+        kept.configured = configured;
+        self.live.store(Arc::new(live));
+        drop(kept);
+        self.changes.send_modify(|count| *count += 1);
+        Ok(())
     }
 
     /// Adds a caller. It gets a key, shown this once, unless the record brings another way to prove itself.
@@ -99,8 +132,8 @@ impl CallerBook {
         }
         let proves = !(record.certificates.is_empty() && record.agent_ids.is_empty() && record.tokens.is_empty());
         let key = if proves { None } else { Some(record.rotate(now, Duration::ZERO)?) };
-        self.change(|added| {
-            added.push(record);
+        self.change(|kept| {
+            kept.added.push(record);
             Ok(())
         })?;
         Ok(key)
@@ -108,40 +141,33 @@ impl CallerBook {
 
     /// A new key for a caller; the ones it has work on for `overlap`.
     pub fn rotate(&self, name: &str, overlap: Duration, now: Timestamp) -> Result<SecretString, BookError> {
-        self.change(|added| Ok(self.added_by(added, name)?.rotate(now, overlap)?))
+        self.change(|kept| Ok(kept.added_by(name)?.rotate(now, overlap)?))
     }
 
     /// Takes all credentials from a caller, at once. What it made stays its own.
     pub fn revoke(&self, name: &str) -> Result<(), BookError> {
-        self.change(|added| {
-            self.added_by(added, name)?.revoke();
+        self.change(|kept| {
+            kept.added_by(name)?.revoke();
             Ok(())
         })
     }
 
-    fn added_by<'a>(&self, added: &'a mut [CallerRecord], name: &str) -> Result<&'a mut CallerRecord, BookError> {
-        if self.configured.iter().any(|record| record.name == name) {
-            return Err(BookError::Configured(name.to_owned()));
-        }
-        added.iter_mut().find(|record| record.name == name).ok_or_else(|| BookError::Unknown(name.to_owned()))
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<CallerRecord>) -> Result<T, BookError>) -> Result<T, BookError> {
+    fn change<T>(&self, change: impl FnOnce(&mut Kept) -> Result<T, BookError>) -> Result<T, BookError> {
         let folder = self.folder.as_ref().ok_or(BookError::NoFolder)?;
         let mut held = self.lock();
-        let mut added = held.clone();
-        let made = change(&mut added)?;
-        let live = Callers::new(self.configured.iter().chain(&added).cloned().collect()).map_err(BookError::Faulty)?;
-        let file = serde_json::to_vec_pretty(&File { callers: added.clone() });
+        let mut kept = Kept { configured: held.configured.clone(), added: held.added.clone() };
+        let made = change(&mut kept)?;
+        let live = Kept::callers(&kept.configured, &kept.added)?;
+        let file = serde_json::to_vec_pretty(&File { callers: kept.added.clone() });
         folder.write(FILE, &file.map_err(|fault| BookError::Damaged(fault.to_string()))?)?;
-        *held = added;
+        *held = kept;
         self.live.store(Arc::new(live));
         self.changes.send_modify(|count| *count += 1);
         Ok(made)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<CallerRecord>> {
-        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,13 +5,16 @@ mod callers;
 mod card;
 mod credentials;
 mod duration;
+mod init;
 mod keys;
 mod log;
 mod nearby;
+mod reload;
 mod send;
 mod serve;
 mod show;
 mod tasks;
+mod validate;
 
 use std::fmt;
 use std::io::Write as _;
@@ -36,6 +39,8 @@ Examples:
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
+  chancery init                                write a config file with every setting, and its schema
+  chancery validate chancery.toml              say all that is wrong with a config file
 
 Exit codes:
   0  done
@@ -84,6 +89,14 @@ enum Command {
     Callers(callers::Callers),
     /// See and replace the keys that node signs with
     Keys(keys::Keys),
+    /// Write a config file with every setting at its default, and the schema editors check it with
+    Init(init::Init),
+    /// Say all that is wrong with a config file, each fault with its line and column
+    Validate(validate::Validate),
+    /// Print the JSON Schema of the config file
+    Schema,
+    /// Make the node on this machine read its config file anew
+    Reload(reload::Reload),
     /// Print the completions for a shell
     Completions {
         #[arg(value_enum)]
@@ -178,6 +191,13 @@ pub(crate) fn run() -> ExitCode {
         Command::Agents(agents) => as_client(agents.run(&shared)),
         Command::Callers(callers) => as_client(callers.run(&shared)),
         Command::Keys(keys) => as_client(keys.run(&shared)),
+        Command::Init(init) => init.run(),
+        Command::Validate(validate) => validate.run(&shared),
+        Command::Schema => {
+            show::print(&init::schema_text());
+            Ok(())
+        }
+        Command::Reload(reload) => as_client(reload.run(&shared)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);

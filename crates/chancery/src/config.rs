@@ -1,17 +1,24 @@
 //! The one config of a node: what its components can be set to, added up.
 
 mod agent;
+mod agreement;
 mod caller;
 mod fault;
 mod fields;
+mod file;
+mod governance;
 mod issuer;
 mod keys;
 mod names;
 mod nearest;
 mod one_or_more;
+mod places;
 mod public_url;
 mod routing;
+mod schema;
 mod section;
+mod shape;
+mod template;
 mod tls;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -35,10 +42,15 @@ pub(crate) use self::agent::is_name as is_agent_name;
 pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, RemoteCredentials};
 pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
+pub use self::file::ConfigFile;
+pub use self::governance::{GovernanceConfig, PriceConfig};
 pub use self::keys::{KeySource, KeySourceError, KeysConfig};
 pub use self::names::{HostName, TenantName};
+pub use self::places::Places;
 pub use self::public_url::PublicUrl;
+pub use self::schema::schema;
 use self::section::Section;
+pub use self::template::{SCHEMA_FILE, template};
 pub use self::tls::{TlsConfig, TlsFileError};
 use crate::agents::BuiltIn;
 
@@ -139,6 +151,8 @@ pub struct Config {
     pub routing: RoutingConfig,
     /// When a peer is left alone.
     pub health: HealthConfig,
+    /// What governs calls.
+    pub governance: GovernanceConfig,
 }
 
 impl Default for Config {
@@ -160,46 +174,65 @@ impl Default for Config {
             peers: PeersConfig::default(),
             routing: RoutingConfig::default(),
             health: HealthConfig::default(),
+            governance: GovernanceConfig::default(),
         }
     }
 }
 
 impl Config {
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|source| ConfigError::Unreadable { file: file.to_owned(), reason: source.to_string() })?;
-        Self::parse(&text).map_err(|faults| ConfigError::Faulty { file: file.to_owned(), faults })
+        ConfigFile::read(file).map(|read| read.config)
     }
 
     /// Reads a config. What is wrong with it is told all at once, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<Fault>> {
-        section::read(text, |file| {
-            let limits = |section: &mut Section<'_, '_>| Limits {
-                tasks: section.fields(),
-                inbound: section.fields(),
-                json: section.fields(),
-            };
-            Self {
-                node: file.fields(),
-                limits: file.section("limits", limits).unwrap_or_default(),
-                retention: file.section("retention", |section| section.fields()).unwrap_or_default(),
-                card: file.section("card", |section| section.fields()).unwrap_or_default(),
-                store: file.section("store", |section| section.fields()).unwrap_or_default(),
-                agents: file.section("agents", agent::read_all).unwrap_or_else(|| Self::default().agents),
-                callers: file.section("callers", caller::read_all).unwrap_or_default(),
-                issuers: file.section("issuers", issuer::read_all).unwrap_or_default(),
-                identity: file.section("identity", |section| section.fields()).unwrap_or_default(),
-                keys: file.section("keys", keys::read).unwrap_or_default(),
-                tls: file.section("tls", tls::read).unwrap_or_default(),
-                outbound: file.section("outbound", |section| section.fields()).unwrap_or_default(),
-                discovery: file.section("discovery", |section| section.fields()).unwrap_or_default(),
-                peers: file
-                    .section("peers", |section| PeersConfig { client: section.fields(), follow: section.fields() })
-                    .unwrap_or_default(),
-                routing: file.section("routing", |section| section.fields()).unwrap_or_default(),
-                health: file.section("health", routing::read_health).unwrap_or_default(),
-            }
+        Self::read(text).map(|(config, _)| config)
+    }
+
+    /// The same, with where everything stands.
+    pub fn read(text: &str) -> Result<(Self, Places), Vec<Fault>> {
+        Self::read_and(text, |_, _| Vec::new())
+    }
+
+    /// The same, with what else may be wrong with it.
+    fn read_and(text: &str, more: impl FnOnce(&Self, &Places) -> Vec<Fault>) -> Result<(Self, Places), Vec<Fault>> {
+        section::read(text, Self::sections, |config, places| {
+            let mut faults = agreement::faults(config, places);
+            faults.extend(more(config, places));
+            faults
         })
+    }
+
+    /// Every section there is. The schema is made from this too, so that a section added here is in it.
+    fn sections(file: &mut Section<'_, '_>) -> Self {
+        let limits =
+            |section: &mut Section<'_, '_>| Limits { tasks: section.fields(), inbound: section.fields(), json: section.fields() };
+        Self {
+            node: file.fields(),
+            limits: file.section("limits", limits).unwrap_or_default(),
+            retention: file.section("retention", |section| section.fields()).unwrap_or_default(),
+            card: file.section("card", |section| section.fields()).unwrap_or_default(),
+            store: file.section("store", |section| section.fields()).unwrap_or_default(),
+            agents: file.section("agents", agent::read_all).unwrap_or_else(|| Self::default().agents),
+            callers: file.section("callers", caller::read_all).unwrap_or_default(),
+            issuers: file.section("issuers", issuer::read_all).unwrap_or_default(),
+            identity: file.section("identity", |section| section.fields()).unwrap_or_default(),
+            keys: file.section("keys", keys::read).unwrap_or_default(),
+            tls: file.section("tls", tls::read).unwrap_or_default(),
+            outbound: file.section("outbound", |section| section.fields()).unwrap_or_default(),
+            discovery: file.section("discovery", |section| section.fields()).unwrap_or_default(),
+            peers: file
+                .section("peers", |section| PeersConfig { client: section.fields(), follow: section.fields() })
+                .unwrap_or_default(),
+            routing: file.section("routing", |section| section.fields()).unwrap_or_default(),
+            health: file.section("health", routing::read_health).unwrap_or_default(),
+            governance: GovernanceConfig {
+                budget: file.section("budget", |section| section.fields()).unwrap_or_default(),
+                policy: file.section("policy", |section| section.fields()).unwrap_or_default(),
+                recursion: file.section("recursion", |section| section.fields()).unwrap_or_default(),
+                lineage: file.section("lineage", |section| section.fields()).unwrap_or_default(),
+            },
+        }
     }
 }
 

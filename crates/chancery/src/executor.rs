@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Agent, Agents, Answer, Chancery, Parts, RetentionConfig, SystemClock, TaskLimits, TaskRunner};
+use chancery_core::{Agent, Agents, Answer, Chancery, Parts, RetentionConfig, Rulebook, SystemClock, TaskLimits, TaskRunner};
 use chancery_identity::SealKey;
 use chancery_protocol::{
     AgentCard, Artifact, Binding, CallContext, Caller, Error, ErrorKind, Message, Metadata, Reply, Request, SendConfiguration,
@@ -13,9 +13,9 @@ use chancery_protocol::{
 use chancery_store::MemoryStore;
 
 use crate::agent_book::AgentBook;
+use crate::build_error::BuildError;
 use crate::config::{AgentConfig, Config};
 use crate::gateway::{InCode, Remote, Workplace};
-use crate::node::BuildError;
 use crate::seal::KeySeal;
 
 /// An agent elsewhere, by its URL.
@@ -92,6 +92,8 @@ impl Executor {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(rand::random()),
+            hop_token: None,
+            within: None,
         };
         let send = SendMessage {
             tenant: None,
@@ -126,6 +128,8 @@ fn plane(runner: Arc<dyn TaskRunner>) -> Result<Chancery, Error> {
         limits: TaskLimits::default(),
         retention: RetentionConfig::default(),
         dedupe: chancery_core::Dedupe::Off,
+        rules: Rulebook::default(),
+        hops: None,
     }))
 }
 

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_core::Chancery;
+use chancery_identity::hop_token::HopTokens as KeyedTokens;
 use chancery_identity::keys::{Cards, HopTokens, KeyRecord, Push, Receipts, RingFault};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
-use chancery_inbound::Doors;
+use chancery_inbound::Entrance;
 use chancery_protocol::Timestamp;
 use secrecy::ExposeSecret as _;
 use tokio::sync::watch;
@@ -119,7 +120,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Renders cards and public keys anew whenever the keys change, or their time does, or the callers do: a card says which kinds
 /// of credentials there are.
-pub(crate) async fn keep_published(doors: Doors, keys: Arc<KeyChest>, callers: Arc<CallerBook>, chancery: Chancery) {
+pub(crate) async fn keep_published(
+    entrance: Entrance,
+    keys: Arc<KeyChest>,
+    callers: Arc<CallerBook>,
+    hops: Arc<KeyedTokens>,
+    chancery: Chancery,
+) {
     let mut changes = keys.changes.subscribe();
     let mut other_callers = callers.changes();
     let stopping = chancery.shutdown_token();
@@ -139,7 +146,8 @@ pub(crate) async fn keep_published(doors: Doors, keys: Arc<KeyChest>, callers: A
         let ring = keys.ring();
         let now = names(&ring, chancery.now());
         if now != shown {
-            match doors.publish(&ring) {
+            hops.take_keys(&ring);
+            match entrance.publish(&ring) {
                 Ok(()) => shown = now,
                 Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),
             }

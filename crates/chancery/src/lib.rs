@@ -6,14 +6,19 @@ mod admin;
 mod agent_book;
 pub mod agents;
 mod authentication;
+mod build_error;
 mod caller_book;
 pub mod config;
 mod data_folder;
 mod executor;
 mod gateway;
+mod hops;
 mod key_chest;
+mod lineup;
 mod mount;
 mod node;
+pub mod policy_expressions;
+mod reload;
 mod seal;
 mod signs;
 pub mod tool_parts;
@@ -31,13 +36,15 @@ pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, 
 pub use self::admin::{show_caller, show_key};
 pub use self::agent_book::{AgentBook, AgentBookError, AgentRecord};
 pub use self::agents::new_card;
+pub use self::build_error::BuildError;
 pub use self::caller_book::{BookError, CallerBook};
 pub use self::config::Config;
 pub use self::data_folder::{Announced, DataFolder, FolderError, Whereabouts};
 pub use self::executor::{Executor, Peer};
 pub use self::gateway::show_added;
 pub use self::key_chest::{ChestError, KeyChest};
-pub use self::node::{BuildError, Node, NodeBuilder};
+pub use self::node::{Node, NodeBuilder};
+pub use self::reload::{Rejected, ReloadError, Reloaded};
 
 /// The versions of the A2A protocol implemented here, newest first. The workspace's Cargo metadata says the same.
 pub const A2A_VERSIONS: [&str; 3] = ["1.0.1", "0.3.0", "0.1.0"];

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use chancery_core::{Agent, Agents, TaskRunner};
 use chancery_identity::credentials::Authenticator;
+use chancery_inbound::Signposts;
 use chancery_protocol::AgentCard;
 
 use crate::agents::{authority, interfaces};
+use crate::build_error::BuildError;
 use crate::config::{PublicUrl, is_agent_name};
 use crate::gateway::Shown;
-use crate::node::BuildError;
 use crate::signs::Signs;
 
 /// An agent as it was given to a node.
+#[derive(Clone)]
 pub(crate) struct Given {
     pub(crate) name: String,
     pub(crate) card: AgentCard,
@@ -50,7 +52,9 @@ impl Mount {
                 Some(agents) => agents.with(agent),
             });
         }
-        mounted.ok_or(BuildError::NoAgent)
+        let mounted = mounted.ok_or(BuildError::NoAgent)?;
+        self.signs.check(&mounted, &self.public_url)?;
+        Ok(mounted)
     }
 
     /// One more agent beside those that are mounted.
@@ -62,6 +66,11 @@ impl Mount {
     pub(crate) fn again(&self, agent: &Agent, Shown { card, extended }: Shown, at_root: bool) -> Agent {
         let (name, runner) = (agent.name.to_string(), Arc::clone(&agent.runner));
         self.one(Given { name, card, extended, runner, exposed: agent.exposed }, at_root)
+    }
+
+    /// Hosts and tenants that lead to agents, for the doors.
+    pub(crate) fn signposts(&self) -> Result<Signposts, BuildError> {
+        self.signs.signposts(&self.public_url)
     }
 
     /// Whether there is somebody to show extended cards to.

@@ -1,92 +1,53 @@
 //! One node put together: agents, store, service and doors.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Agent, Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
-use chancery_identity::cards::CardFault;
+use chancery_core::{Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
+use chancery_identity::SealKey;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
-use chancery_identity::{KeyError, SealKey};
-use chancery_inbound::{DoorSettings, Doors, Tls, TlsError};
+use chancery_identity::hop_token::HopTokens;
+use chancery_inbound::{DoorSettings, Doors, Entrance, Tls};
 use chancery_protocol::AgentCard;
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, House, Office};
-use crate::agent_book::{AgentBook, AgentBookError};
-use crate::authentication::{authenticator, check_grants, configured_callers};
-use crate::caller_book::{BookError, CallerBook};
-use crate::config::{AgentConfig, Config, NodeConfig, PublicUrl, TlsConfig, TlsFileError};
-use crate::data_folder::{DataFolder, FolderError};
-use crate::gateway::{Fleet, InCode, Workplace, gather};
-use crate::key_chest::{ChestError, KeyChest, keep_published};
-use crate::mount::{Given, Mount};
+use crate::agent_book::AgentBook;
+use crate::authentication::{Reception, authenticator, check_grants, configured_callers, key_sets};
+use crate::build_error::BuildError;
+use crate::caller_book::CallerBook;
+use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, TlsConfig};
+use crate::data_folder::DataFolder;
+use crate::gateway::{Fleet, Site, Workplace, gather};
+use crate::hops::SignedHops;
+use crate::key_chest::{KeyChest, keep_published};
+use crate::lineup::Lineup;
+use crate::mount::Mount;
+use crate::reload::{Behind, Grounds, ReloadError, Reloaded, Reloader, Source, door_settings, furnish};
 use crate::seal::KeySeal;
-use crate::signs::Signs;
-
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    #[error("a node needs at least one agent")]
-    NoAgent,
-    #[error("the agent name {0:?} is taken, or is not made of a-z, 0-9, - and _")]
-    AgentName(String),
-    #[error("the first agent answers at the root, so {0} cannot be hidden")]
-    Hidden(String),
-    #[error("the public URL {url:?} {fault}")]
-    PublicUrl { url: String, fault: String },
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    #[error(transparent)]
-    Keys(#[from] ChestError),
-    #[error(transparent)]
-    Callers(#[from] BookError),
-    #[error(transparent)]
-    Agents(#[from] AgentBookError),
-    #[error("{0}")]
-    Credentials(String),
-    #[error("agents.{name}: {fault}")]
-    Agent { name: String, fault: String },
-    #[error("agents: {0}")]
-    Signs(String),
-    #[error("the card of an agent: {0}")]
-    Card(#[from] CardFault),
-    #[error(transparent)]
-    TlsFile(#[from] TlsFileError),
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    #[error("outbound: {0}")]
-    Outbound(String),
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("the tasks of the last run could not be taken up: {0}")]
-    Recovery(chancery_protocol::Error),
-}
 
 /// A control plane with its doors. It works from the moment it is built; `router` or `serve` let callers in.
 #[derive(Debug)]
 pub struct Node {
     chancery: Chancery,
-    doors: Doors,
+    entrance: Entrance,
     folder: Option<Arc<DataFolder>>,
     tls: Option<Tls>,
     tls_config: TlsConfig,
-    open: bool,
+    reloader: Arc<Reloader>,
 }
 
 /// What a node is built from. The default keeps tasks in memory and calls itself `http://127.0.0.1:7420`.
 #[derive(Default)]
 #[must_use]
 pub struct NodeBuilder {
-    agents: Vec<Given>,
-    /// Agents elsewhere, each with its place among all of them.
-    elsewhere: Vec<(usize, String, AgentConfig)>,
-    signs: Signs,
-    in_code: InCode,
+    own: Lineup,
+    serves_configured: bool,
+    source: Option<Source>,
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
     config: Config,
@@ -110,20 +71,20 @@ impl NodeBuilder {
 
     /// The same, for a runner that is held elsewhere too.
     pub fn shared_agent(mut self, name: impl Into<String>, card: AgentCard, runner: Arc<dyn TaskRunner>) -> Self {
-        self.agents.push(Given { name: name.into(), card, extended: None, runner, exposed: true });
+        self.own.here(name.into(), card, runner, true);
         self
     }
 
     /// An agent for the others of this process. It is not shown to callers from outside, who would see how the work is
     /// divided, unless `with_a2a_exposure` says so.
     pub fn subagent(mut self, name: impl Into<String>, card: AgentCard, runner: impl TaskRunner) -> Self {
-        self.agents.push(Given { name: name.into(), card, extended: None, runner: Arc::new(runner), exposed: false });
+        self.own.here(name.into(), card, Arc::new(runner), false);
         self
     }
 
     /// Whether callers from outside can see and call the agent given last.
     pub fn with_a2a_exposure(mut self, exposed: bool) -> Self {
-        if let Some(last) = self.agents.last_mut() {
+        if let Some(last) = self.own.here.last_mut() {
             last.exposed = exposed;
         }
         self
@@ -131,43 +92,41 @@ impl NodeBuilder {
 
     /// Stands in front of an agent elsewhere, at `/agents/NAME`; the first agent given also answers at the root.
     pub fn remote_agent(mut self, name: impl Into<String>, agent: AgentConfig) -> Self {
-        let name = name.into();
-        self.signs.of_agent(&name, &agent);
-        self.elsewhere.push((self.agents.len() + self.elsewhere.len(), name, agent));
+        self.own.elsewhere(name.into(), agent);
         self
     }
 
     /// What does the work of the agent elsewhere that was given last when nobody there can be asked, where `routing.fallback` is
     /// "local". Whatever it begins it goes on with.
     pub fn with_local(mut self, runner: impl TaskRunner) -> Self {
-        if let Some((_, name, _)) = self.elsewhere.last() {
-            self.in_code.locals.insert(name.clone(), Arc::new(runner));
+        if let Some((_, name, _)) = self.own.elsewhere.last() {
+            self.own.in_code.locals.insert(name.clone(), Arc::new(runner));
         }
         self
     }
 
     /// Chooses among the replicas of agents elsewhere, unless the config says something about routing.
     pub fn peer_selector(mut self, selector: impl PeerSelector + 'static) -> Self {
-        self.in_code.selector = Some(Arc::new(selector));
+        self.own.in_code.selector = Some(Arc::new(selector));
         self
     }
 
     /// Whether what the config says of routing counts before what the program does. It does, if this is not called.
     pub fn config_override_allowed(mut self, allowed: bool) -> Self {
-        self.in_code.outranks_config = !allowed;
+        self.own.in_code.outranks_config = !allowed;
         self
     }
 
     /// Hosts and tenants that an agent's config has for the agent of that name, which is given to the node otherwise. Agents
     /// elsewhere bring theirs.
     pub fn names_of(mut self, name: &str, agent: &AgentConfig) -> Self {
-        self.signs.of_agent(name, agent);
+        self.own.signs.of_agent(name, agent);
         self
     }
 
     /// What callers who proved who they are see instead of the card of the agent given last.
     pub fn extended_card(mut self, card: AgentCard) -> Self {
-        if let Some(last) = self.agents.last_mut() {
+        if let Some(last) = self.own.here.last_mut() {
             last.extended = Some(card);
         }
         self
@@ -209,6 +168,20 @@ impl NodeBuilder {
         self
     }
 
+    /// Also serves the agents of the config, after those that are given in code.
+    pub fn configured_agents(mut self) -> Self {
+        self.serves_configured = true;
+        self
+    }
+
+    /// The config of a file that can be read anew while the node runs, its agents included. `settle` puts over it what
+    /// outranks the file.
+    pub fn config_file(mut self, file: ConfigFile, settle: impl Fn(Config) -> Config + Send + Sync + 'static) -> Self {
+        self.config = settle(file.config);
+        self.source = Some(Source { file: file.path, digest: file.digest, settle: Arc::new(settle) });
+        self.configured_agents()
+    }
+
     /// Breaks durability on purpose, so that the crash test can prove that it would notice.
     #[doc(hidden)]
     pub fn answer_before_commit(mut self, broken: bool) -> Self {
@@ -219,78 +192,98 @@ impl NodeBuilder {
     /// Opens the store, takes up what the last run left behind, and starts to keep house.
     pub async fn build(self) -> Result<Node, BuildError> {
         let public_url = self.read_public_url()?;
+        let config = self.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let folder = self.folder.map(DataFolder::claim).transpose()?.map(Arc::new);
-        let callers = Arc::new(CallerBook::open(folder.clone(), configured_callers(&self.config)?)?);
+        let configured = configured_callers(&config)?;
+        let callers = Arc::new(CallerBook::open(folder.clone(), configured.clone())?);
         let keys = Arc::new(KeyChest::open(folder.clone())?);
-        let tls = self.config.tls.load()?.map(Tls::new).transpose()?;
-        let authenticator = authenticator(&self.config, &callers, self.resolver, &public_url, &clock)?;
-        let signs = Arc::new(self.signs);
-        let mount = Mount::new(public_url.clone(), &authenticator, Arc::clone(&signs));
-        let mut given = self.agents;
+        let tls = config.tls.load()?.map(Tls::new).transpose()?;
+        let reception = Reception { callers, resolver: self.resolver, public_url, clock };
+        let preview = reception.callers.preview(&configured)?;
+        let mut fetched = None;
+        let authenticator = authenticator(&config, &reception, preview, || {
+            let sets = key_sets(&config, &reception)?;
+            fetched = Some(Arc::clone(&sets));
+            Ok(sets)
+        })?;
+        let lineup = self.own.clone();
+        let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
+        let mount = Mount::new(reception.public_url.clone(), &authenticator, Arc::new(lineup.signs.clone()));
         let place = Workplace {
-            config: Arc::new(self.config.clone()),
-            public_url: public_url.url().clone(),
-            clock: Arc::clone(&clock),
+            config: Arc::new(config.clone()),
+            public_url: reception.public_url.url().clone(),
+            clock: Arc::clone(&reception.clock),
             book: Arc::new(AgentBook::open(folder.clone())?),
             knows_callers: mount.knows_callers(),
-            in_code: self.in_code,
+            in_code: lineup.in_code.clone(),
         };
-        let remotes = gather(&place, &mut given, &self.elsewhere).await?;
-        let agents = mount.all(given)?;
-        check_grants(&callers, &agents)?;
-        signs.check(&agents, &public_url)?;
-        let key_sources = |agent: &Arc<Agent>| {
-            let configured = self.config.agents.iter().find(|(name, _)| **name == *agent.name);
-            (agent.name.to_string(), configured.and_then(|(_, agent)| agent.key.clone()))
-        };
-        keys.furnish(&agents.iter().map(key_sources).collect::<Vec<_>>(), &self.config.keys, clock.now())?;
+        let signposts = Arc::new(mount.signposts()?);
+        let site = Site { place, mount };
+        let (given, remotes) = gather(&site.place, lineup, None).await?;
+        let agents = site.mount.all(given)?;
+        check_grants(&reception.callers, &agents)?;
+        furnish(&keys, &agents, &config, reception.clock.now())?;
         let admin_token = folder.as_deref().map(DataFolder::admin_token).transpose()?;
         let (store, key): (Arc<dyn Store>, SealKey) = match &folder {
             Some(folder) if !self.in_memory => {
-                let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..self.config.store.sqlite() };
+                let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..config.store.sqlite() };
                 (Arc::new(SqliteStore::open(folder.database(), options)?), folder.seal_key()?)
             }
             _ => (Arc::new(MemoryStore::new()), SealKey::new(&SealKey::random_bytes()?)?),
         };
-        let Config { node, limits, retention, card, tls: tls_config, .. } = self.config;
+        let rules = config.rulebook().map_err(BuildError::Rules)?;
+        let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
         let chancery = Chancery::new(Parts {
             agents,
             store,
-            clock: Arc::clone(&clock),
+            clock: Arc::clone(&reception.clock),
             seal: Arc::new(KeySeal(key)),
-            limits: limits.tasks,
-            retention,
-            dedupe: node.dedupe,
+            limits: config.limits.tasks.clone(),
+            retention: config.retention.clone(),
+            dedupe: config.node.dedupe,
+            rules,
+            hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
         });
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
         }
-        let open = authenticator.is_open();
-        let house = House {
-            chancery: chancery.clone(),
-            issuers: self.config.issuers.iter().map(|issuer| issuer.name.clone()).collect(),
-            client_certificates: tls_config.client_ca_file.is_some(),
+        let book = Arc::clone(&site.place.book);
+        let fleet = Fleet::new(site, remotes, Arc::clone(&keys), chancery.clone());
+        let behind = Behind::default();
+        let office = Office {
+            callers: Arc::clone(&reception.callers),
+            keys: Arc::clone(&keys),
+            clock: Arc::clone(&reception.clock),
+            open: authenticator.is_open(),
+            house: Arc::new(House::of(&config, chancery.clone())),
         };
-        let office = Office { callers: Arc::clone(&callers), keys: Arc::clone(&keys), clock, open, house: Arc::new(house) };
-        let fleet = Fleet::new(place, remotes, mount, Arc::clone(&keys), chancery.clone());
-        let settings = DoorSettings {
-            public_url: public_url.to_string(),
-            headerless: card.headerless,
-            limits: limits.inbound,
-            json: limits.json,
-            admin_token,
-            admin_routes: admin::routes(office, &fleet),
-            authenticator,
-            signposts: Arc::new(signs.signposts(&public_url)?),
-        };
-        let doors = Doors::new(chancery.clone(), settings, &keys.ring())?;
+        let routes = admin::routes(office, &fleet, &behind);
+        let url = reception.public_url.to_string();
+        let settings = DoorSettings { signposts, ..door_settings(&config, url, authenticator, admin_token.clone(), routes) };
+        let entrance = Entrance::new(Doors::new(chancery.clone(), settings, &keys.ring())?);
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
-        fleet.start(doors.clone());
-        tokio::spawn(keep_published(doors.clone(), keys, callers, chancery.clone()));
-        Ok(Node { chancery, doors, folder, tls, tls_config, open })
+        fleet.start(entrance.clone());
+        let published = (Arc::clone(&keys), Arc::clone(&reception.callers));
+        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, hops, chancery.clone()));
+        let tls_config = config.tls.clone();
+        let grounds = Grounds {
+            chancery: chancery.clone(),
+            entrance: entrance.clone(),
+            reception,
+            keys,
+            book,
+            fleet,
+            admin_token,
+            own: self.own,
+            serves_configured: self.serves_configured,
+            key_sets: Mutex::new(fetched),
+            behind,
+        };
+        let reloader = Reloader::new(grounds, self.source, config);
+        Ok(Node { chancery, entrance, folder, tls, tls_config, reloader })
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
@@ -308,17 +301,27 @@ impl Node {
 
     /// All doors, to be merged into an axum app of your own.
     pub fn router(&self) -> axum::Router {
-        self.doors.router()
+        self.entrance.router()
     }
 
     /// Lets callers in through a listener, until `stop` fires and the open connections are done.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
-        chancery_inbound::serve(listener, self.tls.clone(), self.doors.clone(), stop).await;
+        chancery_inbound::serve(listener, self.tls.clone(), self.entrance.clone(), stop).await;
     }
 
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
     pub fn is_open(&self) -> bool {
-        self.open
+        self.entrance.doors().authenticator().is_open()
+    }
+
+    /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.
+    pub async fn reload(&self) -> Result<Reloaded, ReloadError> {
+        self.reloader.reload().await
+    }
+
+    /// Reloads the config file whenever it changes. Does nothing for a node without one.
+    pub fn watch_config(&self) -> Result<(), BuildError> {
+        self.reloader.watch().map_err(|error| BuildError::Watch(error.to_string()))
     }
 
     pub fn speaks_tls(&self) -> bool {

@@ -8,8 +8,8 @@ use chancery_inbound::{HostSign, Signposts};
 use chancery_protocol::AgentInterface;
 
 use crate::agents::{authority, interfaces};
+use crate::build_error::BuildError;
 use crate::config::{AgentConfig, HostName, PublicUrl, TenantName};
-use crate::node::BuildError;
 
 /// Which agent each name leads to, in the order they were given.
 #[derive(Clone, Debug, Default)]

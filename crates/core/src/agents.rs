@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use chancery_protocol::{AgentCard, AgentName, Error, ErrorKind};
+use chancery_rules::policy::AskedSkill;
 
 use crate::TaskRunner;
 
@@ -17,6 +18,16 @@ pub struct Agent {
     pub runner: Arc<dyn TaskRunner>,
     /// Whether callers from outside can see and call it. One that is not exposed is for the other agents of this process.
     pub exposed: bool,
+}
+
+impl Agent {
+    /// The skill a call is for that names none: the only one there is.
+    pub(crate) fn only_skill(&self) -> AskedSkill {
+        match &*self.card.skills {
+            [only] => AskedSkill::Only(only.id.as_str().into()),
+            _ => AskedSkill::Unknown,
+        }
+    }
 }
 
 impl fmt::Debug for Agent {

@@ -6,8 +6,10 @@ use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Shown, TaskSt
 
 use crate::agents::Agent;
 use crate::find::shown;
+use crate::govern::trees::Node;
 use crate::live::LiveTask;
 use crate::service::Inner;
+use crate::tree::CascadeOutcome;
 
 impl Inner {
     pub(crate) async fn cancel(
@@ -21,7 +23,21 @@ impl Inner {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.open(stored).await?;
+        // What was done for the task ends before it does, the deepest first.
+        let mut below = self.govern.trees.below(&live.record.id);
+        below.retain(|node| node.record.id != live.record.id);
+        if !below.is_empty() {
+            Box::pin(self.cascade_below(below)).await;
+        }
         self.cancel_live(&live).await
+    }
+
+    async fn cascade_below(self: &Arc<Self>, below: Vec<Arc<Node>>) {
+        for left in self.cascade(below).await {
+            if let CascadeOutcome::Refused | CascadeOutcome::Unreachable = left.outcome {
+                tracing::warn!(task = %left.task, agent = %left.agent, reason = left.reason, "a task goes on although the one above it was cancelled");
+            }
+        }
     }
 
     /// Whatever ends the task first is its end: if that is not the cancel, the caller is told so.

@@ -5,12 +5,16 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use chancery_protocol::{Error, Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus};
+use chancery_rules::policy::PolicyError;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agent;
+use crate::delegate::Delegation;
+use crate::govern::allot::Stop;
 use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Place, Said};
 use crate::service::Inner;
@@ -70,7 +74,17 @@ impl Inner {
         token: CancellationToken,
         resumed: bool,
     ) {
-        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits));
+        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
+        let time_limit = live.time_limit();
+        let deadline = time_limit.map(|limit| self.clock.now() + limit);
+        let delegation = Delegation::new(
+            self,
+            Arc::clone(&live.record),
+            live.node.clone(),
+            deadline,
+            live.granted(self.clock.now()),
+            said.brought,
+        );
         let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),
@@ -83,6 +97,8 @@ impl Inner {
             context_link,
             trace: said.trace,
             extensions: said.extensions,
+            selected: said.selected,
+            delegation,
         };
         let ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
@@ -94,7 +110,7 @@ impl Inner {
                     Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error)),
                     Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(RunError::new(panic_text(panic.as_ref())))),
                     Poll::Pending => {
-                        let overdue = overdue.get_or_insert_with(|| Box::pin(self.overdue(&token)));
+                        let overdue = overdue.get_or_insert_with(|| Box::pin(self.overdue(live, &token, time_limit)));
                         overdue.as_mut().poll(context).map(|()| End::Dropped)
                     }
                 };
@@ -103,16 +119,24 @@ impl Inner {
             })
             .await
         };
-        match ending {
-            End::Finished if token.is_cancelled() => self.end_by_force(live, TaskState::Canceled, None).await,
-            End::Finished => {}
-            End::Failed(_) if token.is_cancelled() => self.end_by_force(live, TaskState::Canceled, None).await,
-            End::Failed(RunError { reason, refusal }) => {
-                if !self.withdrawn(live, refusal).await {
-                    self.end_by_force(live, TaskState::Failed, Some(reason)).await;
+        let stopped = live.stopped_because();
+        match (ending, stopped) {
+            (End::Finished, _) if !token.is_cancelled() => {}
+            (End::Failed(RunError { reason, refusal }), None) if !token.is_cancelled() => {
+                if self.withdrawn(live, refusal).await {
+                    return;
                 }
+                self.end_by_force(live, TaskState::Failed, Some(reason)).await;
             }
-            End::Dropped => self.end_by_force(live, TaskState::Canceled, None).await,
+            (_, Some(reason)) => self.end_by_force(live, TaskState::Failed, Some(reason)).await,
+            (_, None) => self.end_by_force(live, TaskState::Canceled, None).await,
+        }
+        if let Some(spend) = live.settle_turn(self.clock.now()) {
+            // The task waits for its caller; what it cost so far is known.
+            self.govern.queues.ring();
+            if let Err(fault) = self.store.settle(&live.record.id, spend).await {
+                tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "what a turn cost could not be recorded");
+            }
         }
     }
 
@@ -122,6 +146,8 @@ impl Inner {
         match self.store.withdraw(&live.record.id).await {
             Ok(true) => {
                 self.open.drop_stale(live);
+                live.give_back();
+                self.govern.queues.ring();
                 live.break_off(Some(*refusal));
                 true
             }
@@ -154,10 +180,18 @@ impl Inner {
         (None, self.store.context_link(&record.owner, &record.agent, &record.context_id).await.unwrap_or_else(unread))
     }
 
-    /// Comes back when a cancelled runner has had its time.
-    async fn overdue(&self, token: &CancellationToken) {
-        token.cancelled().await;
-        tokio::time::sleep(self.limits.cancel_grace()).await;
+    /// Comes back when a runner that was told to stop has had its time. One that takes longer than it may is told.
+    async fn overdue(&self, live: &LiveTask, token: &CancellationToken, time_limit: Option<Duration>) {
+        match time_limit {
+            None => token.cancelled().await,
+            Some(limit) => {
+                if tokio::time::timeout(limit, token.cancelled()).await.is_err() {
+                    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                    live.halt(Stop::Policy(PolicyError::Timeout { limit_ms }));
+                }
+            }
+        }
+        tokio::time::sleep(self.limits.load().cancel_grace()).await;
     }
 
     /// Ends a task from outside its runner. A task that has ended already stays as it is.
@@ -171,7 +205,7 @@ impl Inner {
         });
         let status = TaskStatus { state, message, timestamp: Some(at) };
         let event = TaskEvent::Status(StatusChange { status, metadata: None });
-        if let Ok(seq) = live.take(event, at, &self.limits) {
+        if let Ok(seq) = live.take(event, at, &self.limits.load()) {
             self.recorded(live, seq).await;
         }
     }

@@ -34,7 +34,8 @@ impl Inner {
                 return Ok(live);
             }
             let (task, progress) = self.read(&stored).await?;
-            let live = self.open.add(LiveTask::loaded(Arc::clone(&stored.task), Arc::new(task), progress));
+            let node = self.govern.trees.get(&stored.task.id);
+            let live = self.open.add(LiveTask::loaded(Arc::clone(&stored.task), Arc::new(task), progress, node));
             // Between our read and our entry in the list another flow may have opened, moved and left the task. Once
             // listed, every move goes through us, so one more look settles it.
             let now = self.store.find_any(stored.task.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;

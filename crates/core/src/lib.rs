@@ -1,14 +1,22 @@
 //! The control plane: one service, its steps and its ports.
 
+mod admit;
 mod agents;
 mod cancel;
 mod carry_on;
 mod check;
 mod clock;
 mod contexts;
+mod decide;
+mod delegate;
+mod dispatch;
 mod execute;
 mod find;
+mod freeze;
 mod get;
+mod govern;
+mod governed;
+mod grant;
 mod ids;
 mod limits;
 mod list;
@@ -20,6 +28,7 @@ mod ports;
 mod publish;
 mod record;
 mod recover;
+mod restore;
 mod retention;
 mod route;
 mod runner;
@@ -28,18 +37,25 @@ mod service;
 mod sink;
 mod streams;
 mod subscribe;
+mod take;
+mod trace;
+mod tree;
 
 pub use agents::{Agent, Agents};
-pub use chancery_rules::{MicroUsd, health, routing, task_state};
+pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
+pub use delegate::Delegation;
+pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
+pub use governed::{Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Spend, Verdict};
 pub use limits::TaskLimits;
 pub use ports::{
-    Append, Appended, Clock, Creation, Idempotency, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Progress, Seal, Store,
-    StoreError, Stored, SweepPlan, TaskRecord,
+    Append, Appended, Clock, Creation, Hop, HopTokens, Idempotency, Link, ListCursor, ListFilter, Listed, LogEntry, Names,
+    Progress, Seal, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 pub use publish::{Next, Subscription};
 pub use recover::Recovered;
 pub use retention::RetentionConfig;
-pub use runner::{AfterRestart, RunError, TaskRunner, Turn};
+pub use runner::{AfterRestart, Asked, RunError, TaskRunner, Turn};
 pub use service::{Answer, Chancery, Dedupe, Parts};
 pub use sink::{Closed, Finished, Passed, TaskUpdateSink, Waiting};
+pub use tree::{CascadeOutcome, Cascaded, Tree, TreeTask};

@@ -35,6 +35,10 @@ pub struct TaskLimits {
     pub page_size_default: i32,
     /// How long a runner may take to stop by itself after a cancel.
     pub cancel_grace_ms: u64,
+    /// How long a call waits for room in a budget, where `overflow` lets it wait.
+    pub budget_wait_ms: u64,
+    /// How long the tasks below a cancelled one are given to end, level by level.
+    pub cascade_ms: u64,
     /// How long an idempotency key is remembered.
     pub idempotency_hours: u32,
 }
@@ -57,6 +61,8 @@ impl Default for TaskLimits {
             page_size: 100,
             page_size_default: 50,
             cancel_grace_ms: 2_000,
+            budget_wait_ms: 30_000,
+            cascade_ms: 10_000,
             idempotency_hours: 24,
         }
     }
@@ -65,5 +71,13 @@ impl Default for TaskLimits {
 impl TaskLimits {
     pub(crate) fn cancel_grace(&self) -> Duration {
         Duration::from_millis(self.cancel_grace_ms)
+    }
+
+    pub(crate) fn budget_wait(&self) -> Duration {
+        Duration::from_millis(self.budget_wait_ms)
+    }
+
+    pub(crate) fn cascade(&self) -> Duration {
+        Duration::from_millis(self.cascade_ms)
     }
 }

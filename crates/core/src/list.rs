@@ -25,7 +25,7 @@ struct PageToken {
 impl Inner {
     pub(crate) async fn list(&self, context: &CallContext, agent: &Agent, list: ListTasks) -> Result<TaskPage, Error> {
         check::history_length("historyLength", list.history_length)?;
-        let page_size = check::page_size(&list, &self.limits)?;
+        let page_size = check::page_size(&list, &self.limits.load())?;
         let filter = ListFilter {
             owner: Some(context.caller.clone()),
             agent: Some(agent.name.clone()),

@@ -3,17 +3,24 @@
 //! Two pictures of the task are kept. The *projected* head says which update may come next and runs ahead of the
 //! store. The *visible* task changes only after the store has said that an update is durable.
 
+mod account;
+mod turns;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use chancery_protocol::{Error, ErrorKind, Message, Metadata, Task, TaskEvent, Timestamp, TraceId};
+use chancery_protocol::{Error, ErrorKind, Message, Task, TaskEvent, Timestamp};
 use chancery_rules::task_state::{self, Head, Refusal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::turns::{AfterTurn, Place, Said};
+use crate::govern::allot::{Allotment, Stop};
+use crate::govern::report::Report;
+use crate::govern::trees::Node;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
-use crate::{Link, LogEntry, Progress, Stored, TaskRecord};
+use crate::{Decision, Link, LogEntry, Progress, Spend, Stored, TaskRecord};
 
 #[derive(Debug)]
 pub(crate) struct LiveTask {
@@ -21,6 +28,8 @@ pub(crate) struct LiveTask {
     state: Mutex<State>,
     visible: watch::Sender<Visible>,
     list: Weak<OpenTasks>,
+    /// Its place in its tree. Tasks from before anybody was governed have none.
+    pub(crate) node: Option<Arc<Node>>,
 }
 
 impl Drop for LiveTask {
@@ -57,39 +66,31 @@ struct State {
     task: Arc<Task>,
     tail: VecDeque<Arc<LogEntry>>,
     turn: Option<CancellationToken>,
+    /// What the running turn was given.
+    allotment: Option<Box<Allotment>>,
+    /// What the agent says the task cost so far.
+    report: Report,
+    /// Why the running turn is being stopped, beside being cancelled.
+    stop: Option<Stop>,
+    /// What the task cost, as it goes to the store with the next entries.
+    spend: Option<Spend>,
+    /// What all its turns that are over cost.
+    spent: Option<Spend>,
+    /// Goes to the store with the next entries.
+    decision: Option<Arc<Decision>>,
     queued: VecDeque<Said>,
     /// Messages that were taken and have not begun their turn or joined the line yet.
     arriving: usize,
 }
 
-/// What follows a turn.
+/// What waits for the store.
 #[derive(Debug)]
-pub(crate) enum AfterTurn {
-    Nothing,
-    /// The next message in line, whose turn has begun.
-    Next(Said, CancellationToken),
-    /// The task was cancelled and has not ended yet.
-    Cancel,
-}
-
-/// A message with what came beside it.
-#[derive(Clone, Debug)]
-pub(crate) struct Said {
-    pub(crate) message: Arc<Message>,
-    pub(crate) metadata: Option<Metadata>,
-    pub(crate) trace: TraceId,
-    pub(crate) extensions: Vec<String>,
-    pub(crate) place: Place,
-}
-
-/// Where a message stands: what of it can have happened before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// It makes a task in a conversation of its own.
-    OpensAll,
-    /// It makes a task in a conversation its caller names.
-    OpensTask,
-    GoesOn,
+pub(crate) struct ToRecord {
+    pub(crate) progress: Progress,
+    pub(crate) entries: Vec<Arc<LogEntry>>,
+    pub(crate) link: Option<Link>,
+    pub(crate) spend: Option<Spend>,
+    pub(crate) decision: Option<Arc<Decision>>,
 }
 
 /// Why an update was not taken.
@@ -121,16 +122,28 @@ fn limit_reached(name: &'static str, limit: u64) -> Error {
 
 impl LiveTask {
     /// A task just made, whose creation is already durable.
-    pub(crate) fn created(record: Arc<TaskRecord>, entry: Arc<LogEntry>, task: Arc<Task>, progress: Progress) -> Self {
-        Self::new(record, task, progress, VecDeque::from([entry]))
+    pub(crate) fn created(
+        record: Arc<TaskRecord>,
+        entry: Arc<LogEntry>,
+        task: Arc<Task>,
+        progress: Progress,
+        node: Arc<Node>,
+    ) -> Self {
+        Self::new(record, task, progress, VecDeque::from([entry]), Some(node))
     }
 
     /// A task read back from the store.
-    pub(crate) fn loaded(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress) -> Self {
-        Self::new(record, task, progress, VecDeque::new())
+    pub(crate) fn loaded(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, node: Option<Arc<Node>>) -> Self {
+        Self::new(record, task, progress, VecDeque::new(), node)
     }
 
-    fn new(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, tail: VecDeque<Arc<LogEntry>>) -> Self {
+    fn new(
+        record: Arc<TaskRecord>,
+        task: Arc<Task>,
+        progress: Progress,
+        tail: VecDeque<Arc<LogEntry>>,
+        node: Option<Arc<Node>>,
+    ) -> Self {
         let settled = if progress.state.is_terminal() || progress.state.is_interrupted() { progress.seq } else { 0 };
         let visible = Visible {
             seq: progress.seq,
@@ -149,10 +162,16 @@ impl LiveTask {
             task,
             tail,
             turn: None,
+            allotment: None,
+            report: Report::default(),
+            stop: None,
+            spend: None,
+            spent: None,
+            decision: None,
             queued: VecDeque::new(),
             arriving: 0,
         };
-        Self { record, state: Mutex::new(state), visible: watch::Sender::new(visible), list: Weak::new() }
+        Self { record, state: Mutex::new(state), visible: watch::Sender::new(visible), list: Weak::new(), node }
     }
 
     /// Leaves that list when the last holder lets go.
@@ -202,7 +221,13 @@ impl LiveTask {
     }
 
     /// Takes a follow-up message, whose turn is to be begun next, if there is room for it in the line.
-    pub(crate) fn take_message(&self, message: Arc<Message>, at: Timestamp, limits: &TaskLimits) -> Result<u64, Error> {
+    pub(crate) fn take_message(
+        &self,
+        message: Arc<Message>,
+        decision: Option<Arc<Decision>>,
+        at: Timestamp,
+        limits: &TaskLimits,
+    ) -> Result<u64, Error> {
         let mut state = self.lock();
         let room = limits.task_messages_queued + usize::from(state.turn.is_none());
         if state.queued.len() + state.arriving >= room {
@@ -210,6 +235,7 @@ impl LiveTask {
         }
         let seq = self.take_into(&mut state, TaskEvent::Said(message), at, limits)?;
         state.arriving += 1;
+        state.decision = decision;
         Ok(seq)
     }
 
@@ -222,6 +248,7 @@ impl LiveTask {
         if self.visible.borrow().broken {
             return Err(NotTaken::Broken);
         }
+        let event = state.told_why(event, &self.record);
         let bytes = state.projected.bytes + task_state::weight(&event);
         // An ending always fits: a task at its limit must still be able to say how it ended.
         let ending = matches!(&event, TaskEvent::Status(change) if change.status.state.is_terminal());
@@ -232,6 +259,7 @@ impl LiveTask {
             return Err(NotTaken::TooManyBytes(limits.task_bytes));
         }
         state.head.advance(&event).map_err(NotTaken::Refused)?;
+        let event = self.account(state, event, at);
         let seq = state.projected.seq + 1;
         state.projected.seq = seq;
         state.projected.bytes = bytes;
@@ -250,6 +278,9 @@ impl LiveTask {
 
     /// Notes with whom the task goes on. It is kept together with the next update.
     pub(crate) fn set_link(&self, link: Link) {
+        if let Some(node) = &self.node {
+            node.set_link(&link);
+        }
         self.lock().link = Some(link);
     }
 
@@ -268,13 +299,19 @@ impl LiveTask {
     }
 
     /// What waits for the store, or the end of the recording.
-    pub(crate) fn next_to_record(&self) -> Option<(Progress, Vec<Arc<LogEntry>>, Option<Link>)> {
+    pub(crate) fn next_to_record(&self) -> Option<ToRecord> {
         let mut state = self.lock();
         if state.pending.is_empty() {
             state.recording = false;
             return None;
         }
-        Some((state.projected, std::mem::take(&mut state.pending), state.link.take()))
+        Some(ToRecord {
+            progress: state.projected,
+            entries: std::mem::take(&mut state.pending),
+            link: state.link.take(),
+            spend: state.spend.take(),
+            decision: state.decision.take(),
+        })
     }
 
     /// Shows entries that the store has made durable.
@@ -340,43 +377,5 @@ impl LiveTask {
         let first = state.tail.front()?.seq;
         let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
         Some(state.tail.iter().skip(skip).take(limit).cloned().collect())
-    }
-
-    /// Begins the turn of a follow-up message that was taken.
-    pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
-        self.lock().arriving -= 1;
-        self.begin_turn(said)
-    }
-
-    /// Begins a turn, or puts the message in line when one is running.
-    pub(crate) fn begin_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
-        let mut state = self.lock();
-        if state.turn.is_some() {
-            state.queued.push_back(said);
-            return None;
-        }
-        let token = CancellationToken::new();
-        state.turn = Some(token.clone());
-        Some((said, token))
-    }
-
-    /// Ends a turn. A cancel that came too late for the turn to see it is seen here, under the same lock that took it.
-    pub(crate) fn end_turn(&self) -> AfterTurn {
-        let mut state = self.lock();
-        let cancelled = state.turn.take().is_some_and(|turn| turn.is_cancelled());
-        if state.head.state.is_terminal() || cancelled {
-            state.queued.clear();
-            return if state.head.state.is_terminal() { AfterTurn::Nothing } else { AfterTurn::Cancel };
-        }
-        let Some(said) = state.queued.pop_front() else { return AfterTurn::Nothing };
-        let token = CancellationToken::new();
-        state.turn = Some(token.clone());
-        AfterTurn::Next(said, token)
-    }
-
-    /// Asks the running turn to stop. `false` when none is running.
-    pub(crate) fn cancel_turn(&self) -> bool {
-        let state = self.lock();
-        state.turn.as_ref().map(CancellationToken::cancel).is_some()
     }
 }

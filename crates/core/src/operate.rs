@@ -44,7 +44,7 @@ impl Chancery {
     pub async fn operator_watch(&self, id: &str, after: u64) -> Result<Subscription, Error> {
         let stored = self.operator_find(id).await?;
         let live = self.0.open(stored).await?;
-        let permit = self.0.streams.enter(&Caller::new("", "operator"), &live.record.id, &self.0.limits)?;
+        let permit = self.0.streams.enter(&Caller::new("", "operator"), &live.record.id, &self.0.limits.load())?;
         Ok(Subscription::new(Arc::clone(&self.0), live, after, Until::Terminal, permit))
     }
 

@@ -1,81 +1,81 @@
-//! Whether a caller may call an agent, and which of its skills.
+//! The last question before work is given out: may this caller have this skill now, at this cost?
 
-use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, Reach, Request};
+use std::sync::Arc;
 
-/// Asked before anything else is: who may not call an agent learns nothing of what is there.
-pub(crate) fn permit(context: &CallContext, agent: &AgentName, request: &Request) -> Result<(), Error> {
-    let skills = match context.standing.may_call.reach(agent) {
-        Reach::Whole => return Ok(()),
-        Reach::Nothing => {
-            let message = format!("{} may not call the agent {}", context.caller.name, agent);
-            return Err(Error::new(ErrorKind::PermissionDenied, message).with_fact("agent", agent));
+use chancery_protocol::Proof;
+use chancery_rules::policy::{Ask, CallFacts, DEFAULT_CONCURRENCY, PolicyError, Slot, judge};
+
+use crate::admit::{Admitted, Call};
+use crate::decide::{Denial, Verdicts};
+use crate::route::Routed;
+use crate::service::Inner;
+use crate::{Fact, Rule};
+
+/// A call that may be carried out: a slot is held for it. Only this step makes one.
+#[derive(Debug)]
+pub(crate) struct Permitted {
+    pub(crate) admitted: Admitted,
+    /// Who is to be asked, where there was a choice.
+    pub(crate) selected: Option<Arc<str>>,
+    pub(crate) slot: Slot,
+}
+
+impl Inner {
+    pub(crate) fn permit(&self, call: &Call<'_>, routed: Routed, verdicts: &mut Verdicts) -> Result<Permitted, Denial> {
+        let Routed { admitted, selected } = routed;
+        let slot = self.judge(call, &admitted).map_err(|error| denied(&error))?;
+        verdicts.pass(Rule::Policy, || {
+            let skill = call.skill.id().map_or_else(|| Fact::text("unknown"), |skill| Fact::Text(Arc::clone(skill)));
+            vec![("skill".into(), skill)]
+        });
+        Ok(Permitted { admitted, selected, slot })
+    }
+
+    fn judge(&self, call: &Call<'_>, admitted: &Admitted) -> Result<Slot, PolicyError> {
+        let context = call.context;
+        let ask = Ask {
+            caller: &context.caller,
+            skill: &call.skill,
+            estimate: admitted.estimated.estimate.usd,
+            // Where nobody is asked who they are, there is no caller to count by.
+            concurrency: if context.standing.proof == Proof::None { u32::MAX } else { DEFAULT_CONCURRENCY },
+        };
+        let slot = judge(&admitted.policy, &ask, &self.govern.slots)?;
+        if !call.rules.expressions.is_empty() {
+            call.rules.expressions.judge(&CallFacts {
+                caller: &context.caller.name,
+                tenant: &context.caller.tenant,
+                agent: &call.agent.name,
+                skill: call.skill.id().map(|skill| &**skill),
+                operation: "SendMessage",
+                depth: admitted.kinship.depth,
+                attribution: admitted.kinship.attribution,
+                remaining_usd: admitted.remaining.usd,
+                version: context.version.as_str(),
+                binding: context.binding.as_str(),
+            })?;
         }
-        Reach::Skills(skills) => skills,
-    };
-    let (Request::SendMessage(send) | Request::StreamMessage(send)) = request else { return Ok(()) };
-    let asked = send.skill();
-    match &asked {
-        Some(skill) if skills.contains(&&**skill) => Ok(()),
-        _ => {
-            let asked = asked.as_deref().map_or("no skill".to_owned(), |skill| format!("the skill {skill:?}"));
-            let allowed = skills.join(", ");
-            let message = format!(
-                "the message asks for {asked}; {} may ask {} only for: {allowed} (say so in metadata.skill)",
-                context.caller.name, agent
-            );
-            Err(Error::new(ErrorKind::PermissionDenied, message).with_fact("agent", agent).with_fact("skills", allowed))
-        }
+        Ok(slot)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use chancery_protocol::{GetTask, MayCall, Message, Metadata, Part, Role, SendConfiguration, SendMessage, Standing};
-    use serde_json::json;
-    use std::sync::Arc;
-
-    fn judge(grants: Option<&[&str]>, request: &Request) -> Result<(), ErrorKind> {
-        let may_call = match grants {
-            None => MayCall::Everything,
-            Some(grants) => MayCall::Only(grants.iter().map(|grant| grant.parse().unwrap()).collect()),
-        };
-        let standing = Arc::new(Standing { may_call, ..Standing::default() });
-        let context = CallContext { standing, ..chancery_testkit::call_context() };
-        permit(&context, &"a".into(), request).map_err(|error| error.kind)
-    }
-
-    fn send(metadata: Option<serde_json::Value>) -> Request {
-        let metadata = metadata.map(|value| Metadata::from_object(value.as_object().unwrap().clone()));
-        let message = Arc::new(Message::of_parts(Role::User, "m", vec![Part::text("x")]));
-        Request::SendMessage(SendMessage {
-            tenant: None,
-            message,
-            configuration: SendConfiguration::default(),
-            metadata,
-            client_task_id: None,
-        })
-    }
-
-    #[test]
-    fn a_caller_calls_what_it_was_granted_and_nothing_else() {
-        let get = Request::GetTask(GetTask { tenant: None, id: "x".into(), history_length: None });
-        let plain = send(None);
-        for (grants, request, allowed) in [
-            (None, &plain, true),
-            (Some(&["a"][..]), &plain, true),
-            (Some(&["b"]), &plain, false),
-            (Some(&["b"]), &get, false),
-            (Some(&[]), &get, false),
-            (Some(&["a/x"]), &get, true),
-            (Some(&["a/x"]), &plain, false),
-            (Some(&["a/x"]), &send(Some(json!({ "skill": "x" }))), true),
-            (Some(&["a/x"]), &send(Some(json!({ "skill": "y" }))), false),
-            (Some(&["a/x"]), &send(Some(json!({ "ruvector": { "skill": "x" } }))), true),
-            (Some(&["a/x", "a/y"]), &send(Some(json!({ "skill": "y" }))), true),
-        ] {
-            let expected = if allowed { Ok(()) } else { Err(ErrorKind::PermissionDenied) };
-            assert_eq!(judge(grants, request), expected, "{grants:?} {request:?}");
+fn denied(error: &PolicyError) -> Denial {
+    let denial = Denial::new(Rule::Policy, error.kind(), format!("{}: {error}", error.kind().reason()));
+    match error {
+        PolicyError::Exceeded { field, actual, limit } => {
+            denial.with_fact("field", field).with_fact("actual", actual).with_fact("limit", limit)
+        }
+        PolicyError::SkillDenied(skill) => denial.with_fact("skill", skill.as_deref().unwrap_or("unknown")),
+        PolicyError::ConcurrencyFull { limit, skill, .. } => {
+            denial.with_fact("limit", limit).with_fact("skill", skill.as_deref().unwrap_or("unknown"))
+        }
+        PolicyError::Timeout { limit_ms } => denial.with_fact("limit_ms", limit_ms),
+        PolicyError::Denied { rule, fault } => {
+            let denial = denial.with_fact("rule", rule);
+            match fault {
+                Some(fault) => denial.with_fact("fault", fault),
+                None => denial,
+            }
         }
     }
 }

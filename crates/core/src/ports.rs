@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_protocol::{AgentName, Caller, ContextId, TaskEvent, TaskId, TaskState, Timestamp, Version};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskEvent, TaskId, TaskState, Timestamp, TraceId, Version};
+use chancery_rules::budget::Caps;
+use chancery_rules::lineage::{AgentPath, TokenCheck, TokenClaims};
+
+use crate::governed::{Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Spend};
 
 /// Time, so that tests can move it.
 pub trait Clock: Send + Sync + Debug {
@@ -24,6 +28,28 @@ pub trait Seal: Send + Sync + Debug {
 
     /// A digest that nobody can find a second content for.
     fn digest(&self, content: &[u8]) -> [u8; 32];
+}
+
+/// Makes and reads the tokens that show which task an agent works on. They go out with each piece of work given to an agent, and
+/// come back with the calls it makes for it.
+pub trait HopTokens: Send + Sync + Debug {
+    /// Nothing where no token can be made; the work goes out without one.
+    fn mint(&self, hop: &Hop) -> Option<String>;
+
+    /// What a token says, if it is one of ours and good. Those of other nodes say nothing here.
+    fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenClaims>, TokenCheck>;
+}
+
+/// What a hop token is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    pub claims: TokenClaims,
+    /// The agents a call with this token has come through.
+    pub path: AgentPath,
+    /// What may be spent under it, and the task whose budget that is.
+    pub budget: Caps,
+    pub issued: Timestamp,
+    pub expires: Timestamp,
 }
 
 /// One entry of a task's log. Sequence numbers start at 1 and have no gaps.
@@ -81,6 +107,12 @@ pub struct Append {
     pub entries: Vec<Arc<LogEntry>>,
     /// With whom the task goes on from now. Nothing leaves that as it was.
     pub link: Option<Link>,
+    /// How the call that makes the task was governed. Only with a creation.
+    pub governed: Option<Box<Governed>>,
+    /// What the task has cost, from now on. Nothing leaves that as it was.
+    pub spend: Option<Spend>,
+    /// What was decided about a message that the task goes on with.
+    pub decision: Option<Arc<Decision>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -160,6 +192,10 @@ pub struct SweepPlan {
     pub keep_at_most: Option<u64>,
     /// At most this many tasks go in one sweep, so that writers are never held up for long.
     pub at_most: u64,
+    /// What tasks that go have cost since then is kept: budgets still count it. What was spent earlier is forgotten too.
+    pub spent_since: Option<Timestamp>,
+    /// Of the decisions only this many stay, the newest.
+    pub keep_decisions: Option<u64>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -208,6 +244,41 @@ pub trait Store: Send + Sync + Debug {
 
     /// Tasks that were submitted or working: after a restart nobody works on them any more.
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError>;
+
+    /// How a task was governed. Nothing for tasks from before anybody was.
+    async fn governed(&self, task: &TaskId) -> Result<Option<Governed>, StoreError>;
+
+    /// All tasks of a delegation tree that are kept, in the order they were made.
+    async fn tree(&self, root: &TaskId) -> Result<Vec<LedgerRow>, StoreError>;
+
+    /// The root tasks of the trees with this trace id, oldest first. A caller can give several trees one.
+    async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError>;
+
+    /// What a start has to know to go on counting where the last run stopped: the tasks that have not ended, all tasks of
+    /// their trees, and what was settled since then, by tasks that are kept and by those that are not.
+    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError>;
+
+    /// What a task has cost, without anything being said in its log.
+    async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError>;
+
+    /// Keeps a decision about a call that nothing came of.
+    async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError>;
+
+    async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError>;
+
+    /// The decisions about later messages of a task, oldest first.
+    async fn decisions_of(&self, task: &TaskId) -> Result<Vec<Decision>, StoreError>;
+
+    /// The newest decisions, newest first: for the operator only.
+    async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError>;
+
+    async fn freezes(&self) -> Result<Vec<Freeze>, StoreError>;
+
+    /// Another freeze of the same scope is replaced.
+    async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError>;
+
+    /// Answers whether it was frozen.
+    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError>;
 
     /// Forgets terminal tasks (and expired idempotency keys, as of `now`). Answers how many tasks went.
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError>;

@@ -137,7 +137,7 @@ impl Subscription {
 
     /// From memory when the reader keeps up, from the log when it does not.
     async fn read(&mut self) -> Result<Vec<Arc<LogEntry>>, Error> {
-        let limit = self.inner.limits.stream_buffer_events;
+        let limit = self.inner.limits.load().stream_buffer_events;
         let mut events = match self.live.tail_after(self.cursor, limit) {
             Some(events) => events,
             None => self.inner.entries(&self.live.record.id, self.cursor, limit).await?,

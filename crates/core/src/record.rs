@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::live::LiveTask;
+use crate::live::{LiveTask, ToRecord};
 use crate::service::Inner;
 use crate::{Append, Appended};
 
@@ -23,13 +23,23 @@ impl Inner {
     }
 
     async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
-        while let Some((progress, entries, link)) = live.next_to_record() {
-            let append = Append { task: Arc::clone(&live.record), creation: None, progress, entries: entries.clone(), link };
+        while let Some(ToRecord { progress, entries, link, spend, decision }) = live.next_to_record() {
+            let append = Append {
+                task: Arc::clone(&live.record),
+                creation: None,
+                progress,
+                entries: entries.clone(),
+                link,
+                governed: None,
+                spend,
+                decision,
+            };
             match self.store.append(append).await {
                 Ok(Appended::Recorded) => {
-                    let visible = live.show(&entries, self.limits.stream_buffer_events);
+                    let visible = live.show(&entries, self.limits.load().stream_buffer_events);
                     if visible.terminal {
                         self.retention.one_more_ended();
+                        self.govern.queues.ring();
                     }
                 }
                 Ok(other) => {

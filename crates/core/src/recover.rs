@@ -6,6 +6,7 @@ use chancery_protocol::{Error, TaskState, TraceId};
 
 use crate::Stored;
 use crate::find::internal;
+use crate::govern::allot::Allotment;
 use crate::live::{Place, Said};
 use crate::runner::AfterRestart;
 use crate::service::{Chancery, Inner};
@@ -21,8 +22,10 @@ impl Chancery {
     /// To be called once, before the first call is taken.
     pub async fn recover(&self) -> Result<Recovered, Error> {
         let mut recovered = Recovered::default();
+        let mut allotments = self.0.restore().await?;
         for stored in self.0.store.unfinished().await.map_err(internal)? {
-            match self.0.take_up(stored).await? {
+            let allotment = allotments.remove(&stored.task.id);
+            match self.0.take_up(stored, allotment).await? {
                 AfterRestart::Fail => recovered.failed += 1,
                 AfterRestart::Resume => recovered.resumed += 1,
             }
@@ -32,20 +35,31 @@ impl Chancery {
 }
 
 impl Inner {
-    async fn take_up(self: &Arc<Self>, stored: Stored) -> Result<AfterRestart, Error> {
+    async fn take_up(self: &Arc<Self>, stored: Stored, allotment: Option<Box<Allotment>>) -> Result<AfterRestart, Error> {
         let agent = self.agents.load().get(&stored.task.agent).cloned();
         let live = self.open(stored).await?;
         let last = live.task().history.iter().rev().find(|message| message.role == chancery_protocol::Role::User).cloned();
         if let (Some(agent), Some(message)) = (agent, last)
             && agent.runner.after_restart() == AfterRestart::Resume
         {
-            let trace = TraceId(uuid::Uuid::now_v7().as_u128());
-            if let Some((said, token)) =
-                live.begin_turn(Said { message, metadata: None, trace, extensions: Vec::new(), place: Place::GoesOn })
-            {
+            let trace = live.node.as_ref().map_or_else(|| TraceId(uuid::Uuid::now_v7().as_u128()), |node| node.kinship.trace);
+            let said = Said {
+                message,
+                metadata: None,
+                trace,
+                extensions: Vec::new(),
+                place: Place::GoesOn,
+                selected: None,
+                allotment,
+                brought: None,
+            };
+            if let Some((said, token)) = live.begin_turn(said) {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);
+        }
+        if let Some(allotment) = allotment {
+            live.give(allotment);
         }
         let reason = "the node restarted while this task was being worked on; send the message again";
         self.end_by_force(&live, TaskState::Failed, Some(reason.to_owned())).await;

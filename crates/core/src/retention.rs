@@ -1,8 +1,10 @@
 //! Forgets ended tasks by age and count, so that memory and disk stay flat.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use chancery_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -18,19 +20,21 @@ pub struct RetentionConfig {
     pub max_age_hours: u64,
     /// Of the ended tasks at most this many stay, the newest. 0 keeps all.
     pub max_tasks: u64,
+    /// Of the decisions about calls that were refused or went on with a task, at most this many stay, the newest.
+    pub max_decisions: u64,
     /// How often to look for tasks that have grown too old.
     pub sweep_every_seconds: u64,
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { max_age_hours: 30 * 24, max_tasks: 1_000_000, sweep_every_seconds: 60 }
+        Self { max_age_hours: 30 * 24, max_tasks: 1_000_000, max_decisions: 100_000, sweep_every_seconds: 60 }
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Retention {
-    config: RetentionConfig,
+    config: ArcSwap<RetentionConfig>,
     ended_since_sweep: AtomicU64,
     due: Notify,
 }
@@ -40,24 +44,38 @@ const SWEEP_STEP: u64 = 500;
 
 impl Retention {
     pub(crate) fn new(config: RetentionConfig) -> Self {
-        Self { config, ended_since_sweep: AtomicU64::new(0), due: Notify::new() }
+        Self { config: ArcSwap::from_pointee(config), ended_since_sweep: AtomicU64::new(0), due: Notify::new() }
+    }
+
+    /// Another rule from now on, and a sweep by it.
+    pub(crate) fn set(&self, config: RetentionConfig) {
+        if **self.config.load() != config {
+            self.config.store(Arc::new(config));
+            self.due.notify_one();
+        }
     }
 
     /// Counts an ended task; enough of them make a sweep due before its time.
     pub(crate) fn one_more_ended(&self) {
-        let step = SWEEP_STEP.min(self.config.max_tasks / 4).max(1);
-        if self.config.max_tasks > 0 && self.ended_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step {
+        let most = self.config.load().max_tasks;
+        let step = SWEEP_STEP.min(most / 4).max(1);
+        if most > 0 && self.ended_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step {
             self.ended_since_sweep.store(0, Ordering::Relaxed);
             self.due.notify_one();
         }
     }
 
-    fn plan(&self, now: Timestamp) -> SweepPlan {
-        let age = i64::try_from(self.config.max_age_hours.saturating_mul(3_600_000_000)).unwrap_or(i64::MAX);
+    /// `counted` is the longest time any budget looks back.
+    fn plan(&self, now: Timestamp, counted: Duration) -> SweepPlan {
+        let config = self.config.load();
+        let counted = i64::try_from(counted.as_micros()).unwrap_or(i64::MAX);
+        let age = i64::try_from(config.max_age_hours.saturating_mul(3_600_000_000)).unwrap_or(i64::MAX);
         SweepPlan {
             older_than: (age > 0).then(|| Timestamp::from_micros(now.micros().saturating_sub(age))),
-            keep_at_most: (self.config.max_tasks > 0).then_some(self.config.max_tasks),
+            keep_at_most: (config.max_tasks > 0).then_some(config.max_tasks),
             at_most: SWEEP_STEP,
+            spent_since: Some(Timestamp::from_micros(now.micros().saturating_sub(counted))),
+            keep_decisions: (config.max_decisions > 0).then_some(config.max_decisions),
         }
     }
 }
@@ -69,7 +87,7 @@ impl Chancery {
         let mut gone = 0;
         loop {
             let now = inner.clock.now();
-            let swept = match inner.store.sweep(inner.retention.plan(now), now).await {
+            let swept = match inner.store.sweep(inner.retention.plan(now, inner.govern.longest_window()), now).await {
                 Ok(swept) => swept,
                 Err(fault) => {
                     tracing::error!(error = &fault as &dyn std::error::Error, "ended tasks could not be swept");
@@ -88,8 +106,8 @@ impl Chancery {
     /// Sweeps when it is due, until the node stops.
     pub async fn keep_swept(&self) {
         let inner = &self.0;
-        let every = Duration::from_secs(inner.retention.config.sweep_every_seconds.max(1));
         while !inner.shutdown.is_cancelled() {
+            let every = Duration::from_secs(inner.retention.config.load().sweep_every_seconds.max(1));
             tokio::select! {
                 () = inner.retention.due.notified() => {}
                 () = tokio::time::sleep(every) => {}

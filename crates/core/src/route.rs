@@ -5,8 +5,12 @@ use std::sync::Arc;
 use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Message};
 use chancery_rules::routing::takes_media_type;
 
+use crate::admit::{Admitted, Call};
 use crate::agents::Agent;
+use crate::decide::{Denial, Verdicts};
+use crate::runner::Asked;
 use crate::service::Inner;
+use crate::{Fact, Rule};
 
 impl Inner {
     pub(crate) fn route(&self, context: &CallContext) -> Result<Arc<Agent>, Error> {
@@ -26,6 +30,43 @@ impl Inner {
             .with_fact("extension", &extension.uri)),
         }
     }
+}
+
+/// A call whose agent, or replica of an agent, is settled. Only this step makes one.
+#[derive(Debug)]
+pub(crate) struct Routed {
+    pub(crate) admitted: Admitted,
+    pub(crate) selected: Option<Arc<str>>,
+}
+
+impl Inner {
+    /// Lets the agent's runner choose, where nothing binds the call to somebody already.
+    pub(crate) fn choose(
+        &self,
+        call: &Call<'_>,
+        message: &Message,
+        admitted: Admitted,
+        bound: bool,
+        verdicts: &mut Verdicts,
+    ) -> Result<Routed, Denial> {
+        let asked = Asked {
+            message,
+            skill: call.skill.id().map(|skill| &**skill),
+            estimated_tokens: admitted.estimated.estimate.tokens.filter(|tokens| *tokens > 0),
+        };
+        let selected = if bound { None } else { call.agent.runner.select(&asked).map_err(nobody)? };
+        verdicts.pass(Rule::Selector, || match &selected {
+            Some(peer) => vec![("peer".into(), Fact::Text(Arc::clone(peer)))],
+            None => Vec::new(),
+        });
+        Ok(Routed { admitted, selected })
+    }
+}
+
+fn nobody(error: Error) -> Denial {
+    let facts = error.facts.iter().map(|(name, value)| (*name, value.clone())).collect::<Vec<_>>();
+    let denial = Denial::new(Rule::Selector, error.kind, error.message.into_owned()).retry_after(error.retry_after);
+    facts.into_iter().fold(denial, |denial, (name, value)| denial.with_fact(name, value))
 }
 
 /// Refuses parts of a media type that neither the agent nor any of its skills takes. Parts that name none pass.

@@ -7,6 +7,7 @@ use chancery_protocol::{Caller, Error, Message, Metadata, Task, TraceId};
 use tokio_util::sync::CancellationToken;
 
 use crate::Link;
+use crate::delegate::Delegation;
 use crate::sink::{Finished, TaskUpdateSink};
 
 /// An agent. One call of `run` is one turn: from a message of the caller to the point where the agent is done or
@@ -26,6 +27,12 @@ pub trait TaskRunner: Send + Sync + 'static {
         false
     }
 
+    /// Chooses who is to do the work, for a runner that has a choice, before the caller's policy is asked. A runner without one
+    /// answers nothing; one that has nobody to ask refuses.
+    fn select(&self, _asked: &Asked<'_>) -> Result<Option<Arc<str>>, Error> {
+        Ok(None)
+    }
+
     /// Whether a turn may end with a message instead of a task. Streams of such an agent wait for its first word
     /// before they show a task.
     fn may_reply_with_message(&self) -> bool {
@@ -39,6 +46,14 @@ pub enum AfterRestart {
     Fail,
     /// The last turn runs again, with `Turn::resumed` set.
     Resume,
+}
+
+/// What a runner may know of a call when it chooses who is to do the work.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub message: &'a Message,
+    pub skill: Option<&'a str>,
+    pub estimated_tokens: Option<u64>,
 }
 
 /// What a runner gets to work with.
@@ -63,6 +78,10 @@ pub struct Turn {
     pub trace: TraceId,
     /// The protocol extensions that call asked for.
     pub extensions: Vec<String>,
+    /// Who was chosen to do the work, where `select` chose.
+    pub selected: Option<Arc<str>>,
+    /// Calls other agents on behalf of the task.
+    pub delegation: Delegation,
 }
 
 /// A turn that could not be finished. The task fails with this as its reason, which its caller can read.

@@ -10,13 +10,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::{Agent, Agents};
+use crate::govern::{Governance, Rulebook};
+use crate::grant::granted;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
-use crate::permit::permit;
 use crate::publish::Subscription;
 use crate::retention::{Retention, RetentionConfig};
 use crate::streams::Streams;
-use crate::{Clock, Seal, Store, StoreError};
+use crate::{Clock, HopTokens, Seal, Store, StoreError};
 
 /// What a call comes back with.
 #[derive(Debug)]
@@ -45,6 +46,10 @@ pub struct Parts {
     pub limits: TaskLimits,
     pub retention: RetentionConfig,
     pub dedupe: Dedupe,
+    /// What governs calls.
+    pub rules: Rulebook,
+    /// Makes and reads hop tokens. Without it none go out, and those that come in are taken for somebody else's.
+    pub hops: Option<Arc<dyn HopTokens>>,
 }
 
 /// The control plane. Cheap to clone; all clones are the same one.
@@ -57,8 +62,10 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<dyn Seal>,
-    pub(crate) limits: Arc<TaskLimits>,
-    pub(crate) dedupe: Dedupe,
+    pub(crate) limits: ArcSwap<TaskLimits>,
+    pub(crate) dedupe: ArcSwap<Dedupe>,
+    pub(crate) govern: Arc<Governance>,
+    pub(crate) hops: Option<Arc<dyn HopTokens>>,
     pub(crate) retention: Retention,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
@@ -77,8 +84,10 @@ impl Chancery {
             store: parts.store,
             clock: parts.clock,
             seal: parts.seal,
-            limits: Arc::new(parts.limits),
-            dedupe: parts.dedupe,
+            limits: ArcSwap::from_pointee(parts.limits),
+            dedupe: ArcSwap::from_pointee(parts.dedupe),
+            govern: Arc::new(Governance::new(parts.rules)),
+            hops: parts.hops,
             retention: Retention::new(parts.retention),
             open: Arc::default(),
             streams: Arc::default(),
@@ -95,7 +104,7 @@ impl Chancery {
             return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
         }
         let agent = &inner.route(context)?;
-        permit(context, &agent.name, &request)?;
+        granted(context, &agent.name, &request)?;
         // A blocking send is what most calls are; the rest is boxed so that it stays small.
         match request {
             Request::SendMessage(send) => inner.send(context, agent, send).await.map(|sent| Answer::Reply(Reply::Sent(sent))),
@@ -125,13 +134,32 @@ impl Chancery {
         self.0.agents.store(Arc::new(agents));
     }
 
+    /// Calls that come from now on are governed by these rules. What was spent stays spent.
+    pub fn set_rules(&self, rules: Rulebook) {
+        self.0.govern.set_rules(rules, self.0.clock.now());
+    }
+
+    /// Calls that come from now on are held to these; turns that run, to those they began with.
+    pub fn set_limits(&self, limits: TaskLimits) {
+        self.0.limits.store(Arc::new(limits));
+    }
+
+    pub fn set_dedupe(&self, dedupe: Dedupe) {
+        self.0.dedupe.store(Arc::new(dedupe));
+    }
+
+    /// The next sweep goes by this.
+    pub fn set_retention(&self, retention: RetentionConfig) {
+        self.0.retention.set(retention);
+    }
+
     /// The time by the clock that everything here goes by.
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
     }
 
-    pub fn limits(&self) -> &TaskLimits {
-        &self.0.limits
+    pub fn limits(&self) -> Arc<TaskLimits> {
+        self.0.limits.load_full()
     }
 
     /// Changes whenever a client of the original protocol has named a new task.

@@ -30,7 +30,7 @@ impl Inner {
             return Err(Error::new(ErrorKind::UnsupportedOperation, message));
         }
         let live = self.open(stored).await?;
-        let permit = self.streams.enter(&context.caller, &live.record.id, &self.limits)?;
+        let permit = self.streams.enter(&context.caller, &live.record.id, &self.limits.load())?;
         let until = match context.version {
             Version::V1_0 => Until::Terminal,
             // Before 1.0 an event with `final` ends the stream, and a task that waits for its caller sends one.

@@ -1,8 +1,9 @@
-//! Keys and what is proven with them: seals, agent ids, signed cards, callers' credentials.
+//! Keys and what is proven with them: seals, agent ids, signed cards, hop tokens, callers' credentials.
 
 mod agent_id;
 pub mod cards;
 pub mod credentials;
+pub mod hop_token;
 pub mod jcs;
 pub mod jwks;
 mod jws;

@@ -63,8 +63,8 @@ impl Doors {
 
     /// What is asked before a body is read: is the address calling too often, and whose headers are these.
     pub(crate) async fn knock(&self, head: &Parts, origin: &Origin) -> Result<AtTheDoor, TurnedAway> {
-        if let Some((buckets, address)) = self.per_address().zip(origin.address.as_ref()) {
-            let taken = buckets.take(address, self.uptime());
+        if let Some(address) = &origin.address {
+            let taken = self.rates().take_address(address);
             taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
         }
         let authenticator = &self.settings().authenticator;
@@ -95,10 +95,8 @@ impl Doors {
     async fn recognise(&self, presented: Presented, head: &Parts, body: &[u8], origin: &Origin) -> Result<Known, TurnedAway> {
         let checked = self.settings().authenticator.check(&presented, &self.facts(head, body), self.chancery().now()).await;
         let known = checked.map_err(|refusal| self.turned_away(&refusal, origin))?;
-        if let Some(buckets) = self.per_caller() {
-            let taken = buckets.take(&known.caller, self.uptime());
-            taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;
-        }
+        let taken = self.rates().take_caller(&known.caller);
+        taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;
         Ok(known)
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Published {
 
 #[derive(Debug, Default)]
 struct Shelf {
+    /// Who answers at the root.
+    first: Option<AgentName>,
     by_agent: HashMap<AgentName, Shapes>,
     /// The same cards as the hosts that are an agent's have them.
     by_host: HashMap<Arc<str>, Shapes>,
@@ -116,17 +118,18 @@ impl Published {
         let jwks = crate::signing::jwks(keys, now);
         let caching = HeaderMap::from_iter([(CACHE_CONTROL, JWKS_CACHING)]);
         let jwks = Rendered::new(jwks.clone(), &jwks, &made, caching);
-        self.now.store(Arc::new(Shelf { by_agent, by_host, jwks: Some(jwks) }));
+        let first = Some(agents.first().name.clone());
+        self.now.store(Arc::new(Shelf { first, by_agent, by_host, jwks: Some(jwks) }));
         Ok(())
     }
 
     /// The card of today's well-known path, in the version that was asked for.
-    pub(crate) fn current(&self, agents: &Agents, spot: &Spot, head: &Parts) -> DoorResponse {
+    pub(crate) fn current(&self, spot: &Spot, head: &Parts) -> DoorResponse {
         let asked = match Asked::of(&head.headers, head.uri.query()) {
             Ok(asked) => asked,
             Err(error) => return response::rest_error(&error, Version::V1_0),
         };
-        self.respond(agents, spot, head, |shapes| match (asked, self.headerless) {
+        self.respond(spot, head, |shapes| match (asked, self.headerless) {
             (Asked::For(Version::V1_0), _) | (Asked::Nothing, Headerless::V1_0) => &shapes.v1_0,
             (Asked::For(_), _) | (Asked::Nothing, Headerless::V0_3) => &shapes.v0_3,
             (Asked::Nothing, Headerless::Hybrid) => &shapes.hybrid,
@@ -134,8 +137,8 @@ impl Published {
     }
 
     /// The card of the original protocol's path.
-    pub(crate) fn original(&self, agents: &Agents, spot: &Spot, head: &Parts) -> DoorResponse {
-        self.respond(agents, spot, head, |shapes| &shapes.adr)
+    pub(crate) fn original(&self, spot: &Spot, head: &Parts) -> DoorResponse {
+        self.respond(spot, head, |shapes| &shapes.adr)
     }
 
     /// The public keys of this node.
@@ -147,9 +150,9 @@ impl Published {
     }
 
     /// The extended card's JSON, as a version and binding have it.
-    pub(crate) fn extended(&self, agents: &Agents, spot: &Spot, version: Version, binding: Binding) -> Option<Bytes> {
+    pub(crate) fn extended(&self, spot: &Spot, version: Version, binding: Binding) -> Option<Bytes> {
         let shelf = self.now.load();
-        let extended = shelf.shapes(agents, spot)?.extended.as_ref()?;
+        let extended = shelf.shapes(spot)?.extended.as_ref()?;
         Some(match (version, binding) {
             (Version::V1_0, _) => extended.v1_0.clone(),
             (_, Binding::Rest) => extended.v0_3_rest.clone(),
@@ -158,14 +161,14 @@ impl Published {
     }
 
     /// The extended card for gRPC.
-    pub(crate) fn extended_model(&self, agents: &Agents, spot: &Spot, version: Version) -> Option<Arc<AgentCard>> {
+    pub(crate) fn extended_model(&self, spot: &Spot, version: Version) -> Option<Arc<AgentCard>> {
         let shelf = self.now.load();
-        let extended = shelf.shapes(agents, spot)?.extended.as_ref()?;
+        let extended = shelf.shapes(spot)?.extended.as_ref()?;
         Some(Arc::clone(if version == Version::V1_0 { &extended.v1_0_model } else { &extended.v0_3_model }))
     }
 
-    fn respond(&self, agents: &Agents, spot: &Spot, head: &Parts, choose: impl Fn(&Shapes) -> &Rendered) -> DoorResponse {
-        match self.now.load().shapes(agents, spot) {
+    fn respond(&self, spot: &Spot, head: &Parts, choose: impl Fn(&Shapes) -> &Rendered) -> DoorResponse {
+        match self.now.load().shapes(spot) {
             Some(shapes) => choose(shapes).respond(head),
             None => response::rest_error(&chancery_protocol::Error::task_not_found(), Version::V1_0),
         }
@@ -174,10 +177,10 @@ impl Published {
 
 impl Shelf {
     /// The card as it is shown at that spot; where it names nobody, the first agent's.
-    fn shapes(&self, agents: &Agents, spot: &Spot) -> Option<&Shapes> {
+    fn shapes(&self, spot: &Spot) -> Option<&Shapes> {
         match &spot.host {
             Some(host) => self.by_host.get(host),
-            None => self.by_agent.get(spot.agent.as_ref().unwrap_or(&agents.first().name)),
+            None => self.by_agent.get(spot.agent.as_ref().or(self.first.as_ref())?),
         }
     }
 }

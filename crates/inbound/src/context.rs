@@ -14,6 +14,8 @@ const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions")
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const A2A_TENANT: HeaderName = HeaderName::from_static("a2a-tenant");
+/// Brought back by agents, to show which task they work on.
+const HOP_TOKEN: HeaderName = HeaderName::from_static("chancery-hop-token");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The longest tenant a call may name where nobody is asked for credentials.
@@ -101,6 +103,7 @@ impl Draft {
             Some("") => return Err(Error::invalid_field("Idempotency-Key", "must not be empty")),
             key => key.map(Arc::from),
         };
+        let hop_token = text(HOP_TOKEN)?.filter(|token| !token.is_empty()).map(Arc::from);
         let trace =
             text(TRACEPARENT).ok().flatten().and_then(TraceId::from_traceparent).unwrap_or_else(|| TraceId(rand::random()));
         Ok(CallContext {
@@ -113,6 +116,8 @@ impl Draft {
             idempotency_key,
             last_event_id,
             trace,
+            hop_token,
+            within: None,
         })
     }
 }

@@ -1,16 +1,14 @@
 //! Which door a request goes through, and what all doors share: settings, rate limits, the service behind them.
 
-use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::{Answer, Chancery};
+use chancery_core::{Agents, Answer, Chancery};
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
 use chancery_identity::credentials::{Authenticator, Known};
-use chancery_protocol::{AgentName, CallContext, Caller, Error, ErrorKind, Request as Call, Version};
+use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, Request as Call, Version};
 use chancery_wire::JsonLimits;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
@@ -20,12 +18,12 @@ use http_body_util::{Empty, Full};
 use secrecy::SecretString;
 
 use crate::authenticate::TurnedAway;
-use crate::buckets::Buckets;
 use crate::card::{Headerless, Published};
 use crate::context::Draft;
 use crate::grpc::GrpcDoors;
 use crate::limits::InboundLimits;
 use crate::origin::Origin;
+use crate::rates::Rates;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
 use crate::signposts::{Signposts, Spot};
 use crate::{admin, body, catalog, listening, rest};
@@ -53,38 +51,48 @@ pub struct DoorSettings {
 
 /// Every way into one control plane. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Doors(Arc<Inner>);
+pub struct Doors(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     chancery: Chancery,
     settings: DoorSettings,
     published: Published,
     grpc: GrpcDoors,
     admin: Option<axum::Router>,
-    per_caller: Option<Buckets<Caller>>,
-    per_address: Option<Buckets<IpAddr>>,
-    start: Instant,
+    rates: Rates,
 }
 
 impl Doors {
     /// Fails only if an agent's card cannot be signed.
     pub fn new(chancery: Chancery, settings: DoorSettings, keys: &KeyRing) -> Result<Self, CardFault> {
-        let limits = &settings.limits;
-        let per_caller = Buckets::new(limits.calls_per_second_per_caller, limits.calls_burst_per_caller);
-        let per_address = Buckets::new(limits.calls_per_second_per_address, limits.calls_burst_per_address);
-        let published = Published::new(settings.headerless, &settings.public_url);
-        published.renew(&chancery.agents(), &settings.signposts, keys, &settings.authenticator, chancery.now())?;
-        let admin =
-            settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
-        let grpc = GrpcDoors::new(chancery.clone(), published.clone(), Arc::clone(&settings.signposts), limits);
-        let start = Instant::now();
-        Ok(Self(Arc::new(Inner { chancery, settings, published, grpc, admin, per_caller, per_address, start })))
+        let (rates, agents) = (Rates::new(&settings.limits), chancery.agents());
+        Self::with(chancery, settings, &agents, keys, rates)
     }
 
-    /// All doors as one axum router, to be mounted in a program of your own.
-    pub fn router(&self) -> axum::Router {
-        axum::Router::new().fallback_service(self.clone())
+    /// The doors of the same node with other settings, showing these agents. Rates that stay the same go on being counted.
+    pub fn renewed(&self, settings: DoorSettings, agents: &Agents, keys: &KeyRing) -> Result<Self, CardFault> {
+        let rates = self.0.rates.renewed(&self.0.settings.limits, &settings.limits);
+        Self::with(self.0.chancery.clone(), settings, agents, keys, rates)
+    }
+
+    fn with(
+        chancery: Chancery,
+        settings: DoorSettings,
+        agents: &Agents,
+        keys: &KeyRing,
+        rates: Rates,
+    ) -> Result<Self, CardFault> {
+        let published = Published::new(settings.headerless, &settings.public_url);
+        published.renew(agents, &settings.signposts, keys, &settings.authenticator, chancery.now())?;
+        let admin =
+            settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
+        let grpc = GrpcDoors::new(chancery.clone(), published.clone(), Arc::clone(&settings.signposts), &settings.limits);
+        Ok(Self(Arc::new(Inner { chancery, settings, published, grpc, admin, rates })))
+    }
+
+    pub fn authenticator(&self) -> &Authenticator {
+        &self.0.settings.authenticator
     }
 
     pub(crate) fn settings(&self) -> &DoorSettings {
@@ -234,16 +242,8 @@ impl Doors {
         Ok((Draft { agent, known }, bytes))
     }
 
-    pub(crate) fn per_caller(&self) -> Option<&Buckets<Caller>> {
-        self.0.per_caller.as_ref()
-    }
-
-    pub(crate) fn per_address(&self) -> Option<&Buckets<IpAddr>> {
-        self.0.per_address.as_ref()
-    }
-
-    pub(crate) fn uptime(&self) -> Duration {
-        self.0.start.elapsed()
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.0.rates
     }
 
     /// The extended card as it is served to a call that may see it.
@@ -251,7 +251,7 @@ impl Doors {
         let host = self.settings().signposts.spot_of_host(head).host;
         let spot = Spot { agent: context.agent.clone(), host };
         let gone = || Error::new(ErrorKind::Internal, "the extended card was not rendered");
-        self.0.published.extended(&self.0.chancery.agents(), &spot, context.version, context.binding).ok_or_else(gone)
+        self.0.published.extended(&spot, context.version, context.binding).ok_or_else(gone)
     }
 
     /// Renders cards and public keys anew, with the keys of now.
@@ -264,10 +264,9 @@ impl Doors {
         if head.method != Method::GET && head.method != Method::HEAD {
             return None;
         }
-        let agents = self.0.chancery.agents();
         match path {
-            "/.well-known/agent-card.json" => Some(self.0.published.current(&agents, spot, head)),
-            "/.well-known/agent.json" => Some(self.0.published.original(&agents, spot, head)),
+            "/.well-known/agent-card.json" => Some(self.0.published.current(spot, head)),
+            "/.well-known/agent.json" => Some(self.0.published.original(spot, head)),
             "/.well-known/jwks.json" if spot.agent.is_none() || spot.host.is_some() => Some(self.0.published.jwks(head)),
             _ => None,
         }
@@ -355,23 +354,4 @@ pub(crate) fn rate_limited(limit: &'static str, wait: Duration) -> Error {
         Error::new(ErrorKind::RateLimited, format!("too many calls ({limit}); try again later")).with_fact("limit", limit);
     error.retry_after = Some(wait);
     error
-}
-
-/// So that the doors can be mounted in an axum router.
-impl tower::Service<Request<axum::body::Body>> for Doors {
-    type Response = http::Response<DoorBody>;
-    type Error = Infallible;
-    type Future = futures::future::BoxFuture<'static, Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _context: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
-        std::task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
-        let doors = self.clone();
-        let address = request.extensions().get::<axum::extract::ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-        // A program that mounts the doors behind a listener of its own can say where a request came from.
-        let origin = request.extensions().get::<Origin>().cloned().unwrap_or(Origin { address, certificate: None });
-        Box::pin(async move { Ok(doors.handle(request, &origin).await) })
-    }
 }

@@ -124,7 +124,7 @@ async fn unary<Q, A>(
         let (context, spot, call) = understand(behind, request, version, read)?;
         match answer(&behind.chancery, &context, call).await? {
             Answer::Reply(Reply::Card(card)) => {
-                let signed = behind.published.extended_model(&behind.chancery.agents(), &spot, version);
+                let signed = behind.published.extended_model(&spot, version);
                 write(Reply::Card(signed.unwrap_or(card)))
             }
             Answer::Reply(reply) => write(reply),

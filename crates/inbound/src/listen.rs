@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::doors::Doors;
+use crate::entrance::Entrance;
 use crate::limits::InboundLimits;
 use crate::opening::OpeningGuard;
 use crate::origin::Origin;
@@ -23,9 +23,9 @@ use crate::stall::StallGuard;
 use crate::tls::{self, Tls};
 
 /// Serves until `stop` fires and the connections have finished, or have had their time.
-pub async fn serve(listener: TcpListener, tls: Option<Tls>, doors: Doors, stop: CancellationToken) {
-    let limits = doors.settings().limits.clone();
-    let builder = Arc::new(builder(&limits));
+pub async fn serve(listener: TcpListener, tls: Option<Tls>, entrance: Entrance, stop: CancellationToken) {
+    let mut doors = entrance.doors();
+    let mut http = Arc::new(builder(&doors.settings().limits));
     let connections = Arc::new(Connections::default());
     let tracker = TaskTracker::new();
     loop {
@@ -42,7 +42,11 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, doors: Doors, stop: 
                 continue;
             }
         };
-        let Some(place) = connections.enter(address, &limits) else {
+        if !entrance.still_has(&doors) {
+            doors = entrance.doors();
+            http = Arc::new(builder(&doors.settings().limits));
+        }
+        let Some(place) = connections.enter(address, &doors.settings().limits) else {
             tracing::debug!(%address, "too many connections; one was closed at once");
             continue;
         };
@@ -50,11 +54,11 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, doors: Doors, stop: 
         if let Err(fault) = stream.set_nodelay(true) {
             tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
         }
-        let (doors, builder, tls, stop) = (doors.clone(), Arc::clone(&builder), tls.clone(), stop.clone());
+        let (entrance, http, tls, stop) = (entrance.clone(), Arc::clone(&http), tls.clone(), stop.clone());
         tracker.spawn(async move {
             match tls {
-                None => connection(stream, address.into(), doors, builder, stop).await,
-                Some(tls) => secured(stream, tls, address, doors, builder, stop).await,
+                None => connection(stream, address.into(), entrance, http, stop).await,
+                Some(tls) => secured(stream, tls, address, entrance, http, stop).await,
             }
             drop(place);
         });
@@ -88,11 +92,11 @@ async fn secured(
     stream: TcpStream,
     tls: Tls,
     address: IpAddr,
-    doors: Doors,
+    entrance: Entrance,
     builder: Arc<Builder<TokioExecutor>>,
     stop: CancellationToken,
 ) {
-    let patience = Duration::from_millis(doors.settings().limits.tls_handshake_ms);
+    let patience = Duration::from_millis(entrance.doors().settings().limits.tls_handshake_ms);
     let accepted = tokio::select! {
         accepted = tls.accept(stream, patience) => accepted,
         () = stop.cancelled() => return,
@@ -100,7 +104,7 @@ async fn secured(
     match accepted {
         Ok(stream) => {
             let certificate = tls::shown(&stream).map(|certificate| Arc::from(certificate.as_ref()));
-            connection(stream, Origin { address: Some(address), certificate }, doors, builder, stop).await;
+            connection(stream, Origin { address: Some(address), certificate }, entrance, builder, stop).await;
         }
         Err(fault) => tracing::debug!(%address, error = %fault, "a TLS handshake failed"),
     }
@@ -109,17 +113,17 @@ async fn secured(
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     origin: Origin,
-    doors: Doors,
+    entrance: Entrance,
     builder: Arc<Builder<TokioExecutor>>,
     stop: CancellationToken,
 ) {
     let address = origin.address;
-    let limits = &doors.settings().limits;
+    let limits = entrance.doors().settings().limits.clone();
     let drain = Duration::from_millis(limits.drain_ms);
     let stream = OpeningGuard::new(stream, Duration::from_millis(limits.header_read_ms));
     let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms)));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (doors, origin) = (doors.clone(), origin.clone());
+        let (doors, origin) = (entrance.doors(), origin.clone());
         async move { Ok::<_, std::convert::Infallible>(doors.handle(request, &origin).await) }
     });
     let mut served = std::pin::pin!(builder.serve_connection(stream, service));

@@ -47,6 +47,16 @@ impl Admin {
         self.ask(&url, self.peer.http.post(url.clone())).await
     }
 
+    /// Makes the node read its config file anew.
+    pub async fn reload(&self) -> Result<Value, CallError> {
+        self.post(&["reload"], &json!({})).await
+    }
+
+    /// Which config holds.
+    pub async fn config(&self) -> Result<Value, CallError> {
+        self.get(&["config"]).await
+    }
+
     pub async fn keys(&self) -> Result<Value, CallError> {
         self.get(&["keys"]).await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Binding, Standing, Version};
+use crate::{Binding, Standing, TaskId, Version};
 
 /// The name an agent is mounted under.
 pub type AgentName = Arc<str>;
@@ -91,6 +91,10 @@ pub struct CallContext {
     /// The last event the caller has seen of the task it subscribes to.
     pub last_event_id: Option<u64>,
     pub trace: TraceId,
+    /// The hop tokens the call came with, one after the other, separated by commas.
+    pub hop_token: Option<Arc<str>>,
+    /// The task of this node on whose behalf an agent inside it calls. No door ever sets it.
+    pub within: Option<TaskId>,
 }
 
 #[cfg(test)]

@@ -109,6 +109,47 @@ impl ErrorKind {
         Self::NoEligiblePeer,
         Self::PeerUnavailable,
     ];
+
+    /// The word for it, in the details of an error and as the name of its page.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::TaskNotFound => "TASK_NOT_FOUND",
+            Self::TaskNotCancelable => "TASK_NOT_CANCELABLE",
+            Self::PushNotificationNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
+            Self::UnsupportedOperation => "UNSUPPORTED_OPERATION",
+            Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
+            Self::InvalidAgentResponse => "INVALID_AGENT_RESPONSE",
+            Self::ExtendedAgentCardNotConfigured => "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+            Self::ExtensionSupportRequired => "EXTENSION_SUPPORT_REQUIRED",
+            Self::VersionNotSupported => "VERSION_NOT_SUPPORTED",
+            Self::Parse | Self::InvalidRequest => "INVALID_REQUEST",
+            Self::MethodNotFound => "METHOD_NOT_FOUND",
+            Self::InvalidParams => "INVALID_PARAMS",
+            Self::Internal => "INTERNAL_ERROR",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::TooLarge => "TOO_LARGE",
+            Self::LimitReached => "LIMIT_REACHED",
+            Self::IdempotencyConflict => "IDEMPOTENCY_CONFLICT",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::BudgetExhausted => "BUDGET_EXHAUSTED",
+            Self::BudgetQueueFull => "BUDGET_QUEUE_FULL",
+            Self::RecursionDepth => "RECURSION_DEPTH",
+            Self::RecursionRevisit => "RECURSION_REVISIT",
+            Self::LineageInvalid => "LINEAGE_INVALID",
+            Self::LineageRequired => "LINEAGE_REQUIRED",
+            Self::SkillDenied => "SKILL_DENIED",
+            Self::ConcurrencyFull => "CONCURRENCY_FULL",
+            Self::CostOverPolicy => "COST_OVER_POLICY",
+            Self::PolicyTimeout => "POLICY_TIMEOUT",
+            Self::PolicyDenied => "POLICY_DENIED",
+            Self::Frozen => "FROZEN",
+            Self::NoEligiblePeer => "NO_ELIGIBLE_PEER",
+            Self::PeerUnavailable => "PEER_UNAVAILABLE",
+        }
+    }
 }
 
 /// One field of a request that is wrong, by its path in the caller's own spelling.

@@ -69,6 +69,24 @@ impl Metadata {
         }
     }
 
+    /// The same with one more member, or with another value of that name. What else is in it stays as it was written.
+    #[must_use]
+    pub fn with_member(&self, name: &str, value: &Json) -> Self {
+        let text = self.text();
+        // Escapes could spell the name in another way; an object that has any is looked at member by member.
+        if text.contains(name) || text.contains('\\') {
+            let mut object = self.to_object();
+            object.insert(name.to_owned(), value.to_value());
+            return Self::from_object(object);
+        }
+        let inside = text.trim().trim_start_matches('{').trim_end_matches('}').trim();
+        let body = text.trim().strip_suffix('}').unwrap_or("{").trim_end();
+        let comma = if inside.is_empty() { "" } else { "," };
+        let name = serde_json::Value::from(name);
+        // Valid because both parts are; what was there before stands in for what cannot happen.
+        Json::parse(format!("{body}{comma}{name}:{}}}", value.text())).map_or_else(|_| self.clone(), Self)
+    }
+
     /// One member, if there is one by that name.
     pub fn get(&self, member: &str) -> Option<serde_json::Value> {
         self.to_object().remove(member)
@@ -107,6 +125,22 @@ mod tests {
         assert_eq!(serde_json::to_string(&metadata).unwrap(), text);
         assert!(serde_json::from_str::<Metadata>("[1]").is_err());
         assert!(serde_json::from_str::<Metadata>("7").is_err());
+    }
+
+    #[test]
+    fn a_member_is_added_and_the_rest_stays_as_it_was_written() {
+        let value = Json::parse("{\"x\":1}".into()).unwrap();
+        for (before, after) in [
+            ("{}", r#"{"a b":{"x":1}}"#),
+            ("{ }", r#"{"a b":{"x":1}}"#),
+            (r#"{"n": 1.50e2}"#, r#"{"n": 1.50e2,"a b":{"x":1}}"#),
+            (r#" {"n":{}} "#, r#"{"n":{},"a b":{"x":1}}"#),
+            (r#"{"a b":7,"c":1}"#, r#"{"a b":{"x":1},"c":1}"#),
+            (r#"{"a\u0020b":7}"#, r#"{"a b":{"x":1}}"#),
+        ] {
+            let metadata: Metadata = serde_json::from_str(before).unwrap();
+            assert_eq!(metadata.with_member("a b", &value).text(), after, "{before}");
+        }
     }
 
     #[test]

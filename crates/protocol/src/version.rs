@@ -15,13 +15,19 @@ pub enum Version {
     Original,
 }
 
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Version {
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::V1_0 => "1.0",
             Self::V0_3 => "0.3",
             Self::Original => "original",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -30,4 +36,14 @@ pub enum Binding {
     JsonRpc,
     Rest,
     Grpc,
+}
+
+impl Binding {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::JsonRpc => "JSONRPC",
+            Self::Rest => "HTTP+JSON",
+            Self::Grpc => "GRPC",
+        }
+    }
 }

@@ -28,14 +28,24 @@ fn caller() -> Caller {
 fn a_skill_that_is_not_allowed_is_refused_and_so_is_one_nobody_knows() {
     let policy = TaskPolicy { allowed_skills: Some(["search".into()].into()), ..TaskPolicy::default() };
     let slots = Arc::new(Slots::default());
-    let ask = |skill| judge(&policy, &Ask { caller: &caller(), skill: &skill, estimate: None }, &slots).map(drop);
+    let ask = |skill| {
+        judge(&policy, &Ask { caller: &caller(), skill: &skill, estimate: None, concurrency: DEFAULT_CONCURRENCY }, &slots)
+            .map(drop)
+    };
     assert_eq!(ask(named("search")), Ok(()));
     assert_eq!(ask(AskedSkill::Only("search".into())), Ok(()));
     assert_eq!(ask(named("write")), Err(PolicyError::SkillDenied(Some("write".into()))));
     assert_eq!(ask(AskedSkill::Only("write".into())), Err(PolicyError::SkillDenied(Some("write".into()))));
     assert_eq!(ask(AskedSkill::Unknown), Err(PolicyError::SkillDenied(None)));
     let free = TaskPolicy::default();
-    drop(judge(&free, &Ask { caller: &caller(), skill: &AskedSkill::Unknown, estimate: None }, &slots).unwrap());
+    drop(
+        judge(
+            &free,
+            &Ask { caller: &caller(), skill: &AskedSkill::Unknown, estimate: None, concurrency: DEFAULT_CONCURRENCY },
+            &slots,
+        )
+        .unwrap(),
+    );
 }
 
 #[test]
@@ -51,7 +61,9 @@ fn the_skill_is_the_one_named_or_the_only_one() {
 fn the_seventeenth_task_of_a_caller_and_skill_is_refused_until_one_ends() {
     let slots = Arc::new(Slots::default());
     let policy = book("{}").resolve("planner", Some("search"));
-    let ask = |caller: &Caller, skill: &str| judge(&policy, &Ask { caller, skill: &named(skill), estimate: None }, &slots);
+    let ask = |caller: &Caller, skill: &str| {
+        judge(&policy, &Ask { caller, skill: &named(skill), estimate: None, concurrency: DEFAULT_CONCURRENCY }, &slots)
+    };
     let mut held: Vec<_> = (0..DEFAULT_CONCURRENCY).map(|_| ask(&caller(), "search").unwrap()).collect();
     let full = ask(&caller(), "search").unwrap_err();
     assert_eq!(full.kind(), ErrorKind::ConcurrencyFull);
@@ -71,7 +83,9 @@ fn the_seventeenth_task_of_a_caller_and_skill_is_refused_until_one_ends() {
 fn a_task_that_is_expected_to_cost_too_much_is_refused_and_gives_its_slot_back() {
     let slots = Arc::new(Slots::default());
     let policy = TaskPolicy { max_cost_usd: Some(MicroUsd(50_000)), max_concurrency: Some(1), ..TaskPolicy::default() };
-    let ask = |estimate| judge(&policy, &Ask { caller: &caller(), skill: &named("x"), estimate }, &slots);
+    let ask = |estimate| {
+        judge(&policy, &Ask { caller: &caller(), skill: &named("x"), estimate, concurrency: DEFAULT_CONCURRENCY }, &slots)
+    };
     let over = ask(Some(MicroUsd(50_001))).unwrap_err();
     assert_eq!(over.kind(), ErrorKind::CostOverPolicy);
     assert!(
@@ -92,7 +106,11 @@ fn the_skill_is_asked_before_the_slot_and_the_slot_before_the_cost() {
         ..TaskPolicy::default()
     };
     let ask = |skill: &str, cost| {
-        judge(&policy, &Ask { caller: &caller(), skill: &named(skill), estimate: Some(MicroUsd(cost)) }, &slots)
+        judge(
+            &policy,
+            &Ask { caller: &caller(), skill: &named(skill), estimate: Some(MicroUsd(cost)), concurrency: DEFAULT_CONCURRENCY },
+            &slots,
+        )
     };
     let held = ask("x", 1).unwrap();
     assert_eq!(ask("y", 2).unwrap_err().kind(), ErrorKind::SkillDenied);

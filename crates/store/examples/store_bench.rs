@@ -1,14 +1,21 @@
 //! Measures both stores: tasks that are made and completed (two appends each) per second, by number of callers.
 //!
+//! Rows that say `governed` also keep how each task was governed and what it cost, as the service does.
+//!
 //! `cargo run --release -p chancery-store --example store_bench -- [seconds] [only rows that start so] [folder]`
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chancery_core::{Append, Creation, LogEntry, Progress, Store, SweepPlan, TaskRecord};
+use chancery_core::budget::Amount;
+use chancery_core::budget::{ActualSource, EstimateSource};
+use chancery_core::lineage::{AgentPath, Attribution};
+use chancery_core::{
+    Append, Creation, Fact, Governed, Kinship, LogEntry, MicroUsd, Progress, Rule, Spend, Store, SweepPlan, TaskRecord, Verdict,
+};
 use chancery_protocol::{
     Artifact, ArtifactChunk, Caller, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
-    Version,
+    TraceId, Version,
 };
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore, Synchronous};
 use uuid::Uuid;
@@ -25,32 +32,41 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir_in(folder)?;
 
     println(format_args!(
-        "{:<20} {:>10} {:>10} {:>10} {:>10} {:>14}",
+        "{:<26} {:>10} {:>10} {:>10} {:>10} {:>14}",
         "store and callers", "tasks/s", "appends/s", "p50 us", "p99 us", "cpu us/append"
     ));
     for callers in [1, 64, 256] {
         let name = format!("memory {callers}");
         if name.starts_with(&wanted) {
-            measure(&name, Arc::new(MemoryStore::new()), callers, seconds).await?;
+            measure(&name, Arc::new(MemoryStore::new()), callers, seconds, false).await?;
+            measure(&format!("{name} governed"), Arc::new(MemoryStore::new()), callers, seconds, true).await?;
         }
     }
     for synchronous in [Synchronous::Full, Synchronous::Normal] {
         for callers in [1, 64, 256] {
-            let name = format!("sqlite {synchronous:?} {callers}");
-            if name.starts_with(&wanted) {
-                let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
-                let store = SqliteStore::open(folder.path().join(&name), options)?;
-                measure(&name, Arc::new(store), callers, seconds).await?;
+            for governed in [false, true] {
+                let name = format!("sqlite {synchronous:?} {callers}{}", if governed { " governed" } else { "" });
+                if name.starts_with(&wanted) {
+                    let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
+                    let store = SqliteStore::open(folder.path().join(&name), options)?;
+                    measure(&name, Arc::new(store), callers, seconds, governed).await?;
+                }
             }
         }
     }
     Ok(())
 }
 
-async fn measure(name: &str, store: Arc<dyn Store>, callers: usize, seconds: u64) -> Result<(), Box<dyn std::error::Error>> {
+async fn measure(
+    name: &str,
+    store: Arc<dyn Store>,
+    callers: usize,
+    seconds: u64,
+    governed: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
     let (start, cpu_before) = (Instant::now(), cpu_seconds());
     let end = start + Duration::from_secs(seconds);
-    let tasks = (0..callers).map(|_| tokio::spawn(call_until(Arc::clone(&store), end)));
+    let tasks = (0..callers).map(|_| tokio::spawn(call_until(Arc::clone(&store), end, governed)));
     let mut times = Vec::new();
     for task in tasks.collect::<Vec<_>>() {
         times.extend(task.await?.map_err(|error| error.to_string())?);
@@ -62,7 +78,7 @@ async fn measure(name: &str, store: Arc<dyn Store>, callers: usize, seconds: u64
     let rank = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
     let rate = times.len() as f64 / elapsed;
     println(format_args!(
-        "{name:<20} {:>10.0} {rate:>10.0} {:>10.1} {:>10.1} {:>14.1}",
+        "{name:<26} {:>10.0} {rate:>10.0} {:>10.1} {:>10.1} {:>14.1}",
         rate / 2.0,
         rank(0.5),
         rank(0.99),
@@ -72,11 +88,16 @@ async fn measure(name: &str, store: Arc<dyn Store>, callers: usize, seconds: u64
 }
 
 /// Times of single appends.
-async fn call_until(store: Arc<dyn Store>, end: Instant) -> Result<Vec<Duration>, chancery_core::StoreError> {
+async fn call_until(store: Arc<dyn Store>, end: Instant, is_governed: bool) -> Result<Vec<Duration>, chancery_core::StoreError> {
     let mut times = Vec::new();
     let mut made = 0;
     while Instant::now() < end {
-        let [made_it, completed_it] = appends();
+        let [mut made_it, mut completed_it] = appends();
+        if is_governed {
+            let governed = governed(&made_it.task);
+            completed_it.spend = Some(Spend { reserved: Amount::default(), settled_at: Some(now()), ..governed.spend });
+            made_it.governed = Some(Box::new(governed));
+        }
         for append in [made_it, completed_it] {
             let asked = Instant::now();
             store.append(append).await?;
@@ -84,7 +105,7 @@ async fn call_until(store: Arc<dyn Store>, end: Instant) -> Result<Vec<Duration>
         }
         made += 1;
         if made % SWEEP_EVERY == 0 {
-            let plan = SweepPlan { older_than: None, keep_at_most: Some(KEPT), at_most: 4 * SWEEP_EVERY };
+            let plan = SweepPlan { keep_at_most: Some(KEPT), at_most: 4 * SWEEP_EVERY, ..SweepPlan::default() };
             store.sweep(plan, now()).await?;
         }
         // A store that answers at once must not keep the other callers waiting.
@@ -147,9 +168,53 @@ fn appends() -> [Append; 2] {
             progress: progress(TaskState::Submitted, 1),
             entries,
             link: None,
+            governed: None,
+            spend: None,
+            decision: None,
         },
-        Append { task: record, creation: None, progress: progress(TaskState::Completed, 4), entries: rest, link: None },
+        Append {
+            task: record,
+            creation: None,
+            progress: progress(TaskState::Completed, 4),
+            entries: rest,
+            link: None,
+            governed: None,
+            spend: None,
+            decision: None,
+        },
     ]
+}
+
+/// What the rules say to a call that nothing led to.
+fn governed(task: &TaskRecord) -> Governed {
+    let kinship = Kinship {
+        root: task.id.clone(),
+        trace: TraceId(Uuid::now_v7().as_u128().wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)),
+        parent: None,
+        depth: 0,
+        path: AgentPath::new(["caller/anonymous".into()]),
+        attribution: Attribution::Root,
+        claimed: None,
+        skill: Some("repeat".into()),
+        allowance: None,
+    };
+    let facts = |rule| match rule {
+        Rule::Budget => vec![("scope".into(), Fact::text("tenant/default")), ("left".into(), Fact::usd(MicroUsd(48_210_000)))],
+        Rule::Recursion => vec![("depth".into(), Fact::Number(0))],
+        Rule::Policy => vec![("running".into(), Fact::Number(3))],
+        _ => Vec::new(),
+    };
+    let rules = [Rule::Lineage, Rule::Freeze, Rule::Budget, Rule::Recursion, Rule::Selector, Rule::Policy];
+    let verdicts = rules.map(|rule| Verdict { rule, passed: true, facts: facts(rule) });
+    let cost = Amount::of_task(MicroUsd(2_000), 812);
+    let spend = Spend {
+        reserved: cost,
+        settled: cost,
+        estimated_by: EstimateSource::Config,
+        known_by: Some(ActualSource::Reported),
+        ..Spend::default()
+    };
+    Governed { kinship: Arc::new(kinship), spend, verdicts: verdicts.into() }
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are what this program is for")]

@@ -4,6 +4,7 @@
 
 mod memory;
 mod numbering;
+mod past;
 mod sqlite;
 
 pub use memory::MemoryStore;

@@ -1,6 +1,7 @@
 //! The rules about an append that hold in every store, whatever it keeps its logs in.
 
 use chancery_core::{Append, Progress, StoreError, TaskRecord};
+use chancery_protocol::TaskId;
 
 /// What the log must end with for this append to follow it. Fails if the append does not count by itself.
 pub(crate) fn follows(append: &Append) -> Result<u64, StoreError> {
@@ -16,6 +17,9 @@ pub(crate) fn follows(append: &Append) -> Result<u64, StoreError> {
     }
     if append.creation.is_some() && first != 1 {
         return Err(StoreError::new(format!("the log of new task {} starts with entry {first} instead of 1", append.task.id)));
+    }
+    if append.creation.is_none() && append.governed.is_some() {
+        return Err(StoreError::new(format!("task {} exists; how it is governed was settled when it was made", append.task.id)));
     }
     Ok(first - 1)
 }
@@ -35,6 +39,10 @@ pub(crate) fn made_twice(task: &TaskRecord) -> StoreError {
 
 pub(crate) fn unknown(task: &TaskRecord) -> StoreError {
     StoreError::new(format!("there is no task {} to append to", task.id))
+}
+
+pub(crate) fn not_counted(task: &TaskId) -> StoreError {
+    StoreError::new(format!("there is no task {task} whose cost is kept"))
 }
 
 /// Nothing can happen any more, so the log may be forgotten when its time comes.

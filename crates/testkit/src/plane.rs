@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Agent, Agents, Chancery, Dedupe, Parts, RetentionConfig, Store, TaskLimits, TaskRunner};
+use chancery_core::{Agent, Agents, Chancery, Dedupe, Parts, RetentionConfig, Rulebook, Store, TaskLimits, TaskRunner};
 use chancery_protocol::{AgentCard, Binding, CallContext, Caller, Timestamp, TraceId, Version};
 
 use crate::{ManualClock, PlainSeal};
@@ -23,6 +23,8 @@ pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits)
         limits,
         retention: RetentionConfig::default(),
         dedupe: Dedupe::Off,
+        rules: Rulebook::default(),
+        hops: None,
     })
 }
 
@@ -38,5 +40,7 @@ pub fn call_context() -> CallContext {
         idempotency_key: None,
         last_event_id: None,
         trace: TraceId(1),
+        hop_token: None,
+        within: None,
     }
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan, TaskRecord,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
+    Names, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
-use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -38,6 +39,9 @@ struct Rows {
     tasks: BTreeMap<TaskId, (Stored, Vec<Arc<LogEntry>>)>,
     keys: HashMap<(Caller, Arc<str>), Known>,
     links: BTreeMap<TaskId, Link>,
+    governed: BTreeMap<TaskId, Governed>,
+    decisions: Vec<Arc<Decision>>,
+    freezes: BTreeMap<FreezeScope, Freeze>,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -77,6 +81,26 @@ impl Rows {
         self.tasks.values().find(|(stored, _)| same(stored)).map(|(stored, _)| stored.task.id.clone())
     }
 
+    fn rows(&self, wanted: impl Fn(&LedgerRow) -> bool) -> Vec<LedgerRow> {
+        let row = |(stored, _): &(Stored, Vec<Arc<LogEntry>>)| {
+            let Stored { task, progress } = stored;
+            Some(LedgerRow {
+                task: task.id.clone(),
+                context_id: task.context_id.clone(),
+                agent: task.agent.clone(),
+                owner: task.owner.clone(),
+                dialect: task.dialect,
+                created_at: task.created_at,
+                state: progress.state,
+                status_at: progress.status_at,
+                link: self.links.get(&task.id).cloned(),
+                governed: self.governed.get(&task.id)?.clone(),
+            })
+        };
+        // Ids are made in the order of time.
+        self.tasks.values().filter_map(row).filter(wanted).collect()
+    }
+
     fn write(&mut self, append: Append) -> Result<Appended, StoreError> {
         if let Some(creation) = append.creation {
             if let Some(asked) = creation.idempotency {
@@ -89,6 +113,7 @@ impl Rows {
             if let Some(task) = self.by_client_id(&append.task) {
                 return Ok(Appended::ClientIdKnown { task });
             }
+            self.governed.extend(append.governed.map(|governed| (append.task.id.clone(), *governed)));
             let stored = Stored { task: Arc::clone(&append.task), progress: append.progress };
             self.tasks.insert(append.task.id.clone(), (stored, append.entries));
             return Ok(Appended::Recorded);
@@ -100,6 +125,10 @@ impl Rows {
         stored.progress = append.progress;
         log.extend(append.entries);
         self.links.extend(append.link.map(|link| (append.task.id.clone(), link)));
+        self.decisions.extend(append.decision);
+        if let (Some(governed), Some(spend)) = (self.governed.get_mut(&append.task.id), append.spend) {
+            governed.spend = spend;
+        }
         Ok(Appended::Recorded)
     }
 }
@@ -183,6 +212,62 @@ impl Store for FakeStore {
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
         let going_on = |stored: &&Stored| matches!(stored.progress.state, TaskState::Submitted | TaskState::Working);
         Ok(self.read().tasks.values().map(|(stored, _)| stored).filter(going_on).cloned().collect())
+    }
+
+    async fn governed(&self, task: &TaskId) -> Result<Option<Governed>, StoreError> {
+        Ok(self.read().governed.get(task).cloned())
+    }
+
+    async fn tree(&self, root: &TaskId) -> Result<Vec<LedgerRow>, StoreError> {
+        Ok(self.read().rows(|row| row.governed.kinship.root == *root))
+    }
+
+    async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
+        let roots = self.read().rows(|row| row.governed.kinship.trace == trace && row.governed.kinship.parent.is_none());
+        Ok(roots.into_iter().map(|row| row.task).collect())
+    }
+
+    /// Everything: more than is asked for does no harm to a start.
+    async fn ledger(&self, _settled_since: Timestamp) -> Result<Ledger, StoreError> {
+        Ok(Ledger { tasks: self.read().rows(|_| true), past: Vec::new() })
+    }
+
+    async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
+        if let Some(governed) = guard(&self.rows).governed.get_mut(task) {
+            governed.spend = spend;
+        }
+        Ok(())
+    }
+
+    async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
+        guard(&self.rows).decisions.push(decision);
+        Ok(())
+    }
+
+    async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError> {
+        Ok(self.read().decisions.iter().find(|decision| *decision.id == *id).map(|decision| Decision::clone(decision)))
+    }
+
+    async fn decisions_of(&self, task: &TaskId) -> Result<Vec<Decision>, StoreError> {
+        let of_task = |decision: &&Arc<Decision>| decision.task.as_ref() == Some(task);
+        Ok(self.read().decisions.iter().filter(of_task).map(|decision| Decision::clone(decision)).collect())
+    }
+
+    async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
+        Ok(self.read().decisions.iter().rev().take(limit).map(|decision| Decision::clone(decision)).collect())
+    }
+
+    async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {
+        Ok(self.read().freezes.values().cloned().collect())
+    }
+
+    async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
+        guard(&self.rows).freezes.insert(freeze.scope.clone(), freeze);
+        Ok(())
+    }
+
+    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
+        Ok(guard(&self.rows).freezes.remove(scope).is_some())
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_a2a_sdk::SdkRunner;
-use chancery_core::{Agent, Agents, Answer, Chancery, Dedupe, LogEntry, Next, Parts, RetentionConfig, Subscription, TaskLimits};
+use chancery_core::{Agent, Agents, Answer, Chancery, Dedupe, LogEntry, Next, Parts, RetentionConfig, Subscription, TaskLimits, Rulebook};
 use chancery_protocol::{
     AgentCard, Binding, CallContext, Caller, CancelTask, Error, GetTask, Message, Metadata, Reply, Request, Role,
     SendConfiguration, SendMessage, Sent, Shown, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp, TraceId,
@@ -35,6 +35,8 @@ impl Node {
             limits: TaskLimits::default(),
             retention: RetentionConfig::default(),
             dedupe: Dedupe::Off,
+            rules: Rulebook::default(),
+            hops: None,
         });
         Self { chancery, heard, released }
     }
@@ -55,6 +57,8 @@ impl Node {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            hop_token: None,
+            within: None,
         };
         self.chancery.call(&context, request).await
     }

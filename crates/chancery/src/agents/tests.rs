@@ -29,6 +29,8 @@ fn context() -> CallContext {
         idempotency_key: None,
         last_event_id: None,
         trace: TraceId(1),
+        hop_token: None,
+        within: None,
     }
 }
 

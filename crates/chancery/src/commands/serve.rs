@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::agents::BuiltIn;
-use chancery::config::{AgentConfig, AgentSource, Config};
-use chancery::{Announced, DataFolder, Node, NodeBuilder, Whereabouts};
+use chancery::config::{AgentConfig, Config, ConfigFile, PublicUrl};
+use chancery::{Announced, DataFolder, Node, NodeBuilder, ReloadError, Whereabouts};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -91,34 +91,70 @@ fn chosen(choices: &[AgentChoice]) -> Vec<(String, AgentConfig)> {
     agents
 }
 
+/// What the flags say, which outranks the file.
+#[derive(Clone, Default)]
+struct Flags {
+    listen: Option<SocketAddr>,
+    public_url: Option<PublicUrl>,
+    agents: Vec<(String, AgentConfig)>,
+    agent_name: Option<String>,
+}
+
+impl Flags {
+    fn over(&self, mut config: Config) -> Config {
+        if let Some(listen) = self.listen {
+            config.node.listen = listen;
+        }
+        if let Some(url) = &self.public_url {
+            config.node.public_url = Some(url.clone());
+        }
+        if !self.agents.is_empty() {
+            config.agents.clone_from(&self.agents);
+        }
+        if let (Some(name), Some((first, agent))) = (&self.agent_name, config.agents.first_mut()) {
+            name.clone_into(first);
+            agent.title = Some(name.clone());
+        }
+        config
+    }
+}
+
+/// What a node is started with.
+struct Start {
+    config: Config,
+    builder: NodeBuilder,
+    folder: Option<PathBuf>,
+    in_memory: bool,
+    insecure: bool,
+}
+
 impl Serve {
     pub(super) fn run(self, shared: &Shared) -> Result<(), Failure> {
         super::log::start();
-        let (config, folder) = self.settle(shared)?;
+        let start = self.settle(shared)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
-        let served = runtime.block_on(serve(config, folder, self.memory, self.insecure));
+        let served = runtime.block_on(serve(start));
         // Turns that were given up on must not hold up the exit.
         runtime.shutdown_background();
         served
     }
 
     /// The file's settings with the flags put over them, and the folder to use.
-    fn settle(&self, shared: &Shared) -> Result<(Config, Option<PathBuf>), Failure> {
-        let loaded = self.config.as_deref().map(Config::load).transpose();
-        let mut config = loaded.map_err(|fault| Failure::Usage(fault.to_string()))?.unwrap_or_default();
-        if let Some(listen) = self.listen {
-            config.node.listen = listen;
-        }
-        if let Some(url) = self.public_url.clone() {
-            config.node.public_url = Some(url.try_into().map_err(|fault| Failure::Usage(format!("--public-url {fault}")))?);
-        }
-        if !self.agents.is_empty() {
-            config.agents = chosen(&self.agents);
-        }
-        if let (Some(name), Some((first, agent))) = (&self.agent_name, config.agents.first_mut()) {
-            name.clone_into(first);
-            agent.title = Some(name.clone());
-        }
+    fn settle(self, shared: &Shared) -> Result<Start, Failure> {
+        let public_url = self.public_url.map(PublicUrl::try_from).transpose();
+        let flags = Flags {
+            listen: self.listen,
+            public_url: public_url.map_err(|fault| Failure::Usage(format!("--public-url {fault}")))?,
+            agents: chosen(&self.agents),
+            agent_name: self.agent_name,
+        };
+        let file = self.config.as_deref().map(ConfigFile::read).transpose();
+        let file = file.map_err(|fault| Failure::Usage(fault.to_string()))?;
+        let config = flags.over(file.as_ref().map_or_else(Config::default, |file| file.config.clone()));
+        let builder = match file {
+            Some(file) => Node::builder().config_file(file, move |config| flags.over(config)),
+            None => Node::builder().config(config.clone()).configured_agents(),
+        };
         let folder = shared.data.clone().or_else(|| config.node.data.clone());
         let folder =
             match folder {
@@ -128,13 +164,14 @@ impl Serve {
                 })?),
                 given => given,
             };
-        Ok((config, folder))
+        Ok(Start { config, builder, folder, in_memory: self.memory, insecure: self.insecure })
     }
 }
 
-async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool, insecure: bool) -> Result<(), Failure> {
+async fn serve(start: Start) -> Result<(), Failure> {
     // From here on a signal is a stop, also while the node is still starting.
     let stop = stop_on_signal()?;
+    let Start { config, builder, folder, in_memory, insecure } = start;
     let listen = config.node.listen;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen}"))?;
     let address = listener.local_addr().context("the listener has no address")?;
@@ -142,7 +179,7 @@ async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool, insecur
     let base = format!("{scheme}://{}", reachable(address));
     let public_url = config.node.public_url.as_ref().map_or_else(|| base.clone(), ToString::to_string);
 
-    let mut builder = agents(Node::builder(), &config).public_url(public_url.clone());
+    let mut builder = builder.public_url(public_url.clone());
     builder = builder.answer_before_commit(std::env::var_os("CHANCERY_TEST_ANSWER_BEFORE_COMMIT").is_some_and(|set| set == "1"));
     if let Some(folder) = folder {
         builder = builder.data(folder);
@@ -150,7 +187,7 @@ async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool, insecur
     if in_memory {
         builder = builder.memory();
     }
-    let node = builder.config(config).build().await.map_err(|fault| anyhow!(fault))?;
+    let node = builder.build().await.map_err(|fault| anyhow!(fault))?;
     let node = Arc::new(node);
     judge_exposure(&node, address, insecure)?;
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id(), certificate: node.certificate() };
@@ -160,6 +197,9 @@ async fn serve(config: Config, folder: Option<PathBuf>, in_memory: bool, insecur
     tracing::info!(%address, public_url, "serving");
 
     reload_on_hang_up(&node, announced.as_ref().map(Arc::downgrade), whereabouts)?;
+    if let Err(error) = node.watch_config() {
+        tracing::warn!(%error, "changes of the config file are not seen; `chancery reload` and SIGHUP work");
+    }
     let stopping = async {
         stop.cancelled().await;
         drop(announced);
@@ -200,12 +240,18 @@ fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<()
     }
 }
 
-/// Reads the certificate anew at every SIGHUP, as those who renew certificates expect, and writes down which it is now.
+/// Reads config and certificate anew at every SIGHUP, as those who renew certificates expect, and writes down which certificate
+/// it is now.
 fn reload_on_hang_up(node: &Arc<Node>, announced: Option<Weak<Announced>>, mut here: Whereabouts) -> Result<(), Failure> {
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
     let node = Arc::clone(node);
     tokio::spawn(async move {
         while hang_up.recv().await.is_some() {
+            match node.reload().await {
+                // What is wrong with a file was logged where it was found.
+                Ok(_) | Err(ReloadError::Rejected(_)) => {}
+                Err(error @ ReloadError::NoFile) => tracing::debug!(%error, "nothing to reload"),
+            }
             match node.reload_tls() {
                 Ok(()) => tracing::info!("certificates were read anew"),
                 Err(error) => tracing::error!(%error, "the old certificate stays"),
@@ -218,32 +264,6 @@ fn reload_on_hang_up(node: &Arc<Node>, announced: Option<Weak<Announced>>, mut h
         }
     });
     Ok(())
-}
-
-fn agents(builder: NodeBuilder, config: &Config) -> NodeBuilder {
-    config.agents.iter().fold(builder, |builder, (name, agent)| {
-        let run = match &agent.source {
-            AgentSource::BuiltIn(run) => *run,
-            AgentSource::Remote(_) => return builder.remote_agent(name, agent.clone()),
-        };
-        let mut card = run.card();
-        if let Some(title) = &agent.title {
-            title.clone_into(&mut card.name);
-        }
-        if let Some(description) = &agent.description {
-            description.clone_into(&mut card.description);
-        }
-        let extended = (!agent.extended_skills.is_empty()).then(|| {
-            let mut extended = card.clone();
-            extended.skills.extend(agent.extended_skills.iter().map(Into::into));
-            extended
-        });
-        let builder = builder.shared_agent(name, card, run.runner()).names_of(name, agent);
-        match extended {
-            Some(extended) => builder.extended_card(extended),
-            None => builder,
-        }
-    })
 }
 
 /// The address as somebody on this machine can dial it.

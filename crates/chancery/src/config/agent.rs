@@ -6,6 +6,7 @@ use chancery_outbound::discovery::Verify;
 use chancery_protocol::{AgentId, AgentSkill};
 use serde::{Deserialize, Serialize};
 
+use super::governance::PriceConfig;
 use super::keys::KeySource;
 use super::names::{HostName, TenantName};
 use super::one_or_more::OneOrMore;
@@ -30,6 +31,8 @@ pub struct AgentConfig {
     pub hosts: Vec<HostName>,
     /// Tenants that lead to this agent.
     pub tenants: Vec<TenantName>,
+    /// What one call costs.
+    pub price: PriceConfig,
 }
 
 /// One skill of the extended card.
@@ -107,7 +110,8 @@ impl AgentConfig {
 impl From<AgentSource> for AgentConfig {
     fn from(source: AgentSource) -> Self {
         let (extended_skills, hosts, tenants) = (Vec::new(), Vec::new(), Vec::new());
-        Self { source, title: None, description: None, key: None, extended_skills, hosts, tenants }
+        let price = PriceConfig::default();
+        Self { source, title: None, description: None, key: None, extended_skills, hosts, tenants, price }
     }
 }
 
@@ -143,6 +147,7 @@ struct Fields {
     extended_skills: Vec<ExtendedSkill>,
     hosts: OneOrMore<HostName>,
     tenants: OneOrMore<TenantName>,
+    price: PriceConfig,
 }
 
 /// The keys an agent's section can have.
@@ -163,7 +168,9 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             section.complain(fault.to_owned());
             None
         });
-        let Fields { run, url, verify, agent_id, card_keys, credentials, pin, title, description, extended_skills, .. } = fields;
+        let Fields {
+            run, url, verify, agent_id, card_keys, credentials, pin, title, description, extended_skills, price, ..
+        } = fields;
         let (hosts, tenants) = (fields.hosts.0, fields.tenants.0);
         for fault in taken(&read, &hosts, &tenants) {
             section.complain(fault);
@@ -188,7 +195,7 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         };
         match source {
             Ok(source) => {
-                let agent = AgentConfig { source, title, description, key, extended_skills, hosts, tenants };
+                let agent = AgentConfig { source, title, description, key, extended_skills, hosts, tenants, price };
                 read.push((name.to_owned(), agent));
             }
             Err(fault) => section.complain(fault.to_owned()),

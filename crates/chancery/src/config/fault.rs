@@ -4,8 +4,12 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
+use super::places::Places;
+
 /// One fault, at a line and column counted from 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub line: usize,
     pub column: usize,
@@ -26,6 +30,16 @@ fn listed(file: &std::path::Path, faults: &[Fault]) -> String {
     lines.join("\n")
 }
 
+impl ConfigError {
+    /// The faults one by one; a file that cannot be read has one, at its beginning.
+    pub fn faults(&self) -> Vec<Fault> {
+        match self {
+            Self::Unreadable { .. } => vec![Fault { line: 1, column: 1, message: self.to_string() }],
+            Self::Faulty { faults, .. } => faults.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)
@@ -36,11 +50,22 @@ impl fmt::Display for Fault {
 pub(super) struct Faults<'t> {
     text: &'t str,
     found: Vec<(usize, Fault)>,
+    /// Where each key that was read stands.
+    noted: Vec<(String, (usize, usize))>,
 }
 
 impl<'t> Faults<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new() }
+        Self { text, found: Vec::new(), noted: Vec::new() }
+    }
+
+    pub(super) fn note(&mut self, key: String, span: &Range<usize>) {
+        let place = place(self.text, span.start);
+        self.noted.push((key, place));
+    }
+
+    pub(super) fn places(&mut self) -> Places {
+        std::mem::take(&mut self.noted).into_iter().collect()
     }
 
     pub(super) fn add(&mut self, span: &Range<usize>, message: String) {

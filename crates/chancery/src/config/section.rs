@@ -3,12 +3,15 @@
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
 
 use super::fault::{Fault, Faults};
 use super::fields::field_names;
 use super::nearest::nearest;
+use super::places::Places;
+use super::shape::{closed, shape};
 
 type Entry<'t> = (Spanned<DeString<'t>>, Spanned<DeValue<'t>>);
 
@@ -25,10 +28,34 @@ pub(super) struct Section<'f, 't> {
     refused: Vec<String>,
     faults: &'f mut Faults<'t>,
     faults_before: usize,
+    /// What can stand here, while the reading is only done to find that out.
+    outline: Option<Outline>,
 }
 
-/// Reads a whole text. Syntax faults do not hide the others.
-pub(super) fn read<T>(text: &str, read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Result<T, Vec<Fault>> {
+/// What a table can hold, as JSON Schema.
+#[derive(Default)]
+struct Outline {
+    properties: Map<String, Value>,
+    /// Of tables under names that whoever writes the config chooses.
+    others: Option<Value>,
+}
+
+impl Outline {
+    fn schema(self) -> Value {
+        let mut schema = closed(self.properties);
+        if let Some(others) = self.others {
+            schema["additionalProperties"] = others;
+        }
+        schema
+    }
+}
+
+/// Reads a whole text. Syntax faults do not hide the others, and `check` sees what was read even where it has faults.
+pub(super) fn read<T>(
+    text: &str,
+    read: impl FnOnce(&mut Section<'_, '_>) -> T,
+    check: impl FnOnce(&T, &Places) -> Vec<Fault>,
+) -> Result<(T, Places), Vec<Fault>> {
     let (document, mistakes) = DeTable::parse_recoverable(text);
     let mut faults = Faults::new(text);
     for mistake in mistakes {
@@ -38,11 +65,25 @@ pub(super) fn read<T>(text: &str, read: impl FnOnce(&mut Section<'_, '_>) -> T) 
     let mut file = Section::new(String::new(), 0..0, document.into_inner(), &mut others);
     let value = read(&mut file);
     file.finish();
+    let places = others.places();
     faults.add_consequences(others);
-    match faults.into_sorted() {
-        sound if sound.is_empty() => Ok(value),
-        faulty => Err(faulty),
-    }
+    let mut faults = faults.into_sorted();
+    let contradictions = check(&value, &places);
+    // A line that could not be read says nothing that could contradict another.
+    let unread = |fault: &Fault| faults.iter().any(|found| found.line == fault.line);
+    let contradictions: Vec<Fault> = contradictions.into_iter().filter(|fault| !unread(fault)).collect();
+    faults.extend(contradictions);
+    faults.sort_by_key(|fault| (fault.line, fault.column));
+    if faults.is_empty() { Ok((value, places)) } else { Err(faults) }
+}
+
+/// The JSON Schema of all that `read` would ask a text for.
+pub(super) fn outline<T>(read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Value {
+    let mut faults = Faults::new("");
+    let mut file = Section::new(String::new(), 0..0, DeTable::new(), &mut faults);
+    file.outline = Some(Outline::default());
+    read(&mut file);
+    file.outline.take().unwrap_or_default().schema()
 }
 
 impl<'f, 't> Section<'f, 't> {
@@ -50,15 +91,21 @@ impl<'f, 't> Section<'f, 't> {
         let mut left: Vec<Entry<'t>> = table.into_iter().collect();
         left.sort_by_key(|(key, _)| key.span().start);
         let faults_before = faults.len();
-        Self { path, place, left, known: Vec::new(), refused: Vec::new(), faults, faults_before }
+        Self { path, place, left, known: Vec::new(), refused: Vec::new(), faults, faults_before, outline: None }
     }
 
     /// Reads the keys that a struct knows. Each is tried by itself, so that one bad value does not hide the next.
     pub(super) fn fields<T: DeserializeOwned + Default>(&mut self) -> T {
         let names = field_names::<T>();
         self.known.extend(names);
+        if let Some(outline) = &mut self.outline
+            && let Some(Value::Object(properties)) = shape::<T>().get_mut("properties").map(Value::take)
+        {
+            outline.properties.extend(properties);
+        }
         let mut good = DeTable::new();
         for (key, value) in self.take(|key| names.contains(&key)) {
+            self.faults.note(format!("{}{}", self.path, key.get_ref()), &value.span());
             match read_table::<T>(DeTable::from_iter([(key.clone(), value.clone())])) {
                 Ok(_) => {
                     good.insert(key, value);
@@ -77,16 +124,36 @@ impl<'f, 't> Section<'f, 't> {
     /// Reads a table under a name, if there is one.
     pub(super) fn section<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Section<'_, 't>) -> T) -> Option<T> {
         self.known.push(name);
+        if self.outline.is_some() {
+            let (read, schema) = self.outlined(name, read);
+            let outline = self.outline.as_mut()?;
+            outline.properties.insert(name.to_owned(), schema);
+            return Some(read);
+        }
         let (key, value) = self.take(|key| key == name).pop()?;
         self.inner(key, value, read)
     }
 
     /// Reads every table that is left, under whatever name.
     pub(super) fn each(&mut self, mut read: impl FnMut(&str, &mut Section<'_, 't>)) {
+        if self.outline.is_some() {
+            let ((), schema) = self.outlined("name", |section| read("name", section));
+            if let Some(outline) = &mut self.outline {
+                outline.others = Some(schema);
+            }
+        }
         for (key, value) in std::mem::take(&mut self.left) {
             let name = key.get_ref().clone();
             self.inner(key, value, |section| read(&name, section));
         }
+    }
+
+    /// Reads a table that is not there, to see what it could hold.
+    fn outlined<T>(&mut self, name: &str, read: impl FnOnce(&mut Section<'_, 't>) -> T) -> (T, Value) {
+        let mut section = Section::new(format!("{}{name}.", self.path), 0..0, DeTable::new(), self.faults);
+        section.outline = Some(Outline::default());
+        let read = read(&mut section);
+        (read, section.outline.take().unwrap_or_default().schema())
     }
 
     fn inner<T>(
@@ -97,6 +164,7 @@ impl<'f, 't> Section<'f, 't> {
     ) -> Option<T> {
         let path = format!("{}{}", self.path, key.get_ref());
         let place = key.span();
+        self.faults.note(path.clone(), &place);
         match value.into_inner() {
             DeValue::Table(table) => {
                 let mut section = Section::new(format!("{path}."), place, table, self.faults);

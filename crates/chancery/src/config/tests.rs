@@ -58,7 +58,7 @@ fn all_faults_are_told_at_once_in_the_order_of_the_text() {
         ("6:1: ", "unknown key `limits.nonsense`; there are: message_parts, "),
         ("8:13: ", "retention.max_tasks: invalid type: string \"all\""),
         ("10:14: ", "card.headerless: unknown variant `both`"),
-        ("11:2: ", "unknown key `bugdet`; there are: listen, "),
+        ("11:2: ", "unknown key `bugdet`; did you mean `budget`?"),
         ("14:7: ", "agents.a.run: unknown variant `ehco`, expected `echo` or `conformance`"),
         ("15:9: ", "agents.B C: an agent's name is "),
         ("17:9: ", "agents.c: needs `url`, or `run`"),
@@ -200,7 +200,7 @@ fn callers_issuers_keys_and_tls_are_read_as_they_are_written() {
          certificate = 'dns:planner.acme.example'\nagent_id = '{}'\ntoken = {{ issuer = 'acme', subject = 'planner' }}\n\
          [callers.ci]\nkey_env = 'CI_KEY'\n\
          [issuers.acme]\nissuer = 'https://login.acme.example'\naudience = 'me'\naccept = 'any'\n\
-         [keys.push]\nenv = 'PUSH_KEY'\n[tls]\ncert_file = 'a.pem'\nkey_file = 'a.key'\nclient_certificates = 'required'\n\
+         [keys.push]\nenv = 'PUSH_KEY'\n[tls]\ncert_file = 'a.pem'\nkey_file = 'a.key'\nclient_ca_file = 'ca.pem'\nclient_certificates = 'required'\n\
          [outbound]\nallow_nets = ['10.0.0.0/8']\n[identity]\nallow = ['{}']\n",
         "cd".repeat(32),
         "ef".repeat(32)

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use chancery_core::{Agents, Chancery};
 use chancery_identity::cards::CardFault;
-use chancery_inbound::Doors;
+use chancery_inbound::Entrance;
 use chancery_outbound::discovery::DiscoveryError;
 use chancery_protocol::AgentName;
 use serde_json::{Value, json};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 use tokio::task::JoinSet;
 
+use super::gather::Standing;
 use super::remote::{Remote, Shown, Workplace};
 use super::report;
-use crate::agent_book::{AgentBookError, AgentRecord};
+use crate::agent_book::{AgentBook, AgentBookError, AgentRecord};
 use crate::config::{AgentConfig, KeysConfig};
 use crate::key_chest::{ChestError, KeyChest};
 use crate::mount::{Given, Mount};
-use crate::node::BuildError;
 
 /// How often to see whether a card has changed, or an agent has come up.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -46,14 +47,21 @@ pub(crate) enum FleetError {
     NotKept(String),
 }
 
+/// Where agents are reached from, and where they are shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) place: Workplace,
+    pub(crate) mount: Mount,
+}
+
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    place: Workplace,
-    mount: Mount,
+    site: ArcSwap<Site>,
+    book: Arc<AgentBook>,
     keys: Arc<KeyChest>,
     chancery: Chancery,
     /// Known once they are open.
-    doors: OnceLock<Doors>,
+    entrance: OnceLock<Entrance>,
     remotes: Mutex<BTreeMap<AgentName, Arc<Remote>>>,
     /// Held while what is served changes, so that no change undoes another.
     serving: Mutex<()>,
@@ -61,59 +69,15 @@ pub(crate) struct Fleet {
     changing: AsyncMutex<()>,
 }
 
-/// Makes the agents elsewhere that the node begins with: those it was given, at their places, then those that were added.
-pub(crate) async fn gather(
-    place: &Workplace,
-    given: &mut Vec<Given>,
-    elsewhere: &[(usize, String, AgentConfig)],
-) -> Result<Vec<Arc<Remote>>, BuildError> {
-    let mut remotes = Vec::new();
-    for (index, name, agent) in elsewhere {
-        let made = Remote::new(name, agent, false, place).map_err(|fault| BuildError::Agent { name: name.clone(), fault })?;
-        remotes.extend(made.map(|remote| (Some(*index), Arc::new(remote))));
-    }
-    for record in place.book.added() {
-        let taken = given.iter().map(|given| given.name.as_str()).chain(remotes.iter().map(|(_, remote)| &*remote.name));
-        if taken.into_iter().any(|name| name == record.name) {
-            tracing::warn!(agent = record.name, "the config has an agent of this name; the one that was added is left out");
-            continue;
-        }
-        match Remote::new(&record.name, &AgentConfig::from(&record), true, place) {
-            Ok(made) => remotes.extend(made.map(|remote| (None, Arc::new(remote)))),
-            Err(fault) => tracing::error!(agent = record.name, fault, "an agent that was added is left out"),
-        }
-    }
-    let looks: Vec<_> = remotes
-        .iter()
-        .map(|(_, remote)| {
-            let (remote, now) = (Arc::clone(remote), place.clock.now());
-            tokio::spawn(async move { remote.first_cards(now).await })
-        })
-        .collect();
-    for ((index, remote), look) in remotes.iter().zip(looks) {
-        let lost = |fault: tokio::task::JoinError| BuildError::Agent { name: remote.name.to_string(), fault: fault.to_string() };
-        let Shown { card, extended } = look.await.map_err(lost)?;
-        let agent = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(place), exposed: true };
-        given.insert(index.unwrap_or(given.len()), agent);
-    }
-    Ok(remotes.into_iter().map(|(_, remote)| remote).collect())
-}
-
 impl Fleet {
-    pub(crate) fn new(
-        place: Workplace,
-        remotes: Vec<Arc<Remote>>,
-        mount: Mount,
-        keys: Arc<KeyChest>,
-        chancery: Chancery,
-    ) -> Arc<Self> {
+    pub(crate) fn new(site: Site, remotes: Vec<Arc<Remote>>, keys: Arc<KeyChest>, chancery: Chancery) -> Arc<Self> {
         let remotes = remotes.into_iter().map(|remote| (remote.name.clone(), remote)).collect();
         Arc::new(Self {
-            place,
-            mount,
+            book: Arc::clone(&site.place.book),
+            site: ArcSwap::from_pointee(site),
             keys,
             chancery,
-            doors: OnceLock::new(),
+            entrance: OnceLock::new(),
             remotes: Mutex::new(remotes),
             serving: Mutex::default(),
             changing: AsyncMutex::default(),
@@ -121,8 +85,8 @@ impl Fleet {
     }
 
     /// Begins to look after the agents, now that there are doors to show them at.
-    pub(crate) fn start(self: &Arc<Self>, doors: Doors) {
-        let _ = self.doors.set(doors);
+    pub(crate) fn start(self: &Arc<Self>, entrance: Entrance) {
+        let _ = self.entrance.set(entrance);
         for remote in self.all() {
             self.keep_checked(&remote);
         }
@@ -136,9 +100,10 @@ impl Fleet {
         if self.chancery.agents().get(&record.name).is_some() {
             return Err(AgentBookError::Taken(record.name).into());
         }
-        self.place.book.check(&record)?;
+        self.book.check(&record)?;
+        let site = self.site.load_full();
         let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
-        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &self.place).map_err(faulty)?;
+        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &site.place).map_err(faulty)?;
         let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
         let Shown { card, extended } = remote.first_cards(self.chancery.now()).await;
         if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
@@ -146,15 +111,15 @@ impl Fleet {
             return Err(refusal.into());
         }
         self.keys.furnish(&[(record.name.clone(), None)], &KeysConfig::default(), self.chancery.now())?;
-        if let Err(error) = self.place.book.add(record) {
+        if let Err(error) = self.book.add(record) {
             self.unpin(&remote);
             return Err(error.into());
         }
-        let given = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&self.place), exposed: true };
-        let agent = self.mount.beside(given);
+        let given = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&site.place), exposed: true };
+        let agent = site.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));
-            self.place.book.remove(&remote.name)?;
+            self.book.remove(&remote.name)?;
             return Err(error.into());
         }
         self.remotes().insert(remote.name.clone(), Arc::clone(&remote));
@@ -167,10 +132,10 @@ impl Fleet {
     pub(crate) async fn remove(&self, name: &str) -> Result<(), FleetError> {
         let _alone = self.changing.lock().await;
         let remote = self.remotes().get(name).cloned().filter(|remote| remote.added);
-        if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.place.book.has(name) {
+        if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.book.has(name) {
             return Err(AgentBookError::Configured(name.to_owned()).into());
         }
-        self.place.book.remove(name)?;
+        self.book.remove(name)?;
         if let Some(remote) = remote {
             remote.gone.cancel();
             self.remotes().remove(name);
@@ -210,6 +175,40 @@ impl Fleet {
         Ok(json!({ "name": name, "approved": before, "agent": report::agent(&remote) }))
     }
 
+    /// Held by whoever changes what is served, from the beginning of the change to its end.
+    pub(crate) async fn alone(&self) -> AsyncMutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
+    /// What a change can go on with.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing::new(self.remotes().clone(), self.chancery.agents())
+    }
+
+    /// Serves these agents from now on, with these among them elsewhere, and does what belongs to that in the same step.
+    pub(crate) fn refit(&self, site: Site, agents: Agents, remotes: Vec<Arc<Remote>>, and: impl FnOnce()) {
+        let remotes: BTreeMap<_, _> = remotes.into_iter().map(|remote| (remote.name.clone(), remote)).collect();
+        let alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        self.site.store(Arc::new(site));
+        let before = std::mem::replace(&mut *self.remotes(), remotes.clone());
+        self.chancery.set_agents(agents);
+        and();
+        drop(alone);
+        let stays = |remote: &Arc<Remote>| remotes.get(&remote.name).is_some_and(|other| Arc::ptr_eq(other, remote));
+        for gone in before.values().filter(|remote| !stays(remote)) {
+            gone.gone.cancel();
+        }
+        let is_new = |remote: &Arc<Remote>| !before.get(&remote.name).is_some_and(|other| Arc::ptr_eq(other, remote));
+        for remote in remotes.values() {
+            if is_new(remote) {
+                self.keep_checked(remote);
+            } else {
+                // Its card may have changed while the change was prepared.
+                remote.show_again();
+            }
+        }
+    }
+
     pub(crate) fn health(&self, name: &str) -> Result<Value, FleetError> {
         let remote = self.remote(name)?;
         Ok(json!({ "name": name, "replicas": report::health(&remote) }))
@@ -222,8 +221,7 @@ impl Fleet {
             Some(remote) => report::agent(remote),
             None => report::built_in(agent),
         });
-        let left_out =
-            self.place.book.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
+        let left_out = self.book.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
         let left_out: Vec<Value> = left_out.map(|record| report::show_added(&record)).collect();
         json!({ "agents": served.chain(left_out).collect::<Vec<_>>() })
     }
@@ -253,7 +251,7 @@ impl Fleet {
         let Some(cards) = remote.fresh_cards(self.chancery.now()).await else { return };
         let shown = self.serve(|agents| match agents.get(&remote.name) {
             Some(agent) => {
-                let again = self.mount.again(agent, cards, agents.first().name == agent.name);
+                let again = self.site.load().mount.again(agent, cards, agents.first().name == agent.name);
                 agents.with(again)
             }
             None => agents,
@@ -268,7 +266,7 @@ impl Fleet {
         let _alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let agents = self.chancery.agents().as_ref().clone();
         self.chancery.set_agents(change(agents));
-        self.doors.get().map_or(Ok(()), |doors| doors.publish(&self.keys.ring()))
+        self.entrance.get().map_or(Ok(()), |entrance| entrance.publish(&self.keys.ring()))
     }
 
     /// Until the agent is removed, or the node stops.

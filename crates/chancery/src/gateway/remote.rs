@@ -120,6 +120,17 @@ impl Remote {
         }))
     }
 
+    /// Whether it is what this config would make, in the same surroundings.
+    pub(crate) fn is(&self, agent: &AgentConfig, added: bool) -> bool {
+        let same_place = matches!(&agent.source, AgentSource::Remote(remote) if *remote == self.config);
+        same_place && self.added == added && self.title == agent.title && self.description == agent.description
+    }
+
+    /// The next look shows its card, whether it has changed or not.
+    pub(crate) fn show_again(&self) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     pub(crate) fn runner(&self, place: &Workplace) -> Arc<dyn TaskRunner> {
         let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow);
         Arc::new(match &self.local {

@@ -42,7 +42,7 @@ async fn tasks_in_a_folder_outlive_the_node_and_the_folder_is_free_again() {
         let node = with_agents(&["a"]).sqlite(home.path()).build().await.unwrap();
         assert!(node.data_folder().unwrap().database().exists());
         let second = with_agents(&["a"]).sqlite(home.path()).build().await;
-        assert!(matches!(second, Err(BuildError::Folder(FolderError::InUse { .. }))));
+        assert!(matches!(second, Err(BuildError::Folder(crate::FolderError::InUse { .. }))));
         node.shut_down(Duration::from_secs(60)).await.unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! Stories told to the built server and the built command line, a file per story.
 
+mod bad_configs;
 mod certificates;
 mod counts;
 mod line;
@@ -14,6 +15,8 @@ mod callers;
 mod card_signatures;
 mod cli;
 mod config;
+mod config_commands;
+mod config_reload;
 mod crash;
 mod credentials;
 mod doors;

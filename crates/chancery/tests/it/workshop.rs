@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use chancery::{AgentCard, TaskLimits, TaskRunner, new_card};
 use chancery_core::{
-    Agent, Agents, Answer, Append, Appended, Chancery, Clock, Dedupe, Link, ListCursor, ListFilter, Listed, LogEntry, Names,
-    Next, Parts, RetentionConfig, Seal, Store, StoreError, Stored, Subscription, SweepPlan,
+    Agent, Agents, Answer, Append, Appended, Chancery, Clock, Decision, Dedupe, Freeze, FreezeScope, Governed, Ledger, LedgerRow,
+    Link, ListCursor, ListFilter, Listed, LogEntry, Names, Next, Parts, RetentionConfig, Rulebook, Seal, Spend, Store,
+    StoreError, Stored, Subscription, SweepPlan,
 };
 use chancery_identity::SealKey;
 use chancery_protocol::{
@@ -96,6 +97,54 @@ impl Store for CountingStore {
         self.inner.unfinished().await
     }
 
+    async fn governed(&self, task: &TaskId) -> Result<Option<Governed>, StoreError> {
+        self.inner.governed(task).await
+    }
+
+    async fn tree(&self, root: &TaskId) -> Result<Vec<LedgerRow>, StoreError> {
+        self.inner.tree(root).await
+    }
+
+    async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
+        self.inner.roots(trace).await
+    }
+
+    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {
+        self.inner.ledger(settled_since).await
+    }
+
+    async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
+        self.inner.settle(task, spend).await
+    }
+
+    async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
+        self.inner.decide(decision).await
+    }
+
+    async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError> {
+        self.inner.decision(id).await
+    }
+
+    async fn decisions_of(&self, task: &TaskId) -> Result<Vec<Decision>, StoreError> {
+        self.inner.decisions_of(task).await
+    }
+
+    async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
+        self.inner.decisions(limit).await
+    }
+
+    async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {
+        self.inner.freezes().await
+    }
+
+    async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
+        self.inner.freeze(freeze).await
+    }
+
+    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
+        self.inner.thaw(scope).await
+    }
+
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
         self.inner.sweep(plan, now).await
     }
@@ -169,6 +218,8 @@ impl Workshop {
             limits,
             retention: RetentionConfig::default(),
             dedupe: Dedupe::Off,
+            rules: Rulebook::default(),
+            hops: None,
         });
         Self { chancery, store, clock }
     }
@@ -184,6 +235,8 @@ impl Workshop {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            hop_token: None,
+            within: None,
         }
     }
 

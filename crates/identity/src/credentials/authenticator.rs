@@ -116,6 +116,18 @@ impl Authenticator {
         })))
     }
 
+    /// The same, but no signed request that `earlier` has taken is taken again. The two must agree on how long a signature
+    /// holds.
+    #[must_use]
+    pub fn following(mut self, earlier: &Self) -> Self {
+        if let (Mode::Closed(now), Mode::Closed(before)) = (&mut self.0, &earlier.0)
+            && let (Some(now), Some(before)) = (&mut now.signatures, &before.signatures)
+        {
+            now.remember_with(before);
+        }
+        self
+    }
+
     pub fn is_open(&self) -> bool {
         matches!(self.0, Mode::Open(_))
     }

@@ -107,6 +107,12 @@ impl KeyRing {
         SigningKey::of(record.material.clone()).ok()
     }
 
+    /// The key of that name, whether or not it signs now.
+    pub(crate) fn signing_by_kid<D: Domain>(&self, kid: &str) -> Option<SigningKey<D>> {
+        let record = self.records.iter().find(|record| record.key_use == D::USE && *record.kid == *kid)?;
+        SigningKey::of(record.material.clone()).ok()
+    }
+
     /// Every key that has not retired: also those that do not sign yet, and those that no longer do.
     pub fn published(&self, now: Timestamp) -> impl Iterator<Item = &KeyRecord> {
         self.records.iter().filter(move |record| !record.retired(now))

@@ -236,6 +236,20 @@ async fn a_nonce_is_good_once_for_each_key_as_long_as_its_signature_could_come_a
 }
 
 #[tokio::test]
+async fn what_one_authenticator_has_taken_the_one_that_follows_it_does_not_take_again() {
+    let agent = Agent::new();
+    let (before, headers) = (knowing(&agent), agent.sign(PATH, now(), "once"));
+    assert_eq!(kind(&before, &request(&headers), now()).await, Ok(()));
+    assert_eq!(kind(&knowing(&agent), &request(&headers), now()).await, Ok(()), "a stranger to the first takes it");
+    let after = knowing(&agent).following(&before);
+    assert_eq!(kind(&after, &request(&headers), now()).await, Err(RefusalKind::Replayed));
+    let later = agent.sign(PATH, now(), "later");
+    assert_eq!(kind(&after, &request(&later), now()).await, Ok(()));
+    assert_eq!(kind(&before, &request(&later), now()).await, Err(RefusalKind::Replayed), "and the other way round");
+    assert!(Authenticator::open().following(&after).is_open());
+}
+
+#[tokio::test]
 async fn when_no_nonce_can_be_remembered_signatures_are_refused_and_none_is_forgotten() {
     let (agent, stranger) = (Agent::new(), Agent::new());
     let rules = SignatureRules { most_nonces: 2, ..rules() };

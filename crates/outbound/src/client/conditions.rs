@@ -1,5 +1,6 @@
 //! What goes with a call beside its content: headers over HTTP, metadata over gRPC.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_protocol::{Error, TraceId, Version};
@@ -16,6 +17,8 @@ pub struct Conditions {
     pub credentials: Credentials,
     /// Same key, same task, at agents that know it.
     pub idempotency_key: Option<String>,
+    /// Shows which task the call is for, to those who made the token.
+    pub hop_token: Option<Arc<str>>,
     /// The id of the last event already heard of the task that is subscribed to.
     pub last_event_id: Option<String>,
     /// How long the whole call may take, waiting and tries included; of a stream, up to its last event. Without it, an
@@ -32,6 +35,7 @@ impl Conditions {
             extensions: Vec::new(),
             credentials: Credentials::None,
             idempotency_key: None,
+            hop_token: None,
             last_event_id: None,
             deadline: None,
         }
@@ -53,6 +57,9 @@ impl Conditions {
             Err(_) => Err(Error::invalid_field(name, "cannot stand in a header")),
         };
         put("traceparent", &traceparent(self.trace))?;
+        if let Some(token) = &self.hop_token {
+            put("chancery-hop-token", token)?;
+        }
         let extensions = self.extensions.join(",");
         match version {
             Version::V1_0 => put("a2a-version", "1.0")?,

@@ -9,6 +9,7 @@ use chancery_protocol::{
     TaskId, Timestamp, Version,
 };
 
+use super::lineage;
 use super::mirror::Mirror;
 use super::original;
 use super::replica::{Replica, Spoken};
@@ -170,8 +171,8 @@ fn message(turn: &Turn, mirror: &Mirror, spoken: &Spoken) -> SendMessage {
             ..SendConfiguration::default()
         },
         metadata: match spoken.version {
-            Version::Original => Some(original::told(turn.metadata.as_ref(), &spoken.skill, turn.trace)),
-            _ => turn.metadata.clone(),
+            Version::Original => Some(original::told(lineage::told(turn).as_ref(), &spoken.skill, turn.trace)),
+            _ => lineage::told(turn),
         },
         client_task_id,
     }

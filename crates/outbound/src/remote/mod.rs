@@ -3,6 +3,7 @@
 mod ask;
 mod extended;
 mod follow;
+mod lineage;
 mod mirror;
 mod original;
 mod pool;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chancery_core::routing::{Outcome, PeerId};
 use chancery_core::{AfterRestart, Clock, Finished, Link, RunError, TaskRunner, TaskUpdateSink, Turn};
+use chancery_protocol::{Error, ErrorKind};
 
 pub use self::extended::Extended;
 pub use self::follow::FollowLimits;
@@ -110,7 +112,8 @@ impl RemoteRunner {
         let bound = bound.transpose().map_err(RunError::new)?.flatten();
         let may_choose = bound.is_none();
         let mut tried: Vec<PeerId> = Vec::new();
-        let mut next = bound.or_else(|| self.pool.choose(&turn, &tried));
+        let selected = || turn.selected.as_deref().and_then(|name| self.pool.selected(name));
+        let mut next = bound.or_else(selected).or_else(|| self.pool.choose(&turn, &tried));
         let mut reason = "no agent can take this task just now; try again later".to_owned();
         while let Some(chosen) = next {
             let replica = Arc::clone(&chosen.replica);
@@ -192,6 +195,14 @@ impl TaskRunner for RemoteRunner {
 
     fn after_restart(&self) -> AfterRestart {
         AfterRestart::Resume
+    }
+
+    fn select(&self, asked: &chancery_core::Asked<'_>) -> Result<Option<Arc<str>>, Error> {
+        match self.pool.select(asked) {
+            Some(chosen) => Ok(Some(chosen)),
+            None if self.local.is_some() => Ok(Some(LOCAL.into())),
+            None => Err(Error::new(ErrorKind::NoEligiblePeer, "no agent can take this task just now; try again later")),
+        }
     }
 
     fn keeps_links(&self) -> bool {

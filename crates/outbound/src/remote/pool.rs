@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_core::health::{HealthConfig, OpenCall, PeerPool, PeerStanding};
 use chancery_core::routing::{Outcome, PeerId, PeerSelector, RoutingPlan, TaskSpec};
-use chancery_core::{Clock, Turn};
+use chancery_core::{Asked, Clock, Turn};
 use chancery_protocol::{AgentCard, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -73,6 +73,24 @@ impl Pool {
             Ok(call) => Ok(Some(Chosen { replica: Arc::clone(replica), call, since: now })),
             Err(_) => Err("the agent that has this task fails too often to be asked just now; try again later".to_owned()),
         }
+    }
+
+    /// Who would be asked, without anybody being asked yet.
+    pub(super) fn select(&self, asked: &Asked<'_>) -> Option<Arc<str>> {
+        let modes: Vec<&str> = asked.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
+        let spec = TaskSpec {
+            skill_id: asked.skill.unwrap_or_default(),
+            estimated_tokens: asked.estimated_tokens,
+            input_modes: &modes,
+            ..TaskSpec::default()
+        };
+        let candidates = self.lock().candidates(&spec, self.clock.now());
+        self.selector.select(&spec, &candidates).map(|id| id.as_str().into())
+    }
+
+    /// The one that was selected, unless it has to be left alone since.
+    pub(super) fn selected(&self, name: &str) -> Option<Chosen> {
+        self.bound(name).ok().flatten()
     }
 
     /// The best of those that have not been tried yet.

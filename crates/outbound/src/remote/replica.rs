@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chancery_core::GOVERNANCE_EXTENSION;
 use chancery_core::Turn;
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
@@ -131,8 +132,18 @@ impl Replica {
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
     pub(super) fn conditions(&self, turn: &Turn, spoken: &Spoken) -> Conditions {
-        let extensions = turn.extensions.iter().filter(|uri| spoken.extensions.contains(uri)).cloned().collect();
-        Conditions { credentials: self.credentials.clone(), extensions, ..Conditions::new(turn.trace) }
+        let mut extensions: Vec<String> = turn.extensions.iter().filter(|uri| spoken.extensions.contains(uri)).cloned().collect();
+        let governs = |uri: &String| uri == GOVERNANCE_EXTENSION;
+        // Whoever can say what a task cost is asked to.
+        if spoken.extensions.iter().any(governs) && !extensions.iter().any(governs) {
+            extensions.push(GOVERNANCE_EXTENSION.to_owned());
+        }
+        Conditions {
+            credentials: self.credentials.clone(),
+            extensions,
+            hop_token: turn.delegation.hop_token(),
+            ..Conditions::new(turn.trace)
+        }
     }
 }
 

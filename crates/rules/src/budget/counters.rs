@@ -66,9 +66,10 @@ impl Counters {
         }
     }
 
-    /// How long until `wanted` of a dimension has slid out; none if there never is so much.
-    pub(super) fn until_gone(&self, dimension: usize, wanted: u64, now: i64) -> Option<Duration> {
-        self.sliding.as_ref()?.until_gone(dimension, wanted, now)
+    /// How long until `wanted` of a dimension fits if nothing is released; none if it never does.
+    pub(super) fn until_fits(&self, dimension: usize, wanted: u64, now: i64) -> Option<Duration> {
+        let most = self.caps.0[dimension].checked_sub(self.reserved.0[dimension])?.checked_sub(wanted)?;
+        Some(self.sliding.as_ref()?.until_within(dimension, most, now))
     }
 
     #[inline]

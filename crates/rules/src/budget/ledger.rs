@@ -68,8 +68,12 @@ impl BudgetLedger {
 
     /// Holds an amount in every one of the scopes, or in none and says which was the first that has not enough left.
     pub fn reserve(&self, accounts: &Accounts, estimate: Estimate, now: Timestamp) -> Result<Reservation, BudgetError> {
+        if accounts.is_empty() {
+            return Ok(Reservation::new(accounts.clone(), estimate.without_caps(), false));
+        }
         let (mut held, unknown) = estimate.parts();
         let mut table = self.open(accounts.iter());
+        table.note(now.micros());
         let mut free = Counts([u64::MAX; 3]);
         let mut fits = true;
         for account in accounts.iter() {
@@ -90,7 +94,6 @@ impl BudgetLedger {
         for account in accounts.iter() {
             table.row(account.row()).reserve(held);
         }
-        table.note(now.micros());
         drop(table);
         Ok(Reservation::new(accounts.clone(), held, false))
     }
@@ -99,6 +102,7 @@ impl BudgetLedger {
     pub fn raise(&self, reservation: &mut Reservation, wanted: Amount, now: Timestamp) -> Amount {
         let accounts = reservation.accounts().clone();
         let mut table = self.open(accounts.iter());
+        table.note(now.micros());
         let mut granted = wanted.counts();
         for account in accounts.iter() {
             let counters = table.row(account.row());
@@ -108,7 +112,6 @@ impl BudgetLedger {
         for account in accounts.iter() {
             table.row(account.row()).reserve(granted);
         }
-        table.note(now.micros());
         drop(table);
         reservation.hold_more(granted);
         granted.amount()
@@ -117,9 +120,13 @@ impl BudgetLedger {
     /// What it cost, now that this is known. Beyond what was held it is an overrun. Tasks count as they were reserved.
     pub fn settle(&self, mut reservation: Reservation, actual: Amount, now: Timestamp) -> Settled {
         let held = reservation.held();
-        let mut table = self.open(reservation.accounts().iter());
         let mut actual = actual.counts();
         actual.0[Dimension::Tasks as usize] = held.0[Dimension::Tasks as usize];
+        if reservation.accounts().is_empty() {
+            return Settled { settled: actual.amount(), overrun: Amount::default() };
+        }
+        let mut table = self.open(reservation.accounts().iter());
+        table.note(now.micros());
         let mut caps = Counts([u64::MAX; 3]);
         for account in reservation.accounts().iter() {
             caps = caps.each(table.row(account.row()).caps(), u64::min);
@@ -137,7 +144,6 @@ impl BudgetLedger {
             counters.release(held);
             counters.settle(settled, overrun, now.micros());
         }
-        table.note(now.micros());
         drop(table);
         reservation.close();
         Settled { settled: settled.amount(), overrun: overrun.amount() }
@@ -198,9 +204,11 @@ fn shortage(table: &mut Table, accounts: &Accounts, wanted: Counts, now: i64) ->
             let at = dimension as usize;
             let (taken, cap, wanted) = (taken.0[at], caps.0[at], wanted.0[at]);
             // Sums stop at the end, and there is no cap there.
-            let Some(excess) = taken.saturating_add(wanted).checked_sub(cap).filter(|excess| *excess > 0) else { continue };
+            if taken.saturating_add(wanted) <= cap {
+                continue;
+            }
             // It fits when it fits everywhere.
-            retry_after = retry_after.and_then(|longest| Some(longest.max(counters.until_gone(at, excess, now)?)));
+            retry_after = retry_after.and_then(|longest| Some(longest.max(counters.until_fits(at, wanted, now)?)));
             let quantity = |count| Quantity::new(dimension, count);
             first.get_or_insert_with(|| {
                 let shortage = Shortage {

@@ -15,19 +15,29 @@
 //! cap. Nothing here reads a clock; a clock that goes back forgives nothing (`sliding.rs`).
 
 mod account;
+mod actual;
 mod amount;
 mod books;
+mod config;
 mod counters;
 mod error;
+mod estimate;
 mod ledger;
+mod queue;
 mod reservation;
 mod restore;
 mod scope;
 mod sliding;
 
 pub use self::account::{Account, Accounts};
+pub use self::actual::{
+    Actual, ActualFacts, ActualSource, Ignored, IgnoredBecause, MOST_TOKENS, Report, Reportable, Reported, actual,
+};
 pub use self::amount::{Amount, Caps, Dimension, Quantity};
+pub use self::config::{BudgetConfig, GlobalBudget, OverflowPolicy, ScopeBudget, TreeBudget};
 pub use self::error::{BudgetError, Shortage};
+pub use self::estimate::{EstimateFacts, EstimateSource, Estimated, ObservedCost, Price, estimate};
 pub use self::ledger::{BudgetLedger, Standing};
+pub use self::queue::{BudgetQueue, Ticket};
 pub use self::reservation::{Estimate, Reservation, Settled};
 pub use self::scope::{Limit, Scope, Window};

@@ -20,6 +20,12 @@ impl Estimate {
         Self { usd: Some(amount.usd), tokens: Some(amount.tokens), tasks: amount.tasks }
     }
 
+    /// What is held where there is no cap on anything.
+    #[inline]
+    pub(super) fn without_caps(self) -> Counts {
+        Amount { usd: self.usd.unwrap_or_default(), tokens: self.tokens.unwrap_or_default(), tasks: self.tasks }.counts()
+    }
+
     /// What is asked for at least, and of which dimensions more is taken.
     #[inline]
     pub(super) fn parts(self) -> (Counts, [bool; 3]) {

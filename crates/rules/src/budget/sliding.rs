@@ -102,18 +102,18 @@ impl Sliding {
         })
     }
 
-    /// How long until so much of a dimension has left; none if there is not so much.
-    pub(super) fn until_gone(&self, dimension: usize, wanted: u64, now: i64) -> Option<Duration> {
-        let mut gone = 0_u64;
-        for number in self.newest.saturating_sub(PARTS)..=self.newest {
+    /// How long until no more than `most` of a dimension counts.
+    pub(super) fn until_within(&self, dimension: usize, most: u64, now: i64) -> Duration {
+        let mut stays = 0_u64;
+        for number in (self.newest.saturating_sub(PARTS)..=self.newest).rev() {
             let part = &self.parts[place(number)];
-            gone = gone.saturating_add(part.settled.0[dimension]).saturating_add(part.overrun.0[dimension]);
-            if gone >= wanted {
+            stays = stays.saturating_add(part.settled.0[dimension]).saturating_add(part.overrun.0[dimension]);
+            if stays > most {
                 let leaves = number.saturating_add(LIVE).saturating_mul(self.part_micros);
-                return Some(Duration::from_micros(u64::try_from(leaves.saturating_sub(now)).unwrap_or(0)));
+                return Duration::from_micros(u64::try_from(leaves.saturating_sub(now)).unwrap_or(0));
             }
         }
-        None
+        Duration::ZERO
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
                 add(&mut window, u64::MAX / 2, micros);
                 assert!(counted(&mut window, micros) >= u64::MAX / 2);
                 assert!(window.amounts().count() as i64 <= LIVE);
-                let _ = window.until_gone(1, 1, micros);
+                let _ = window.until_within(1, 1, micros);
             }
         }
     }
@@ -197,9 +197,9 @@ mod tests {
         window.add_at(39 * SECOND, tokens(2), Counts::default());
         window.add_at(999 * SECOND, tokens(4), Counts::default());
         assert_eq!(counted(&mut window, 100 * SECOND), 5, "one was too old");
-        assert_eq!(window.until_gone(1, 1, 100 * SECOND), Some(Duration::from_secs(11)));
-        assert_eq!(window.until_gone(1, 2, 100 * SECOND), Some(Duration::from_secs(61)));
-        assert_eq!(window.until_gone(1, 6, 100 * SECOND), None);
+        for (most, seconds) in [(0, 61), (3, 61), (4, 11), (5, 0)] {
+            assert_eq!(window.until_within(1, most, 100 * SECOND), Duration::from_secs(seconds), "{most}");
+        }
         assert_eq!(counted(&mut window, 111 * SECOND), 4);
     }
 }

@@ -148,12 +148,14 @@ pub fn attribute(facts: &LineageFacts<'_>) -> Result<Lineage, LineageError> {
     }
     let mut candidates = narrowed(facts);
     // The deepest first, and of those the poorest: whoever reads only one parent reads the strictest.
-    candidates.sort_by(|one, other| strictness(one).cmp(&strictness(other)));
+    candidates.sort_by_cached_key(|task| strictness(task));
     let Some((parent, others)) = candidates.split_first() else { return Ok(root(facts)) };
     let attribution = if others.is_empty() { Attribution::Inferred } else { Attribution::Ambiguous };
     let remaining = others.iter().fold(parent.remaining, |remaining, task| remaining.and(task.remaining));
     let mut above = parent.context.clone();
-    above.visited_agents = above.visited_agents.with_all_of(others.iter().map(|task| &task.context.visited_agents));
+    if !others.is_empty() {
+        above.visited_agents = above.visited_agents.with_all_of(others.iter().map(|task| &task.context.visited_agents));
+    }
     Ok(Lineage {
         attribution,
         context: above.child(parent.id.clone(), facts.caller.clone()),

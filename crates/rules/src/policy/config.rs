@@ -19,7 +19,7 @@ pub struct TaskPolicy {
     #[serde(deserialize_with = "some_more_than_zero", skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// What a task may be expected to cost.
-    #[serde(with = "super::amount", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<MicroUsd>,
     /// How long a task may run before it is stopped.
     #[serde(deserialize_with = "some_more_than_zero", skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct PolicyConfig {
 pub struct CallerPolicy {
     #[serde(deserialize_with = "some_more_than_zero", skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    #[serde(with = "super::amount", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<MicroUsd>,
     #[serde(deserialize_with = "some_more_than_zero", skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,

@@ -14,6 +14,8 @@ pub struct Ask<'a> {
     pub skill: &'a AskedSkill,
     /// What it is expected to cost, if anybody can tell.
     pub estimate: Option<MicroUsd>,
+    /// Tasks that may run at once where no policy says how many.
+    pub concurrency: u32,
 }
 
 /// The skill a call is for.
@@ -56,7 +58,7 @@ pub fn judge(policy: &TaskPolicy, ask: &Ask<'_>, slots: &Arc<Slots>) -> Result<S
     {
         return Err(PolicyError::SkillDenied(skill.cloned()));
     }
-    let slot = slots.take(ask.caller, skill, policy.concurrency())?;
+    let slot = slots.take(ask.caller, skill, policy.max_concurrency.unwrap_or(ask.concurrency))?;
     match (ask.estimate, policy.max_cost_usd) {
         (Some(estimate), Some(limit)) if estimate > limit => {
             Err(PolicyError::Exceeded { field: "max_cost_usd", actual: estimate.to_string(), limit: limit.to_string() })

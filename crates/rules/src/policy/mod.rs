@@ -1,6 +1,5 @@
 //! What one task may do and take: whose it is and which skill it asks for decide.
 
-mod amount;
 mod book;
 mod config;
 mod error;

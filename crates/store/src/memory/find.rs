@@ -1,7 +1,7 @@
 //! Looks tasks up by name, or by having been left unfinished.
 
-use chancery_core::{Link, Names, Stored, TaskRecord};
-use chancery_protocol::{Caller, ContextId, TaskId, TaskState};
+use chancery_core::{Link, Names, Stored};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskState};
 
 use super::{MemoryStore, locked};
 
@@ -16,22 +16,15 @@ pub(super) fn find(store: &MemoryStore, owner: &Caller, id: &str, names: Names) 
     })
 }
 
-/// The one of the task that was made last. Looks at every task: conversations that go on elsewhere are few in a memory
-/// store, and this is asked only where a caller names one.
-pub(super) fn context_link(store: &MemoryStore, owner: &Caller, agent: &str, context: &ContextId) -> Option<Link> {
-    let mut last: Option<(TaskId, Link)> = None;
-    for shard in &store.shards {
-        let shard = locked(shard);
-        let of_context = |task: &TaskRecord| task.owner == *owner && *task.agent == *agent && task.context_id == *context;
-        for kept in shard.iter().filter(|kept| of_context(&kept.task)) {
-            if let Some(link) = &kept.link
-                && last.as_ref().is_none_or(|(id, _)| *id < kept.task.id)
-            {
-                last = Some((kept.task.id.clone(), link.clone()));
-            }
+/// The one of the task that was made last.
+pub(super) fn context_link(store: &MemoryStore, owner: &Caller, agent: &AgentName, context: &ContextId) -> Option<Link> {
+    loop {
+        let last = store.indexes.last_of_conversation(owner, agent, context)?;
+        // A task that went in between has left the index before it let go of its lock: the next look finds another.
+        if let Some(kept) = store.shard(last.as_str()).get(last.as_str()) {
+            return kept.link.clone();
         }
     }
-    last.map(|(_, link)| link)
 }
 
 pub(super) fn unfinished(store: &MemoryStore) -> Vec<Stored> {

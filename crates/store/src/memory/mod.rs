@@ -1,32 +1,47 @@
 //! Tasks in the memory of this process: gone when it ends.
 
 mod append;
+mod decisions;
 mod find;
+mod index;
 mod list;
 mod names;
 mod shard;
+mod spent;
 mod sweep;
+mod trees;
 
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
+    Names, Spend, Store, StoreError, Stored, SweepPlan,
 };
-use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 
+use self::decisions::Decisions;
+use self::index::Indexes;
 use self::names::NamesInUse;
 use self::shard::Shard;
+use self::spent::Spent;
 
 /// Enough that appends to different tasks seldom meet, few enough to lock them all for a sweep.
 const SHARDS: usize = 32;
 
-/// Where two kinds of locks are held, `names` is taken first, then shards by index.
+/// Where several locks are held, `names` is taken first, then shards by index, then one of the others.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     shards: [Mutex<Shard>; SHARDS],
     names: Mutex<NamesInUse>,
+    made_ever: AtomicU64,
+    indexes: Indexes,
+    past: Mutex<Spent>,
+    decisions: Mutex<Decisions>,
+    freezes: Mutex<BTreeMap<FreezeScope, Freeze>>,
 }
 
 impl MemoryStore {
@@ -86,6 +101,56 @@ impl Store for MemoryStore {
 
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
         Ok(find::unfinished(self))
+    }
+
+    async fn governed(&self, task: &TaskId) -> Result<Option<Governed>, StoreError> {
+        Ok(trees::governed(self, task))
+    }
+
+    async fn tree(&self, root: &TaskId) -> Result<Vec<LedgerRow>, StoreError> {
+        Ok(trees::tree(self, root))
+    }
+
+    async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
+        Ok(self.indexes.roots(trace))
+    }
+
+    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {
+        Ok(trees::ledger(self, settled_since))
+    }
+
+    async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
+        trees::settle(self, task, spend)
+    }
+
+    async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
+        locked(&self.decisions).keep(decision);
+        Ok(())
+    }
+
+    async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError> {
+        Ok(locked(&self.decisions).by_id(id))
+    }
+
+    async fn decisions_of(&self, task: &TaskId) -> Result<Vec<Decision>, StoreError> {
+        Ok(locked(&self.decisions).of_task(task))
+    }
+
+    async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
+        Ok(locked(&self.decisions).newest(limit))
+    }
+
+    async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {
+        Ok(locked(&self.freezes).values().cloned().collect())
+    }
+
+    async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
+        locked(&self.freezes).insert(freeze.scope.clone(), freeze);
+        Ok(())
+    }
+
+    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
+        Ok(locked(&self.freezes).remove(scope).is_some())
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

@@ -3,18 +3,21 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use chancery_core::{Append, Link, LogEntry, Progress, StoreError, Stored, TaskRecord};
+use chancery_core::{Append, Governed, Link, LogEntry, Progress, StoreError, Stored, TaskRecord};
 use chancery_protocol::{TaskId, Timestamp};
 
+use super::index::Made;
 use crate::numbering;
 
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) task: Arc<TaskRecord>,
     pub(super) progress: Progress,
+    pub(super) made: Made,
     /// The idempotency key it was made under, to give it free when the task goes.
     pub(super) key: Option<Arc<str>>,
     pub(super) link: Option<Link>,
+    pub(super) governed: Option<Box<Governed>>,
     /// Entry `n` is at `n - 1`.
     log: Vec<Arc<LogEntry>>,
 }
@@ -45,25 +48,34 @@ impl Shard {
         self.tasks.get(id)
     }
 
+    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Kept> {
+        self.tasks.get_mut(id)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Kept> {
         self.tasks.values()
     }
 
-    pub(super) fn make(&mut self, append: Append) -> Result<(), StoreError> {
-        let Append { task, creation, progress, entries, link } = append;
-        if self.tasks.contains_key(&task.id) {
+    pub(super) fn make(&mut self, append: Append, made: Made) -> Result<&Kept, StoreError> {
+        let Append { task, creation, progress, entries, link, mut governed, spend, decision: _ } = append;
+        let id = task.id.clone();
+        if self.tasks.contains_key(&id) {
             return Err(numbering::made_twice(&task));
         }
         if numbering::is_finished(&progress) {
-            self.enqueue((progress.status_at, task.id.clone()));
+            self.enqueue((progress.status_at, id.clone()));
+        }
+        if let (Some(governed), Some(spend)) = (&mut governed, spend) {
+            governed.spend = spend;
         }
         let key = creation.and_then(|creation| creation.idempotency).map(|idempotency| idempotency.key);
-        self.tasks.insert(task.id.clone(), Kept { task, progress, key, log: entries, link });
-        Ok(())
+        let kept = Kept { task, progress, made, key, log: entries, link, governed };
+        Ok(self.tasks.entry(id).or_insert(kept))
     }
 
-    pub(super) fn extend(&mut self, append: Append, follows: u64) -> Result<(), StoreError> {
-        let Some(kept) = self.tasks.get_mut(&append.task.id) else {
+    pub(super) fn extend(&mut self, append: Append, follows: u64) -> Result<&Kept, StoreError> {
+        let id = &append.task.id;
+        let Some(kept) = self.tasks.get_mut(id) else {
             return Err(numbering::unknown(&append.task));
         };
         if kept.progress.seq != follows {
@@ -72,15 +84,17 @@ impl Shard {
         let before = std::mem::replace(&mut kept.progress, append.progress);
         kept.log.extend(append.entries);
         kept.link = append.link.or(kept.link.take());
+        if let (Some(governed), Some(spend)) = (&mut kept.governed, append.spend) {
+            governed.spend = spend;
+        }
 
-        let id = &append.task.id;
         if numbering::is_finished(&before) {
             self.dequeue(&(before.status_at, id.clone()));
         }
         if numbering::is_finished(&append.progress) {
             self.enqueue((append.progress.status_at, id.clone()));
         }
-        Ok(())
+        self.tasks.get(id).ok_or_else(|| numbering::unknown(&append.task))
     }
 
     pub(super) fn finished(&self) -> &VecDeque<Departure> {

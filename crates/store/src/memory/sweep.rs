@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use chancery_core::SweepPlan;
 use chancery_protocol::{TaskId, Timestamp};
 
-use super::{MemoryStore, locked};
+use super::{MemoryStore, locked, spent};
+use crate::past;
 
 pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64 {
     // Declared first, so that the logs are freed last, when nobody waits for the locks.
@@ -28,9 +29,17 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64
         }
         if let Some(kept) = shards[at].forget_first() {
             names.release(&kept.task, kept.key.as_ref());
+            store.indexes.remove(&kept);
             gone.push(kept);
         }
         next.extend(shards[at].finished().front().map(|departure| Reverse((departure.clone(), at))));
+    }
+
+    let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
+    let still_counted = past::add_up(gone.iter().filter_map(|kept| spent::of_task(kept, since)));
+    locked(&store.past).turn_over(still_counted, since, plan.at_most);
+    if let Some(keep) = plan.keep_decisions {
+        locked(&store.decisions).keep_newest(keep, plan.at_most);
     }
     gone.len() as u64
 }
@@ -38,7 +47,9 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64
 /// Takes out a task that was made and nothing more.
 pub(super) fn withdraw(store: &MemoryStore, task: &TaskId) -> bool {
     let mut names = locked(&store.names);
-    let Some(kept) = store.shard(task.as_str()).withdraw(task) else { return false };
+    let mut shard = store.shard(task.as_str());
+    let Some(kept) = shard.withdraw(task) else { return false };
+    store.indexes.remove(&kept);
     names.release(&kept.task, kept.key.as_ref());
     true
 }

@@ -1,13 +1,15 @@
 //! Writes one append inside the transaction of its batch.
 
-use chancery_core::{Append, Appended, Idempotency, StoreError, TaskRecord};
+use chancery_core::{Append, Appended, Idempotency, Spend, StoreError, TaskRecord};
+use chancery_protocol::TaskId;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::entries::{self, LogRow, place};
 use super::fault::Fault;
 use super::find::dialect_name;
-use super::links;
+use super::ledger::Ledgering;
 use super::schema::Stage;
+use super::{decisions, facts, links};
 use crate::numbering;
 
 /// An append that is ready to be written: checked by itself, its entries encoded.
@@ -16,6 +18,9 @@ pub(super) struct Prepared {
     append: Append,
     follows: u64,
     rows: Vec<LogRow>,
+    /// Of how the call was governed, as far as it is kept as text.
+    facts: String,
+    decision: Option<decisions::Encoded>,
 }
 
 impl Prepared {
@@ -23,7 +28,9 @@ impl Prepared {
         let follows = numbering::follows(&append)?;
         // The writer has no use for the entries themselves, and better things to do than to free them.
         let rows = entries::encode(&std::mem::take(&mut append.entries))?;
-        Ok(Self { append, follows, rows })
+        let facts = append.governed.as_deref().map(facts::encode).transpose()?.unwrap_or_default();
+        let decision = append.decision.take().map(decisions::Encoded::new).transpose()?;
+        Ok(Self { append, follows, rows, facts, decision })
     }
 }
 
@@ -38,6 +45,7 @@ pub(super) struct Statements<'c> {
     stand: Statement<'c>,
     advance: Statement<'c>,
     log: Statement<'c>,
+    ledger: Ledgering<'c>,
     /// How many finished tasks there are. Counting them anew for each sweep would take longer than the sweep.
     pub(super) finished: u64,
 }
@@ -79,6 +87,7 @@ impl<'c> Statements<'c> {
                 "UPDATE tasks SET state = ?2, status_at = ?3, seq = ?4, bytes = ?5, message_only = ?6, stage = ?7 WHERE num = ?1",
             )?,
             log: connection.prepare("INSERT INTO log (place, last_seq, entries) VALUES (?1, ?2, ?3)")?,
+            ledger: Ledgering::prepare(connection)?,
             finished: connection.query_row("SELECT count(*) FROM tasks WHERE stage = 3", [], |row| row.get(0))?,
         })
     }
@@ -106,7 +115,32 @@ impl<'c> Statements<'c> {
         if let Some(link) = &prepared.append.link {
             links::keep(self.connection, task, &prepared.append.task, link)?;
         }
+        self.count(task, prepared)?;
+        if let Some(decision) = &prepared.decision {
+            decisions::keep(self.connection, decision)?;
+        }
         Ok(())
+    }
+
+    /// A task from before costs were counted has no row, and gets none.
+    fn count(&mut self, num: i64, prepared: &Prepared) -> Result<(), Stop> {
+        let Append { task, governed, spend, .. } = &prepared.append;
+        match (governed, spend) {
+            (Some(governed), spend) => {
+                let spend = spend.as_ref().unwrap_or(&governed.spend);
+                self.ledger.put_down(num, &task.id, &governed.kinship, spend, &prepared.facts)?;
+            }
+            (None, Some(spend)) => drop(self.ledger.settle(num, spend)?),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// What a task has cost, without an append.
+    pub(super) fn settle(&mut self, task: &TaskId, spend: &Spend) -> Result<Result<(), StoreError>, Fault> {
+        let num = self.stand.query_row([task.as_str()], |row| row.get(0)).optional()?;
+        let counted = num.map(|num| self.ledger.settle(num, spend)).transpose()?;
+        Ok(if counted == Some(true) { Ok(()) } else { Err(numbering::not_counted(task)) })
     }
 
     fn make(&mut self, prepared: &Prepared, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {

@@ -68,7 +68,7 @@ pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Fault> {
 }
 
 /// The names that `Version` prints.
-fn dialect(name: &str) -> Result<Version, Fault> {
+pub(super) fn dialect(name: &str) -> Result<Version, Fault> {
     let known = [Version::V1_0, Version::V0_3, Version::Original];
     known.into_iter().find(|version| dialect_name(*version) == name).ok_or_else(|| Fault::unreadable(format!("dialect {name}")))
 }

@@ -3,16 +3,22 @@
 mod append;
 mod checkpoint;
 mod connection;
+mod decisions;
 mod entries;
+mod facts;
 mod fault;
 mod find;
 mod folder;
+mod freezes;
+mod ledger;
 mod links;
 mod list;
 mod options;
 mod readers;
 mod schema;
+mod spent;
 mod sweep;
+mod trees;
 mod writer;
 
 use std::path::Path;
@@ -22,9 +28,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
+    Names, Spend, Store, StoreError, Stored, SweepPlan,
 };
-use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::options::{SqliteOptions, Synchronous};
@@ -145,6 +152,59 @@ impl Store for SqliteStore {
 
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
         self.readers.read("looking for unfinished tasks", |connection| find::unfinished(connection)).await
+    }
+
+    async fn governed(&self, task: &TaskId) -> Result<Option<Governed>, StoreError> {
+        let task = task.clone();
+        self.readers.read("looking up how a task is governed", move |connection| trees::governed(connection, &task)).await
+    }
+
+    async fn tree(&self, root: &TaskId) -> Result<Vec<LedgerRow>, StoreError> {
+        let root = root.clone();
+        self.readers.read("reading a tree", move |connection| trees::tree(connection, &root)).await
+    }
+
+    async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
+        self.readers.read("looking up a trace", move |connection| trees::roots(connection, trace)).await
+    }
+
+    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {
+        self.readers.read("reading the ledger", move |connection| trees::ledger(connection, settled_since)).await
+    }
+
+    async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
+        self.write(|answer| Job::Settle(task.clone(), Box::new(spend), answer)).await
+    }
+
+    async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
+        let encoded = decisions::Encoded::new(decision)?;
+        self.write(|answer| Job::Decide(encoded, answer)).await
+    }
+
+    async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError> {
+        let id = id.to_owned();
+        self.readers.read("looking up a decision", move |connection| decisions::by_id(connection, &id)).await
+    }
+
+    async fn decisions_of(&self, task: &TaskId) -> Result<Vec<Decision>, StoreError> {
+        let task = task.clone();
+        self.readers.read("reading a task's decisions", move |connection| decisions::of_task(connection, &task)).await
+    }
+
+    async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
+        self.readers.read("reading decisions", move |connection| decisions::newest(connection, limit)).await
+    }
+
+    async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {
+        self.readers.read("reading what is frozen", |connection| freezes::list(connection)).await
+    }
+
+    async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
+        self.write(|answer| Job::Freeze(Box::new(freeze), answer)).await
+    }
+
+    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
+        self.write(|answer| Job::Thaw(scope.clone(), answer)).await
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

@@ -11,7 +11,7 @@ use crate::numbering;
 const APPLICATION_ID: i32 = 0x4368_6379;
 
 /// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
-const STEPS: [&str; 2] = [include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
+const STEPS: [&str; 3] = [include_str!("schema/v1.sql"), include_str!("schema/v2.sql"), include_str!("schema/v3.sql")];
 
 pub(super) const NEWEST: usize = STEPS.len();
 
@@ -81,6 +81,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::{decisions, spent, trees};
 
     fn opened() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -93,7 +94,8 @@ mod tests {
         let connection = opened();
         let plan = |sql: &str| -> String {
             let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let lines = statement.query_map([], |row| row.get::<_, String>(3)).unwrap();
+            // A plan does not depend on what its parameters are, so they need no value.
+            let lines = statement.raw_query().mapped(|row| row.get::<_, String>(3));
             lines.map(Result::unwrap).collect::<Vec<_>>().join("; ")
         };
         let unfinished = plan("SELECT id FROM tasks WHERE stage = 1");
@@ -109,6 +111,25 @@ mod tests {
              AND (status_at, id) < (5, 'x') ORDER BY status_at DESC, id DESC LIMIT 5",
         );
         assert!(listed.contains("tasks_listed") && !listed.contains("TEMP"), "{listed}");
+
+        // Of the ledger: no table is gone through from one end to the other, and what is asked for in order comes in order.
+        let counting = plan(&trees::ledger_query());
+        for index in ["tasks_finished", "tasks_unfinished", "tasks_waiting", "ledger_trees"] {
+            assert!(counting.contains(index), "{index}: {counting}");
+        }
+        let tree = plan(&trees::tree_query());
+        assert!(tree.contains("ledger_trees") && !tree.contains("TEMP"), "{tree}");
+        let roots = plan(trees::ROOTS);
+        let shelf = "INDEX ledger_roots (<expr>=? AND trace=?)";
+        assert!(roots.contains(shelf) && roots.contains("INDEX ledger_roots (<expr>>?)"), "{roots}");
+        let of_task = plan(decisions::OF_TASK);
+        assert!(of_task.contains("decisions_of_task") && !of_task.contains("TEMP"), "{of_task}");
+        let spent = plan(spent::FORGET);
+        assert!(spent.contains("spent_at"), "{spent}");
+        for plan in [counting, tree, of_task, spent, plan(decisions::FORGET)] {
+            let scans = |table: &str| plan.contains(&format!("SCAN {table}"));
+            assert!(!["tasks", "ledger", "decisions", "spent"].into_iter().any(scans), "{plan}");
+        }
     }
 
     #[test]
@@ -137,6 +158,7 @@ mod tests {
             assert_eq!(version(&connection).unwrap(), NEWEST);
             let found = crate::sqlite::find::find_any(&connection, "t").unwrap();
             assert_eq!(found.is_some(), from > 0);
+            assert_eq!(trees::governed(&connection, &"t".into()).unwrap(), None);
         }
     }
 

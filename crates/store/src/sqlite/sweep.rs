@@ -6,6 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::entries::places;
 use super::fault::Fault;
+use super::{decisions, spent};
+use crate::past;
 
 /// Part of a batch's transaction. `finished` is the number of tasks that could go.
 pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, finished: u64) -> Result<u64, Fault> {
@@ -18,7 +20,20 @@ pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, fi
 
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
     let tasks = due(connection, plan, too_many)?;
+    let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
+    let mut still_counted = Vec::new();
+    for task in &tasks {
+        still_counted.extend(spent::of_task(connection, *task, since)?);
+    }
     remove(connection, &tasks)?;
+    for past in past::add_up(still_counted) {
+        spent::keep(connection, &past)?;
+    }
+    let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX);
+    spent::forget_before(connection, since, at_most)?;
+    if let Some(keep) = plan.keep_decisions {
+        decisions::keep_newest(connection, keep, at_most)?;
+    }
     Ok(tasks.len() as u64)
 }
 
@@ -41,10 +56,12 @@ pub(super) fn withdraw(connection: &Connection, task: &TaskId) -> Result<Option<
 fn remove(connection: &Connection, tasks: &[i64]) -> Result<(), Fault> {
     let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
     let mut remove_link = connection.prepare_cached("DELETE FROM links WHERE task = ?1")?;
+    let mut remove_counts = connection.prepare_cached("DELETE FROM ledger WHERE task = ?1")?;
     let mut remove_task = connection.prepare_cached("DELETE FROM tasks WHERE num = ?1")?;
     for task in tasks {
         remove_log.execute(places(*task))?;
         remove_link.execute([task])?;
+        remove_counts.execute([task])?;
         remove_task.execute([task])?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::{Appended, StoreError, SweepPlan};
+use chancery_core::{Appended, Freeze, FreezeScope, Spend, StoreError, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -12,10 +12,15 @@ use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
 use super::fault::Fault;
 use super::sweep::{self, Withdrawn};
+use super::{decisions, freezes};
 
 #[derive(Debug)]
 pub(super) enum Job {
     Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
+    Settle(TaskId, Box<Spend>, oneshot::Sender<Result<(), StoreError>>),
+    Decide(decisions::Encoded, oneshot::Sender<Result<(), StoreError>>),
+    Freeze(Box<Freeze>, oneshot::Sender<Result<(), StoreError>>),
+    Thaw(FreezeScope, oneshot::Sender<Result<bool, StoreError>>),
     Sweep(SweepPlan, Timestamp, oneshot::Sender<Result<u64, StoreError>>),
     Withdraw(TaskId, oneshot::Sender<Result<bool, StoreError>>),
     /// A write that changes nothing anyone sees.
@@ -27,9 +32,11 @@ pub(super) enum Job {
 /// What was done about a job, to be told when it is durable.
 enum Done {
     Append(Result<Appended, StoreError>),
+    Settle(Result<(), StoreError>),
+    Thaw(bool),
     Sweep(u64),
     Withdraw(bool),
-    Check,
+    Written,
 }
 
 /// How long answered appends stay undurable when that is asked for: long enough to be killed in.
@@ -134,6 +141,16 @@ impl Writer<'_> {
     fn perform(&mut self, job: &Job) -> Result<Done, Fault> {
         Ok(match job {
             Job::Append(prepared, _) => Done::Append(self.statements.write(prepared)?),
+            Job::Settle(task, spend, _) => Done::Settle(self.statements.settle(task, spend)?),
+            Job::Decide(decision, _) => {
+                decisions::keep(self.connection, decision)?;
+                Done::Written
+            }
+            Job::Freeze(freeze, _) => {
+                freezes::keep(self.connection, freeze)?;
+                Done::Written
+            }
+            Job::Thaw(scope, _) => Done::Thaw(freezes::remove(self.connection, scope)?),
             Job::Sweep(plan, now, _) => {
                 let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished)?;
                 self.statements.finished -= gone;
@@ -146,7 +163,7 @@ impl Writer<'_> {
             }
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
-                Done::Check
+                Done::Written
             }
         })
     }
@@ -157,6 +174,14 @@ fn tell(job: Job, done: Result<Done, Fault>) {
     match (job, done) {
         (Job::Append(_, answer), Ok(Done::Append(verdict))) => drop(answer.send(verdict)),
         (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
+        (Job::Settle(.., answer), Ok(Done::Settle(verdict))) => drop(answer.send(verdict)),
+        (Job::Settle(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("settling what a task cost")))),
+        (Job::Decide(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Decide(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("keeping a decision")))),
+        (Job::Freeze(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Freeze(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("freezing")))),
+        (Job::Thaw(_, answer), Ok(Done::Thaw(was_frozen))) => drop(answer.send(Ok(was_frozen))),
+        (Job::Thaw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("thawing")))),
         (Job::Sweep(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
         (Job::Sweep(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
         (Job::Withdraw(_, answer), Ok(Done::Withdraw(gone))) => drop(answer.send(Ok(gone))),

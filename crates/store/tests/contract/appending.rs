@@ -89,6 +89,9 @@ async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {
         progress,
         entries: vec![Arc::clone(&entry)],
         link: None,
+        governed: None,
+        spend: None,
+        decision: None,
     };
     store.append(replied).await.unwrap();
     assert_eq!(store.entries(&reply.id, 0, 10).await.unwrap(), [entry]);

@@ -7,15 +7,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use chancery_core::Store;
+use chancery_core::{Append, Store};
 use chancery_store::{SqliteOptions, SqliteStore};
 
-use crate::sample::{creation, piece, pieces, task};
+use crate::sample::{decision, governed_creation, piece, pieces, spend, task};
 
 const FOLDER: &str = "CHANCERY_TEST_CRASH_FOLDER";
 const ANSWER_FIRST: &str = "CHANCERY_TEST_CRASH_ANSWER_FIRST";
 const WRITERS: u64 = 16;
 const CYCLES: u64 = 12;
+/// The entries of each append after the first.
+const TURNS: [(u64, u64); 3] = [(2, 2), (3, 70), (71, 72)];
 
 fn options(answer_before_commit: bool) -> SqliteOptions {
     // Small limits, so that the log is carried over and started anew while the process is killed.
@@ -34,10 +36,12 @@ fn write_until_killed(folder: &Path, answer_first: bool) {
                 for round in 0.. {
                     let id = format!("{generation}-{writer}-{round}");
                     let task = task(&id);
-                    store.append(creation(&task)).await.unwrap();
+                    store.append(Append { spend: Some(spend(1, None)), ..governed_creation(&task, &id, 1) }).await.unwrap();
                     say(&id, 1);
-                    for (first, last) in [(2, 2), (3, 70), (71, 72)] {
-                        store.append(pieces(&task, first, last)).await.unwrap();
+                    for (first, last) in TURNS {
+                        let cost = Some(spend(last as i64, None));
+                        let decision = Some(decision(&format!("{id} to {last}"), Some(&id)));
+                        store.append(Append { spend: cost, decision, ..pieces(&task, first, last) }).await.unwrap();
                         say(&id, last);
                     }
                 }
@@ -89,6 +93,11 @@ async fn missing(folder: &Path, claims: &HashMap<String, u64>) -> Vec<String> {
         let entries = store.entries(&id.as_str().into(), 0, 1000).await.unwrap();
         assert_eq!(entries.len() as u64, stored, "the log of {id} and its progress disagree");
         assert!(entries.iter().skip(1).zip(2..).all(|(entry, seq)| **entry == *piece(seq)), "the log of {id} is damaged");
+        // What came with an entry is there if the entry is, and not otherwise.
+        let cost = store.governed(&id.as_str().into()).await.unwrap().map_or(0, |governed| governed.spend.settled.tokens);
+        assert_eq!(cost, stored, "the log of {id} and what it cost disagree");
+        let decided = store.decisions_of(&id.as_str().into()).await.unwrap().len();
+        assert_eq!(decided, TURNS.iter().filter(|(_, last)| *last <= stored).count(), "decisions about {id}, {stored} stored");
         if stored < *claimed {
             missing.push(format!("{id}: {claimed} claimed, {stored} stored"));
         }

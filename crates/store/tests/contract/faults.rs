@@ -9,7 +9,7 @@ use chancery_protocol::{Message, Role, TaskEvent, TaskState};
 use chancery_store::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
-use crate::sample::{at, change, creation, pieces, task};
+use crate::sample::{at, change, creation, decision, governed_creation, pieces, spend, task};
 
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder.join("chancery.db"), SqliteOptions::default()).unwrap()
@@ -56,6 +56,35 @@ async fn an_append_that_cannot_be_written_does_not_fail_its_neighbours() {
     assert_eq!(store.sweep(keep_all, at(3)).await.unwrap(), 0);
     let keep_fewer = SweepPlan { keep_at_most: Some(18), ..keep_all };
     assert_eq!(store.sweep(keep_fewer, at(3)).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn an_append_whose_last_part_cannot_be_written_leaves_none_of_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let (old, new, other) = (task("old"), task("new"), task("other"));
+    store.append(governed_creation(&old, "old", 1)).await.unwrap();
+    let trigger = "CREATE TRIGGER refusing BEFORE INSERT ON decisions WHEN new.id LIKE 'bad%'
+                   BEGIN SELECT raise(ABORT, 'not this one'); END";
+    Connection::open(folder.path().join("chancery.db")).unwrap().execute_batch(trigger).unwrap();
+
+    let bad = |append: Append| Append { spend: Some(spend(9, Some(9))), decision: Some(decision("bad", None)), ..append };
+    let good = Append { decision: Some(decision("good", Some("other"))), ..governed_creation(&other, "other", 1) };
+    let batch = vec![bad(change(&old, 2, TaskState::Completed, at(2))), good, bad(governed_creation(&new, "old", 1))];
+    let answers = together(&store, folder.path(), batch).await;
+    assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, false]);
+
+    let after = store.find_any("old").await.unwrap().unwrap().progress;
+    assert_eq!((after.seq, after.state), (1, TaskState::Submitted));
+    assert_eq!(store.entries(&old.id, 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.governed(&old.id).await.unwrap().unwrap().spend, Default::default());
+    assert_eq!(store.find_any("new").await.unwrap(), None);
+    let tree: Vec<_> = store.tree(&old.id).await.unwrap().into_iter().map(|row| row.task).collect();
+    assert_eq!(tree, ["old".into()]);
+    assert_eq!(store.governed(&other.id).await.unwrap().unwrap().spend, Default::default());
+    assert_eq!(store.decisions(10).await.unwrap().len(), 1);
+    store.decide(decision("bad too", None)).await.unwrap_err();
+    store.decide(decision("good too", None)).await.unwrap();
 }
 
 #[tokio::test]

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Appended, Names, Store, SweepPlan};
+use chancery_core::{Append, Appended, Freeze, FreezeScope, Names, Store, SweepPlan};
 use chancery_protocol::TaskState;
 use chancery_store::{SqliteOptions, SqliteStore, Synchronous};
 
-use crate::sample::{ada, at, change, completed, creation, creation_with_key, listed_ids, piece, pieces, task};
+use crate::sample::{
+    ada, at, change, completed, creation, creation_with_key, decision, governed_creation, listed_ids, piece, pieces, spend, task,
+};
 
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder.join("data/chancery.db"), SqliteOptions::default()).unwrap()
@@ -32,6 +34,46 @@ async fn a_store_that_was_dropped_has_kept_everything() {
     let known = store.append(creation_with_key(&task("t2"), "k", 8, at(1_000_000))).await.unwrap();
     assert_eq!(known, Appended::KeyKnown { task: "t1".into(), fingerprint: [7; 32] });
     store.append(pieces(&kept, 201, 201)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_was_closed_has_kept_what_was_spent_decided_and_frozen() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for (id, root) in [("gone", "gone"), ("root", "root"), ("child", "root"), ("ended", "ended")] {
+        store.append(governed_creation(&task(id), root, 1)).await.unwrap();
+    }
+    for (id, end) in [("gone", 1), ("ended", 2)] {
+        let change = change(&task(id), 2, TaskState::Completed, at(end));
+        store.append(Append { spend: Some(spend(5, Some(end))), ..change }).await.unwrap();
+    }
+    let sweep = SweepPlan { keep_at_most: Some(1), at_most: 9, spent_since: Some(at(0)), ..SweepPlan::default() };
+    assert_eq!(store.sweep(sweep, at(0)).await.unwrap(), 1);
+    store.settle(&"child".into(), spend(7, Some(3))).await.unwrap();
+    store.decide(decision("refused", None)).await.unwrap();
+    let freeze = |scope| Freeze { scope, by: "op".into(), at: at(4), why: None };
+    store.freeze(freeze(FreezeScope::Everything)).await.unwrap();
+    store.freeze(freeze(FreezeScope::Agent("echo".into()))).await.unwrap();
+    assert!(store.thaw(&FreezeScope::Everything).await.unwrap());
+    let before = (
+        store.ledger(at(0)).await.unwrap(),
+        store.tree(&"root".into()).await.unwrap(),
+        store.decisions(10).await.unwrap(),
+        store.freezes().await.unwrap(),
+    );
+    assert_eq!((before.0.tasks.len(), before.0.past.len()), (3, 1));
+    assert_eq!(before.1[1].governed.spend, spend(7, Some(3)));
+    assert_eq!((before.2.len(), before.3.len()), (1, 1));
+    store.close(Duration::from_secs(30)).await.unwrap();
+
+    let store = open(folder.path());
+    let after = (
+        store.ledger(at(0)).await.unwrap(),
+        store.tree(&"root".into()).await.unwrap(),
+        store.decisions(10).await.unwrap(),
+        store.freezes().await.unwrap(),
+    );
+    assert_eq!(after, before);
 }
 
 #[tokio::test]

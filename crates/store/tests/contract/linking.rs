@@ -10,6 +10,7 @@ use crate::sample::{Opened, ada, at, bob, change, creation, on_every_store, piec
 on_every_store! {
     a_link_is_kept_with_the_task_and_found_by_task_and_conversation,
     a_link_goes_with_its_task,
+    a_conversation_goes_on_where_the_newest_task_that_is_left_does,
 }
 
 fn link(peer: &str, named: &str) -> Link {
@@ -50,8 +51,28 @@ async fn a_link_goes_with_its_task(Opened { store, .. }: Opened) {
     let task = in_context("t1", "c");
     store.append(Append { link: Some(link("a", "x")), ..creation(&task) }).await.unwrap();
     store.append(change(&task, 2, TaskState::Completed, at(2))).await.unwrap();
-    let plan = SweepPlan { older_than: Some(Timestamp::from_micros(i64::MAX)), keep_at_most: None, at_most: 10 };
+    let plan = SweepPlan { older_than: Some(Timestamp::from_micros(i64::MAX)), at_most: 10, ..SweepPlan::default() };
     assert_eq!(store.sweep(plan, at(0)).await.unwrap(), 1);
     assert_eq!(store.link(&task.id).await.unwrap(), None);
     assert_eq!(store.context_link(&task.owner, &task.agent, &"c".into()).await.unwrap(), None);
+}
+
+async fn a_conversation_goes_on_where_the_newest_task_that_is_left_does(Opened { store, .. }: Opened) {
+    // Made in this order, which is not the one of their names, and linked in another.
+    let tasks = ["t9", "t1", "t5"].map(|id| in_context(id, "c"));
+    for task in &tasks {
+        store.append(creation(task)).await.unwrap();
+    }
+    let found = async || store.context_link(&ada(), &"echo".into(), &"c".into()).await.unwrap().map(|link| link.peer.to_string());
+    assert_eq!(found().await, None);
+    for (task, last) in [(&tasks[1], "t1"), (&tasks[0], "t1"), (&tasks[2], "t5")] {
+        store.append(Append { link: Some(link(task.id.as_str(), "x")), ..pieces(task, 2, 2) }).await.unwrap();
+        assert_eq!(found().await.as_deref(), Some(last));
+    }
+    let forget_all = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
+    for (task, left) in [(&tasks[2], Some("t1")), (&tasks[0], Some("t1")), (&tasks[1], None)] {
+        store.append(change(task, 3, TaskState::Completed, at(2))).await.unwrap();
+        assert_eq!(store.sweep(forget_all, at(0)).await.unwrap(), 1);
+        assert_eq!(found().await.as_deref(), left);
+    }
 }

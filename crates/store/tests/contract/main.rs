@@ -2,11 +2,15 @@
 
 mod appending;
 mod crash;
+mod deciding;
 mod faults;
 mod files;
+mod governing;
+mod histories;
 mod linking;
 mod listing;
 mod model;
 mod naming;
 mod sample;
+mod spending;
 mod sweeping;

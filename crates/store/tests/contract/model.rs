@@ -1,62 +1,69 @@
-//! Random histories, on every store and on a model that is too simple to be wrong: all of them say the same.
+//! A store that is too simple to be wrong: lists, searched from one end to the other.
 
 use std::sync::Arc;
 
 use chancery_core::{
-    Append, Appended, Creation, Idempotency, ListCursor, ListFilter, LogEntry, Names, Progress, Store, Stored, SweepPlan,
-    TaskRecord,
+    Append, Appended, Decision, Governed, Idempotency, Ledger, LedgerRow, ListFilter, LogEntry, PastSpend, Spend, Stored,
+    SweepPlan,
 };
-use chancery_protocol::{Caller, TaskState, Timestamp, Version};
-use proptest::prelude::*;
-use proptest::test_runner::TestCaseError;
+use chancery_protocol::{TaskId, Timestamp};
 
-use crate::sample::{Opened, ada, at, bob, memory, piece, record, sqlite};
+use crate::sample::at;
 
-#[derive(Clone, Debug)]
-enum Step {
-    Make { id: u8, bob: bool, key: Option<u8>, name: Option<u8>, now: i64, state: TaskState, message_only: bool },
-    Extend { id: u8, ahead: i8, count: u8, state: TaskState, now: i64 },
-    Sweep { older_than: Option<i64>, keep: Option<u64>, at_most: u64, now: i64 },
-}
-
-fn state() -> impl Strategy<Value = TaskState> {
-    prop::sample::select(TaskState::ALL.to_vec())
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let few = || 0..8_u8;
-    // Few ids, names and moments, so that they meet.
-    let make =
-        (few(), any::<bool>(), prop::option::of(0..3_u8), prop::option::of(few()), 0..20_i64, state(), prop::bool::weighted(0.1));
-    let extend = (few(), prop::sample::select(vec![0_i8, 0, 0, 0, 0, 0, -1, 1]), 0..80_u8, state(), 0..20_i64);
-    let sweep = (prop::option::of(0..20_i64), prop::option::of(0..6_u64), 0..5_u64, 0..20_i64);
-    prop_oneof![
-        4 => make.prop_map(|(id, bob, key, name, now, state, message_only)| Step::Make { id, bob, key, name, now, state, message_only }),
-        8 => extend.prop_map(|(id, ahead, count, state, now)| Step::Extend { id, ahead, count, state, now }),
-        1 => sweep.prop_map(|(older_than, keep, at_most, now)| Step::Sweep { older_than, keep, at_most, now }),
-    ]
-}
-
-struct Kept {
-    stored: Stored,
-    log: Vec<Arc<LogEntry>>,
+pub(crate) struct Kept {
+    pub(crate) stored: Stored,
+    pub(crate) log: Vec<Arc<LogEntry>>,
     key: Option<Idempotency>,
+    pub(crate) governed: Option<Governed>,
 }
 
-#[derive(Default)]
-struct Model(Vec<Kept>);
-
-/// What a store answers to a step. Messages of refusals may differ.
-type Answer = Result<(Option<Appended>, u64), ()>;
-
-impl Model {
-    fn get(&mut self, id: &str) -> Option<&mut Kept> {
-        self.0.iter_mut().find(|kept| kept.stored.task.id.as_str() == id)
+impl Kept {
+    pub(crate) fn settle(&mut self, spend: Option<Spend>) {
+        if let (Some(governed), Some(spend)) = (&mut self.governed, spend) {
+            governed.spend = spend;
+        }
     }
 
-    fn append(&mut self, append: &Append) -> Answer {
+    fn ended(&self) -> bool {
+        self.stored.progress.message_only || self.stored.progress.state.is_terminal()
+    }
+
+    fn row(&self) -> Option<LedgerRow> {
+        let Stored { task, progress } = &self.stored;
+        self.governed.clone().map(|governed| LedgerRow {
+            task: task.id.clone(),
+            context_id: task.context_id.clone(),
+            dialect: task.dialect,
+            link: None,
+            agent: task.agent.clone(),
+            owner: task.owner.clone(),
+            created_at: task.created_at,
+            state: progress.state,
+            status_at: progress.status_at,
+            governed,
+        })
+    }
+}
+
+/// Tasks in the order they were made, what those had cost that are gone, and decisions.
+#[derive(Default)]
+pub(crate) struct Model {
+    pub(crate) tasks: Vec<Kept>,
+    past: Vec<PastSpend>,
+    pub(crate) decisions: Vec<Arc<Decision>>,
+}
+
+/// What a store answers to a step. Messages of refusals may differ.
+pub(crate) type Answer = Result<(Option<Appended>, u64), ()>;
+
+impl Model {
+    pub(crate) fn get(&mut self, id: &str) -> Option<&mut Kept> {
+        self.tasks.iter_mut().find(|kept| kept.stored.task.id.as_str() == id)
+    }
+
+    pub(crate) fn append(&mut self, append: &Append) -> Answer {
         let recorded = Ok((Some(Appended::Recorded), 0));
-        let Append { task, creation, progress, entries, link: _ } = append;
+        let Append { task, creation, progress, entries, link: _, governed, spend, decision } = append;
         let Some(creation) = creation else {
             let kept = self.get(task.id.as_str()).ok_or(())?;
             if progress.seq != kept.stored.progress.seq + entries.len() as u64 {
@@ -64,9 +71,11 @@ impl Model {
             }
             kept.stored.progress = *progress;
             kept.log.extend(entries.iter().cloned());
+            kept.settle(*spend);
+            self.decide(decision.as_ref());
             return recorded;
         };
-        let owned = || self.0.iter().filter(|kept| kept.stored.task.owner == task.owner);
+        let owned = || self.tasks.iter().filter(|kept| kept.stored.task.owner == task.owner);
         if let Some(asked) = &creation.idempotency {
             let same =
                 |kept: &&Kept| kept.key.as_ref().is_some_and(|key| key.key == asked.key && key.expires_at > task.created_at);
@@ -82,31 +91,76 @@ impl Model {
         if self.get(task.id.as_str()).is_some() {
             return Err(());
         }
-        for kept in self.0.iter_mut().filter(|kept| kept.stored.task.owner == task.owner) {
+        for kept in self.tasks.iter_mut().filter(|kept| kept.stored.task.owner == task.owner) {
             kept.key.take_if(|key| creation.idempotency.as_ref().is_some_and(|asked| asked.key == key.key));
         }
         let stored = Stored { task: Arc::clone(task), progress: *progress };
-        self.0.push(Kept { stored, log: entries.clone(), key: creation.idempotency.clone() });
+        let governed = governed.as_deref().cloned();
+        let mut kept = Kept { stored, log: entries.clone(), key: creation.idempotency.clone(), governed };
+        kept.settle(*spend);
+        self.tasks.push(kept);
+        self.decide(decision.as_ref());
         recorded
     }
 
-    fn sweep(&mut self, plan: SweepPlan, now: Timestamp) -> Answer {
-        for kept in &mut self.0 {
+    pub(crate) fn decide(&mut self, decision: Option<&Arc<Decision>>) {
+        self.decisions.extend(decision.filter(|new| self.decisions.iter().all(|old| old.id != new.id)).cloned());
+    }
+
+    pub(crate) fn sweep(&mut self, plan: SweepPlan, now: Timestamp) -> Answer {
+        for kept in &mut self.tasks {
             kept.key.take_if(|key| key.expires_at <= now);
         }
         let age = |kept: &Kept| (kept.stored.progress.status_at, kept.stored.task.id.clone());
-        let ended = |kept: &&Kept| kept.stored.progress.message_only || kept.stored.progress.state.is_terminal();
-        let mut finished: Vec<_> = self.0.iter().filter(ended).map(age).collect();
+        let mut finished: Vec<_> = self.tasks.iter().filter(|kept| kept.ended()).map(age).collect();
         finished.sort();
         let too_old = finished.iter().filter(|(time, _)| plan.older_than.is_some_and(|bound| *time < bound)).count() as u64;
         let too_many = plan.keep_at_most.map_or(0, |keep| (finished.len() as u64).saturating_sub(keep));
         finished.truncate(too_old.max(too_many).min(plan.at_most) as usize);
-        self.0.retain(|kept| !finished.contains(&age(kept)));
+        let mut going: Vec<_> = self.tasks.extract_if(.., |kept| finished.contains(&age(kept))).collect();
+        going.sort_by_key(age);
+        self.spent_by(&going, plan.spent_since.unwrap_or(at(i64::MAX)), plan.at_most as usize);
+        let too_many = plan.keep_decisions.map_or(0, |keep| self.decisions.len().saturating_sub(keep as usize));
+        self.decisions.drain(..too_many.min(plan.at_most as usize));
         Ok((None, finished.len() as u64))
     }
 
-    fn listed(&self, filter: &ListFilter) -> Vec<Stored> {
-        let mut found: Vec<_> = self.0.iter().map(|kept| kept.stored.clone()).collect();
+    /// Keeps what counts, added up by owner and second: agent and skill are the same in all of these.
+    fn spent_by(&mut self, going: &[Kept], since: Timestamp, at_most: usize) {
+        let mut sums: Vec<PastSpend> = Vec::new();
+        for LedgerRow { owner, agent, governed, .. } in going.iter().filter_map(Kept::row) {
+            let Some(spent) = governed.spend.settled_at.filter(|spent| *spent >= since) else { continue };
+            let Spend { settled, overrun, .. } = governed.spend;
+            let second = |time: Timestamp| time.micros() / 1_000_000;
+            if let Some(sum) = sums.iter_mut().find(|sum| sum.owner == owner && second(sum.at) == second(spent)) {
+                sum.settled = sum.settled.saturating_add(settled);
+                sum.at = sum.at.max(spent);
+            } else {
+                sums.push(PastSpend { owner, agent, skill: governed.kinship.skill.clone(), settled, overrun, at: spent });
+            }
+        }
+        self.past.extend(sums);
+        self.past.sort_by_key(|past| past.at);
+        let too_old = self.past.iter().filter(|past| past.at < since).count();
+        self.past.drain(..too_old.min(at_most));
+    }
+
+    pub(crate) fn ledger(&self, since: Timestamp) -> Ledger {
+        let root = |kept: &Kept| kept.governed.as_ref().map(|governed| governed.kinship.root.clone());
+        let open: Vec<TaskId> = self.tasks.iter().filter(|kept| !kept.ended()).filter_map(root).collect();
+        let counts = |kept: &&Kept| {
+            kept.ended() && kept.stored.progress.status_at >= since || root(kept).is_some_and(|root| open.contains(&root))
+        };
+        let past = self.past.iter().filter(|past| past.at >= since).cloned().collect();
+        Ledger { tasks: self.tasks.iter().filter(counts).filter_map(Kept::row).collect(), past }
+    }
+
+    pub(crate) fn rows(&self, wanted: impl Fn(&LedgerRow) -> bool) -> Vec<LedgerRow> {
+        self.tasks.iter().filter_map(Kept::row).filter(wanted).collect()
+    }
+
+    pub(crate) fn listed(&self, filter: &ListFilter) -> Vec<Stored> {
+        let mut found: Vec<_> = self.tasks.iter().map(|kept| kept.stored.clone()).collect();
         found.retain(|Stored { task, progress }| {
             !progress.message_only
                 && filter.owner.as_ref().is_none_or(|owner| *owner == task.owner)
@@ -116,114 +170,4 @@ impl Model {
         found.sort_by_key(|stored| std::cmp::Reverse((stored.progress.status_at, stored.task.id.clone())));
         found
     }
-}
-
-fn owner(is_bob: bool) -> Caller {
-    if is_bob { bob() } else { ada() }
-}
-
-/// The append a step means, given how far its task is.
-fn append(step: &Step, model: &mut Model) -> Option<Append> {
-    match *step {
-        Step::Make { id, bob, key, name, now, state, message_only } => {
-            let key =
-                key.map(|key| Idempotency { key: format!("k{key}").into(), fingerprint: [id; 32], expires_at: at(now + 5) });
-            let task = TaskRecord {
-                client_task_id: name.map(|name| format!("t{name}").into()),
-                dialect: [Version::V1_0, Version::V0_3, Version::Original][usize::from(id) % 3],
-                created_at: at(now),
-                ..record(&format!("t{id}"), owner(bob))
-            };
-            let progress = Progress { state, status_at: at(now), seq: 1, bytes: 10, message_only };
-            let creation = Some(Creation { idempotency: key });
-            Some(Append { task: Arc::new(task), creation, progress, entries: vec![piece(1)], link: None })
-        }
-        Step::Extend { id, ahead, count, state, now } => {
-            let known = model.get(&format!("t{id}")).map(|kept| kept.stored.clone());
-            let (task, seq) =
-                known.map_or((Arc::new(record(&format!("t{id}"), ada())), 1), |known| (known.task, known.progress.seq));
-            let seq = seq.saturating_add_signed(i64::from(ahead));
-            let last = seq + u64::from(count);
-            let progress = Progress { state, status_at: at(now), seq: last, bytes: last, message_only: false };
-            Some(Append { task, creation: None, progress, entries: (seq + 1..=last).map(piece).collect(), link: None })
-        }
-        Step::Sweep { .. } => None,
-    }
-}
-
-async fn agree(store: &dyn Store, model: &Model) -> Result<(), TestCaseError> {
-    for number in 0..8 {
-        let id = format!("t{number}");
-        let kept = model.0.iter().find(|kept| kept.stored.task.id.as_str() == id);
-        prop_assert_eq!(store.find_any(&id).await.unwrap(), kept.map(|kept| kept.stored.clone()));
-        let log = kept.map(|kept| kept.log.clone()).unwrap_or_default();
-        let half = log.len() / 2;
-        prop_assert_eq!(store.entries(&id.as_str().into(), half as u64, 50).await.unwrap(), &log[half..log.len().min(half + 50)]);
-        for owner in [ada(), bob()] {
-            let mine = |kept: &&Kept| kept.stored.task.owner == owner;
-            let by_name = |kept: &&Kept| kept.stored.task.client_task_id.as_deref() == Some(&id);
-            let named = kept.filter(mine).or_else(|| model.0.iter().filter(mine).find(by_name));
-            let found = store.find(&owner, &id, Names::ServerOrClient).await.unwrap();
-            prop_assert_eq!(found, named.map(|kept| kept.stored.clone()));
-        }
-    }
-    for filter in [
-        ListFilter::default(),
-        ListFilter { owner: Some(ada()), status_at_or_after: Some(at(4)), ..ListFilter::default() },
-        ListFilter { state: Some(TaskState::Working), ..ListFilter::default() },
-    ] {
-        let expected = model.listed(&filter);
-        let first = store.list(&filter, None, 2).await.unwrap();
-        prop_assert_eq!(first.total, expected.len() as u64);
-        prop_assert_eq!(&first.tasks, &expected[..expected.len().min(2)]);
-        if let Some(last) = first.tasks.last() {
-            let cursor = ListCursor { status_at: last.progress.status_at, id: last.task.id.clone() };
-            prop_assert_eq!(store.list(&filter, Some(&cursor), 100).await.unwrap().tasks, &expected[first.tasks.len()..]);
-        }
-    }
-    let waiting = |stored: &&Stored| {
-        matches!(stored.progress.state, TaskState::Submitted | TaskState::Working) && !stored.progress.message_only
-    };
-    let expected = model.0.iter().map(|kept| &kept.stored).filter(waiting).count();
-    prop_assert_eq!(store.unfinished().await.unwrap().len(), expected);
-    Ok(())
-}
-
-async fn run(Opened { store, .. }: Opened, steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let mut model = Model::default();
-    for step in steps {
-        let (answer, expected): (Answer, Answer) = match (append(&step, &mut model), &step) {
-            (Some(append), _) => {
-                let expected = model.append(&append);
-                (store.append(append).await.map(|appended| (Some(appended), 0)).map_err(drop), expected)
-            }
-            (None, Step::Sweep { older_than, keep, at_most, now }) => {
-                let plan = SweepPlan { older_than: older_than.map(at), keep_at_most: *keep, at_most: *at_most };
-                let gone = store.sweep(plan, at(*now)).await.map(|gone| (None, gone)).map_err(drop);
-                (gone, model.sweep(plan, at(*now)))
-            }
-            _ => continue,
-        };
-        prop_assert_eq!(answer, expected, "{:?}", step);
-    }
-    agree(&*store, &model).await
-}
-
-fn check(open: fn() -> Opened, cases: u32) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
-    let histories = prop::collection::vec(step(), 0..60);
-    proptest::test_runner::TestRunner::new(config)
-        .run(&histories, |steps| runtime.block_on(run(open(), steps)))
-        .unwrap_or_else(|fault| panic!("{fault}"));
-}
-
-#[test]
-fn random_histories_on_the_memory_store_go_as_in_the_model() {
-    check(memory, 1000);
-}
-
-#[test]
-fn random_histories_on_sqlite_go_as_in_the_model() {
-    check(sqlite, 80);
 }

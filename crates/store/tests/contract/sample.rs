@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Append, Creation, Idempotency, ListFilter, LogEntry, Progress, Store, TaskRecord};
+use chancery_core::budget::Amount;
+use chancery_core::lineage::{AgentPath, Attribution};
+use chancery_core::{
+    Append, Creation, Decision, Fact, Governed, Idempotency, Kinship, ListFilter, LogEntry, MicroUsd, Progress, Rule, Spend,
+    Store, TaskRecord, Verdict,
+};
 use chancery_protocol::{
-    Artifact, ArtifactChunk, Caller, Part, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp, Version,
+    Artifact, ArtifactChunk, Caller, Part, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp, TraceId, Version,
 };
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
@@ -100,6 +105,9 @@ pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
         progress: progress(TaskState::Submitted, task.created_at, 1),
         entries: vec![Arc::new(LogEntry { seq: 1, at: task.created_at, event: TaskEvent::Created(Arc::new(made)) })],
         link: None,
+        governed: None,
+        spend: None,
+        decision: None,
     }
 }
 
@@ -118,6 +126,9 @@ pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_
         progress: progress(state, status_at, seq),
         entries: vec![Arc::new(LogEntry { seq, at: status_at, event })],
         link: None,
+        governed: None,
+        spend: None,
+        decision: None,
     }
 }
 
@@ -129,7 +140,55 @@ pub(crate) fn pieces(task: &Arc<TaskRecord>, first: u64, last: u64) -> Append {
         progress: progress(TaskState::Working, at(2_000), last),
         entries: (first..=last).map(piece).collect(),
         link: None,
+        governed: None,
+        spend: None,
+        decision: None,
     }
+}
+
+/// So much money, as many tokens, and one task.
+pub(crate) fn spend(amount: i64, settled_at: Option<i64>) -> Spend {
+    let settled = Amount::of_task(MicroUsd(amount), amount as u64);
+    Spend { settled, settled_at: settled_at.map(at), ..Spend::default() }
+}
+
+/// The place of a task in the tree of a root, with the root's trace id.
+pub(crate) fn governed(task: &TaskRecord, root: &str, trace: u128) -> Governed {
+    let is_root = task.id.as_str() == root;
+    let kinship = Kinship {
+        root: root.into(),
+        trace: TraceId(trace),
+        parent: (!is_root).then(|| root.into()),
+        depth: u32::from(!is_root),
+        path: AgentPath::new(["caller/ada".into(), "planner".into()]),
+        attribution: if is_root { Attribution::Root } else { Attribution::Inferred },
+        claimed: None,
+        skill: Some("summarize".into()),
+        allowance: None,
+    };
+    let verdict = Verdict { rule: Rule::Budget, passed: true, facts: vec![("left".into(), Fact::Number(7))] };
+    Governed { kinship: Arc::new(kinship), spend: Spend::default(), verdicts: [verdict].into() }
+}
+
+/// Makes the task in the tree of a root.
+pub(crate) fn governed_creation(task: &Arc<TaskRecord>, root: &str, trace: u128) -> Append {
+    Append { governed: Some(Box::new(governed(task, root, trace))), ..creation(task) }
+}
+
+pub(crate) fn decision(id: &str, task: Option<&str>) -> Arc<Decision> {
+    let refusal = Verdict { rule: Rule::Recursion, passed: false, facts: vec![("path".into(), Fact::text("A \u{2192} B"))] };
+    Arc::new(Decision {
+        id: id.into(),
+        at: at(5),
+        tenant: "acme".into(),
+        caller: "ada".into(),
+        agent: "echo".into(),
+        task: task.map(Into::into),
+        root: Some("r".into()),
+        trace: Some(TraceId(1)),
+        refused: task.is_none().then(|| "RECURSION_DEPTH".into()),
+        verdicts: vec![refusal],
+    })
 }
 
 /// A task that was made and is in this state since then.

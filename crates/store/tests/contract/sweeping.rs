@@ -17,7 +17,7 @@ on_every_store! {
 }
 
 fn plan(older_than: Option<i64>, keep_at_most: Option<u64>, at_most: u64) -> SweepPlan {
-    SweepPlan { older_than: older_than.map(at), keep_at_most, at_most }
+    SweepPlan { older_than: older_than.map(at), keep_at_most, at_most, ..SweepPlan::default() }
 }
 
 async fn a_sweep_by_age_takes_finished_tasks_that_are_older(Opened { store, .. }: Opened) {

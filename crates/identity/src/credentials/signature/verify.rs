@@ -1,7 +1,7 @@
 //! Checks a signed request: what it must cover, when it was made, for whom, and that it comes only once.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -53,7 +53,8 @@ pub(in super::super) struct Signed {
 
 pub(in super::super) struct Signatures {
     rules: SignatureRules,
-    nonces: Mutex<Nonces>,
+    /// Shared by those that follow each other at one door.
+    nonces: Arc<Mutex<Nonces>>,
 }
 
 fn malformed(reason: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {
@@ -62,8 +63,13 @@ fn malformed(reason: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {
 
 impl Signatures {
     pub(in super::super) fn new(rules: SignatureRules) -> Self {
-        let nonces = Mutex::new(Nonces::new(rules.most_nonces));
+        let nonces = Arc::new(Mutex::new(Nonces::new(rules.most_nonces)));
         Self { rules, nonces }
+    }
+
+    /// Remembers what an earlier one has seen, and goes on remembering for both.
+    pub(in super::super) fn remember_with(&mut self, earlier: &Self) {
+        self.nonces = Arc::clone(&earlier.nonces);
     }
 
     /// All but the body, which the signature covers only by its digest: `check_body` compares that.

@@ -1,0 +1,70 @@
+//! `chancery init`: a config file to begin with, and the schema that editors check it against.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use chancery::config::{SCHEMA_FILE, schema, template};
+
+use super::{Failure, remark, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery init                                       chancery.toml and chancery.schema.json in this folder
+  chancery init --agent http://localhost:9001         for a node in front of the agent there
+  chancery init --config /etc/chancery/node.toml      elsewhere; the schema is put beside it
+
+Every setting is in the file with its default and a word about it. Editors that know #:schema complete and check it.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Init {
+    /// The file to write
+    #[arg(long, value_name = "FILE", default_value = "chancery.toml")]
+    config: PathBuf,
+    /// An agent elsewhere to stand in front of; can be given several times [default: the echo agent]
+    #[arg(long = "agent", value_name = "URL")]
+    agents: Vec<String>,
+    /// Write over files that are there
+    #[arg(long)]
+    force: bool,
+}
+
+impl Init {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let text = template(&self.agents);
+        if let Err(faults) = chancery::Config::parse(&text) {
+            let reasons: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+            return Err(Failure::Usage(format!("--agent: {}", reasons.join("; "))));
+        }
+        let schema_file = self.config.with_file_name(SCHEMA_FILE);
+        // Both or none: a half-done start would need --force to be finished.
+        if !self.force
+            && let Some(there) = [&self.config, &schema_file].into_iter().find(|file| file.exists())
+        {
+            return Err(Failure::Refused(format!("{} is there already; --force writes over it", there.display())));
+        }
+        write(&schema_file, &schema_text(), self.force)?;
+        write(&self.config, &text, self.force)?;
+        show::print_line(&self.config.display().to_string());
+        remark(&format!("serve it with `chancery serve --config {}`", self.config.display()));
+        Ok(())
+    }
+}
+
+/// The schema as it is printed and written.
+pub(super) fn schema_text() -> String {
+    format!("{:#}\n", schema())
+}
+
+fn write(file: &Path, text: &str, over: bool) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if over {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let written = options.open(file).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))
+}

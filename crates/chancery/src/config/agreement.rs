@@ -1,0 +1,202 @@
+//! What a config says in one place must agree with what it says in another.
+
+use std::collections::BTreeMap;
+
+use chancery_protocol::MayCall;
+use chancery_rules::routing::Fallback;
+use url::Url;
+
+use super::Config;
+use super::agent::{AgentSource, RemoteConfig};
+use super::fault::Fault;
+use super::nearest::nearest;
+use super::places::Places;
+
+/// Everything that contradicts itself, whatever else the node is told on its command line or has in its data folder.
+pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
+    [addresses(config, places), fallbacks(config, places), proofs(config, places), bounds(config, places), rules(config, places)]
+        .concat()
+}
+
+/// Rules in the operator's own words have to be understood.
+fn rules(config: &Config, places: &Places) -> Vec<Fault> {
+    let faults = config.rulebook().err().unwrap_or_default();
+    faults.iter().map(|fault| places.fault("policy.rules", fault)).collect()
+}
+
+/// Agents elsewhere need addresses that can be called. Two at one address that are told the same are one by mistake.
+fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
+    let (mut faults, mut taken) = (Vec::new(), BTreeMap::<String, (&str, &RemoteConfig)>::new());
+    for (name, agent) in &config.agents {
+        let AgentSource::Remote(remote) = &agent.source else { continue };
+        let key = format!("agents.{name}.url");
+        for text in &remote.urls {
+            let url = match Url::parse(text) {
+                Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => url,
+                _ => {
+                    faults.push(places.fault(&key, &format!("{text:?} is no http or https URL")));
+                    continue;
+                }
+            };
+            match taken.insert(url.as_str().trim_end_matches('/').to_owned(), (name, remote)) {
+                Some((other, _)) if other == name => faults.push(places.fault(&key, &format!("{text} is there twice"))),
+                Some((other, terms)) if same_terms(terms, remote) => {
+                    faults.push(places.fault(&key, &format!("{text} is where {other} is already")));
+                }
+                _ => {}
+            }
+        }
+        let credentials = &remote.credentials;
+        if credentials.bearer_env.is_some() && credentials.api_key_env.is_some() {
+            let key = format!("agents.{name}.credentials");
+            faults.push(places.fault(&key, "a bearer token or an API key, not both"));
+        }
+    }
+    faults
+}
+
+/// What runs here beside agents elsewhere is used only as what routing falls back to.
+fn fallbacks(config: &Config, places: &Places) -> Vec<Fault> {
+    if config.routing.fallback == Fallback::Local {
+        return Vec::new();
+    }
+    let idle =
+        config.agents.iter().filter(|(_, agent)| matches!(&agent.source, AgentSource::Remote(remote) if remote.local.is_some()));
+    let fault = |name: &str| {
+        let message = "has both `run` and `url`; an agent is here or elsewhere, unless routing.fallback = \"local\"";
+        places.fault(&format!("agents.{name}"), message)
+    };
+    idle.map(|(name, _)| fault(name)).collect()
+}
+
+fn same_terms(one: &RemoteConfig, other: &RemoteConfig) -> bool {
+    RemoteConfig { urls: other.urls.clone(), ..one.clone() } == *other
+}
+
+/// Callers can only prove themselves by what this node looks at.
+fn proofs(config: &Config, places: &Places) -> Vec<Fault> {
+    let issuers: Vec<&str> = places.names_in("issuers").collect();
+    let mut faults = Vec::new();
+    for caller in &config.callers {
+        let record = &caller.record;
+        for token in record.tokens.iter().filter(|token| !issuers.contains(&token.issuer.as_str())) {
+            let message = format!("there is no [issuers.{}]{}", token.issuer, meant(&token.issuer, &issuers));
+            faults.push(places.fault(&format!("callers.{}.token", record.name), &message));
+        }
+        if !record.certificates.is_empty() && config.tls.client_ca_file.is_none() {
+            let key = format!("callers.{}.certificate", record.name);
+            faults.push(places.fault(&key, "no certificates are asked for without tls.client_ca_file"));
+        }
+    }
+    faults
+}
+
+/// A largest value that is smaller than the first.
+fn bounds(config: &Config, places: &Places) -> Vec<Fault> {
+    let (tasks, follow) = (&config.limits.tasks, &config.peers.follow);
+    let mut pairs = vec![
+        ("peers", "reconnect_ms", number(follow.reconnect_ms), "reconnect_most_ms", number(follow.reconnect_most_ms)),
+        ("peers", "poll_ms", number(follow.poll_ms), "poll_most_ms", number(follow.poll_most_ms)),
+    ];
+    // Whoever only makes pages smaller has said nothing that could contradict it.
+    if places.has("limits.page_size_default") {
+        let (first, most) = (i64::from(tasks.page_size_default), i64::from(tasks.page_size));
+        pairs.push(("limits", "page_size_default", first, "page_size", most));
+    }
+    let wrong = pairs.into_iter().filter(|(_, _, first, _, most)| first > most);
+    wrong
+        .map(|(section, key, first, most_key, most)| {
+            places.fault(&format!("{section}.{key}"), &format!("is {first}, more than {most_key}, which is {most}"))
+        })
+        .collect()
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Grants and callers that name agents which are neither in the config nor among `others`: whoever wrote one meant another.
+pub(super) fn unknown_agents(config: &Config, places: &Places, others: &[String]) -> Vec<Fault> {
+    let mut known: Vec<&str> = config.agents.iter().map(|(name, _)| name.as_str()).collect();
+    known.extend(others.iter().map(String::as_str));
+    // One with a fault of its own is there all the same.
+    known.extend(places.names_in("agents"));
+    let mut faults = Vec::new();
+    let mut check = |key: String, agent: &str| {
+        if !known.contains(&agent) {
+            let message = format!("there is no agent {agent} here{}", meant(agent, &known));
+            faults.push(places.fault(&key, &message));
+        }
+    };
+    for caller in &config.callers {
+        let record = &caller.record;
+        for agent in granted(&record.may_call) {
+            check(format!("callers.{}.may_call", record.name), agent);
+        }
+        if let Some(agent) = &record.agent {
+            check(format!("callers.{}.agent", record.name), agent);
+        }
+    }
+    for issuer in &config.issuers {
+        for agent in granted(&issuer.may_call) {
+            check(format!("issuers.{}.may_call", issuer.name), agent);
+        }
+    }
+    faults
+}
+
+fn granted(may_call: &MayCall) -> Vec<&str> {
+    match may_call {
+        MayCall::Everything => Vec::new(),
+        MayCall::Only(grants) => grants.iter().map(|grant| &*grant.agent).collect(),
+    }
+}
+
+fn meant(word: &str, names: &[&str]) -> String {
+    nearest(word, names.iter().copied()).map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str) -> Vec<String> {
+        Config::parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_a_fault_where_it_stands() {
+        let text = "[agents.a]\nurl = ['http://h:1', 'http://h:1/']\n[agents.b]\nurl = 'http://h:1'\n\
+                    [agents.c]\nurl = 'ftp://h'\ncredentials = { bearer_env = 'A', api_key_env = 'B' }\n\
+                    [callers.x]\ntoken = { issuer = 'acmee', subject = 's' }\ncertificate = 'dns:x.example'\n\
+                    [issuers.acme]\nissuer = 'https://i'\naudience = 'me'\n\
+                    [limits]\npage_size = 5\npage_size_default = 6\n[peers]\npoll_most_ms = 1\n";
+        let expected = [
+            "2:7: agents.a.url: http://h:1/ is there twice",
+            "4:7: agents.b.url: http://h:1 is where a is already",
+            "6:7: agents.c.url: \"ftp://h\" is no http or https URL",
+            "7:15: agents.c.credentials: a bearer token or an API key, not both",
+            "9:9: callers.x.token: there is no [issuers.acmee]; did you mean `acme`?",
+            "10:15: callers.x.certificate: no certificates are asked for without tls.client_ca_file",
+            "16:21: limits.page_size_default: is 6, more than page_size, which is 5",
+            "17:2: peers.poll_ms: is 200, more than poll_most_ms, which is 1",
+        ];
+        assert_eq!(faults(text), expected);
+        let on_other_terms = "[agents.a]\nurl = 'http://h:1'\n[agents.b]\nurl = 'http://h:1'\nverify = 'require'\n";
+        assert!(Config::parse(on_other_terms).is_ok(), "one agent can be offered in two ways");
+    }
+
+    #[test]
+    fn agents_that_nobody_serves_are_found_and_added_ones_are_known() {
+        let text = "[agents.echo]\nrun = 'echo'\n[callers.x]\nkey_env = 'K'\nagent = 'ehco'\nmay_call = ['echo/audit', 'added']\n\
+                    [issuers.i]\nissuer = 'https://i'\naudience = 'me'\nmay_call = ['nobody']\n";
+        let (config, places) = Config::read(text).unwrap();
+        let found: Vec<_> = unknown_agents(&config, &places, &["added".to_owned()]).iter().map(ToString::to_string).collect();
+        let expected = [
+            "5:9: callers.x.agent: there is no agent ehco here; did you mean `echo`?",
+            "10:12: issuers.i.may_call: there is no agent nobody here",
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(unknown_agents(&config, &places, &[]).len(), 3);
+    }
+}

@@ -1,0 +1,52 @@
+//! The sections that govern calls: `[budget]`, `[policy]`, `[recursion]` and `[lineage]`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chancery_core::Rulebook;
+use chancery_rules::MicroUsd;
+use chancery_rules::budget::{BudgetConfig, Price};
+use chancery_rules::lineage::LineageConfig;
+use chancery_rules::policy::{PolicyBook, PolicyConfig};
+use chancery_rules::recursion::RecursionPolicy;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentConfig, Config};
+use crate::policy_expressions::Conditions;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GovernanceConfig {
+    pub budget: BudgetConfig,
+    pub policy: PolicyConfig,
+    pub recursion: RecursionPolicy,
+    pub lineage: LineageConfig,
+}
+
+/// What one call of an agent costs: `price = { per_call_usd = "0.02" }`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PriceConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_call_usd: Option<MicroUsd>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_call_tokens: Option<u64>,
+}
+
+impl Config {
+    /// The rules of the whole config, put together. What is wrong with them is told all at once.
+    pub fn rulebook(&self) -> Result<Rulebook, Vec<String>> {
+        let GovernanceConfig { budget, policy, recursion, lineage } = &self.governance;
+        let price = |(name, agent): &(String, AgentConfig)| {
+            let PriceConfig { per_call_usd: usd, per_call_tokens: tokens } = agent.price;
+            (usd.is_some() || tokens.is_some()).then(|| (Arc::from(name.as_str()), Price { usd, tokens }))
+        };
+        Ok(Rulebook {
+            budget: budget.clone(),
+            recursion: recursion.clone(),
+            lineage: *lineage,
+            expressions: Conditions::default().rules(&policy.rules)?,
+            policy: PolicyBook::new(policy),
+            prices: self.agents.iter().filter_map(price).collect::<HashMap<_, _>>(),
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Where in a config each key stands, for what is found out about it after it was read.
+
+use std::collections::BTreeMap;
+
+use super::fault::Fault;
+
+/// Line and column of each key that was read, by its whole name: `listen`, `callers.planner.may_call`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places(BTreeMap<String, (usize, usize)>);
+
+impl Places {
+    /// A fault at a key; where the key is not written, at its section, or else at the beginning.
+    pub fn fault(&self, key: &str, message: &str) -> Fault {
+        let mut name = key;
+        let (line, column) = loop {
+            match (self.0.get(name), name.rfind('.')) {
+                (Some(place), _) => break *place,
+                (None, Some(dot)) => name = &name[..dot],
+                (None, None) => break (1, 1),
+            }
+        };
+        Fault { line, column, message: format!("{key}: {message}") }
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// The names that are written directly under a section, whether what they hold could be read or not.
+    pub fn names_in<'a>(&'a self, section: &'a str) -> impl Iterator<Item = &'a str> {
+        let direct = move |key: &'a String| key.strip_prefix(section)?.strip_prefix('.').filter(|name| !name.contains('.'));
+        self.0.keys().filter_map(direct)
+    }
+}
+
+impl FromIterator<(String, (usize, usize))> for Places {
+    fn from_iter<I: IntoIterator<Item = (String, (usize, usize))>>(noted: I) -> Self {
+        Self(noted.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_stands_at_its_key_or_at_what_is_around_it() {
+        let places = Places::from_iter([("a".to_owned(), (2, 1)), ("a.b".to_owned(), (3, 5)), ("a.b.c".to_owned(), (4, 7))]);
+        for (key, place) in [("a.b", (3, 5)), ("a.b.c", (4, 7)), ("a.b.d", (3, 5)), ("a.x.y", (2, 1)), ("z", (1, 1))] {
+            let fault = places.fault(key, "is odd");
+            assert_eq!((fault.line, fault.column), place, "{key}");
+            assert_eq!(fault.message, format!("{key}: is odd"));
+        }
+        assert_eq!(places.names_in("a").collect::<Vec<_>>(), ["b"]);
+    }
+}

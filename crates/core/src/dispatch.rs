@@ -1,0 +1,201 @@
+//! The rules in their order: lineage, freeze and budget, recursion, selector, policy. What comes out may be carried out.
+
+use std::sync::Arc;
+
+use chancery_protocol::{CallContext, Error, SendMessage, TaskId, Timestamp};
+use chancery_rules::lineage::LineageError;
+
+use crate::admit::Call;
+use crate::agents::Agent;
+use crate::decide::{Denial, Verdicts};
+use crate::govern::GOVERNANCE_EXTENSION;
+use crate::govern::allot::Allotment;
+use crate::govern::freezes::Unfrozen;
+use crate::govern::trees::Node;
+use crate::ids::fresh_id;
+use crate::live::Place;
+use crate::permit::Permitted;
+use crate::service::Inner;
+use crate::{Decision, Fact, Governed, Rule, Spend, TaskRecord, Verdict};
+
+/// A call that every rule has let through.
+#[derive(Debug)]
+pub(crate) struct Dispatched {
+    permitted: Permitted,
+    verdicts: Arc<[Verdict]>,
+}
+
+impl Inner {
+    /// A call that makes a task.
+    pub(crate) async fn dispatch(
+        &self,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        send: &SendMessage,
+        task: &TaskId,
+        place: Place,
+    ) -> Result<Dispatched, Error> {
+        let call = Call::new(self, context, agent, send)?;
+        let mut verdicts = Verdicts::default();
+        match self.steps(&call, send, task, place, &mut verdicts).await {
+            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.0.into() }),
+            Err(denial) => Err(Box::pin(self.refuse(context, agent, None, None, verdicts, denial)).await),
+        }
+    }
+
+    async fn steps(
+        &self,
+        call: &Call<'_>,
+        send: &SendMessage,
+        task: &TaskId,
+        place: Place,
+        verdicts: &mut Verdicts,
+    ) -> Result<Permitted, Denial> {
+        let traced = self.trace(call.context, send, &call.terms, &call.rules).map_err(|error| misplaced(&error))?;
+        verdicts.pass(Rule::Lineage, || {
+            let lineage = &traced.lineage;
+            let mut facts = vec![("attribution".into(), Fact::text(lineage.attribution.as_str()))];
+            if let Some(parent) = &lineage.context.parent_task_id {
+                facts.push(("parent".into(), Fact::text(parent.as_str())));
+            }
+            facts
+        });
+        let admitted = self.admit(call, task, traced, verdicts).await?;
+        let bound = place == Place::OpensTask && call.agent.runner.keeps_links() && self.is_bound(call, send).await;
+        let routed = self.choose(call, &send.message, admitted, bound, verdicts)?;
+        self.permit(call, routed, verdicts)
+    }
+
+    /// Whether the conversation goes on with somebody already.
+    async fn is_bound(&self, call: &Call<'_>, send: &SendMessage) -> bool {
+        let Some(context_id) = &send.message.context_id else { return false };
+        let link = self.store.context_link(&call.context.caller, &call.agent.name, context_id).await;
+        matches!(link, Ok(Some(_)))
+    }
+
+    /// A message that a task goes on with.
+    pub(crate) async fn dispatch_again(
+        &self,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        send: &SendMessage,
+        node: &Arc<Node>,
+    ) -> Result<Dispatched, Error> {
+        let call = Call::new(self, context, agent, send)?;
+        let mut verdicts = Verdicts::default();
+        match self.steps_again(&call, send, node, &mut verdicts).await {
+            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.0.into() }),
+            Err(denial) => {
+                let task = Some(&node.record.id);
+                Err(Box::pin(self.refuse(context, agent, task, Some(&node.kinship), verdicts, denial)).await)
+            }
+        }
+    }
+
+    async fn steps_again(
+        &self,
+        call: &Call<'_>,
+        send: &SendMessage,
+        node: &Arc<Node>,
+        verdicts: &mut Verdicts,
+    ) -> Result<Permitted, Denial> {
+        let admitted = self.readmit(call, node, verdicts).await?;
+        let routed = self.choose(call, &send.message, admitted, true, verdicts)?;
+        self.permit(call, routed, verdicts)
+    }
+
+    /// The hop tokens of a call that others made.
+    pub(crate) fn foreign_tokens(&self, context: &CallContext) -> Option<Arc<str>> {
+        /// A token that came through more nodes than this has gone round in circles.
+        const MOST_TOKENS: usize = 8;
+        let (tokens, hops) = (context.hop_token.as_ref()?, self.hops.as_ref()?);
+        let now = self.clock.now();
+        let foreign = tokens.split(',').map(str::trim).filter(|token| matches!(hops.read(token, now), Ok(None)));
+        let foreign: Vec<&str> = foreign.take(MOST_TOKENS).collect();
+        (!foreign.is_empty()).then(|| foreign.join(",").into())
+    }
+}
+
+fn misplaced(error: &LineageError) -> Denial {
+    let denial = Denial::new(Rule::Lineage, error.kind(), format!("{}: {error}", error.kind().reason()));
+    match error {
+        LineageError::Invalid(check) => denial.with_fact("check", check.as_str()),
+        LineageError::Required => denial,
+    }
+}
+
+impl Dispatched {
+    /// What is kept of it with the task it makes.
+    pub(crate) fn governed(&self) -> Governed {
+        let admitted = &self.permitted.admitted;
+        Governed {
+            kinship: Arc::clone(&admitted.kinship),
+            spend: Spend::reserved(admitted.reservation.amount(), admitted.estimated.usd),
+            verdicts: Arc::clone(&self.verdicts),
+        }
+    }
+
+    /// What is kept of it with the message it lets a task go on with.
+    pub(crate) fn decision(&self, context: &CallContext, record: &TaskRecord, now: Timestamp) -> Arc<Decision> {
+        let kinship = &self.permitted.admitted.kinship;
+        Arc::new(Decision {
+            id: fresh_id(),
+            at: now,
+            tenant: Arc::clone(&context.caller.tenant),
+            caller: Arc::clone(&context.caller.name),
+            agent: record.agent.clone(),
+            task: Some(record.id.clone()),
+            root: Some(kinship.root.clone()),
+            trace: Some(kinship.trace),
+            refused: None,
+            verdicts: self.verdicts.to_vec(),
+        })
+    }
+
+    /// The task is recorded: it gets its place in its tree, and its first turn what it was given.
+    pub(crate) fn begin(
+        mut self,
+        inner: &Inner,
+        record: &Arc<TaskRecord>,
+        context: &CallContext,
+    ) -> (Arc<Node>, Option<Arc<str>>, Allotment) {
+        let admitted = &mut self.permitted.admitted;
+        let (kinship, parent) = (Arc::clone(&admitted.kinship), admitted.parent.take());
+        let (chain, own) = (admitted.chain.clone(), admitted.own.take());
+        let node = Node::new(&inner.govern.trees, Arc::clone(record), kinship, parent, chain, own);
+        let (selected, allotment) = self.go_on(inner, &node, context, Spend::default());
+        (node, selected, allotment)
+    }
+
+    /// The next turn of a task gets what it was given.
+    pub(crate) fn go_on(
+        self,
+        inner: &Inner,
+        node: &Arc<Node>,
+        context: &CallContext,
+        before: Spend,
+    ) -> (Option<Arc<str>>, Allotment) {
+        let Permitted { admitted, selected, slot } = self.permitted;
+        let mut reservation = admitted.reservation;
+        reservation.dispatched();
+        release(admitted.unfrozen);
+        let allotment = Allotment {
+            govern: Arc::clone(&inner.govern),
+            node: Arc::clone(node),
+            reservation,
+            _slot: Some(slot),
+            policy: admitted.policy,
+            estimated: admitted.estimated,
+            prices: admitted.prices,
+            before,
+            interrupted: false,
+            announced: context.extensions.iter().any(|uri| uri == GOVERNANCE_EXTENSION),
+        };
+        (selected, allotment)
+    }
+}
+
+/// The call is recorded: whoever wants to freeze something need not wait for it any more.
+fn release(unfrozen: Unfrozen) {
+    drop(unfrozen);
+}

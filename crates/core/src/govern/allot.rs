@@ -1,0 +1,142 @@
+//! What one turn of a task was given: money that is held for it, a slot, and bounds. It is given back once, whatever happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_protocol::Timestamp;
+use chancery_rules::MicroUsd;
+use chancery_rules::budget::{Amount, Caps, Estimated, Reservation};
+use chancery_rules::policy::{PolicyError, Slot, TaskPolicy};
+
+use super::Governance;
+use super::prices::{self, Prices};
+use super::report::Report;
+use super::trees::{Node, SubtreeCost};
+use crate::Spend;
+
+#[derive(Debug)]
+pub(crate) struct Allotment {
+    pub(crate) govern: Arc<Governance>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) reservation: Reservation,
+    /// Free again when this is dropped.
+    pub(crate) _slot: Option<Slot>,
+    pub(crate) policy: Arc<TaskPolicy>,
+    pub(crate) estimated: Estimated,
+    pub(crate) prices: Prices,
+    /// What earlier turns of the task cost.
+    pub(crate) before: Spend,
+    /// The node was started anew meanwhile: nobody knows what the turn did until then.
+    pub(crate) interrupted: bool,
+    /// Whether the caller wants to be told what it cost.
+    pub(crate) announced: bool,
+}
+
+/// Why a turn is stopped from outside, beside being cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Policy(PolicyError),
+    /// What it reports is more than it was given, and there is no more.
+    Spent(String),
+}
+
+impl Stop {
+    /// What the task's caller reads.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Policy(error) => format!("{}: {error}", error.kind().reason()),
+            Self::Spent(why) => format!("BUDGET_EXHAUSTED: {why}"),
+        }
+    }
+}
+
+/// How a turn was settled, for the store and for the caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    pub(crate) spend: Spend,
+    pub(crate) subtree: SubtreeCost,
+    pub(crate) remaining: Caps,
+}
+
+impl Allotment {
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        self.policy.max_duration_ms.map(Duration::from_millis)
+    }
+
+    /// What it may spend, where there is a cap on it.
+    pub(crate) fn granted(&self, now: Timestamp) -> Caps {
+        let free = self.govern.ledger.remaining(self.reservation.accounts(), now);
+        let held = self.reservation.amount();
+        Caps { usd: free.usd.map(|_| held.usd), tokens: free.tokens.map(|_| held.tokens), tasks: None }
+    }
+
+    /// The agent says how far it is: it gets more if it needs more and there is more, or it is stopped.
+    pub(crate) fn weigh(&mut self, report: &Report, now: Timestamp) -> Option<Stop> {
+        let tokens = report.tokens().unwrap_or(0);
+        if let Err(error) = self.policy.check_tokens(tokens) {
+            return Some(Stop::Policy(error));
+        }
+        if let (Some(usd), Some(limit)) = (report.usd(), self.policy.max_cost_usd)
+            && usd > limit
+        {
+            let error = PolicyError::Exceeded { field: "max_cost_usd", actual: usd.to_string(), limit: limit.to_string() };
+            return Some(Stop::Policy(error));
+        }
+        let before = self.before.settled.saturating_add(self.before.overrun);
+        let held = self.reservation.amount();
+        let usd = report.usd().map_or(0, |usd| usd.0 - before.usd.0);
+        let tokens = tokens.saturating_sub(before.tokens);
+        let missing = Amount { usd: MicroUsd((usd - held.usd.0).max(0)), tokens: tokens.saturating_sub(held.tokens), tasks: 0 };
+        if missing == Amount::default() {
+            return None;
+        }
+        let capped = self.govern.ledger.remaining(self.reservation.accounts(), now);
+        let more = self.govern.ledger.raise(&mut self.reservation, missing, now);
+        let short = |cap: bool, got: bool| cap && !got;
+        if short(capped.usd.is_some(), more.usd >= missing.usd) || short(capped.tokens.is_some(), more.tokens >= missing.tokens) {
+            return Some(Stop::Spent(format!(
+                "the task reports {} USD and {} tokens; it was given {} USD and {} tokens, and no more is left",
+                MicroUsd(usd),
+                tokens,
+                held.usd.saturating_add(more.usd),
+                held.tokens.saturating_add(more.tokens)
+            )));
+        }
+        None
+    }
+
+    /// Nothing was spent. The slot is free.
+    pub(crate) fn release(self) {
+        self.govern.ledger.release(self.reservation);
+    }
+
+    /// Ends the turn: what it cost is settled, the slot is free.
+    pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
+        let Self { govern, node, reservation, estimated, prices, before, interrupted, .. } = self;
+        let accounts = reservation.accounts().clone();
+        let counted = before.settled.saturating_add(before.overrun);
+        let actual = prices::cost(report, counted, prices, estimated);
+        govern.observed.learn(&node.record.agent, node.kinship.skill.as_ref(), &actual);
+        let amount = Amount::of_task(actual.usd, actual.tokens);
+        let settled = match interrupted {
+            true => govern.ledger.expire(reservation, amount, now),
+            false => govern.ledger.settle(reservation, amount, now),
+        };
+        node.add_cost(settled.settled.saturating_add(settled.overrun));
+        let spend = Spend {
+            reserved: Amount::default(),
+            settled: before.settled.saturating_add(settled.settled),
+            overrun: before.overrun.saturating_add(settled.overrun),
+            estimated_by: estimated.usd,
+            known_by: Some(actual.usd_source),
+            settled_at: Some(now),
+        };
+        if settled.overrun.usd.0 > 0 || settled.overrun.tokens > 0 {
+            tracing::warn!(
+                task = %node.record.id, agent = %node.record.agent, usd = %settled.overrun.usd, tokens = settled.overrun.tokens,
+                "an agent reports more than was set aside for it"
+            );
+        }
+        Closed { spend, subtree: node.subtree_cost(), remaining: govern.ledger.remaining(&accounts, now) }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a call says about how it is to be governed: in our extension's member of the metadata, or in the ADR's.
+
+use chancery_protocol::{Error, Metadata, SendMessage};
+use chancery_rules::MicroUsd;
+use chancery_rules::lineage::ClaimedContext;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The extension by which governance speaks with callers and agents.
+pub const GOVERNANCE_EXTENSION: &str = "https://chancery.dev/a2a/governance/v1";
+
+/// Where the ADR keeps the same.
+const VENDOR: &str = "ruvector";
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Terms {
+    pub(crate) hop_token: Option<String>,
+    pub(crate) skill: Option<String>,
+    /// What the task and everything below it may cost at most.
+    pub(crate) budget: Wish,
+    /// What the caller expects the task to cost.
+    pub(crate) estimate: Wish,
+    pub(crate) claimed: Option<Box<ClaimedContext>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Wish {
+    #[serde(alias = "max_usd", alias = "max_cost_usd")]
+    pub(crate) usd: Option<MicroUsd>,
+    #[serde(alias = "max_tokens")]
+    pub(crate) tokens: Option<u64>,
+}
+
+impl Terms {
+    /// The message's own metadata counts before what came beside it. What cannot be understood is refused: a cap that was
+    /// meant and not understood would be no cap.
+    pub(crate) fn of(send: &SendMessage) -> Result<Self, Error> {
+        let mut terms = Self::default();
+        for (place, metadata) in [("message.metadata", &send.message.metadata), ("metadata", &send.metadata)] {
+            if let Some(metadata) = metadata.as_ref().filter(|metadata| may_hold_terms(metadata)) {
+                terms.read(place, metadata)?;
+            }
+        }
+        Ok(terms)
+    }
+
+    fn read(&mut self, place: &str, metadata: &Metadata) -> Result<(), Error> {
+        let mut object = metadata.to_object();
+        for member in [GOVERNANCE_EXTENSION, VENDOR] {
+            if let Some(Value::Object(said)) = object.remove(member) {
+                self.read_member(&format!("{place}.{member}"), said)?;
+            }
+        }
+        self.skill = self.skill.take().or_else(|| object.get("skill")?.as_str().map(str::to_owned));
+        Ok(())
+    }
+
+    fn read_member(&mut self, place: &str, mut said: Map<String, Value>) -> Result<(), Error> {
+        let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
+        self.hop_token = self.hop_token.take().or(text(said.remove("hop_token")));
+        self.skill = self.skill.take().or(text(said.remove("skill")));
+        if let Some(budget) = member(place, "budget", &mut said)? {
+            self.budget = self.budget.or(budget);
+        }
+        if let Some(estimate) = member(place, "estimate", &mut said)? {
+            self.estimate = self.estimate.or(estimate);
+        }
+        // A claim is only ever shown, so whatever it holds is no reason to refuse the call.
+        let claimed = said.remove("context").and_then(|context| serde_json::from_value(context).ok());
+        self.claimed = self.claimed.take().or(claimed.map(Box::new));
+        Ok(())
+    }
+}
+
+impl Wish {
+    fn or(self, other: Self) -> Self {
+        Self { usd: self.usd.or(other.usd), tokens: self.tokens.or(other.tokens) }
+    }
+}
+
+/// Looks without parsing: most metadata holds nothing for us.
+fn may_hold_terms(metadata: &Metadata) -> bool {
+    let text = metadata.text();
+    ["chancery.dev", VENDOR, "skill", "\\"].iter().any(|mark| text.contains(mark))
+}
+
+fn member<T: DeserializeOwned>(place: &str, name: &str, said: &mut Map<String, Value>) -> Result<Option<T>, Error> {
+    match said.remove(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => serde_json::from_value(value)
+            .map(Some)
+            .map_err(|fault| Error::invalid_field(format!("{place}.{name}"), fault.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chancery_protocol::{ErrorKind, Message, Part, Role, SendConfiguration};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn send(message: Value, beside: Value) -> SendMessage {
+        let metadata = |value: Value| value.as_object().map(|object| Metadata::from_object(object.clone()));
+        let said = Message { metadata: metadata(message), ..Message::of_parts(Role::User, "m", vec![Part::text("x")]) };
+        SendMessage {
+            tenant: None,
+            message: Arc::new(said),
+            configuration: SendConfiguration::default(),
+            metadata: metadata(beside),
+            client_task_id: None,
+        }
+    }
+
+    #[test]
+    fn terms_are_read_from_both_members_and_both_places() {
+        let ours = json!({ GOVERNANCE_EXTENSION: { "hop_token": "t", "budget": { "max_usd": "0.10" } } });
+        let vendor = json!({ "ruvector": { "skill": "s", "budget": { "usd": 5, "tokens": 7 }, "context": { "depth": 3 } } });
+        let terms = Terms::of(&send(ours, vendor)).unwrap();
+        assert_eq!(terms.hop_token.as_deref(), Some("t"));
+        assert_eq!(terms.skill.as_deref(), Some("s"));
+        assert_eq!(terms.budget, Wish { usd: Some(MicroUsd(100_000)), tokens: Some(7) });
+        assert_eq!(terms.claimed.unwrap().depth, Some(3));
+        assert_eq!(Terms::of(&send(json!({ "skill": "s" }), Value::Null)).unwrap().skill.as_deref(), Some("s"));
+        assert_eq!(Terms::of(&send(json!({ "other": 1 }), Value::Null)).unwrap(), Terms::default());
+    }
+
+    #[test]
+    fn a_cap_that_is_not_understood_is_refused_and_a_claim_never_is() {
+        for wish in [json!({ "usd": "-1" }), json!({ "usd": "a" }), json!({ "usd": "0.0000001" }), json!({ "more": 1 }), json!(3)]
+        {
+            let refusal = Terms::of(&send(json!({ "ruvector": { "budget": wish } }), Value::Null)).unwrap_err();
+            assert_eq!(refusal.kind, ErrorKind::InvalidParams, "{refusal}");
+            assert!(refusal.message.contains("message.metadata.ruvector.budget"), "{refusal}");
+        }
+        Terms::of(&send(json!({ "ruvector": { "context": 7, "skill": 8 } }), Value::Null)).unwrap();
+    }
+}

@@ -1,0 +1,164 @@
+//! The tasks that have not ended, in the trees they belong to: on whose behalf an agent can be calling.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chancery_protocol::{AgentName, TaskId};
+use chancery_rules::MicroUsd;
+use chancery_rules::budget::{Accounts, Amount};
+use chancery_rules::lineage::{AgentPath, TaskContext};
+
+use super::Opened;
+use crate::{Kinship, Link, TaskRecord};
+
+/// A task in its tree. Kept by its open descendants too, so that what they cost reaches it after it has ended.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) record: Arc<TaskRecord>,
+    pub(crate) kinship: Arc<Kinship>,
+    pub(crate) parent: Option<Arc<Node>>,
+    /// The budgets of the tree, and of the branches that were given less, from the root down to this task.
+    pub(crate) accounts: Accounts,
+    /// The one of them that was opened for this task: it goes with the last task below it.
+    _own: Option<Opened>,
+    trees: Trees,
+    open: AtomicBool,
+    link: Mutex<Option<Link>>,
+    subtree_usd: AtomicI64,
+    subtree_tasks: AtomicU64,
+}
+
+/// What a task and everything below it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubtreeCost {
+    pub usd: MicroUsd,
+    pub tasks: u64,
+}
+
+impl Node {
+    pub(crate) fn new(
+        trees: &Trees,
+        record: Arc<TaskRecord>,
+        kinship: Arc<Kinship>,
+        parent: Option<Arc<Node>>,
+        accounts: Accounts,
+        own: Option<Opened>,
+    ) -> Arc<Self> {
+        let node = Arc::new(Self {
+            record,
+            kinship,
+            parent,
+            accounts,
+            _own: own,
+            trees: trees.clone(),
+            open: AtomicBool::new(true),
+            link: Mutex::default(),
+            subtree_usd: AtomicI64::new(0),
+            subtree_tasks: AtomicU64::new(0),
+        });
+        node.upwards().for_each(|node| {
+            node.subtree_tasks.fetch_add(1, Ordering::Relaxed);
+        });
+        node
+    }
+
+    /// The task has ended: nobody calls on its behalf any more.
+    pub(crate) fn end(&self) {
+        self.trees.close(self);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// The task, the one it was called from, and so on to the root.
+    pub(crate) fn upwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |node| node.parent.as_deref())
+    }
+
+    /// Adds what the task cost to everything it was done for.
+    pub(crate) fn add_cost(&self, cost: Amount) {
+        for node in self.upwards() {
+            node.subtree_usd.fetch_add(cost.usd.0, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn subtree_cost(&self) -> SubtreeCost {
+        SubtreeCost { usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)), tasks: self.subtree_tasks.load(Ordering::Relaxed) }
+    }
+
+    pub(crate) fn set_link(&self, link: &Link) {
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(link.clone());
+    }
+
+    pub(crate) fn link(&self) -> Option<Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The call that made the task, with the agents that still hold a task further up.
+    pub(crate) fn context(&self) -> TaskContext {
+        let mut above: Vec<&AgentName> =
+            self.upwards().skip(1).filter(|node| node.is_open()).map(|node| &node.record.agent).collect();
+        let caller = self.kinship.path.to_vec().into_iter().next();
+        above.reverse();
+        let visited = caller.iter().chain(above).cloned();
+        TaskContext {
+            trace_id: self.kinship.trace,
+            parent_task_id: self.kinship.parent.clone(),
+            depth: self.kinship.depth,
+            root_agent_id: caller.clone().unwrap_or_default(),
+            visited_agents: AgentPath::new(visited),
+        }
+    }
+}
+
+/// The open tasks of a node. A clone is the same list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trees(Arc<Mutex<Index>>);
+
+#[derive(Debug, Default)]
+struct Index {
+    by_task: HashMap<TaskId, Arc<Node>>,
+    by_agent: HashMap<AgentName, HashMap<TaskId, Arc<Node>>>,
+}
+
+impl Trees {
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, node: &Arc<Node>) {
+        let (id, agent) = (node.record.id.clone(), node.record.agent.clone());
+        let mut index = self.lock();
+        index.by_agent.entry(agent).or_default().insert(id.clone(), Arc::clone(node));
+        index.by_task.insert(id, Arc::clone(node));
+    }
+
+    pub(crate) fn get(&self, task: &TaskId) -> Option<Arc<Node>> {
+        self.lock().by_task.get(task).cloned()
+    }
+
+    /// The open tasks an agent was given.
+    pub(crate) fn of_agent(&self, agent: &str) -> Vec<Arc<Node>> {
+        self.lock().by_agent.get(agent).map(|tasks| tasks.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The open tasks below one, and itself if it is open.
+    pub(crate) fn below(&self, task: &TaskId) -> Vec<Arc<Node>> {
+        let index = self.lock();
+        index.by_task.values().filter(|node| node.upwards().any(|above| above.record.id == *task)).cloned().collect()
+    }
+
+    fn close(&self, node: &Node) {
+        node.open.store(false, Ordering::Release);
+        let mut index = self.lock();
+        index.by_task.remove(&node.record.id);
+        if let Some(tasks) = index.by_agent.get_mut(&node.record.agent) {
+            tasks.remove(&node.record.id);
+            if tasks.is_empty() {
+                index.by_agent.remove(&node.record.agent);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What is kept of how a task was governed: where it stands in its tree, what it was given and cost, what was decided.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId, Version};
+use chancery_rules::MicroUsd;
+use chancery_rules::budget::{ActualSource, Amount, Caps, EstimateSource};
+use chancery_rules::lineage::{AgentPath, Attribution, ClaimedContext};
+use serde::{Deserialize, Serialize};
+
+use crate::Link;
+
+/// Where a task stands in the tree of calls it belongs to. Never changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kinship {
+    /// The task the tree began with; its own id for a root.
+    pub root: TaskId,
+    pub trace: TraceId,
+    pub parent: Option<TaskId>,
+    pub depth: u32,
+    /// The agents that hold a task further up, after the caller of the root.
+    pub path: AgentPath,
+    pub attribution: Attribution,
+    /// What the call itself said about that, if it brought no proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<Box<ClaimedContext>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<Arc<str>>,
+    /// What the task and everything below it may spend, where its call asked for less than was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowance: Option<Caps>,
+}
+
+/// What a task was given and what it cost so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spend {
+    /// Set aside for the turn that runs.
+    pub reserved: Amount,
+    pub settled: Amount,
+    /// What was reported past what had been set aside.
+    pub overrun: Amount,
+    pub estimated_by: EstimateSource,
+    pub known_by: Option<ActualSource>,
+    /// When the last turn was settled.
+    pub settled_at: Option<Timestamp>,
+}
+
+/// Everything that is kept beside a task's log about how it was governed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Governed {
+    pub kinship: Arc<Kinship>,
+    pub spend: Spend,
+    /// What each rule said to the call that made the task.
+    pub verdicts: Arc<[Verdict]>,
+}
+
+/// The rules, in the order they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    Lineage,
+    Freeze,
+    Budget,
+    Recursion,
+    Selector,
+    Policy,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub rule: Rule,
+    pub passed: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<(Arc<str>, Fact)>,
+}
+
+/// A number or a name a verdict rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Fact {
+    Number(u64),
+    Text(Arc<str>),
+}
+
+/// What was decided about a call that made no task: it was refused, or it went on with one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    pub id: Arc<str>,
+    pub at: Timestamp,
+    pub tenant: Arc<str>,
+    pub caller: Arc<str>,
+    pub agent: AgentName,
+    /// The task the call went on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The tree it was counted to, as far as that was settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceId>,
+    /// The code of the refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Arc<str>>,
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What nothing new is admitted to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "scope", content = "name", rename_all = "snake_case")]
+pub enum FreezeScope {
+    /// A delegation tree, by its root task.
+    Tree(Arc<str>),
+    /// A caller, as `TENANT/NAME`.
+    Caller(Arc<str>),
+    Agent(Arc<str>),
+    Tenant(Arc<str>),
+    Everything,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Freeze {
+    #[serde(flatten)]
+    pub scope: FreezeScope,
+    pub by: Arc<str>,
+    pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Arc<str>>,
+}
+
+/// A task as the ledger knows it, for a start and for showing trees.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LedgerRow {
+    pub task: TaskId,
+    pub context_id: ContextId,
+    pub agent: AgentName,
+    pub owner: Caller,
+    pub dialect: Version,
+    pub created_at: Timestamp,
+    pub state: TaskState,
+    pub status_at: Timestamp,
+    /// With whom it goes on.
+    pub link: Option<Link>,
+    pub governed: Governed,
+}
+
+/// What a start reads back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// Each task once, in the order they were made.
+    pub tasks: Vec<LedgerRow>,
+    pub past: Vec<PastSpend>,
+}
+
+/// What was spent by a task that is kept no longer, while a budget's window still counts it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastSpend {
+    pub owner: Caller,
+    pub agent: AgentName,
+    pub skill: Option<Arc<str>>,
+    pub settled: Amount,
+    pub overrun: Amount,
+    pub at: Timestamp,
+}
+
+impl Default for Spend {
+    fn default() -> Self {
+        Self::reserved(Amount::default(), EstimateSource::None)
+    }
+}
+
+impl Spend {
+    /// So much is set aside, and nothing is spent yet.
+    pub fn reserved(reserved: Amount, estimated_by: EstimateSource) -> Self {
+        let nothing = Amount::default();
+        Self { reserved, settled: nothing, overrun: nothing, estimated_by, known_by: None, settled_at: None }
+    }
+}
+
+impl fmt::Display for FreezeScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tree(name) => write!(f, "tree:{name}"),
+            Self::Caller(name) => write!(f, "caller:{name}"),
+            Self::Agent(name) => write!(f, "agent:{name}"),
+            Self::Tenant(name) => write!(f, "tenant:{name}"),
+            Self::Everything => f.write_str("everything"),
+        }
+    }
+}
+
+impl Fact {
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub fn usd(amount: MicroUsd) -> Self {
+        Self::Text(amount.to_string().into())
+    }
+}

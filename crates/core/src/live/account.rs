@@ -1,0 +1,117 @@
+//! The account of a task: what its turn was given, what its agent reports, and what it cost in the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus, Timestamp};
+use chancery_rules::budget::Caps;
+
+use super::{LiveTask, State};
+use crate::govern::allot::{Allotment, Closed, Stop};
+use crate::govern::announce::announce;
+use crate::govern::report::Report;
+use crate::ids::fresh_id;
+use crate::{Spend, TaskRecord};
+
+impl State {
+    /// What the turn was given is settled and given back. Answers whether its caller wants to be told.
+    fn settle(&mut self, at: Timestamp) -> Option<(Closed, bool)> {
+        let allotment = self.allotment.take()?;
+        let announced = allotment.announced;
+        let closed = allotment.close(&self.report, at);
+        self.spend = Some(closed.spend);
+        self.spent = Some(closed.spend);
+        Some((closed, announced))
+    }
+
+    /// An agent that was told to stop says that it was cancelled; the task's caller learns what for.
+    pub(super) fn told_why(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
+        match (event, &self.stop) {
+            (TaskEvent::Status(change), Some(stop)) if change.status.state == TaskState::Canceled => {
+                let message = Message {
+                    context_id: Some(record.context_id.clone()),
+                    task_id: Some(record.id.clone()),
+                    ..Message::text(Role::Agent, MessageId::new(fresh_id()), stop.reason())
+                };
+                let status = TaskStatus { state: TaskState::Failed, message: Some(Arc::new(message)), ..change.status };
+                TaskEvent::Status(StatusChange { status, metadata: change.metadata })
+            }
+            (event, _) => event,
+        }
+    }
+}
+
+impl LiveTask {
+    /// What an update says of cost is weighed; one that ends the task settles what its turn was given.
+    pub(super) fn account(&self, state: &mut State, event: TaskEvent, at: Timestamp) -> TaskEvent {
+        if let Some(report) = Report::of(&event) {
+            state.report = state.report.and(report);
+            if !state.head.state.is_terminal()
+                && state.stop.is_none()
+                && let Some(stop) = state.allotment.as_mut().and_then(|allotment| allotment.weigh(&state.report, at))
+            {
+                tracing::info!(task = %self.record.id, reason = stop.reason(), "a task is stopped");
+                state.halt(stop);
+            }
+        }
+        if !state.head.state.is_terminal() {
+            return event;
+        }
+        let closed = state.settle(at);
+        if let Some(node) = &self.node {
+            node.end();
+        }
+        match (closed, &self.node) {
+            (Some((closed, true)), Some(node)) => announce(event, node, &closed, &state.report),
+            _ => event,
+        }
+    }
+
+    /// Nothing was done: what the turn was given is free again, as if it had never been asked for.
+    pub(crate) fn give_back(&self) {
+        let allotment = self.lock().allotment.take();
+        if let Some(allotment) = allotment {
+            allotment.release();
+        }
+        if let Some(node) = &self.node {
+            node.end();
+        }
+    }
+
+    /// A turn has ended and its task has not: what the turn cost is settled now.
+    pub(crate) fn settle_turn(&self, at: Timestamp) -> Option<Spend> {
+        let mut state = self.lock();
+        state.settle(at)?;
+        state.stop = None;
+        state.spend.take()
+    }
+
+    /// What was set aside for the running turn, where there is a cap on it.
+    pub(crate) fn granted(&self, at: Timestamp) -> Caps {
+        self.lock().allotment.as_ref().map_or(Caps::NONE, |allotment| allotment.granted(at))
+    }
+
+    /// What the turns of the task that are over cost, as far as this process has seen them.
+    pub(crate) fn spent(&self) -> Option<Spend> {
+        self.lock().spent
+    }
+
+    /// What a turn had been given that another process began and this one ends.
+    pub(crate) fn give(&self, allotment: Box<Allotment>) {
+        self.lock().allotment = Some(allotment);
+    }
+
+    /// Stops the running turn for a reason its caller will read.
+    pub(crate) fn halt(&self, stop: Stop) {
+        self.lock().halt(stop);
+    }
+
+    /// Why the turn is being stopped.
+    pub(crate) fn stopped_because(&self) -> Option<String> {
+        self.lock().stop.as_ref().map(Stop::reason)
+    }
+
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        self.lock().allotment.as_ref().and_then(|allotment| allotment.time_limit())
+    }
+}

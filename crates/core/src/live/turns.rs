@@ -1,0 +1,99 @@
+//! The turns of a task: one at a time, the next message waits in line.
+
+use std::sync::Arc;
+
+use chancery_protocol::{Message, Metadata, TraceId};
+use tokio_util::sync::CancellationToken;
+
+use super::{LiveTask, State};
+use crate::govern::allot::{Allotment, Stop};
+
+/// What follows a turn.
+#[derive(Debug)]
+pub(crate) enum AfterTurn {
+    Nothing,
+    /// The next message in line, whose turn has begun.
+    Next(Said, CancellationToken),
+    /// The task was cancelled and has not ended yet.
+    Cancel,
+}
+
+/// A message with what came beside it.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) message: Arc<Message>,
+    pub(crate) metadata: Option<Metadata>,
+    pub(crate) trace: TraceId,
+    pub(crate) extensions: Vec<String>,
+    pub(crate) place: Place,
+    /// Who was chosen to do the work.
+    pub(crate) selected: Option<Arc<str>>,
+    /// What its turn was given.
+    pub(crate) allotment: Option<Box<Allotment>>,
+    /// Hop tokens of other nodes that came with it.
+    pub(crate) brought: Option<Arc<str>>,
+}
+
+/// Where a message stands: what of it can have happened before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It makes a task in a conversation of its own.
+    OpensAll,
+    /// It makes a task in a conversation its caller names.
+    OpensTask,
+    GoesOn,
+}
+
+impl State {
+    fn begin(&mut self, mut said: Said) -> (Said, CancellationToken) {
+        let token = CancellationToken::new();
+        self.turn = Some(token.clone());
+        self.stop = None;
+        self.allotment = said.allotment.take();
+        (said, token)
+    }
+
+    pub(super) fn halt(&mut self, stop: Stop) {
+        self.stop.get_or_insert(stop);
+        if let Some(turn) = &self.turn {
+            turn.cancel();
+        }
+    }
+}
+
+impl LiveTask {
+    /// Begins the turn of a follow-up message that was taken.
+    pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
+        self.lock().arriving -= 1;
+        self.begin_turn(said)
+    }
+
+    /// Begins a turn, or puts the message in line when one is running.
+    pub(crate) fn begin_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
+        let mut state = self.lock();
+        if state.turn.is_some() {
+            state.queued.push_back(said);
+            return None;
+        }
+        Some(state.begin(said))
+    }
+
+    /// Ends a turn. A cancel that came too late for the turn to see it is seen here, under the same lock that took it.
+    pub(crate) fn end_turn(&self) -> AfterTurn {
+        let mut state = self.lock();
+        let cancelled = state.turn.take().is_some_and(|turn| turn.is_cancelled());
+        if state.head.state.is_terminal() || cancelled {
+            state.queued.clear();
+            return if state.head.state.is_terminal() { AfterTurn::Nothing } else { AfterTurn::Cancel };
+        }
+        let Some(said) = state.queued.pop_front() else { return AfterTurn::Nothing };
+        let (said, token) = state.begin(said);
+        AfterTurn::Next(said, token)
+    }
+
+    /// Asks the running turn to stop. `false` when none is running.
+    pub(crate) fn cancel_turn(&self) -> bool {
+        let state = self.lock();
+        state.turn.as_ref().map(CancellationToken::cancel).is_some()
+    }
+}

@@ -1,0 +1,313 @@
+//! A message finds its task, or makes one: the rules are asked, then it is recorded and its turn begins.
+
+use std::sync::Arc;
+
+use chancery_protocol::{
+    CallContext, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState, TaskStatus, Timestamp,
+};
+use chancery_rules::task_state;
+
+use crate::agents::Agent;
+use crate::carry_on::CarryOn;
+use crate::check;
+use crate::contexts;
+use crate::dispatch::Dispatched;
+use crate::find::{internal, names};
+use crate::govern::trees::Node;
+use crate::ids::fresh_id;
+use crate::live::{LiveTask, Place, Said};
+use crate::route::check_media_types;
+use crate::service::{Dedupe, Inner, push_not_supported};
+use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, Spend, Stored, TaskRecord};
+
+/// A task that has taken the message.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) live: Arc<LiveTask>,
+    /// The entry before the message's turn: what settles after it settles the turn.
+    pub(crate) before: u64,
+    /// Show the stream from here.
+    pub(crate) cursor: u64,
+    /// The task was made by this call.
+    pub(crate) fresh: bool,
+}
+
+impl Inner {
+    /// Until the rules have let the call through, whoever hangs up takes it along. From then on it is carried through, so that
+    /// nothing is ever recorded that nobody works on.
+    pub(crate) async fn take_message(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        send: SendMessage,
+    ) -> Result<Taken, Error> {
+        check::send(&send, &self.limits.load())?;
+        if send.configuration.task_push_notification_config.is_some() {
+            return Err(push_not_supported());
+        }
+        check_media_types(&agent.card, &send.message)?;
+        if !send.message.reference_task_ids.is_empty() {
+            Box::pin(self.check_references(context, &send.message)).await?;
+        }
+        let known = self.known(context, agent, &send).await?;
+        match known {
+            Some(stored) => Box::pin(self.follow_up(context, agent, stored, send)).await,
+            None => self.create(context, agent, send).await,
+        }
+    }
+
+    /// The task a message is for, if it names one.
+    async fn known(&self, context: &CallContext, agent: &Agent, send: &SendMessage) -> Result<Option<Stored>, Error> {
+        if let Some(id) = &send.message.task_id {
+            return Box::pin(self.find(context, agent, id)).await.map(Some);
+        }
+        // With a key, whether this is a retry is asked first: the task it made goes by the same name.
+        let Some(id) = send.client_task_id.clone().filter(|_| context.idempotency_key.is_none()) else { return Ok(None) };
+        match Box::pin(self.find(context, agent, &TaskId::new(id))).await {
+            Ok(stored) => Ok(Some(stored)),
+            Err(error) if error.kind == ErrorKind::TaskNotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create(self: &Arc<Self>, context: &CallContext, agent: &Arc<Agent>, send: SendMessage) -> Result<Taken, Error> {
+        let place = match &send.message.context_id {
+            Some(given) => {
+                contexts::check(&*self.seal, &context.caller, given)?;
+                Place::OpensTask
+            }
+            None => Place::OpensAll,
+        };
+        let id = TaskId::new(fresh_id());
+        let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
+        let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
+        let making = async move { inner.make(&context, &agent, send, id, place, dispatched).await };
+        CarryOn::new(making, &self.background).await
+    }
+
+    async fn make(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        send: SendMessage,
+        id: TaskId,
+        place: Place,
+        dispatched: Dispatched,
+    ) -> Result<Taken, Error> {
+        let now = self.clock.now();
+        let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
+        let context_id = send.message.context_id.clone().unwrap_or_else(|| contexts::fresh(&*self.seal, &context.caller));
+        let again = (context.idempotency_key.is_some() && send.client_task_id.is_some()).then(|| send.clone());
+        let mut message = send.message;
+        // The caller's own copy is usually the only one, so this does not clone.
+        let named = Arc::make_mut(&mut message);
+        fill_message_id(named);
+        named.context_id = Some(context_id.clone());
+        named.task_id = Some(id.clone());
+        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now) };
+        let task = Arc::new(Task {
+            id: id.clone(),
+            context_id: context_id.clone(),
+            status,
+            artifacts: Vec::new(),
+            history: vec![Arc::clone(&message)],
+            metadata: None,
+        });
+        let record = Arc::new(TaskRecord {
+            id,
+            context_id,
+            agent: agent.name.clone(),
+            owner: context.caller.clone(),
+            dialect: context.version,
+            client_task_id: send.client_task_id,
+            created_at: now,
+        });
+        let entry = Arc::new(LogEntry { seq: 1, at: now, event: TaskEvent::Created(Arc::clone(&task)) });
+        let progress = Progress {
+            state: TaskState::Submitted,
+            status_at: now,
+            seq: 1,
+            bytes: task_state::weight(&entry.event),
+            message_only: false,
+        };
+        let fingerprint = creation.idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
+        let append = Append {
+            task: Arc::clone(&record),
+            creation: Some(creation),
+            progress,
+            entries: vec![Arc::clone(&entry)],
+            link: None,
+            governed: Some(Box::new(dispatched.governed())),
+            spend: None,
+            decision: None,
+        };
+        match self.store.append(append).await.map_err(internal)? {
+            Appended::Recorded => {}
+            Appended::KeyKnown { task, fingerprint: known } => {
+                return Box::pin(self.attach(context, &task, fingerprint == Some(known))).await;
+            }
+            Appended::ClientIdKnown { task } => {
+                return match again {
+                    // Another key, or none, made the task: this is one more message for it.
+                    Some(send) => {
+                        drop(dispatched);
+                        let stored = self.find(context, agent, &task).await?;
+                        Box::pin(self.follow_up(context, agent, stored, send)).await
+                    }
+                    None => Box::pin(self.attach(context, &task, true)).await,
+                };
+            }
+        }
+        let (node, selected, allotment) = dispatched.begin(self, &record, context);
+        self.govern.trees.add(&node);
+        let live = self.open.add(LiveTask::created(record, entry, task, progress, node));
+        if live.record.client_task_id.is_some() {
+            self.named.send_modify(|count| *count += 1);
+        }
+        let said = Said {
+            message,
+            metadata: send.metadata,
+            trace: context.trace,
+            extensions: context.extensions.clone(),
+            place,
+            selected,
+            allotment: Some(Box::new(allotment)),
+            brought: self.foreign_tokens(context),
+        };
+        if let Some((said, token)) = live.begin_turn(said) {
+            self.execute(&live, agent, said, token, false).await;
+        }
+        Ok(Taken { live, before: 1, cursor: 0, fresh: true })
+    }
+
+    /// The same call came before: its task is the answer to this one too.
+    async fn attach(self: &Arc<Self>, context: &CallContext, id: &TaskId, same_content: bool) -> Result<Taken, Error> {
+        if !same_content {
+            return Err(Error::new(ErrorKind::IdempotencyConflict, "this idempotency key was used with other content"));
+        }
+        let stored = self.store.find(&context.caller, id.as_str(), crate::Names::Server).await.map_err(internal)?;
+        let live = self.open(stored.ok_or_else(Error::task_not_found)?).await?;
+        Ok(Taken { live, before: 1, cursor: 0, fresh: true })
+    }
+
+    async fn follow_up(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        stored: Stored,
+        send: SendMessage,
+    ) -> Result<Taken, Error> {
+        if let Some(given) = &send.message.context_id
+            && *given != stored.task.context_id
+        {
+            return Err(Error::invalid_field("message.contextId", "does not belong to the task in message.taskId"));
+        }
+        if stored.progress.state.is_terminal() {
+            let message = format!("the task has ended ({}); start a new one", stored.progress.state.name());
+            return Err(Error::new(ErrorKind::UnsupportedOperation, message));
+        }
+        let live = self.open(stored).await?;
+        let dispatched = match live.node.clone() {
+            Some(node) => Some((self.dispatch_again(context, agent, &send, &node).await?, node)),
+            None => None,
+        };
+        let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
+        let adding = async move { inner.add(&context, &agent, live, send, dispatched).await };
+        CarryOn::new(adding, &self.background).await
+    }
+
+    async fn add(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        live: Arc<LiveTask>,
+        send: SendMessage,
+        dispatched: Option<(Dispatched, Arc<Node>)>,
+    ) -> Result<Taken, Error> {
+        let mut message = send.message;
+        let named = Arc::make_mut(&mut message);
+        fill_message_id(named);
+        named.context_id = Some(live.record.context_id.clone());
+        named.task_id = Some(live.record.id.clone());
+        let decision = dispatched.as_ref().map(|(dispatched, _)| dispatched.decision(context, &live.record, self.clock.now()));
+        let seq = live.take_message(Arc::clone(&message), decision, self.clock.now(), &self.limits.load())?;
+        self.recorded(&live, seq).await;
+        let before = match live.spent() {
+            Some(spent) => spent,
+            None => self.spent_before(&live).await?,
+        };
+        let (selected, allotment) = match dispatched {
+            Some((dispatched, node)) => {
+                let (selected, allotment) = dispatched.go_on(self, &node, context, before);
+                (selected, Some(Box::new(allotment)))
+            }
+            None => (None, None),
+        };
+        let said = Said {
+            message,
+            metadata: send.metadata,
+            trace: context.trace,
+            extensions: context.extensions.clone(),
+            place: Place::GoesOn,
+            selected,
+            allotment,
+            brought: self.foreign_tokens(context),
+        };
+        if let Some((said, token)) = live.begin_next_turn(said) {
+            self.execute(&live, agent, said, token, false).await;
+        }
+        Ok(Taken { live, before: seq, cursor: seq, fresh: false })
+    }
+
+    /// What a task cost before this process had it.
+    async fn spent_before(&self, live: &LiveTask) -> Result<Spend, Error> {
+        let governed = self.store.governed(&live.record.id).await.map_err(internal)?;
+        Ok(governed.map_or_else(Spend::default, |governed| Spend {
+            reserved: chancery_rules::budget::Amount::default(),
+            ..governed.spend
+        }))
+    }
+
+    /// A message may point only at tasks of the caller's own, and an agent at those it was given. Somebody else's and none at
+    /// all are the same answer.
+    async fn check_references(&self, context: &CallContext, message: &Message) -> Result<(), Error> {
+        let given = context.standing.agent.as_ref().map(|agent| self.govern.trees.of_agent(agent)).unwrap_or_default();
+        let was_given = |id: &TaskId| {
+            given.iter().any(|node| node.record.id == *id || node.link().is_some_and(|link| link.task.as_ref() == Some(id)))
+        };
+        for (index, id) in message.reference_task_ids.iter().enumerate() {
+            if was_given(id) {
+                continue;
+            }
+            let found = self.store.find(&context.caller, id.as_str(), names(context)).await.map_err(internal)?;
+            if found.is_none_or(|stored| stored.progress.message_only) {
+                return Err(Error::invalid_field(format!("message.referenceTaskIds[{index}]"), "is no task of yours"));
+            }
+        }
+        Ok(())
+    }
+
+    fn idempotency(&self, context: &CallContext, send: &SendMessage, now: Timestamp) -> Result<Option<Idempotency>, Error> {
+        let key = match (&context.idempotency_key, **self.dedupe.load()) {
+            (Some(key), _) => Arc::clone(key),
+            // The original protocol has no message ids to go by.
+            (None, Dedupe::MessageId) if send.message.message_id.as_str().is_empty() => return Ok(None),
+            (None, Dedupe::MessageId) => format!("message:{}", send.message.message_id).into(),
+            (None, Dedupe::Off) => return Ok(None),
+        };
+        check::id_text("Idempotency-Key", &key, &self.limits.load())?;
+        // The configuration (wait or not, how much history) is about this call, not about the work.
+        let content = serde_json::to_vec(&(&send.message, &send.metadata, &send.client_task_id));
+        let content = content.map_err(|fault| Error::new(ErrorKind::Internal, fault.to_string()))?;
+        let lifetime = i64::from(self.limits.load().idempotency_hours) * 3_600_000_000;
+        let expires_at = Timestamp::from_micros(now.micros().saturating_add(lifetime));
+        Ok(Some(Idempotency { key, fingerprint: self.seal.digest(&content), expires_at }))
+    }
+}
+
+/// Messages of the original protocol have no id.
+fn fill_message_id(message: &mut Message) {
+    if message.message_id.as_str().is_empty() {
+        message.message_id = MessageId::new(fresh_id());
+    }
+}

@@ -1,0 +1,148 @@
+//! A delegation tree as the operator sees it, and its end: cancelled from the leaves up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_protocol::{AgentName, Caller, Error, ErrorKind, TaskId, TaskState, Timestamp, TraceId};
+use chancery_rules::budget::{Account, Standing as AccountStanding};
+use serde::Serialize;
+
+use crate::find::internal;
+use crate::govern::trees::Node;
+use crate::service::{Chancery, Inner};
+use crate::{Decision, Governed, Kinship, LedgerRow, Spend};
+
+/// One task of a tree.
+#[derive(Clone, Debug, Serialize)]
+pub struct TreeTask {
+    pub task: TaskId,
+    pub agent: AgentName,
+    pub tenant: Arc<str>,
+    pub caller: Arc<str>,
+    pub state: TaskState,
+    pub created_at: Timestamp,
+    pub status_at: Timestamp,
+    #[serde(flatten)]
+    pub kinship: Kinship,
+    pub spend: Spend,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Tree {
+    pub root: TaskId,
+    pub trace: TraceId,
+    /// In the order they were made, the root first.
+    pub tasks: Vec<TreeTask>,
+}
+
+/// What became of a task that was to be cancelled with the one above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CascadeOutcome {
+    Cancelled,
+    AlreadyDone,
+    Refused,
+    Unreachable,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cascaded {
+    pub task: TaskId,
+    pub agent: AgentName,
+    pub depth: u32,
+    pub outcome: CascadeOutcome,
+    /// Why it was not cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl From<LedgerRow> for TreeTask {
+    fn from(row: LedgerRow) -> Self {
+        let LedgerRow { task, agent, owner, created_at, state, status_at, governed, .. } = row;
+        let Governed { kinship, spend, .. } = governed;
+        let Caller { tenant, name: caller } = owner;
+        Self { task, agent, tenant, caller, state, created_at, status_at, kinship: Arc::unwrap_or_clone(kinship), spend }
+    }
+}
+
+impl Chancery {
+    /// The trees of a trace id, or the one a task belongs to.
+    pub async fn trees(&self, trace_or_task: &str) -> Result<Vec<Tree>, Error> {
+        let store = &self.0.store;
+        let roots = match TraceId::from_hex(trace_or_task) {
+            Some(trace) => store.roots(trace).await.map_err(internal)?,
+            None => {
+                let task = TaskId::from(trace_or_task);
+                store.governed(&task).await.map_err(internal)?.map(|governed| governed.kinship.root.clone()).into_iter().collect()
+            }
+        };
+        let mut trees = Vec::new();
+        for root in roots {
+            let tasks: Vec<TreeTask> = store.tree(&root).await.map_err(internal)?.into_iter().map(TreeTask::from).collect();
+            if let Some(first) = tasks.first() {
+                trees.push(Tree { trace: first.kinship.trace, root, tasks });
+            }
+        }
+        Ok(trees)
+    }
+
+    /// How a task came to be let through, and what was decided about its later messages.
+    pub async fn explain_task(&self, task: &TaskId) -> Result<Option<(Governed, Vec<Decision>)>, Error> {
+        let Some(governed) = self.0.store.governed(task).await.map_err(internal)? else { return Ok(None) };
+        let later = self.0.store.decisions_of(task).await.map_err(internal)?;
+        Ok(Some((governed, later)))
+    }
+
+    pub async fn explain_decision(&self, id: &str) -> Result<Option<Decision>, Error> {
+        self.0.store.decision(id).await.map_err(internal)
+    }
+
+    /// The newest decisions about calls that made no task.
+    pub async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, Error> {
+        self.0.store.decisions(limit).await.map_err(internal)
+    }
+
+    /// Every budget that something is counted in, with where it stands.
+    pub fn budgets(&self) -> Vec<(Account, AccountStanding)> {
+        let now = self.0.clock.now();
+        let ledger = &self.0.govern.ledger;
+        ledger.all().into_iter().map(|account| (account.clone(), ledger.standing(&account, now))).collect()
+    }
+
+    /// Cancels a task and everything below it, whoever's it is. What could not be cancelled is said.
+    pub async fn cancel_tree(&self, task: &TaskId) -> Vec<Cascaded> {
+        let below = self.0.govern.trees.below(task);
+        self.0.cascade(below).await
+    }
+}
+
+impl Inner {
+    /// Cancels open tasks, the deepest first, each level at once. A level that takes too long is left behind.
+    pub(crate) async fn cascade(self: &Arc<Self>, nodes: Vec<Arc<Node>>) -> Vec<Cascaded> {
+        let mut levels: BTreeMap<std::cmp::Reverse<u32>, Vec<Arc<Node>>> = BTreeMap::new();
+        for node in nodes {
+            levels.entry(std::cmp::Reverse(node.kinship.depth)).or_default().push(node);
+        }
+        let mut cascaded = Vec::new();
+        for level in levels.into_values() {
+            cascaded.extend(futures::future::join_all(level.iter().map(|node| self.cancel_node(node))).await);
+        }
+        cascaded
+    }
+
+    async fn cancel_node(self: &Arc<Self>, node: &Node) -> Cascaded {
+        let (outcome, reason) = match tokio::time::timeout(self.limits.load().cascade(), self.cancel_stored(node)).await {
+            Ok(Ok(())) => (CascadeOutcome::Cancelled, None),
+            Ok(Err(error)) if error.kind == ErrorKind::TaskNotCancelable => (CascadeOutcome::AlreadyDone, None),
+            Ok(Err(error)) => (CascadeOutcome::Refused, Some(error.message.into_owned())),
+            Err(_) => (CascadeOutcome::Unreachable, Some("it did not end in time".to_owned())),
+        };
+        Cascaded { task: node.record.id.clone(), agent: node.record.agent.clone(), depth: node.kinship.depth, outcome, reason }
+    }
+
+    async fn cancel_stored(self: &Arc<Self>, node: &Node) -> Result<(), Error> {
+        let stored = self.store.find_any(node.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
+        let live = self.open(stored).await?;
+        self.cancel_live(&live).await.map(drop)
+    }
+}

@@ -1,0 +1,73 @@
+//! Takes a token apart, without believing any of it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value};
+
+use super::{HopTokenFault, TYPE};
+use crate::strict_json;
+
+/// How much of a stranger's name is repeated.
+const MAX_ISSUER: usize = 256;
+/// A signature of Ed25519.
+const SIGNATURE: usize = 64;
+
+/// The three parts of a compact JWS, and what its signature is over.
+pub(super) struct Parts<'a> {
+    pub(super) header: &'a str,
+    payload: &'a str,
+    signature: &'a str,
+    pub(super) signed: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn of(token: &'a str) -> Result<Self, HopTokenFault> {
+        let three = HopTokenFault::Malformed("it has not three parts");
+        let (signed, signature) = token.rsplit_once('.').ok_or(three.clone())?;
+        let (header, payload) = signed.split_once('.').ok_or(three.clone())?;
+        if payload.contains('.') || [header, payload, signature].iter().any(|part| part.is_empty()) {
+            return Err(three);
+        }
+        Ok(Self { header, payload, signature, signed })
+    }
+
+    pub(super) fn payload(&self) -> Result<Map<String, Value>, HopTokenFault> {
+        object(self.payload).ok_or(HopTokenFault::Malformed("its payload is no object in strict JSON"))
+    }
+
+    pub(super) fn signature(&self) -> Result<Vec<u8>, HopTokenFault> {
+        let bytes = URL_SAFE_NO_PAD.decode(self.signature).ok().filter(|bytes| bytes.len() == SIGNATURE);
+        bytes.ok_or(HopTokenFault::Malformed("its signature is not 64 bytes in base64url"))
+    }
+
+    /// What to say of a header that none of our keys writes.
+    pub(super) fn header_fault(&self) -> HopTokenFault {
+        let Some(header) = object(self.header) else {
+            return HopTokenFault::Malformed("its header is no object in strict JSON");
+        };
+        let text = |name: &str| header.get(name).and_then(Value::as_str);
+        match (text("alg"), text("typ"), text("kid")) {
+            (Some("EdDSA"), Some(TYPE), Some(_)) if header.len() == 3 => HopTokenFault::UnknownKey,
+            (Some("EdDSA"), Some(TYPE), _) => HopTokenFault::Malformed("its header is not one of ours"),
+            (Some("EdDSA"), ..) => HopTokenFault::Malformed("its type is not that of a hop token"),
+            _ => HopTokenFault::Malformed("its algorithm is not EdDSA"),
+        }
+    }
+}
+
+/// Told by the payload alone, because only its issuer knows the key of a token.
+pub(super) fn check_issuer(payload: &Map<String, Value>, ours: &str) -> Result<(), HopTokenFault> {
+    match payload.get("iss") {
+        Some(Value::String(issuer)) if issuer == ours => Ok(()),
+        Some(Value::String(issuer)) => Err(HopTokenFault::Foreign { issuer: issuer.chars().take(MAX_ISSUER).collect() }),
+        _ => Err(HopTokenFault::Malformed("it names no issuer")),
+    }
+}
+
+fn object(base64: &str) -> Option<Map<String, Value>> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(base64).ok()?).ok()?;
+    match strict_json::parse(&text).ok()? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    }
+}

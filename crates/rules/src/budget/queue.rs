@@ -1,0 +1,159 @@
+//! Who waits for a scope that is full, first come first served in each scope. The waiting itself is done elsewhere.
+//!
+//! A ticket stands in line for every scope it was refused by. It may try again when nobody stands before it in the line of any
+//! scope it is charged to. So of all that wait the oldest may always try, nobody is passed by who needs a scope they wait for, and
+//! whoever needs none of those is not held up.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::account::Accounts;
+use super::error::BudgetError;
+use super::scope::Scope;
+
+#[derive(Debug, Default)]
+pub struct BudgetQueue {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    lines: Mutex<Lines>,
+    /// How many wait, so that nobody locks anything while nobody does.
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    next: u64,
+    /// By the numbers of tickets, oldest first.
+    waiting: BTreeMap<u64, Waiter>,
+    lines: HashMap<Scope, BTreeSet<u64>>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    accounts: Accounts,
+    stands_for: Vec<Scope>,
+}
+
+/// A place in the queue; dropping it gives it up.
+#[derive(Debug)]
+pub struct Ticket {
+    number: u64,
+    shared: Arc<Shared>,
+}
+
+impl BudgetQueue {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether a call that holds no ticket may try: only if nobody waits for any of its scopes.
+    pub fn is_clear(&self, accounts: &Accounts) -> bool {
+        self.shared.waiting.load(Ordering::Acquire) == 0 || self.shared.lines().may_try(accounts, u64::MAX)
+    }
+
+    /// A place behind all who wait for `full`, the scope that had not enough left.
+    pub fn enqueue(&self, accounts: &Accounts, full: &Scope, max_queue_depth: u32) -> Result<Ticket, BudgetError> {
+        let mut lines = self.shared.lines();
+        if lines.length(full) >= max_queue_depth as usize {
+            return Err(BudgetError::QueueFull { scope: full.clone(), max_queue_depth });
+        }
+        let number = lines.next;
+        lines.next += 1;
+        lines.waiting.insert(number, Waiter { accounts: accounts.clone(), stands_for: Vec::new() });
+        lines.stand(number, full);
+        self.shared.waiting.store(lines.waiting.len(), Ordering::Release);
+        Ok(Ticket { number, shared: self.shared.clone() })
+    }
+
+    /// Whether it is the ticket's turn.
+    pub fn may_try(&self, ticket: &Ticket) -> bool {
+        let lines = self.shared.lines();
+        lines.waiting.get(&ticket.number).is_some_and(|waiter| lines.may_try(&waiter.accounts, ticket.number))
+    }
+
+    /// It tried and was refused by `full`: it waits for that too, at the place of its own number.
+    pub fn refused(&self, ticket: &Ticket, full: &Scope) {
+        self.shared.lines().stand(ticket.number, full);
+    }
+
+    /// It got what it waited for, or gave up.
+    pub fn leave(&self, ticket: Ticket) {
+        drop(ticket);
+    }
+
+    /// Whose turn it is, oldest first: who to wake when something came free.
+    pub fn turns(&self) -> Vec<u64> {
+        let lines = self.shared.lines();
+        let turn = lines.waiting.iter().filter(|(number, waiter)| lines.may_try(&waiter.accounts, **number));
+        turn.map(|(number, _)| *number).collect()
+    }
+
+    /// How many wait for a scope.
+    pub fn depth(&self, scope: &Scope) -> usize {
+        self.shared.lines().length(scope)
+    }
+
+    pub fn len(&self) -> usize {
+        self.shared.waiting.load(Ordering::Acquire)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Ticket {
+    /// Tickets are numbered in the order they were drawn.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut lines = self.shared.lines();
+        lines.remove(self.number);
+        self.shared.waiting.store(lines.waiting.len(), Ordering::Release);
+    }
+}
+
+impl Shared {
+    /// Nothing under the lock panics half way through a change.
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lines {
+    fn may_try(&self, accounts: &Accounts, number: u64) -> bool {
+        let before = |scope: &Scope| self.lines.get(scope).and_then(BTreeSet::first).is_some_and(|first| *first < number);
+        !accounts.iter().any(|account| before(account.scope()))
+    }
+
+    fn stand(&mut self, number: u64, scope: &Scope) {
+        if let Some(waiter) = self.waiting.get_mut(&number)
+            && self.lines.entry(scope.clone()).or_default().insert(number)
+        {
+            waiter.stands_for.push(scope.clone());
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        for scope in self.waiting.remove(&number).map(|waiter| waiter.stands_for).unwrap_or_default() {
+            if let Some(line) = self.lines.get_mut(&scope) {
+                line.remove(&number);
+                if line.is_empty() {
+                    self.lines.remove(&scope);
+                }
+            }
+        }
+    }
+
+    fn length(&self, scope: &Scope) -> usize {
+        self.lines.get(scope).map_or(0, BTreeSet::len)
+    }
+}

@@ -1,0 +1,69 @@
+//! How tasks were governed: one, a tree of them, or all that still counts.
+
+use std::collections::HashSet;
+
+use chancery_core::{Governed, Ledger, LedgerRow, Spend, StoreError};
+use chancery_protocol::{TaskId, Timestamp};
+
+use super::index::Made;
+use super::shard::Kept;
+use super::{MemoryStore, locked};
+use crate::numbering;
+
+pub(super) fn governed(store: &MemoryStore, task: &TaskId) -> Option<Governed> {
+    store.shard(task.as_str()).get(task.as_str()).and_then(|kept| kept.governed.as_deref().cloned())
+}
+
+pub(super) fn tree(store: &MemoryStore, root: &TaskId) -> Vec<LedgerRow> {
+    let of_tree = |kept: &Kept| numbered(kept).filter(|(_, row)| row.governed.kinship.root == *root);
+    let mut rows: Vec<_> = std::iter::once(root.clone())
+        .chain(store.indexes.below(root))
+        .filter_map(|task| store.shard(task.as_str()).get(task.as_str()).and_then(of_tree))
+        .collect();
+    rows.sort_by_key(|(made, _)| *made);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Looks at every task: it is asked for at a start, when there are none.
+pub(super) fn ledger(store: &MemoryStore, settled_since: Timestamp) -> Ledger {
+    let shards: Vec<_> = store.shards.iter().map(locked).collect();
+    let all = || shards.iter().flat_map(|shard| shard.iter());
+    let ended = |kept: &Kept| numbering::is_finished(&kept.progress);
+    let open: HashSet<TaskId> = all()
+        .filter(|kept| !ended(kept))
+        .filter_map(|kept| kept.governed.as_ref().map(|governed| governed.kinship.root.clone()))
+        .collect();
+    let mut rows: Vec<_> = all()
+        .filter_map(|kept| {
+            let ended_since = ended(kept) && kept.progress.status_at >= settled_since;
+            numbered(kept).filter(|(_, row)| ended_since || open.contains(&row.governed.kinship.root))
+        })
+        .collect();
+    rows.sort_by_key(|(made, _)| *made);
+    let past = locked(&store.past);
+    Ledger { tasks: rows.into_iter().map(|(_, row)| row).collect(), past: past.since(settled_since) }
+}
+
+pub(super) fn settle(store: &MemoryStore, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
+    let mut shard = store.shard(task.as_str());
+    let governed = shard.get_mut(task.as_str()).and_then(|kept| kept.governed.as_mut());
+    governed.ok_or_else(|| numbering::not_counted(task))?.spend = spend;
+    Ok(())
+}
+
+fn numbered(kept: &Kept) -> Option<(Made, LedgerRow)> {
+    let governed = kept.governed.as_deref()?.clone();
+    let row = LedgerRow {
+        task: kept.task.id.clone(),
+        context_id: kept.task.context_id.clone(),
+        dialect: kept.task.dialect,
+        link: kept.link.clone(),
+        agent: kept.task.agent.clone(),
+        owner: kept.task.owner.clone(),
+        created_at: kept.task.created_at,
+        state: kept.progress.state,
+        status_at: kept.progress.status_at,
+        governed,
+    };
+    Some((kept.made, row))
+}

@@ -1,0 +1,73 @@
+//! What was decided about calls that made no task, newest last.
+
+use std::sync::Arc;
+
+use chancery_core::{Decision, StoreError};
+use chancery_protocol::{TaskId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use super::fault::Fault;
+
+/// A decision that is ready to be written.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    decision: Arc<Decision>,
+    body: String,
+}
+
+impl Encoded {
+    pub(super) fn new(decision: Arc<Decision>) -> Result<Self, StoreError> {
+        let body = serde_json::to_string(&*decision)
+            .map_err(|error| StoreError::new(format!("a decision cannot be written as JSON: {error}")))?;
+        Ok(Self { decision, body })
+    }
+}
+
+/// One that is known stays as it is: a decision never changes, but its writing may be tried again.
+pub(super) fn keep(connection: &Connection, Encoded { decision, body }: &Encoded) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT INTO decisions (id, task, at, body) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO NOTHING")?
+        .execute((&*decision.id, decision.task.as_ref().map(TaskId::as_str), decision.at.micros(), body))?;
+    Ok(())
+}
+
+pub(super) fn by_id(connection: &Connection, id: &str) -> Result<Option<Decision>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT body, at FROM decisions WHERE id = ?1")?;
+    statement.query_row([id], |row| Ok(decision(row))).optional()?.transpose()
+}
+
+pub(super) const OF_TASK: &str = "SELECT body, at FROM decisions WHERE task = ?1 ORDER BY num";
+
+pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Decision>, Fault> {
+    all(connection, OF_TASK, [task.as_str()])
+}
+
+pub(super) fn newest(connection: &Connection, limit: usize) -> Result<Vec<Decision>, Fault> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    all(connection, "SELECT body, at FROM decisions ORDER BY num DESC LIMIT ?1", [limit])
+}
+
+pub(super) const FORGET: &str = "DELETE FROM decisions WHERE num IN (SELECT num FROM decisions
+     WHERE num <= (SELECT max(num) FROM decisions) - ?1 ORDER BY num LIMIT ?2)";
+
+pub(super) fn keep_newest(connection: &Connection, keep: u64, at_most: i64) -> Result<(), Fault> {
+    let keep = i64::try_from(keep).unwrap_or(i64::MAX);
+    connection.prepare_cached(FORGET)?.execute((keep, at_most))?;
+    Ok(())
+}
+
+fn all(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Decision>, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(decision(row)?);
+    }
+    Ok(found)
+}
+
+fn decision(row: &Row<'_>) -> Result<Decision, Fault> {
+    let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+    let read: Decision = serde_json::from_str(body).map_err(|error| Fault::unreadable(format!("a decision: {error}")))?;
+    Ok(Decision { at: Timestamp::from_micros(row.get(1)?), ..read })
+}

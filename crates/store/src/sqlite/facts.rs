@@ -1,0 +1,103 @@
+//! What the ledger keeps of a task that no query asks for: as JSON, in few bytes, because every task has it.
+
+use std::sync::Arc;
+
+use chancery_core::budget::Caps;
+use chancery_core::lineage::{AgentPath, Attribution, ClaimedContext};
+use chancery_core::{Fact, Governed, MicroUsd, Rule, StoreError, Verdict};
+use chancery_protocol::AgentName;
+use serde::{Deserialize, Serialize};
+
+use super::fault::Fault;
+
+/// A verdict: the rule, whether it passed, and what that rests on.
+type Line<F> = (Rule, bool, F);
+type NamedFact = (Arc<str>, Fact);
+
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(rename = "p")]
+    path: Vec<AgentName>,
+    #[serde(rename = "a")]
+    attribution: Attribution,
+    /// With whether something was left out of it: a claim that is read again does not say so itself.
+    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
+    claimed: Option<(&'a ClaimedContext, bool)>,
+    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
+    skill: Option<&'a str>,
+    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
+    allowance: Option<CapNumbers>,
+    #[serde(rename = "v")]
+    verdicts: Vec<Line<&'a [NamedFact]>>,
+}
+
+/// Money as a number, which is exact whatever it is.
+type CapNumbers = (Option<i64>, Option<u64>, Option<u64>);
+
+pub(super) fn encode(governed: &Governed) -> Result<String, StoreError> {
+    let kinship = &governed.kinship;
+    let facts = Written {
+        path: kinship.path.to_vec(),
+        attribution: kinship.attribution,
+        claimed: kinship.claimed.as_deref().map(|claimed| (claimed, claimed.cut)),
+        skill: kinship.skill.as_deref(),
+        allowance: kinship.allowance.map(|caps| (caps.usd.map(|usd| usd.0), caps.tokens, caps.tasks)),
+        verdicts: governed.verdicts.iter().map(|verdict| (verdict.rule, verdict.passed, &*verdict.facts)).collect(),
+    };
+    serde_json::to_string(&facts)
+        .map_err(|error| StoreError::new(format!("how a task is governed cannot be written as JSON: {error}")))
+}
+
+/// The path is a plain list here: it was made by us, and whatever its length, it must be read again.
+#[derive(Deserialize)]
+struct Read {
+    #[serde(rename = "p")]
+    path: Vec<AgentName>,
+    #[serde(rename = "a")]
+    attribution: Attribution,
+    #[serde(rename = "c", default)]
+    claimed: Option<(ClaimedContext, bool)>,
+    #[serde(rename = "s", default)]
+    skill: Option<Arc<str>>,
+    #[serde(rename = "b", default)]
+    allowance: Option<CapNumbers>,
+    #[serde(rename = "v")]
+    verdicts: Vec<Line<Vec<NamedFact>>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) path: AgentPath,
+    pub(super) attribution: Attribution,
+    pub(super) claimed: Option<Box<ClaimedContext>>,
+    pub(super) skill: Option<Arc<str>>,
+    pub(super) allowance: Option<Caps>,
+    pub(super) verdicts: Arc<[Verdict]>,
+}
+
+pub(super) fn decode(text: &str) -> Result<Facts, Fault> {
+    let read: Read = parse(text)?;
+    let verdicts = read.verdicts.into_iter().map(|(rule, passed, facts)| Verdict { rule, passed, facts });
+    Ok(Facts {
+        path: AgentPath::new(read.path),
+        attribution: read.attribution,
+        claimed: read.claimed.map(|(claimed, cut)| Box::new(ClaimedContext { cut, ..claimed })),
+        skill: read.skill,
+        allowance: read.allowance.map(|(usd, tokens, tasks)| Caps { usd: usd.map(MicroUsd), tokens, tasks }),
+        verdicts: verdicts.collect(),
+    })
+}
+
+/// The skill alone: nothing else of a task outlives it.
+pub(super) fn skill(text: &str) -> Result<Option<Arc<str>>, Fault> {
+    #[derive(Deserialize)]
+    struct Skill {
+        #[serde(rename = "s", default)]
+        skill: Option<Arc<str>>,
+    }
+    parse::<Skill>(text).map(|facts| facts.skill)
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
+    serde_json::from_str(text).map_err(|error| Fault::unreadable(format!("the facts of a task: {error}")))
+}

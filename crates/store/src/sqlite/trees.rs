@@ -1,0 +1,116 @@
+//! Reads back how tasks were governed: one, a tree of them, or all that still counts.
+
+use std::sync::Arc;
+
+use chancery_core::{Governed, Ledger, LedgerRow};
+use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::fault::Fault;
+use super::find::dialect;
+use super::ledger::{self, COLUMN_COUNT, COLUMNS};
+use super::links;
+use super::spent;
+
+/// Of the table `tasks`, after those of `ledger`.
+const TASK_COLUMNS: &str = "id, agent, tenant, owner, created_at, state, status_at, context_id, dialect";
+
+/// Looks at each shelf of the index that has something on it.
+pub(super) const ROOTS: &str = "WITH RECURSIVE shelves (shelf) AS (
+         SELECT * FROM (SELECT task >> 7 FROM ledger WHERE root IS NULL ORDER BY task >> 7 LIMIT 1)
+         UNION ALL
+         SELECT (SELECT task >> 7 FROM ledger WHERE root IS NULL AND task >> 7 > shelf ORDER BY task >> 7 LIMIT 1)
+         FROM shelves WHERE shelf IS NOT NULL)
+     SELECT id FROM shelves CROSS JOIN ledger ON task >> 7 = shelf AND trace = ?1 AND root IS NULL
+     JOIN tasks ON num = task ORDER BY task";
+
+/// The tasks of a tree. Those that came later name their root; the root itself names none.
+pub(super) fn tree_query() -> String {
+    rows_of(
+        "SELECT task FROM ledger WHERE root = ?1
+         UNION ALL SELECT task FROM ledger WHERE root IS NULL AND task = (SELECT num FROM tasks WHERE id = ?1)",
+    )
+}
+
+/// The tasks that have not ended, all of their trees, and those that ended since then.
+pub(super) fn ledger_query() -> String {
+    let rows = rows_of(
+        "SELECT num FROM tasks WHERE stage = 3 AND status_at >= ?1
+         UNION ALL SELECT task FROM ledger WHERE root IN (SELECT id FROM open)
+         UNION ALL SELECT task FROM ledger
+                   WHERE root IS NULL AND task IN (SELECT num FROM tasks WHERE id IN (SELECT id FROM open))",
+    );
+    format!(
+        "WITH open (id) AS MATERIALIZED (
+             SELECT ifnull(root, id) FROM tasks JOIN ledger ON task = num WHERE stage = 1
+             UNION ALL SELECT ifnull(root, id) FROM tasks JOIN ledger ON task = num WHERE stage = 2)
+         {rows}"
+    )
+}
+
+/// The rows of the tasks whose numbers a query answers, each once, in the order they were made.
+fn rows_of(numbers: &str) -> String {
+    format!("SELECT {COLUMNS}, {TASK_COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task IN ({numbers}) ORDER BY task")
+}
+
+pub(super) fn governed(connection: &Connection, task: &TaskId) -> Result<Option<Governed>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM ledger WHERE task = (SELECT num FROM tasks WHERE id = ?1)");
+    let found = connection.prepare_cached(&sql)?.query_row([task.as_str()], |row| Ok(ledger::governed(row, task)));
+    found.optional()?.transpose()
+}
+
+pub(super) fn tree(connection: &Connection, root: &TaskId) -> Result<Vec<LedgerRow>, Fault> {
+    let mut statement = connection.prepare_cached(&tree_query())?;
+    let mut rows = statement.query([root.as_str()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut row = ledger_row(row)?;
+        row.link = links::of_task(connection, &row.task)?;
+        found.push(row);
+    }
+    Ok(found)
+}
+
+pub(super) fn roots(connection: &Connection, trace: TraceId) -> Result<Vec<TaskId>, Fault> {
+    let mut statement = connection.prepare_cached(ROOTS)?;
+    let ids = statement.query_map([trace.0.to_be_bytes()], |row| row.get::<_, String>(0).map(TaskId::from))?;
+    Ok(ids.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn ledger(connection: &mut Connection, settled_since: Timestamp) -> Result<Ledger, Fault> {
+    let mut ledger = Ledger::default();
+    // One view for both: a task that goes meanwhile would be counted twice, or not at all.
+    let view = connection.transaction()?;
+    let mut statement = view.prepare(&ledger_query())?;
+    let mut rows = statement.query([settled_since.micros()])?;
+    while let Some(row) = rows.next()? {
+        let mut row = ledger_row(row)?;
+        if !row.state.is_terminal() {
+            row.link = links::of_task(&view, &row.task)?;
+        }
+        ledger.tasks.push(row);
+    }
+    ledger.past = spent::since(&view, settled_since)?;
+    Ok(ledger)
+}
+
+fn ledger_row(row: &Row<'_>) -> Result<LedgerRow, Fault> {
+    let text = |at: usize| -> Result<Arc<str>, Fault> {
+        Ok(row.get_ref(COLUMN_COUNT + at)?.as_str().map_err(rusqlite::Error::from)?.into())
+    };
+    let time = |at: usize| row.get(COLUMN_COUNT + at).map(Timestamp::from_micros);
+    let state: i64 = row.get(COLUMN_COUNT + 5)?;
+    let task = TaskId::new(text(0)?);
+    Ok(LedgerRow {
+        governed: ledger::governed(row, &task)?,
+        task,
+        agent: text(1)?,
+        owner: Caller { tenant: text(2)?, name: text(3)? },
+        created_at: time(4)?,
+        state: TaskState::from_number(state).ok_or_else(|| Fault::unreadable(format!("task state {state}")))?,
+        status_at: time(6)?,
+        context_id: ContextId::new(text(7)?),
+        dialect: dialect(&text(8)?)?,
+        link: None,
+    })
+}
