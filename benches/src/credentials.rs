@@ -182,8 +182,13 @@ impl Wallet {
     pub(crate) async fn check(&self, request: &Presents) -> Result<()> {
         let presented = self.authenticator.present(&request.headers, request.certificate.as_deref());
         let presented = presented.map_err(|refusal| anyhow!("{refusal:?}"))?;
-        let facts =
-            RequestFacts { method: &Method::POST, path_and_query: PATH, headers: &request.headers, body: BODY.as_bytes() };
+        let facts = RequestFacts {
+            method: &Method::POST,
+            path_and_query: PATH,
+            headers: &request.headers,
+            body: BODY.as_bytes(),
+            meant_for: None,
+        };
         let known = self.authenticator.check(&presented, &facts, self.now).await;
         known.map(|known| drop(std::hint::black_box(known))).map_err(|refusal| anyhow!("{refusal:?}"))
     }

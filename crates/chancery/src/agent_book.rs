@@ -83,6 +83,7 @@ impl From<&AgentRecord> for AgentConfig {
             card_keys: record.card_keys.clone(),
             credentials: record.credentials.clone(),
             pin: record.pin,
+            local: None,
         });
         Self { title: record.title.clone(), description: record.description.clone(), ..Self::from(source) }
     }

@@ -33,6 +33,8 @@ pub enum BuildError {
     Credentials(String),
     #[error("agents.{name}: {fault}")]
     Agent { name: String, fault: String },
+    #[error("agents: {0}")]
+    Signs(String),
     #[error("the card of an agent: {0}")]
     Card(#[from] CardFault),
     #[error(transparent)]

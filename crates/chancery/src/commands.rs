@@ -31,8 +31,9 @@ Examples:
   chancery serve                               an echo agent on http://127.0.0.1:7420, kept on disk
   chancery serve --agent conformance           an agent that shows every state
   chancery send hello                          send a message to that node and print the answer
+  chancery send NAME hello                     the same to its agent of that name; or to a URL
   chancery send --stream 'stream 5 200'        print the answer piece by piece
-  chancery card https://agent.example.org      fetch a card and say what is wrong with it
+  chancery discover https://agent.example.org  fetch a card, verify it and say what is wrong with it
   chancery tasks list --state working          what the node is doing
   chancery tasks watch TASK                    follow one task
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
@@ -75,10 +76,10 @@ enum Command {
     /// Serve agents
     Serve(serve::Serve),
     /// Send a message to an agent and print what it answers
-    #[command(alias = "send-task")]
+    #[command(visible_alias = "send-task")]
     Send(send::Send),
     /// Show an agent's card, verify its signature and say what is wrong with it
-    #[command(alias = "discover")]
+    #[command(visible_alias = "discover")]
     Card(card::Card),
     /// See and cancel the tasks of the node on this machine
     Tasks(tasks::Tasks),

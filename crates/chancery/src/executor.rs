@@ -15,7 +15,7 @@ use chancery_store::MemoryStore;
 use crate::agent_book::AgentBook;
 use crate::build_error::BuildError;
 use crate::config::{AgentConfig, Config};
-use crate::gateway::{Remote, Workplace};
+use crate::gateway::{InCode, Remote, Workplace};
 use crate::seal::KeySeal;
 
 /// An agent elsewhere, by its URL.
@@ -37,6 +37,8 @@ impl Peer {
             public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
             clock: Arc::new(SystemClock),
             book: Arc::new(AgentBook::open(None)?),
+            knows_callers: false,
+            in_code: InCode::default(),
         };
         let fault = |fault| BuildError::Agent { name: "peer".to_owned(), fault };
         let remote = Remote::new("peer", &AgentConfig::at(url), false, &place).map_err(fault)?.ok_or(BuildError::NoAgent)?;

@@ -20,9 +20,11 @@ mod node;
 pub mod policy_expressions;
 mod reload;
 mod seal;
+mod signs;
 pub mod tool_parts;
 
 pub use async_trait::async_trait;
+pub use chancery_core::routing;
 pub use chancery_core::{
     AfterRestart, Chancery, Closed, Finished, RetentionConfig, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };

@@ -7,7 +7,9 @@ use chancery_protocol::AgentCard;
 
 use crate::agents::BuiltIn;
 use crate::config::{AgentConfig, AgentSource, Config};
+use crate::gateway::InCode;
 use crate::mount::Given;
+use crate::signs::Signs;
 
 /// Agents in their order; the first one answers at the root.
 #[derive(Clone, Default)]
@@ -15,6 +17,10 @@ pub(crate) struct Lineup {
     pub(crate) here: Vec<Given>,
     /// Agents elsewhere, each with its place among all of them.
     pub(crate) elsewhere: Vec<(usize, String, AgentConfig)>,
+    /// Hosts and tenants that lead to them.
+    pub(crate) signs: Signs,
+    /// What the program says of agents elsewhere.
+    pub(crate) in_code: InCode,
 }
 
 impl Lineup {
@@ -23,6 +29,7 @@ impl Lineup {
     }
 
     pub(crate) fn elsewhere(&mut self, name: String, agent: AgentConfig) {
+        self.signs.of_agent(&name, &agent);
         self.elsewhere.push((self.here.len() + self.elsewhere.len(), name, agent));
     }
 
@@ -40,6 +47,7 @@ impl Lineup {
                     continue;
                 }
             };
+            self.signs.of_agent(name, agent);
             let mut card = run.card();
             if let Some(title) = &agent.title {
                 title.clone_into(&mut card.name);

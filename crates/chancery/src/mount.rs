@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use chancery_core::{Agent, Agents, TaskRunner};
 use chancery_identity::credentials::Authenticator;
+use chancery_inbound::Signposts;
 use chancery_protocol::AgentCard;
 
 use crate::agents::{authority, interfaces};
 use crate::build_error::BuildError;
 use crate::config::{PublicUrl, is_agent_name};
+use crate::gateway::Shown;
+use crate::signs::Signs;
 
 /// An agent as it was given to a node.
 #[derive(Clone)]
@@ -26,11 +29,12 @@ pub(crate) struct Mount {
     public_url: PublicUrl,
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
+    signs: Arc<Signs>,
 }
 
 impl Mount {
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator) -> Self {
-        Self { public_url, knows_callers: !authenticator.is_open() }
+    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>) -> Self {
+        Self { public_url, knows_callers: !authenticator.is_open(), signs }
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -48,7 +52,9 @@ impl Mount {
                 Some(agents) => agents.with(agent),
             });
         }
-        mounted.ok_or(BuildError::NoAgent)
+        let mounted = mounted.ok_or(BuildError::NoAgent)?;
+        self.signs.check(&mounted, &self.public_url)?;
+        Ok(mounted)
     }
 
     /// One more agent beside those that are mounted.
@@ -56,11 +62,20 @@ impl Mount {
         self.one(given, false)
     }
 
-    /// An agent that is mounted already, with another card.
-    pub(crate) fn again(&self, agent: &Agent, card: AgentCard, at_root: bool) -> Agent {
+    /// An agent that is mounted already, with other cards.
+    pub(crate) fn again(&self, agent: &Agent, Shown { card, extended }: Shown, at_root: bool) -> Agent {
         let (name, runner) = (agent.name.to_string(), Arc::clone(&agent.runner));
-        let again = self.one(Given { name, card, extended: None, runner, exposed: agent.exposed }, at_root);
-        Agent { extended: agent.extended.clone(), ..again }
+        self.one(Given { name, card, extended, runner, exposed: agent.exposed }, at_root)
+    }
+
+    /// Hosts and tenants that lead to agents, for the doors.
+    pub(crate) fn signposts(&self) -> Result<Signposts, BuildError> {
+        self.signs.signposts(&self.public_url)
+    }
+
+    /// Whether there is somebody to show extended cards to.
+    pub(crate) fn knows_callers(&self) -> bool {
+        self.knows_callers
     }
 
     fn one(&self, Given { name, mut card, extended, runner, exposed }: Given, at_root: bool) -> Agent {
@@ -70,6 +85,7 @@ impl Mount {
             } else {
                 interfaces(&self.public_url.join(&format!("/agents/{name}")), None)
             };
+            card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url));
         }
         let extended = extended.filter(|_| self.knows_callers).map(|mut extended| {
             if extended.supported_interfaces.is_empty() {

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chancery_core::routing::PeerSelector;
 use chancery_core::{Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::SealKey;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
 use chancery_identity::hop_token::HopTokens;
-use chancery_inbound::{Doors, Entrance, Tls};
+use chancery_inbound::{DoorSettings, Doors, Entrance, Tls};
 use chancery_protocol::AgentCard;
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
@@ -95,6 +96,34 @@ impl NodeBuilder {
         self
     }
 
+    /// What does the work of the agent elsewhere that was given last when nobody there can be asked, where `routing.fallback` is
+    /// "local". Whatever it begins it goes on with.
+    pub fn with_local(mut self, runner: impl TaskRunner) -> Self {
+        if let Some((_, name, _)) = self.own.elsewhere.last() {
+            self.own.in_code.locals.insert(name.clone(), Arc::new(runner));
+        }
+        self
+    }
+
+    /// Chooses among the replicas of agents elsewhere, unless the config says something about routing.
+    pub fn peer_selector(mut self, selector: impl PeerSelector + 'static) -> Self {
+        self.own.in_code.selector = Some(Arc::new(selector));
+        self
+    }
+
+    /// Whether what the config says of routing counts before what the program does. It does, if this is not called.
+    pub fn config_override_allowed(mut self, allowed: bool) -> Self {
+        self.own.in_code.outranks_config = !allowed;
+        self
+    }
+
+    /// Hosts and tenants that an agent's config has for the agent of that name, which is given to the node otherwise. Agents
+    /// elsewhere bring theirs.
+    pub fn names_of(mut self, name: &str, agent: &AgentConfig) -> Self {
+        self.own.signs.of_agent(name, agent);
+        self
+    }
+
     /// What callers who proved who they are see instead of the card of the agent given last.
     pub fn extended_card(mut self, card: AgentCard) -> Self {
         if let Some(last) = self.own.here.last_mut() {
@@ -178,15 +207,19 @@ impl NodeBuilder {
             fetched = Some(Arc::clone(&sets));
             Ok(sets)
         })?;
+        let lineup = self.own.clone();
+        let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
+        let mount = Mount::new(reception.public_url.clone(), &authenticator, Arc::new(lineup.signs.clone()));
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
             clock: Arc::clone(&reception.clock),
             book: Arc::new(AgentBook::open(folder.clone())?),
+            knows_callers: mount.knows_callers(),
+            in_code: lineup.in_code.clone(),
         };
-        let site = Site { place, mount: Mount::new(reception.public_url.clone(), &authenticator) };
-        let lineup = self.own.clone();
-        let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
+        let signposts = Arc::new(mount.signposts()?);
+        let site = Site { place, mount };
         let (given, remotes) = gather(&site.place, lineup, None).await?;
         let agents = site.mount.all(given)?;
         check_grants(&reception.callers, &agents)?;
@@ -228,7 +261,7 @@ impl NodeBuilder {
         };
         let routes = admin::routes(office, &fleet, &behind);
         let url = reception.public_url.to_string();
-        let settings = door_settings(&config, url, authenticator, admin_token.clone(), routes);
+        let settings = DoorSettings { signposts, ..door_settings(&config, url, authenticator, admin_token.clone(), routes) };
         let entrance = Entrance::new(Doors::new(chancery.clone(), settings, &keys.ring())?);
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
@@ -324,51 +357,4 @@ impl Node {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agents::BuiltIn;
-
-    fn with_agents(names: &[&str]) -> NodeBuilder {
-        let echo = BuiltIn::Echo;
-        names.iter().fold(Node::builder(), |builder, name| builder.shared_agent(*name, echo.card(), echo.runner()))
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_served_is_refused() {
-        assert!(matches!(with_agents(&[]).build().await, Err(BuildError::NoAgent)));
-        for names in [&["a", "a"][..], &["A"], &[""], &["a/b"]] {
-            assert!(matches!(with_agents(names).build().await, Err(BuildError::AgentName(_))), "{names:?}");
-        }
-        let nowhere = with_agents(&["a"]).public_url("nowhere").build().await;
-        assert!(matches!(nowhere, Err(BuildError::PublicUrl { .. })));
-    }
-
-    #[tokio::test]
-    async fn cards_name_the_addresses_their_agents_answer_at() {
-        let node = with_agents(&["a", "b"]).public_url("http://h:1/x/").build().await.unwrap();
-        let urls = |name: &str| {
-            let agents = node.chancery().agents();
-            let card = &agents.get(name).unwrap().card;
-            card.supported_interfaces.iter().map(|one| one.url.clone()).collect::<std::collections::BTreeSet<_>>()
-        };
-        assert_eq!(urls("a"), ["h:1".to_owned(), "http://h:1/x".to_owned()].into());
-        assert_eq!(urls("b"), ["http://h:1/x/agents/b".to_owned()].into(), "gRPC has no paths to mount agents under");
-
-        let mut own = BuiltIn::Echo.card();
-        own.supported_interfaces = crate::agents::interfaces("https://elsewhere", None);
-        let node = Node::builder().agent("a", own.clone(), crate::agents::Echo::default()).build().await.unwrap();
-        assert_eq!(*node.chancery().agents().first().card, own, "what the author wrote stays");
-    }
-
-    #[tokio::test]
-    async fn tasks_in_a_folder_outlive_the_node_and_the_folder_is_free_again() {
-        let home = tempfile::tempdir().unwrap();
-        for _ in 0..2 {
-            let node = with_agents(&["a"]).sqlite(home.path()).build().await.unwrap();
-            assert!(node.data_folder().unwrap().database().exists());
-            let second = with_agents(&["a"]).sqlite(home.path()).build().await;
-            assert!(matches!(second, Err(BuildError::Folder(crate::FolderError::InUse { .. }))));
-            node.shut_down(Duration::from_secs(60)).await.unwrap();
-        }
-    }
-}
+mod tests;

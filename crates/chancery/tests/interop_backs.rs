@@ -44,7 +44,7 @@ cancel_grace_ms = 120000
 "#;
 
 #[test]
-fn agents_of_every_sdk_serve_clients_of_every_other_through_the_gateway() {
+fn peer_interop_agents_of_every_sdk_serve_clients_of_every_other_through_the_gateway() {
     let tools = Toolbox::new();
     let drivers = [fronts::SDK_DRIVERS, &[fronts::RUST_DRIVER, fronts::RVAGENT_DRIVER]].concat();
     let agents: Vec<Prepare> = BACKS.iter().map(|back| back.agent).collect();

@@ -51,7 +51,7 @@ impl Inner {
         match task.status.state {
             TaskState::Canceled => Ok(shown(&live.record, task, None)),
             state if state.is_terminal() => Err(not_cancelable(state)),
-            _ => Err(Error::new(ErrorKind::Internal, "the task's log could not be written")),
+            _ => Err(live.broken()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus, Unknown};
+use chancery_protocol::{Error, Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus, Unknown};
 use chancery_rules::policy::PolicyError;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
@@ -19,14 +19,14 @@ use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Place, Said};
 use crate::service::Inner;
 use crate::sink::TaskUpdateSink;
-use crate::{Link, StoreError, Turn};
+use crate::{Link, RunError, StoreError, Turn};
 
 /// How a turn came to its end.
 enum End {
     /// The runner ended it through its sink.
     Finished,
     /// The runner gave up, or panicked.
-    Failed(String),
+    Failed(RunError),
     /// The runner did not stop in time after a cancel.
     Dropped,
 }
@@ -108,8 +108,8 @@ impl Inner {
             std::future::poll_fn(|context| {
                 let ending = match run.poll_unpin(context) {
                     Poll::Ready(Ok(Ok(_finished))) => Poll::Ready(End::Finished),
-                    Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error.reason)),
-                    Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(panic_text(panic.as_ref()))),
+                    Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error)),
+                    Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(RunError::new(panic_text(panic.as_ref())))),
                     Poll::Pending => {
                         let overdue = overdue.get_or_insert_with(|| Box::pin(self.overdue(live, &token, time_limit)));
                         overdue.as_mut().poll(context).map(|()| End::Dropped)
@@ -123,7 +123,10 @@ impl Inner {
         let stopped = live.stopped_because();
         match (ending, stopped) {
             (End::Finished, _) if !token.is_cancelled() => {}
-            (End::Failed(reason), None) if !token.is_cancelled() => {
+            (End::Failed(RunError { reason, refusal }), None) if !token.is_cancelled() => {
+                if self.withdrawn(live, refusal).await {
+                    return;
+                }
                 self.end_by_force(live, TaskState::Failed, Some(reason)).await;
             }
             (_, Some(reason)) => self.end_by_force(live, TaskState::Failed, Some(reason)).await,
@@ -134,6 +137,25 @@ impl Inner {
             self.govern.queues.ring();
             if let Err(fault) = self.store.settle(&live.record.id, spend).await {
                 tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "what a turn cost could not be recorded");
+            }
+        }
+    }
+
+    /// Takes a task back whose first message its agent refused before it said anything. `false` if there is more to it than that.
+    async fn withdrawn(self: &Arc<Self>, live: &Arc<LiveTask>, refusal: Option<Box<Error>>) -> bool {
+        let Some(refusal) = refusal.filter(|_| live.is_untouched()) else { return false };
+        match self.store.withdraw(&live.record.id).await {
+            Ok(true) => {
+                self.open.drop_stale(live);
+                live.give_back();
+                self.govern.queues.ring();
+                live.break_off(Some(*refusal));
+                true
+            }
+            Ok(false) => false,
+            Err(fault) => {
+                tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "a task could not be taken back");
+                false
             }
         }
     }

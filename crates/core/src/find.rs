@@ -42,7 +42,7 @@ impl Inner {
             if live.visible().seq >= now.progress.seq {
                 return Ok(live);
             }
-            live.break_off();
+            live.break_off(None);
             self.open.drop_stale(&live);
         }
     }

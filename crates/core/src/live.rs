@@ -60,6 +60,8 @@ struct State {
     pending: Vec<Arc<LogEntry>>,
     /// Goes to the store with the next entries.
     link: Option<Link>,
+    /// The agent did not take the first message, and the task was taken back.
+    refusal: Option<Error>,
     recording: bool,
     task: Arc<Task>,
     tail: VecDeque<Arc<LogEntry>>,
@@ -155,6 +157,7 @@ impl LiveTask {
             projected: progress,
             pending: Vec::new(),
             link: None,
+            refusal: None,
             recording: false,
             task,
             tail,
@@ -335,9 +338,26 @@ impl LiveTask {
         visible
     }
 
-    /// The store refused: nobody waits for what will not come.
-    pub(crate) fn break_off(&self) {
+    /// Whether nothing has happened to the task but its beginning, so that it can still be taken back.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.lock().projected.seq == 1
+    }
+
+    /// Why the first message was not taken, if it was not.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.lock().refusal.clone()
+    }
+
+    /// What those are told who wait for what will not come.
+    pub(crate) fn broken(&self) -> Error {
+        self.refusal().unwrap_or_else(|| NotTaken::Broken.into())
+    }
+
+    /// The store refused, or the agent did: nobody waits for what will not come.
+    pub(crate) fn break_off(&self, refusal: Option<Error>) {
         let mut state = self.lock();
+        state.refusal = refusal;
+        state.queued.clear();
         state.pending.clear();
         state.recording = false;
         if let Some(turn) = &state.turn {

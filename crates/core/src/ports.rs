@@ -221,6 +221,10 @@ impl StoreError {
 pub trait Store: Send + Sync + Debug {
     async fn append(&self, append: Append) -> Result<Appended, StoreError>;
 
+    /// Takes a task back that was made and nothing more, with the names it went by, as if it had never been. One that has gone
+    /// on stays. Answers whether it is gone.
+    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError>;
+
     /// A task of this owner. Someone else's task and none at all are the same answer.
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError>;
 

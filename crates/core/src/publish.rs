@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{ArtifactId, ContextId, Error, ErrorKind, TaskEvent, TaskId, Version};
+use chancery_protocol::{ArtifactId, ContextId, Error, TaskEvent, TaskId, Version};
 use tokio::sync::watch;
 
 use crate::LogEntry;
@@ -96,6 +96,12 @@ impl Subscription {
             // Mark before looking, so that what comes while we look wakes us again.
             let visible = *self.visible.borrow_and_update();
             let waiting = self.undecided && visible.seq < 2 && !visible.terminal && !visible.broken;
+            if visible.broken
+                && self.cursor == 0
+                && let Some(refusal) = self.live.refusal()
+            {
+                return Err(refusal);
+            }
             if visible.seq > self.cursor && !waiting {
                 let events = self.read().await?;
                 // Visible, but in the log no more: retention has forgotten the task under a reader that fell behind.
@@ -105,7 +111,7 @@ impl Subscription {
                 return Ok(Next::Events(events));
             }
             if visible.broken {
-                return Err(Error::new(ErrorKind::Internal, "the task's log could not be written"));
+                return Err(self.live.broken());
             }
             if self.is_over(visible) {
                 return Ok(Next::Done);

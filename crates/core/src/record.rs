@@ -56,7 +56,7 @@ impl Inner {
 
     /// Nothing more comes of this one. It leaves the list, so that the next call starts from what the store has.
     fn give_up(&self, live: &Arc<LiveTask>) {
-        live.break_off();
+        live.break_off(None);
         self.open.drop_stale(live);
     }
 

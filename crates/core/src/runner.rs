@@ -91,10 +91,18 @@ pub struct Turn {
 #[error("{reason}")]
 pub struct RunError {
     pub reason: String,
+    /// The message was not taken, and there is no task to speak of.
+    pub(crate) refusal: Option<Box<Error>>,
 }
 
 impl RunError {
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self { reason: reason.into(), refusal: None }
+    }
+
+    /// The agent does not take the message that would have opened a task, and did nothing. The caller gets this error, and
+    /// nothing is left of the task. Once anything was said about the task, or when it goes on with one, the task fails.
+    pub fn refused(error: Error) -> Self {
+        Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)) }
     }
 }

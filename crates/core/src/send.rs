@@ -1,6 +1,7 @@
 //! A message comes in: a task is made or goes on, and the caller waits for it, does not wait, or watches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, Message, SendMessage, Sent, TaskEvent};
 
@@ -9,6 +10,9 @@ use crate::find::shown;
 use crate::live::LiveTask;
 use crate::publish::{Subscription, Until};
 use crate::service::Inner;
+
+/// How long a stream waits for an agent's first word before it opens.
+const FIRST_WORD: Duration = Duration::from_secs(1);
 
 impl Inner {
     pub(crate) async fn send(
@@ -26,6 +30,9 @@ impl Inner {
         } else if taken.fresh && agent.runner.may_reply_with_message() {
             // Whether there is a task to return at all shows with the agent's first word.
             let _ = live.watch().wait_for(|visible| visible.seq >= 2 || visible.broken).await;
+        }
+        if let Some(refusal) = live.refusal() {
+            return Err(refusal);
         }
         if live.message_only()
             && let Some(message) = Box::pin(self.message_reply(live)).await?
@@ -54,7 +61,16 @@ impl Inner {
         let (live, cursor) = (taken.live, taken.cursor);
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
         if cursor == 0 {
-            return Ok(subscription.undecided(agent.runner.may_reply_with_message()));
+            let undecided = agent.runner.may_reply_with_message();
+            if undecided {
+                // Nothing is shown before the agent's first word anyway. If that is a refusal, there is no stream.
+                let mut first_word = live.watch();
+                let _ = tokio::time::timeout(FIRST_WORD, first_word.wait_for(|visible| visible.seq >= 2 || visible.broken)).await;
+            }
+            return match live.refusal() {
+                Some(refusal) => Err(refusal),
+                None => Ok(subscription.undecided(undecided)),
+            };
         }
         // A follow-up: the stream opens with the task as it was when the message came.
         let entry = self.snapshot(&live, cursor).await?;
@@ -77,7 +93,7 @@ impl Inner {
             }
         }
         if visible.broken {
-            return Err(Error::new(ErrorKind::Internal, "the task's log could not be written"));
+            return Err(live.broken());
         }
         Ok(())
     }

@@ -49,16 +49,18 @@ impl TurnedAway {
     }
 }
 
-fn facts<'a>(head: &'a Parts, body: &'a [u8]) -> RequestFacts<'a> {
-    RequestFacts {
-        method: &head.method,
-        path_and_query: head.uri.path_and_query().map_or("/", |path| path.as_str()),
-        headers: &head.headers,
-        body,
-    }
-}
-
 impl Doors {
+    fn facts<'a>(&'a self, head: &'a Parts, body: &'a [u8]) -> RequestFacts<'a> {
+        RequestFacts {
+            method: &head.method,
+            path_and_query: head.uri.path_and_query().map_or("/", |path| path.as_str()),
+            headers: &head.headers,
+            body,
+            // Who signed for one agent's host has not signed for another's.
+            meant_for: self.settings().signposts.host(head).map(|(_, sign)| &sign.authority),
+        }
+    }
+
     /// What is asked before a body is read: is the address calling too often, and whose headers are these.
     pub(crate) async fn knock(&self, head: &Parts, origin: &Origin) -> Result<AtTheDoor, TurnedAway> {
         if let Some(address) = &origin.address {
@@ -70,7 +72,7 @@ impl Doors {
         let mut presented = authenticator.present(&head.headers, origin.certificate.as_deref()).map_err(away)?;
         if presented.needs_body() {
             // The signature covers the body's digest, so that it can be checked before there is a body.
-            authenticator.check_head(&mut presented, &facts(head, &[]), self.chancery().now()).map_err(away)?;
+            authenticator.check_head(&mut presented, &self.facts(head, &[]), self.chancery().now()).map_err(away)?;
             return Ok(AtTheDoor::Signed(presented));
         }
         self.recognise(presented, head, &[], origin).await.map(AtTheDoor::Known)
@@ -91,7 +93,7 @@ impl Doors {
     }
 
     async fn recognise(&self, presented: Presented, head: &Parts, body: &[u8], origin: &Origin) -> Result<Known, TurnedAway> {
-        let checked = self.settings().authenticator.check(&presented, &facts(head, body), self.chancery().now()).await;
+        let checked = self.settings().authenticator.check(&presented, &self.facts(head, body), self.chancery().now()).await;
         let known = checked.map_err(|refusal| self.turned_away(&refusal, origin))?;
         let taken = self.rates().take_caller(&known.caller);
         taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;

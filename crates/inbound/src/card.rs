@@ -24,6 +24,7 @@ use crate::context::Asked;
 use crate::rendered::{Rendered, rendered_now};
 use crate::response::{self, DoorResponse};
 use crate::signing::Signer;
+use crate::signposts::{Signposts, Spot};
 
 /// What a card request without a version header gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,8 @@ struct Shelf {
     /// Who answers at the root.
     first: Option<AgentName>,
     by_agent: HashMap<AgentName, Shapes>,
+    /// The same cards as the hosts that are an agent's have them.
+    by_host: HashMap<Arc<str>, Shapes>,
     jwks: Option<Rendered>,
 }
 
@@ -88,6 +91,7 @@ impl Published {
     pub(crate) fn renew(
         &self,
         agents: &Agents,
+        signposts: &Signposts,
         keys: &KeyRing,
         callers: &Authenticator,
         now: Timestamp,
@@ -99,26 +103,33 @@ impl Published {
             Ok((agent.name.clone(), Shapes::of(agent, &signer, &made)?))
         };
         let by_agent = agents.iter().filter(|agent| agent.exposed).map(shapes).collect::<Result<_, CardFault>>()?;
+        let at_host = |host: &Arc<str>| {
+            let sign = signposts.hosts.get(host)?;
+            let agent = Agent::clone(agents.get(&sign.agent).filter(|agent| agent.exposed)?);
+            let here = |card: Arc<AgentCard>| {
+                Arc::new(AgentCard { supported_interfaces: sign.interfaces.clone(), ..AgentCard::clone(&card) })
+            };
+            let agent = Agent { card: here(agent.card), extended: agent.extended.map(here), ..agent };
+            let signer = Signer::of(keys, &agent.name, &sign.jwks_url, declared.as_ref(), now);
+            let shapes = signer.and_then(|signer| Shapes::of(&agent, &signer, &made));
+            Some(shapes.map(|shapes| (Arc::clone(host), shapes)))
+        };
+        let by_host = signposts.hosts.keys().filter_map(at_host).collect::<Result<_, CardFault>>()?;
         let jwks = crate::signing::jwks(keys, now);
         let caching = HeaderMap::from_iter([(CACHE_CONTROL, JWKS_CACHING)]);
         let jwks = Rendered::new(jwks.clone(), &jwks, &made, caching);
         let first = Some(agents.first().name.clone());
-        self.now.store(Arc::new(Shelf { first, by_agent, jwks: Some(jwks) }));
+        self.now.store(Arc::new(Shelf { first, by_agent, by_host, jwks: Some(jwks) }));
         Ok(())
     }
 
-    /// The agent at the root as these cards have it, whoever has taken its place since.
-    pub(crate) fn first(&self) -> Option<AgentName> {
-        self.now.load().first.clone()
-    }
-
     /// The card of today's well-known path, in the version that was asked for.
-    pub(crate) fn current(&self, agent: &AgentName, head: &Parts) -> DoorResponse {
+    pub(crate) fn current(&self, spot: &Spot, head: &Parts) -> DoorResponse {
         let asked = match Asked::of(&head.headers, head.uri.query()) {
             Ok(asked) => asked,
             Err(error) => return response::rest_error(&error, Version::V1_0),
         };
-        self.respond(agent, head, |shapes| match (asked, self.headerless) {
+        self.respond(spot, head, |shapes| match (asked, self.headerless) {
             (Asked::For(Version::V1_0), _) | (Asked::Nothing, Headerless::V1_0) => &shapes.v1_0,
             (Asked::For(_), _) | (Asked::Nothing, Headerless::V0_3) => &shapes.v0_3,
             (Asked::Nothing, Headerless::Hybrid) => &shapes.hybrid,
@@ -126,8 +137,8 @@ impl Published {
     }
 
     /// The card of the original protocol's path.
-    pub(crate) fn original(&self, agent: &AgentName, head: &Parts) -> DoorResponse {
-        self.respond(agent, head, |shapes| &shapes.adr)
+    pub(crate) fn original(&self, spot: &Spot, head: &Parts) -> DoorResponse {
+        self.respond(spot, head, |shapes| &shapes.adr)
     }
 
     /// The public keys of this node.
@@ -139,9 +150,9 @@ impl Published {
     }
 
     /// The extended card's JSON, as a version and binding have it.
-    pub(crate) fn extended(&self, agent: &AgentName, version: Version, binding: Binding) -> Option<Bytes> {
+    pub(crate) fn extended(&self, spot: &Spot, version: Version, binding: Binding) -> Option<Bytes> {
         let shelf = self.now.load();
-        let extended = shelf.by_agent.get(agent)?.extended.as_ref()?;
+        let extended = shelf.shapes(spot)?.extended.as_ref()?;
         Some(match (version, binding) {
             (Version::V1_0, _) => extended.v1_0.clone(),
             (_, Binding::Rest) => extended.v0_3_rest.clone(),
@@ -150,16 +161,26 @@ impl Published {
     }
 
     /// The extended card for gRPC.
-    pub(crate) fn extended_model(&self, agent: &AgentName, version: Version) -> Option<Arc<AgentCard>> {
+    pub(crate) fn extended_model(&self, spot: &Spot, version: Version) -> Option<Arc<AgentCard>> {
         let shelf = self.now.load();
-        let extended = shelf.by_agent.get(agent)?.extended.as_ref()?;
+        let extended = shelf.shapes(spot)?.extended.as_ref()?;
         Some(Arc::clone(if version == Version::V1_0 { &extended.v1_0_model } else { &extended.v0_3_model }))
     }
 
-    fn respond(&self, agent: &AgentName, head: &Parts, choose: impl Fn(&Shapes) -> &Rendered) -> DoorResponse {
-        match self.now.load().by_agent.get(agent) {
+    fn respond(&self, spot: &Spot, head: &Parts, choose: impl Fn(&Shapes) -> &Rendered) -> DoorResponse {
+        match self.now.load().shapes(spot) {
             Some(shapes) => choose(shapes).respond(head),
             None => response::rest_error(&chancery_protocol::Error::task_not_found(), Version::V1_0),
+        }
+    }
+}
+
+impl Shelf {
+    /// The card as it is shown at that spot; where it names nobody, the first agent's.
+    fn shapes(&self, spot: &Spot) -> Option<&Shapes> {
+        match &spot.host {
+            Some(host) => self.by_host.get(host),
+            None => self.by_agent.get(spot.agent.as_ref().or(self.first.as_ref())?),
         }
     }
 }

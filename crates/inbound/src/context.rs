@@ -6,6 +6,8 @@ use chancery_identity::credentials::Known;
 use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, Proof, TraceId, Version};
 use http::{HeaderMap, HeaderName};
 
+use crate::signposts::Signposts;
+
 const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
@@ -121,9 +123,11 @@ impl Draft {
 }
 
 /// A call's tenant is its credentials'. Whatever else names one must name the same. Where nobody is asked for credentials
-/// a tenant is only a name, and calls may name any.
+/// a tenant is only a name, and calls may name any. A name that leads to an agent says only which agent a call at the root is
+/// for: whose call it is stays as it was.
 pub(crate) fn settle_tenant(
     context: &mut CallContext,
+    signposts: &Signposts,
     headers: &HeaderMap,
     in_path: Option<&str>,
     in_body: Option<&str>,
@@ -137,6 +141,15 @@ pub(crate) fn settle_tenant(
     let Some(tenant) = named.next() else { return Ok(()) };
     if named.any(|other| other != tenant) {
         return Err(Error::invalid_field("tenant", "differs between path, body and header"));
+    }
+    // Signatures do not cover that header: whoever carries a signed call could lead it to another agent.
+    let is_certain = context.standing.proof != Proof::Signature || in_path.is_some() || in_body.is_some();
+    if context.agent.is_none()
+        && is_certain
+        && let Some(agent) = signposts.tenants.get(tenant)
+    {
+        context.agent = Some(agent.clone());
+        return Ok(());
     }
     match context.standing.proof {
         Proof::None if tenant.len() > LONGEST_TENANT || tenant.chars().any(char::is_control) => {
@@ -160,6 +173,34 @@ fn extensions(headers: &HeaderMap) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chancery_protocol::{Caller, Standing};
+
+    /// Where a call at the root ends up that names the tenant `lab` in its body or its header: at an agent, and as whose.
+    fn settled(proof: Proof, in_body: Option<&str>, in_header: Option<&str>) -> Option<(Option<String>, String)> {
+        let signposts = Signposts { tenants: [("lab".into(), "research".into())].into(), ..Signposts::default() };
+        let standing = Arc::new(Standing { proof, ..Standing::default() });
+        let known = Known { caller: Caller::new("red", "caller"), standing };
+        let mut headers = HeaderMap::new();
+        headers.extend(in_header.map(|tenant| (A2A_TENANT, tenant.parse().unwrap())));
+        let mut context = Draft { agent: None, known }.context(&headers, Binding::JsonRpc, Version::V1_0).unwrap();
+        settle_tenant(&mut context, &signposts, &headers, None, in_body).ok()?;
+        Some((context.agent.map(|agent| agent.to_string()), context.caller.tenant.to_string()))
+    }
+
+    #[test]
+    fn a_tenant_that_leads_to_an_agent_changes_nothing_about_the_caller() {
+        let at_research = Some((Some("research".to_owned()), "red".to_owned()));
+        for proof in [Proof::None, Proof::ApiKey, Proof::Token, Proof::Certificate] {
+            assert_eq!(settled(proof, Some("lab"), None), at_research, "{proof:?}");
+            assert_eq!(settled(proof, None, Some("lab")), at_research, "{proof:?}");
+            assert_eq!(settled(proof, Some("lab"), Some("red")), None, "{proof:?}: two names that differ");
+        }
+        assert_eq!(settled(Proof::Signature, Some("lab"), None), at_research);
+        assert_eq!(settled(Proof::Signature, Some("lab"), Some("lab")), at_research);
+        assert_eq!(settled(Proof::Signature, None, Some("lab")), None, "anybody on the way can have added it");
+        assert_eq!(settled(Proof::ApiKey, Some("red"), None), Some((None, "red".to_owned())));
+        assert_eq!(settled(Proof::ApiKey, Some("blue"), None), None);
+    }
 
     fn asked(header: Option<&str>, query: Option<&str>) -> Result<Asked, ErrorKind> {
         let mut headers = HeaderMap::new();

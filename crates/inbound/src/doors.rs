@@ -25,6 +25,7 @@ use crate::limits::InboundLimits;
 use crate::origin::Origin;
 use crate::rates::Rates;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
+use crate::signposts::{Signposts, Spot};
 use crate::{admin, body, catalog, listening, rest};
 
 /// A gRPC message comes after a flag and its length.
@@ -44,6 +45,8 @@ pub struct DoorSettings {
     pub admin_routes: axum::Router,
     /// Who callers are.
     pub authenticator: Authenticator,
+    /// Hosts and tenants that lead to agents.
+    pub signposts: Arc<Signposts>,
 }
 
 /// Every way into one control plane. Cheap to clone.
@@ -81,10 +84,10 @@ impl Doors {
         rates: Rates,
     ) -> Result<Self, CardFault> {
         let published = Published::new(settings.headerless, &settings.public_url);
-        published.renew(agents, keys, &settings.authenticator, chancery.now())?;
+        published.renew(agents, &settings.signposts, keys, &settings.authenticator, chancery.now())?;
         let admin =
             settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
-        let grpc = GrpcDoors::new(chancery.clone(), published.clone(), &settings.limits);
+        let grpc = GrpcDoors::new(chancery.clone(), published.clone(), Arc::clone(&settings.signposts), &settings.limits);
         Ok(Self(Arc::new(Inner { chancery, settings, published, grpc, admin, rates })))
     }
 
@@ -116,14 +119,14 @@ impl Doors {
         if is_grpc {
             return Box::pin(self.grpc(head, origin, body)).await;
         }
-        match self.agent_of(head.uri.path()) {
-            Ok((agent, "" | "/")) => self.root(&head, agent, origin, body).await,
-            Ok((agent, path)) => {
-                if let Some(card) = self.card(&head, agent.as_ref(), path) {
+        match self.spot_of(&head) {
+            Ok((spot, "" | "/")) => self.root(&head, spot.agent, origin, body).await,
+            Ok((spot, path)) => {
+                if let Some(card) = self.card(&head, &spot, path) {
                     return card;
                 }
                 let path = path.to_owned();
-                Box::pin(self.elsewhere(head, agent, &path, origin, body)).await
+                Box::pin(self.elsewhere(head, spot.agent, &path, origin, body)).await
             }
             Err(error) => response::rest_error(&error, Version::V1_0),
         }
@@ -171,6 +174,7 @@ impl Doors {
         match self.enter_grpc(&head, origin, body).await {
             Ok((known, bytes)) => {
                 head.extensions.insert(known);
+                head.extensions.insert(self.settings().signposts.spot_of_host(&head));
                 self.0.grpc.call(Request::from_parts(head, Full::new(bytes))).await
             }
             Err(away) => {
@@ -243,39 +247,27 @@ impl Doors {
     }
 
     /// The extended card as it is served to a call that may see it.
-    pub(crate) fn extended_card(&self, context: &CallContext) -> Result<Bytes, Error> {
-        let first = self.0.published.first();
+    pub(crate) fn extended_card(&self, head: &Parts, context: &CallContext) -> Result<Bytes, Error> {
+        let host = self.settings().signposts.spot_of_host(head).host;
+        let spot = Spot { agent: context.agent.clone(), host };
         let gone = || Error::new(ErrorKind::Internal, "the extended card was not rendered");
-        let name = context.agent.as_ref().or(first.as_ref()).ok_or_else(gone)?;
-        self.0.published.extended(name, context.version, context.binding).ok_or_else(gone)
+        self.0.published.extended(&spot, context.version, context.binding).ok_or_else(gone)
     }
 
     /// Renders cards and public keys anew, with the keys of now.
     pub fn publish(&self, keys: &KeyRing) -> Result<(), CardFault> {
         let Inner { chancery, settings, .. } = &*self.0;
-        self.0.published.renew(&chancery.agents(), keys, &settings.authenticator, chancery.now())
+        self.0.published.renew(&chancery.agents(), &settings.signposts, keys, &settings.authenticator, chancery.now())
     }
 
-    /// Splits `/agents/NAME/rest` into the agent and the rest. Everything else is for the first agent.
-    fn agent_of<'a>(&self, path: &'a str) -> Result<(Option<AgentName>, &'a str), Error> {
-        let Some(rest) = path.strip_prefix("/agents/") else { return Ok((None, path)) };
-        let (name, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
-        match self.0.chancery.agents().get(name).filter(|agent| agent.exposed) {
-            Some(agent) => Ok((Some(agent.name.clone()), rest)),
-            None => Err(Error::new(ErrorKind::MethodNotFound, "no agent of this name is served here")),
-        }
-    }
-
-    fn card(&self, head: &Parts, agent: Option<&AgentName>, path: &str) -> Option<DoorResponse> {
+    fn card(&self, head: &Parts, spot: &Spot, path: &str) -> Option<DoorResponse> {
         if head.method != Method::GET && head.method != Method::HEAD {
             return None;
         }
-        let first = self.0.published.first();
-        let name = agent.or(first.as_ref())?;
         match path {
-            "/.well-known/agent-card.json" => Some(self.0.published.current(name, head)),
-            "/.well-known/agent.json" => Some(self.0.published.original(name, head)),
-            "/.well-known/jwks.json" if agent.is_none() => Some(self.0.published.jwks(head)),
+            "/.well-known/agent-card.json" => Some(self.0.published.current(spot, head)),
+            "/.well-known/agent.json" => Some(self.0.published.original(spot, head)),
+            "/.well-known/jwks.json" if spot.agent.is_none() || spot.host.is_some() => Some(self.0.published.jwks(head)),
             _ => None,
         }
     }

@@ -24,6 +24,7 @@ use crate::context::{Asked, Draft, settle_tenant};
 use crate::doors::answer;
 use crate::limits::InboundLimits;
 use crate::response::{DoorBody, DoorResponse};
+use crate::signposts::{Signposts, Spot};
 use crate::sse::face;
 
 type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -33,6 +34,7 @@ type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub(super) struct Behind {
     chancery: Chancery,
     published: Published,
+    signposts: Arc<Signposts>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,8 +44,8 @@ pub(crate) struct GrpcDoors {
 }
 
 impl GrpcDoors {
-    pub(crate) fn new(chancery: Chancery, published: Published, limits: &InboundLimits) -> Self {
-        let behind = Behind { chancery, published };
+    pub(crate) fn new(chancery: Chancery, published: Published, signposts: Arc<Signposts>, limits: &InboundLimits) -> Self {
+        let behind = Behind { chancery, published, signposts };
         let newer = lf_a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Newer(behind.clone())));
         let older = a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Older(behind)));
         Self {
@@ -82,7 +84,7 @@ fn version_of(path: &str) -> Option<Version> {
 }
 
 /// The context of a gRPC call. The service's package names the version; a header that names another is refused.
-fn context<T>(request: &tonic::Request<T>, version: Version) -> Result<CallContext, Error> {
+fn context<T>(request: &tonic::Request<T>, spot: &Spot, version: Version) -> Result<CallContext, Error> {
     let headers = request.metadata().clone().into_headers();
     match Asked::of(&headers, None)? {
         Asked::Nothing => {}
@@ -90,20 +92,24 @@ fn context<T>(request: &tonic::Request<T>, version: Version) -> Result<CallConte
     }
     let known = request.extensions().get::<Known>().cloned();
     let known = known.ok_or_else(|| Error::new(ErrorKind::Internal, "the call came past the door without a caller"))?;
-    Draft { agent: None, known }.context(&headers, Binding::Grpc, version)
+    Draft { agent: spot.agent.clone(), known }.context(&headers, Binding::Grpc, version)
 }
 
-/// Reads a call and settles whose it is.
+/// Reads a call and settles whose it is and which agent it is for. gRPC has no paths to mount agents under; hosts and tenants
+/// say which.
 fn understand<Q>(
+    behind: &Behind,
     request: tonic::Request<Q>,
     version: Version,
     read: fn(Q) -> Result<Call, Error>,
-) -> Result<(CallContext, Call), Error> {
-    let mut context = context(&request, version)?;
+) -> Result<(CallContext, Spot, Call), Error> {
+    let mut spot = request.extensions().get::<Spot>().cloned().unwrap_or_default();
+    let mut context = context(&request, &spot, version)?;
     let headers = request.metadata().clone().into_headers();
     let call = read(request.into_inner())?;
-    settle_tenant(&mut context, &headers, None, call.tenant())?;
-    Ok((context, call))
+    settle_tenant(&mut context, &behind.signposts, &headers, None, call.tenant())?;
+    spot.agent.clone_from(&context.agent);
+    Ok((context, spot, call))
 }
 
 /// One call with one answer: read, ask, write.
@@ -115,11 +121,10 @@ async fn unary<Q, A>(
     write: fn(Reply) -> Result<A, Error>,
 ) -> Result<Response<A>, Status> {
     let answered = async {
-        let (context, call) = understand(request, version, read)?;
+        let (context, spot, call) = understand(behind, request, version, read)?;
         match answer(&behind.chancery, &context, call).await? {
             Answer::Reply(Reply::Card(card)) => {
-                // No gRPC call names an agent: the card is the first one's.
-                let signed = behind.published.extended_model(&behind.chancery.agents().first().name, version);
+                let signed = behind.published.extended_model(&spot, version);
                 write(Reply::Card(signed.unwrap_or(card)))
             }
             Answer::Reply(reply) => write(reply),
@@ -138,7 +143,7 @@ async fn streaming<Q, E: Send + 'static>(
     write: fn(&Face, &TaskEvent) -> Option<E>,
 ) -> Result<Response<Events<E>>, Status> {
     let answered = async {
-        let (context, call) = understand(request, version, read)?;
+        let (context, _, call) = understand(behind, request, version, read)?;
         match answer(&behind.chancery, &context, call).await? {
             Answer::Stream(subscription) => Ok(events(subscription, version, write)),
             Answer::Reply(_) => Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for")),

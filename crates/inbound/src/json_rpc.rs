@@ -59,10 +59,10 @@ impl Doors {
     ) -> Result<DoorResponse, Error> {
         let mut context = draft.context(&head.headers, Binding::JsonRpc, method.version)?;
         let request = codec(method.version, Binding::JsonRpc).decode_request(method.operation, params)?;
-        settle_tenant(&mut context, &head.headers, None, request.tenant())?;
+        settle_tenant(&mut context, &self.settings().signposts, &head.headers, None, request.tenant())?;
         match self.call(&context, request).await? {
             Answer::Reply(Reply::Card(_)) => {
-                let card = self.extended_card(&context)?;
+                let card = self.extended_card(head, &context)?;
                 let body = json_rpc::respond(id, |out| out.extend_from_slice(&card));
                 Ok(response::private(response::whole(StatusCode::OK, JSON, body)))
             }

@@ -35,7 +35,7 @@ impl Doors {
             Ok(context) => context,
             Err(error) => return response::rest_error(&error, Version::Original),
         };
-        if let Err(error) = settle_tenant(&mut context, &head.headers, None, None) {
+        if let Err(error) = settle_tenant(&mut context, &self.settings().signposts, &head.headers, None, None) {
             return response::rest_error(&error, Version::Original);
         }
         // These clients send a time as their cursor, which says nothing about our log: they get it from the start.

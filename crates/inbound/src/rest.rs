@@ -60,10 +60,10 @@ impl Doors {
         let params = call.params(head.uri.query(), text)?;
         let codec = codec(version, Binding::Rest);
         let request = codec.decode_request(call.operation, &params)?;
-        settle_tenant(&mut context, &head.headers, call.tenant(), request.tenant())?;
+        settle_tenant(&mut context, &self.settings().signposts, &head.headers, call.tenant(), request.tenant())?;
         match self.call(&context, request).await? {
             Answer::Reply(Reply::Card(_)) => {
-                let card = self.extended_card(&context)?;
+                let card = self.extended_card(head, &context)?;
                 Ok(response::private(response::whole(StatusCode::OK, content_type(version), card.to_vec())))
             }
             Answer::Reply(reply) => {

@@ -106,8 +106,8 @@ impl Admin {
     }
 
     /// Takes over the card that waits, or, `anew`, whichever card the agent has now.
-    pub async fn approve_agent(&self, name: &str, anew: bool) -> Result<Value, CallError> {
-        self.post(&["agents", name, "approve"], &json!({ "anew": anew })).await
+    pub async fn approve_agent(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, CallError> {
+        self.post(&["agents", name, "approve"], &json!({ "anew": anew, "digest": digest })).await
     }
 
     pub async fn agent_health(&self, name: &str) -> Result<Value, CallError> {

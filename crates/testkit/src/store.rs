@@ -149,6 +149,16 @@ impl Store for FakeStore {
         guard(&self.rows).write(append)
     }
 
+    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
+        let mut rows = guard(&self.rows);
+        if rows.tasks.get(task).is_none_or(|(stored, _)| stored.progress.seq != 1) {
+            return Ok(false);
+        }
+        rows.tasks.remove(task);
+        rows.keys.retain(|_, (made, _, _)| made != task);
+        Ok(true)
+    }
+
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
         let rows = self.read();
         let named = |stored: &Stored| {

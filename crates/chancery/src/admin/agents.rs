@@ -41,7 +41,8 @@ impl From<FleetError> for Fault {
             FleetError::Book(Taken(_) | Configured(_) | NoFolder)
             | FleetError::Refused(_)
             | FleetError::BuiltIn(_)
-            | FleetError::NothingWaits(_) => StatusCode::CONFLICT,
+            | FleetError::NothingWaits(_)
+            | FleetError::AnotherWaits(_) => StatusCode::CONFLICT,
             FleetError::Book(Folder(_) | Damaged(_)) | FleetError::Keys(_) | FleetError::Card(_) | FleetError::NotKept(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -67,10 +68,11 @@ async fn remove(State(held): State<Held>, Path(name): Path<String>) -> Result<Js
 #[serde(default, deny_unknown_fields)]
 struct Approve {
     anew: bool,
+    digest: Option<String>,
 }
 
 async fn approve(State(held): State<Held>, Path(name): Path<String>, Json(how): Json<Approve>) -> Result<Json<Value>, Fault> {
-    Ok(Json(held.fleet()?.approve(&name, how.anew).await?))
+    Ok(Json(held.fleet()?.approve(&name, how.anew, how.digest.as_deref()).await?))
 }
 
 async fn health(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {

@@ -22,7 +22,7 @@ Examples:
   chancery agents add https://a.example.org https://b.example.org --name pool --verify require
                                                                 two that are the same; unsigned cards are refused
   chancery agents list                                          who there is, and whose card has changed
-  chancery agents approve research                              take over the card that waits
+  chancery agents approve research --digest DIGEST              take over the card that waits, if it is still that one
   chancery agents health research                               how each of its replicas does
   chancery agents remove research
 
@@ -51,8 +51,11 @@ enum Command {
     Approve {
         name: String,
         /// Forget what was approved and take whichever card the agent has now, whoever signed it
-        #[arg(long)]
+        #[arg(long, conflicts_with = "digest")]
         anew: bool,
+        /// Only if it is still this card, by the digest that `chancery agents list` shows
+        #[arg(long, value_name = "DIGEST")]
+        digest: Option<String>,
     },
     /// Show how the replicas of an agent do
     Health { name: String },
@@ -131,8 +134,8 @@ impl Agents {
                 let answer = keeper.remove(&name).await?;
                 tell(&answer, json, removed)
             }
-            Command::Approve { name, anew } => {
-                let answer = keeper.approve(&name, anew).await?;
+            Command::Approve { name, anew, digest } => {
+                let answer = keeper.approve(&name, anew, digest.as_deref()).await?;
                 tell(&answer, json, approved)
             }
             Command::Health { name } => {

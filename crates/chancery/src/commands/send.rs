@@ -15,8 +15,9 @@ use super::{Failure, Shared, nearby, remark, show};
 const EXAMPLES: &str = "\
 Examples:
   chancery send hello                                     to the node on this machine
-  chancery send --agent parrot hello                      to its agent named parrot
-  chancery send --url https://agent.example.org hello     to an agent elsewhere, over JSON-RPC of A2A 1.0
+  chancery send parrot hello                              to its agent named parrot
+  chancery send https://agent.example.org hello           to an agent elsewhere, over JSON-RPC of A2A 1.0
+  chancery agents add URL --name parrot                   agents of other versions and bindings: by the node in front
   chancery send --stream 'stream 5 200'                   print the answer piece by piece
   chancery send --task TASK 'complete blue'               answer a task that asked for something
   echo long text | chancery send -                        take the text from stdin
@@ -29,8 +30,10 @@ an object a line.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Send {
-    /// What to say; `-` reads it from stdin
-    text: String,
+    /// Whom to say it to, by URL or by the name it has on the node of this machine [default: that node's first agent], and what
+    /// to say; `-` reads it from stdin
+    #[arg(required = true, num_args = 1..=2, value_names = ["URL|NAME", "TEXT"])]
+    words: Vec<String>,
     /// The agent's address [default: the node on this machine]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -60,7 +63,8 @@ pub(super) struct Send {
 }
 
 impl Send {
-    pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+    pub(super) async fn run(mut self, shared: &Shared) -> Result<(), Failure> {
+        self.address()?;
         let (mut url, trust) = match &self.url {
             Some(url) => (url.clone(), None),
             None => nearby::place(shared).map(|place| (place.url, Some(place.trust)))?,
@@ -80,8 +84,27 @@ impl Send {
         }
     }
 
+    /// The first of two words says whom, as the options do.
+    fn address(&mut self) -> Result<(), Failure> {
+        if self.words.len() < 2 {
+            return Ok(());
+        }
+        let whom = self.words.remove(0);
+        if self.url.is_some() || self.agent.is_some() {
+            return Err(Failure::Usage(format!(
+                "{whom:?} says whom to send to, and --url or --agent does too; quote a text of several words"
+            )));
+        }
+        if whom.contains("://") {
+            self.url = Some(whom);
+        } else {
+            self.agent = Some(whom);
+        }
+        Ok(())
+    }
+
     fn message(&self) -> Result<SendMessage, Failure> {
-        let text = match self.text.as_str() {
+        let text = match self.words.last().map(String::as_str).unwrap_or_default() {
             "-" => {
                 let mut text = String::new();
                 let read = std::io::stdin().read_to_string(&mut text);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::governance::PriceConfig;
 use super::keys::KeySource;
+use super::names::{HostName, TenantName};
 use super::one_or_more::OneOrMore;
 use super::section::Section;
 use crate::agents::BuiltIn;
@@ -26,6 +27,10 @@ pub struct AgentConfig {
     pub key: Option<KeySource>,
     /// Skills that only callers who proved who they are get to see.
     pub extended_skills: Vec<ExtendedSkill>,
+    /// Hosts that are this agent's.
+    pub hosts: Vec<HostName>,
+    /// Tenants that lead to this agent.
+    pub tenants: Vec<TenantName>,
     /// What one call costs.
     pub price: PriceConfig,
 }
@@ -60,6 +65,8 @@ pub struct RemoteConfig {
     pub credentials: RemoteCredentials,
     /// Whether a card that promises something else waits until somebody approves it.
     pub pin: bool,
+    /// What does the work here when nobody elsewhere can be asked.
+    pub local: Option<BuiltIn>,
 }
 
 impl RemoteConfig {
@@ -95,13 +102,16 @@ impl AgentConfig {
             card_keys: None,
             credentials: RemoteCredentials::default(),
             pin: false,
+            local: None,
         }))
     }
 }
 
 impl From<AgentSource> for AgentConfig {
     fn from(source: AgentSource) -> Self {
-        Self { source, title: None, description: None, key: None, extended_skills: Vec::new(), price: PriceConfig::default() }
+        let (extended_skills, hosts, tenants) = (Vec::new(), Vec::new(), Vec::new());
+        let price = PriceConfig::default();
+        Self { source, title: None, description: None, key: None, extended_skills, hosts, tenants, price }
     }
 }
 
@@ -135,6 +145,8 @@ struct Fields {
     key_file: Option<PathBuf>,
     key_env: Option<String>,
     extended_skills: Vec<ExtendedSkill>,
+    hosts: OneOrMore<HostName>,
+    tenants: OneOrMore<TenantName>,
     price: PriceConfig,
 }
 
@@ -145,7 +157,7 @@ pub(super) fn keys() -> &'static [&'static str] {
 }
 
 pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig)> {
-    let mut read = Vec::new();
+    let mut read: Vec<(String, AgentConfig)> = Vec::new();
     agents.each(|name, section| {
         let fields: Fields = section.fields();
         if !is_name(name) {
@@ -159,17 +171,21 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         let Fields {
             run, url, verify, agent_id, card_keys, credentials, pin, title, description, extended_skills, price, ..
         } = fields;
+        let (hosts, tenants) = (fields.hosts.0, fields.tenants.0);
+        for fault in taken(&read, &hosts, &tenants) {
+            section.complain(fault);
+        }
         let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
-            (Some(_), urls) if !urls.is_empty() => Err("has both `run` and `url`; an agent is here or elsewhere"),
-            (Some(_), _) if about_peers => {
+            (Some(_), urls) if urls.is_empty() && about_peers => {
                 Err("is here: `verify`, `agent_id`, `card_keys`, `credentials` and `pin` are for agents with `url`")
             }
-            (Some(run), _) => Ok(AgentSource::BuiltIn(run)),
+            (Some(run), urls) if urls.is_empty() => Ok(AgentSource::BuiltIn(run)),
             (None, urls) if urls.is_empty() && (section.has_fault_at("run") || section.has_fault_at("url")) => return,
             (None, urls) if urls.is_empty() => Err("needs `url`, or `run`: \"echo\" or \"conformance\""),
-            (None, urls) => Ok(AgentSource::Remote(RemoteConfig {
+            (local, urls) => Ok(AgentSource::Remote(RemoteConfig {
                 urls,
+                local,
                 pin: pin.unwrap_or_else(|| RemoteConfig::pins(verify.unwrap_or_default(), agent_id.as_ref())),
                 verify: verify.unwrap_or_default(),
                 agent_id,
@@ -178,7 +194,10 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             })),
         };
         match source {
-            Ok(source) => read.push((name.to_owned(), AgentConfig { source, title, description, key, extended_skills, price })),
+            Ok(source) => {
+                let agent = AgentConfig { source, title, description, key, extended_skills, hosts, tenants, price };
+                read.push((name.to_owned(), agent));
+            }
             Err(fault) => section.complain(fault.to_owned()),
         }
     });
@@ -186,6 +205,19 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         agents.complain("names no agent; leave the section out to get the echo agent".to_owned());
     }
     read
+}
+
+/// Hosts and tenants that lead to an agent already: one name, one agent.
+fn taken(read: &[(String, AgentConfig)], hosts: &[HostName], tenants: &[TenantName]) -> Vec<String> {
+    let host = |host: &HostName| {
+        let (name, _) = read.iter().find(|(_, agent)| agent.hosts.iter().any(|other| other.name() == host.name()))?;
+        Some(format!("the host {host} is the agent {name}'s"))
+    };
+    let tenant = |tenant: &TenantName| {
+        let (name, _) = read.iter().find(|(_, agent)| agent.tenants.contains(tenant))?;
+        Some(format!("the tenant {tenant} leads to the agent {name}"))
+    };
+    hosts.iter().filter_map(host).chain(tenants.iter().filter_map(tenant)).collect()
 }
 
 /// Whether an agent can be mounted under this name.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chancery_protocol::MayCall;
+use chancery_rules::routing::Fallback;
 use url::Url;
 
 use super::Config;
@@ -13,7 +14,8 @@ use super::places::Places;
 
 /// Everything that contradicts itself, whatever else the node is told on its command line or has in its data folder.
 pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
-    [addresses(config, places), proofs(config, places), bounds(config, places), rules(config, places)].concat()
+    [addresses(config, places), fallbacks(config, places), proofs(config, places), bounds(config, places), rules(config, places)]
+        .concat()
 }
 
 /// Rules in the operator's own words have to be understood.
@@ -51,6 +53,20 @@ fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// What runs here beside agents elsewhere is used only as what routing falls back to.
+fn fallbacks(config: &Config, places: &Places) -> Vec<Fault> {
+    if config.routing.fallback == Fallback::Local {
+        return Vec::new();
+    }
+    let idle =
+        config.agents.iter().filter(|(_, agent)| matches!(&agent.source, AgentSource::Remote(remote) if remote.local.is_some()));
+    let fault = |name: &str| {
+        let message = "has both `run` and `url`; an agent is here or elsewhere, unless routing.fallback = \"local\"";
+        places.fault(&format!("agents.{name}"), message)
+    };
+    idle.map(|(name, _)| fault(name)).collect()
 }
 
 fn same_terms(one: &RemoteConfig, other: &RemoteConfig) -> bool {

@@ -12,9 +12,10 @@ use chancery_outbound::discovery::DiscoveryError;
 use chancery_protocol::AgentName;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
+use tokio::task::JoinSet;
 
 use super::gather::Standing;
-use super::remote::{Remote, Workplace};
+use super::remote::{Remote, Shown, Workplace};
 use super::report;
 use crate::agent_book::{AgentBook, AgentBookError, AgentRecord};
 use crate::config::{AgentConfig, KeysConfig};
@@ -23,6 +24,8 @@ use crate::mount::{Given, Mount};
 
 /// How often to see whether a card has changed, or an agent has come up.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// Agents that are looked at at the same time.
+const LOOKS_AT_ONCE: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FleetError {
@@ -38,6 +41,8 @@ pub(crate) enum FleetError {
     BuiltIn(String),
     #[error("no change of {0} waits for approval")]
     NothingWaits(String),
+    #[error("what waits of {0} is another card than the one that was to be approved; look at it again")]
+    AnotherWaits(String),
     #[error("the approval could not be kept: {0}")]
     NotKept(String),
 }
@@ -100,7 +105,7 @@ impl Fleet {
         let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
         let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &site.place).map_err(faulty)?;
         let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
-        let card = remote.first_card(self.chancery.now()).await;
+        let Shown { card, extended } = remote.first_cards(self.chancery.now()).await;
         if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
             self.unpin(&remote);
             return Err(refusal.into());
@@ -110,8 +115,7 @@ impl Fleet {
             self.unpin(&remote);
             return Err(error.into());
         }
-        let given =
-            Given { name: remote.name.to_string(), card, extended: None, runner: remote.runner(&site.place), exposed: true };
+        let given = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&site.place), exposed: true };
         let agent = site.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));
@@ -141,8 +145,9 @@ impl Fleet {
         Ok(())
     }
 
-    /// Takes over what waits; `anew`, whichever card the agent has now, whoever signed it.
-    pub(crate) async fn approve(&self, name: &str, anew: bool) -> Result<Value, FleetError> {
+    /// Takes over what waits, if it is the card of that digest where one is named; `anew`, whichever card the agent has now, whoever
+    /// signed it.
+    pub(crate) async fn approve(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, FleetError> {
         let _alone = self.changing.lock().await;
         let remote = self.remote(name)?;
         let now = self.chancery.now();
@@ -150,13 +155,20 @@ impl Fleet {
         if before.is_empty() && !anew {
             return Err(FleetError::NothingWaits(name.to_owned()));
         }
+        let mut taken_over = false;
         for replica in remote.pool().replicas() {
             if anew {
                 replica.unpin().map_err(FleetError::NotKept)?;
                 replica.refresh(now).await?;
-            } else {
-                replica.approve(now).map_err(FleetError::NotKept)?;
+                taken_over = true;
+                continue;
             }
+            let is_meant = |structure: &str| digest.is_none_or(|digest| structure == digest);
+            let Some(pending) = replica.seen().pending.filter(|pending| is_meant(&pending.structure)) else { continue };
+            taken_over |= replica.approve(&pending.structure, now).map_err(FleetError::NotKept)?.is_some();
+        }
+        if !taken_over {
+            return Err(FleetError::AnotherWaits(name.to_owned()));
         }
         self.show(&remote).await;
         tracing::info!(agent = name, anew, "the card of an agent was approved");
@@ -222,17 +234,24 @@ impl Fleet {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 () = stopping.cancelled() => return,
             }
+            // One that hangs holds up nobody else.
+            let mut looks = JoinSet::new();
             for remote in self.all() {
-                self.show(&remote).await;
+                if looks.len() >= LOOKS_AT_ONCE {
+                    looks.join_next().await;
+                }
+                let fleet = Arc::clone(&self);
+                looks.spawn(async move { fleet.show(&remote).await });
             }
+            while looks.join_next().await.is_some() {}
         }
     }
 
     async fn show(&self, remote: &Remote) {
-        let Some(card) = remote.fresh_card(self.chancery.now()).await else { return };
+        let Some(cards) = remote.fresh_cards(self.chancery.now()).await else { return };
         let shown = self.serve(|agents| match agents.get(&remote.name) {
             Some(agent) => {
-                let again = self.site.load().mount.again(agent, card, agents.first().name == agent.name);
+                let again = self.site.load().mount.again(agent, cards, agents.first().name == agent.name);
                 agents.with(again)
             }
             None => agents,

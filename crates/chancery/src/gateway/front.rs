@@ -1,6 +1,7 @@
 //! The card of an agent elsewhere as this node shows it: every address is ours, every promise one that we keep.
 
 use chancery_outbound::discovery::{Discovered, Verification};
+use chancery_outbound::remote::Extended;
 use chancery_protocol::{AgentCapabilities, AgentCard, AgentExtension, AgentProvider, Metadata};
 use serde_json::json;
 use url::Url;
@@ -12,8 +13,16 @@ const OURS: &str = "urn:chancery:";
 
 /// The card without interfaces and schemes, which the node that mounts it adds.
 pub(crate) fn front(found: &Discovered, public_url: &Url) -> AgentCard {
-    let theirs = &found.card;
-    let hosts = &hosts(found);
+    shown(found, &found.card, fronted(found, None), public_url)
+}
+
+/// The same for the card that the agent shows to those it knows.
+pub(crate) fn front_extended(found: &Discovered, extended: &Extended, public_url: &Url) -> AgentCard {
+    shown(found, &extended.card, fronted(found, Some(&extended.verification)), public_url)
+}
+
+fn shown(found: &Discovered, theirs: &AgentCard, fronted: AgentExtension, public_url: &Url) -> AgentCard {
+    let hosts = &hosts(found, theirs);
     let elsewhere = |url: &Option<String>| url.clone().filter(|url| !is_of_agent(url, hosts));
     let provider = theirs.provider.as_ref().map(|provider| AgentProvider {
         url: if is_of_agent(&provider.url, hosts) { public_url.to_string() } else { provider.url.clone() },
@@ -36,7 +45,7 @@ pub(crate) fn front(found: &Discovered, public_url: &Url) -> AgentCard {
             // Streams are ours: what the agent says is recorded and handed out, however it says it.
             streaming: Some(true),
             push_notifications: Some(false),
-            extensions: extensions.chain([fronted(found)]).collect(),
+            extensions: extensions.chain([fronted]).collect(),
             extended_agent_card: None,
         },
         default_input_modes: theirs.default_input_modes.clone(),
@@ -47,8 +56,9 @@ pub(crate) fn front(found: &Discovered, public_url: &Url) -> AgentCard {
 }
 
 /// Where the agent itself is.
-fn hosts(found: &Discovered) -> Vec<String> {
-    let of_interface = found.card.supported_interfaces.iter().map(|interface| interface.url.as_str());
+fn hosts(found: &Discovered, theirs: &AgentCard) -> Vec<String> {
+    let listed = found.card.supported_interfaces.iter().chain(&theirs.supported_interfaces);
+    let of_interface = listed.map(|interface| interface.url.as_str());
     // gRPC addresses may come without a scheme.
     let read = |url: &str| Url::parse(&if url.contains("://") { url.to_owned() } else { format!("http://{url}") }).ok();
     of_interface.chain([found.url.as_str()]).filter_map(read).filter_map(|url| url.host_str().map(str::to_lowercase)).collect()
@@ -74,7 +84,7 @@ fn extended(theirs: &AgentExtension, hosts: &[String]) -> Option<AgentExtension>
     Some(AgentExtension { params, ..theirs.clone() })
 }
 
-fn fronted(found: &Discovered) -> AgentExtension {
+fn fronted(found: &Discovered, extended: Option<&Verification>) -> AgentExtension {
     let agent_ids = match &found.verification {
         Verification::Verified { agent_ids, .. } => agent_ids.clone(),
         _ => Vec::new(),
@@ -83,6 +93,9 @@ fn fronted(found: &Discovered) -> AgentExtension {
     params.insert("cardDigest".to_owned(), json!(format!("sha256:{}", found.digest)));
     params.insert("cardVersion".to_owned(), json!(found.version.to_string()));
     params.insert("verification".to_owned(), json!(found.verification.name()));
+    if let Some(verification) = extended {
+        params.insert("extendedVerification".to_owned(), json!(verification.name()));
+    }
     if !agent_ids.is_empty() {
         params.insert("agentIds".to_owned(), json!(agent_ids));
     }

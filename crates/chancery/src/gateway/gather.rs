@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chancery_core::{Agent, Agents};
 use chancery_protocol::{AgentCard, AgentName, Timestamp};
 
-use super::remote::{Remote, Workplace};
+use super::remote::{Remote, Shown, Workplace};
 use crate::build_error::BuildError;
 use crate::config::AgentConfig;
 use crate::lineup::Lineup;
@@ -37,11 +37,12 @@ struct Found {
 }
 
 impl Found {
-    /// Its card as it is before it is mounted.
-    async fn card(self, now: Timestamp) -> AgentCard {
+    /// Its cards as they are before they are mounted.
+    async fn cards(self, now: Timestamp) -> Shown {
+        let unmounted = |card: &Arc<AgentCard>| AgentCard { supported_interfaces: Vec::new(), ..card.as_ref().clone() };
         match self.served {
-            Some(agent) => AgentCard { supported_interfaces: Vec::new(), ..agent.card.as_ref().clone() },
-            None => self.remote.first_card(now).await,
+            Some(agent) => Shown { card: unmounted(&agent.card), extended: agent.extended.as_ref().map(unmounted) },
+            None => self.remote.first_cards(now).await,
         }
     }
 }
@@ -53,7 +54,7 @@ pub(crate) async fn gather(
     lineup: Lineup,
     standing: Option<&Standing>,
 ) -> Result<(Vec<Given>, Vec<Arc<Remote>>), BuildError> {
-    let Lineup { here: mut given, elsewhere } = lineup;
+    let Lineup { here: mut given, elsewhere, .. } = lineup;
     let make = |name: &str, agent: &AgentConfig, added: bool| match standing.and_then(|all| all.same(name, agent, added)) {
         Some(same) => Ok(Some(same)),
         None => {
@@ -77,12 +78,12 @@ pub(crate) async fn gather(
         }
     }
     let now = place.clock.now();
-    let looks: Vec<_> = all.iter().map(|(_, found)| tokio::spawn(found.clone().card(now))).collect();
+    let looks: Vec<_> = all.iter().map(|(_, found)| tokio::spawn(found.clone().cards(now))).collect();
     for ((index, Found { remote, served }), look) in all.iter().zip(looks) {
         let lost = |fault: tokio::task::JoinError| BuildError::Agent { name: remote.name.to_string(), fault: fault.to_string() };
-        let card = look.await.map_err(lost)?;
+        let Shown { card, extended } = look.await.map_err(lost)?;
         let runner = served.as_ref().map_or_else(|| remote.runner(place), |agent| Arc::clone(&agent.runner));
-        let agent = Given { name: remote.name.to_string(), card, extended: None, runner, exposed: true };
+        let agent = Given { name: remote.name.to_string(), card, extended, runner, exposed: true };
         given.insert(index.unwrap_or(given.len()), agent);
     }
     Ok((given, all.into_iter().map(|(_, found)| found.remote).collect()))

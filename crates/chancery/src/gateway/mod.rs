@@ -3,10 +3,12 @@
 mod fleet;
 mod front;
 mod gather;
+mod in_code;
 mod remote;
 mod report;
 
 pub(crate) use self::fleet::{Fleet, FleetError, Site};
 pub(crate) use self::gather::gather;
-pub(crate) use self::remote::{Remote, Workplace};
+pub(crate) use self::in_code::InCode;
+pub(crate) use self::remote::{Remote, Shown, Workplace};
 pub use self::report::show_added;

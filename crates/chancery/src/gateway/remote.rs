@@ -14,7 +14,8 @@ use chancery_protocol::{AgentCard, AgentName, Timestamp};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::front::front;
+use super::front::{front, front_extended};
+use super::in_code::InCode;
 use crate::agent_book::AgentBook;
 use crate::config::{AgentConfig, AgentSource, Config, RemoteConfig, RemoteCredentials};
 use crate::new_card;
@@ -28,6 +29,26 @@ pub(crate) struct Workplace {
     pub(crate) public_url: Url,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) book: Arc<AgentBook>,
+    /// Whether callers prove who they are, so that there is somebody to show extended cards to.
+    pub(crate) knows_callers: bool,
+    pub(crate) in_code: InCode,
+}
+
+/// A runner that says nothing of itself.
+struct Local(Arc<dyn TaskRunner>);
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Local")
+    }
+}
+
+/// The cards of an agent as they are shown here.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shown {
+    pub(crate) card: AgentCard,
+    /// For callers who proved who they are.
+    pub(crate) extended: Option<AgentCard>,
 }
 
 #[derive(Debug)]
@@ -37,11 +58,14 @@ pub(crate) struct Remote {
     pub(crate) added: bool,
     pub(crate) config: RemoteConfig,
     pool: Arc<Pool>,
+    /// Does the work when nobody elsewhere can be asked.
+    local: Option<Local>,
     public_url: Url,
     title: Option<String>,
     description: Option<String>,
-    /// The card that was shown last.
-    shown: Mutex<Option<AgentCard>>,
+    knows_callers: bool,
+    /// What was shown last.
+    shown: Mutex<Option<Shown>>,
     /// Fires when the agent is removed.
     pub(crate) gone: CancellationToken,
 }
@@ -49,7 +73,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &Workplace) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let Workplace { config, public_url, clock, book } = place;
+        let Workplace { config, public_url, clock, book, knows_callers, in_code } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         let way_out = WayOut::new(&config.outbound, &urls, std::slice::from_ref(public_url))?;
@@ -69,20 +93,28 @@ impl Remote {
             Arc::new(if remote.pin { replica.pinned(Arc::clone(book) as Arc<dyn PinKeeper>) } else { replica })
         };
         let replicas = urls.iter().map(replica).collect();
-        if config.routing.plan(0).fall_back_to_local {
-            tracing::warn!(agent = name, "routing.fallback = \"local\" is not acted on yet: a task nobody can take fails");
+        let local = in_code.locals.get(name).cloned().or_else(|| remote.local.map(|run| run.runner()));
+        match (&local, config.routing.plan(0).fall_back_to_local) {
+            (Some(_), false) => {
+                return Err("has a runner here beside `url`; say routing.fallback = \"local\" to have it used".to_owned());
+            }
+            (None, true) => tracing::warn!(agent = name, "routing.fallback is \"local\", but nothing runs this agent here"),
+            _ => {}
         }
         let seed = rand::random();
         tracing::debug!(agent = name, seed, "chooses among replicas");
         let pool = Pool::new(replicas, config.routing.plan(seed), config.health.clone(), Arc::clone(clock));
+        let pool = in_code.selector(&config.routing).into_iter().fold(pool, Pool::choosing_by);
         Ok(Some(Self {
             name: name.into(),
             added,
             config: remote.clone(),
             pool: Arc::new(pool),
+            local: local.map(Local),
             public_url: public_url.clone(),
             title: agent.title.clone(),
             description: agent.description.clone(),
+            knows_callers: *knows_callers,
             shown: Mutex::default(),
             gone: CancellationToken::new(),
         }))
@@ -100,35 +132,59 @@ impl Remote {
     }
 
     pub(crate) fn runner(&self, place: &Workplace) -> Arc<dyn TaskRunner> {
-        Arc::new(RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow))
+        let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow);
+        Arc::new(match &self.local {
+            Some(Local(local)) => runner.with_local(Arc::clone(local)),
+            None => runner,
+        })
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// The card to begin with: the agent's, the one that was approved, or one that says that it has not been reached.
-    pub(crate) async fn first_card(&self, now: Timestamp) -> AgentCard {
+    /// The cards to begin with: the agent's, the one that was approved, or one that says that it has not been reached.
+    pub(crate) async fn first_cards(&self, now: Timestamp) -> Shown {
         if let Ok(Some(card)) = tokio::time::timeout(FIRST_LOOK, self.card(now)).await {
-            return card;
+            let extended = tokio::time::timeout(FIRST_LOOK, self.extended(now)).await.ok().flatten();
+            return Shown { card, extended };
         }
         tracing::warn!(agent = %self.name, "the agent has not been reached yet; it is served as soon as it is");
         let approved = self.pool.replicas().find_map(|replica| replica.seen().counts);
-        approved.map_or_else(
+        let card = approved.map_or_else(
             || self.named(new_card(&*self.name, "This agent has not been reached yet.")),
             |found| self.named(front(&found, &self.public_url)),
-        )
+        );
+        Shown { card, extended: None }
     }
 
-    /// The card if it is another one than was shown last.
-    pub(crate) async fn fresh_card(&self, now: Timestamp) -> Option<AgentCard> {
+    /// The cards if they are others than were shown last.
+    pub(crate) async fn fresh_cards(&self, now: Timestamp) -> Option<Shown> {
         let card = self.card(now).await?;
+        let cards = Shown { card, extended: self.extended(now).await };
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.as_ref() == Some(&card) {
+        if shown.as_ref() == Some(&cards) {
             return None;
         }
-        *shown = Some(card.clone());
-        Some(card)
+        *shown = Some(cards.clone());
+        Some(cards)
+    }
+
+    /// The card for callers who proved who they are, from whichever replica has one. A node that knows no callers does not ask.
+    async fn extended(&self, now: Timestamp) -> Option<AgentCard> {
+        if !self.knows_callers {
+            return None;
+        }
+        for replica in self.pool.replicas() {
+            match (replica.card(now).await, replica.extended(now).await) {
+                (Ok(found), Ok(Some(extended))) => {
+                    return Some(self.named(front_extended(&found, &extended, &self.public_url)));
+                }
+                (_, Err(error)) => tracing::info!(agent = %self.name, %error, "no extended card"),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// The agent's card as it is shown here, from whichever replica has one.

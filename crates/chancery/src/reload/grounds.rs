@@ -89,7 +89,7 @@ impl Grounds {
             return Err(vec![places.fault("callers", message)]);
         }
         let (site, agents, remotes) = self.gather(before, config, &authenticator).await.map_err(|error| placed(error, places))?;
-        let doors = self.doors(config, authenticator, &agents).map_err(|error| placed(error, places))?;
+        let doors = self.doors(config, authenticator, &site.mount, &agents).map_err(|error| placed(error, places))?;
         Ok(Prepared { rules, site, agents, remotes, callers, key_sets: kept, doors })
     }
 
@@ -156,13 +156,17 @@ impl Grounds {
         config: &Config,
         authenticator: &Authenticator,
     ) -> Result<(Site, Agents, Vec<Arc<Remote>>), BuildError> {
+        let lineup = self.lineup(before, config);
+        let signs = Arc::new(lineup.signs.clone());
+        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs);
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: self.reception.public_url.url().clone(),
             clock: Arc::clone(&self.reception.clock),
             book: Arc::clone(&self.book),
+            knows_callers: mount.knows_callers(),
+            in_code: lineup.in_code.clone(),
         };
-        let mount = Mount::new(self.reception.public_url.clone(), authenticator);
         let surroundings = |config: &Config| {
             (
                 config.outbound.clone(),
@@ -172,8 +176,10 @@ impl Grounds {
                 config.health.clone(),
             )
         };
-        let standing = (surroundings(before) == surroundings(config)).then(|| self.fleet.standing());
-        let (given, remotes) = gather(&place, self.lineup(before, config), standing.as_ref()).await?;
+        // Agents whose extended cards nobody could be shown are asked for them from now on.
+        let same_callers = authenticator.is_open() == self.entrance.doors().authenticator().is_open();
+        let standing = (same_callers && surroundings(before) == surroundings(config)).then(|| self.fleet.standing());
+        let (given, remotes) = gather(&place, lineup, standing.as_ref()).await?;
         let agents = mount.all(given)?;
         furnish(&self.keys, &agents, config, self.now())?;
         Ok((Site { place, mount }, agents, remotes))
@@ -190,7 +196,7 @@ impl Grounds {
         })
     }
 
-    fn doors(&self, config: &Config, authenticator: Authenticator, agents: &Agents) -> Result<Doors, BuildError> {
+    fn doors(&self, config: &Config, authenticator: Authenticator, mount: &Mount, agents: &Agents) -> Result<Doors, BuildError> {
         let office = Office {
             callers: Arc::clone(&self.reception.callers),
             keys: Arc::clone(&self.keys),
@@ -200,7 +206,9 @@ impl Grounds {
         };
         let token = self.admin_token.clone();
         let routes = admin::routes(office, &self.fleet, &self.behind);
-        let settings = door_settings(config, self.reception.public_url.to_string(), authenticator, token, routes);
+        let url = self.reception.public_url.to_string();
+        let settings =
+            DoorSettings { signposts: Arc::new(mount.signposts()?), ..door_settings(config, url, authenticator, token, routes) };
         Ok(self.entrance.doors().renewed(settings, agents, &self.keys.ring())?)
     }
 }
@@ -233,6 +241,7 @@ pub(crate) fn door_settings(
         admin_token,
         admin_routes,
         authenticator,
+        signposts: Arc::default(),
     }
 }
 

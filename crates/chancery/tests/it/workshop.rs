@@ -59,6 +59,10 @@ impl Store for CountingStore {
         self.inner.append(append).await
     }
 
+    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
+        self.inner.withdraw(task).await
+    }
+
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
         self.one_read();
         self.inner.find(owner, id, names).await

@@ -105,6 +105,11 @@ impl Allotment {
         None
     }
 
+    /// Nothing was spent. The slot is free.
+    pub(crate) fn release(self) {
+        self.govern.ledger.release(self.reservation);
+    }
+
     /// Ends the turn: what it cost is settled, the slot is free.
     pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
         let Self { govern, node, reservation, estimated, prices, before, interrupted, .. } = self;

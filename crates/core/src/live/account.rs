@@ -67,6 +67,17 @@ impl LiveTask {
         }
     }
 
+    /// Nothing was done: what the turn was given is free again, as if it had never been asked for.
+    pub(crate) fn give_back(&self) {
+        let allotment = self.lock().allotment.take();
+        if let Some(allotment) = allotment {
+            allotment.release();
+        }
+        if let Some(node) = &self.node {
+            node.end();
+        }
+    }
+
     /// A turn has ended and its task has not: what the turn cost is settled now.
     pub(crate) fn settle_turn(&self, at: Timestamp) -> Option<Spend> {
         let mut state = self.lock();

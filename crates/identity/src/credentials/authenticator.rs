@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 
 use super::caller::DEFAULT_TENANT;
 use super::presented::{self, Secret};
-use super::signature::{SignatureRules, Signatures};
+use super::signature::{Authority, SignatureRules, Signatures};
 use super::token::Tokens;
 use super::{
     AllowAll, CallerFault, Callers, IdentityResolver, Issuers, KeySets, Known, NoKeySets, Presented, Refusal, RefusalKind,
@@ -73,6 +73,8 @@ pub struct RequestFacts<'a> {
     pub path_and_query: &'a str,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
+    /// The one name a signed request has to be meant for. Without it, any that the node goes by.
+    pub meant_for: Option<&'a Authority>,
 }
 
 #[derive(Debug)]

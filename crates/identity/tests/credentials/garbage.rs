@@ -65,7 +65,7 @@ proptest! {
         }
         headers.insert("content-digest", content_digest(BODY).parse().unwrap());
         let node = node(&Agent::new());
-        let facts = RequestFacts { method: &Method::POST, path_and_query: &path, headers: &headers, body: BODY };
+        let facts = RequestFacts { method: &Method::POST, path_and_query: &path, headers: &headers, body: BODY, meant_for: None };
         prop_assert!(run(ask_with(&node, &facts, certificate.as_deref(), now())).is_err());
     }
 

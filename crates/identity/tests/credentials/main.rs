@@ -59,7 +59,7 @@ async fn ask(
     certificate: Option<&[u8]>,
     now: Timestamp,
 ) -> Result<Known, RefusalKind> {
-    let request = RequestFacts { method: &Method::POST, path_and_query: "/", headers, body: b"" };
+    let request = RequestFacts { method: &Method::POST, path_and_query: "/", headers, body: b"", meant_for: None };
     ask_with(authenticator, &request, certificate, now).await.map_err(|refusal| refusal.kind)
 }
 

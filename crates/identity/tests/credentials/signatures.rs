@@ -51,6 +51,18 @@ async fn a_signed_request_proves_the_agent_of_its_key() {
 }
 
 #[tokio::test]
+async fn where_one_name_counts_a_request_signed_for_another_of_the_nodes_is_refused() {
+    let agent = Agent::new();
+    let authenticator = knowing(&agent);
+    let headers = agent.sign(PATH, now(), "host");
+    let (other, own) = ("http://127.0.0.1:8080".parse().unwrap(), "https://node.example".parse().unwrap());
+    let to_other = RequestFacts { meant_for: Some(&other), ..request(&headers) };
+    assert_eq!(kind(&authenticator, &to_other, now()).await, Err(RefusalKind::BadSignature));
+    let to_own = RequestFacts { meant_for: Some(&own), ..request(&headers) };
+    assert_eq!(kind(&authenticator, &to_own, now()).await, Ok(()));
+}
+
+#[tokio::test]
 async fn a_request_that_differs_from_the_signed_one_is_refused() {
     let agent = Agent::new();
     let authenticator = knowing(&agent);

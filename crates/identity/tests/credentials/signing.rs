@@ -72,5 +72,5 @@ impl Agent {
 }
 
 pub(crate) fn request(headers: &HeaderMap) -> RequestFacts<'_> {
-    RequestFacts { method: &Method::POST, path_and_query: PATH, headers, body: BODY }
+    RequestFacts { method: &Method::POST, path_and_query: PATH, headers, body: BODY, meant_for: None }
 }

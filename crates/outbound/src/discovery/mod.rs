@@ -129,6 +129,20 @@ impl Discovery {
         self.renew(peer, &kept, now).await
     }
 
+    /// Whether a card that came by another way is its peer's, by the same rules. It is judged as its version writes it.
+    pub(crate) async fn judge(
+        &self,
+        peer: &PeerAddress,
+        url: &str,
+        card: &AgentCard,
+        version: Version,
+    ) -> Result<Verification, DiscoveryError> {
+        let text = read::write(card, version);
+        let verification = verify::verify(&self.client, &self.config, peer, url, &text, version).await;
+        verify::judge(peer, &verification)?;
+        Ok(verification)
+    }
+
     /// Forgets a peer.
     pub fn forget(&self, name: &str) {
         locked(&self.kept).remove(name);
@@ -201,7 +215,7 @@ impl Discovery {
         Arc::clone(locked(&self.kept).entry(Arc::clone(name)).or_insert_with(fresh))
     }
 
-    fn ttl(&self) -> Duration {
+    pub(crate) fn ttl(&self) -> Duration {
         Duration::from_secs(self.config.ttl_s)
     }
 }

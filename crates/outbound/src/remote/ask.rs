@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{TaskUpdateSink, Turn};
+use chancery_core::{RunError, TaskUpdateSink, Turn};
 use chancery_protocol::{
-    CancelTask, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent, TaskId,
-    Timestamp, Version,
+    CancelTask, Error, ErrorKind, GetTask, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent,
+    TaskId, Timestamp, Version,
 };
 
 use super::lineage;
 use super::mirror::Mirror;
 use super::original;
 use super::replica::{Replica, Spoken};
-use crate::client::{ClientError, Conditions, EventStream, Sent};
+use crate::client::{ClientError, Conditions, EventStream, Sent, Transport};
 
 /// What the agent answered with.
 #[derive(Debug)]
@@ -30,9 +30,9 @@ pub(super) enum Asked {
     /// The agent cannot have seen the message.
     NotSeen(String),
     /// It has, and does not want it.
-    Refused(String),
-    /// It may have.
-    Lost(String),
+    Refused(RunError),
+    /// It may have, or it is the agent's fault.
+    Lost(RunError),
 }
 
 pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates: &mut TaskUpdateSink, now: Timestamp) -> Asked {
@@ -46,7 +46,7 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
     if spoken.version == Version::Original && !spoken.streams {
         // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
         if let Err(closed) = updates.working(None).await {
-            return Asked::Refused(closed.to_string());
+            return Asked::Refused(closed.into());
         }
     }
     let send = message(turn, mirror, &spoken);
@@ -61,13 +61,40 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
         Ok(answer) => Asked::Answered(spoken, answer),
         Err(error) => {
             tracing::info!(peer = replica.name(), %error, "an agent did not take a message");
-            let told = error.public().message.into_owned();
             match error {
-                ClientError::Refused(refusal) if !is_about_the_agent(refusal.kind) => Asked::Refused(told),
-                error if error.sent() == Sent::No => Asked::NotSeen(told),
-                _ => Asked::Lost(told),
+                ClientError::Refused(refusal) if is_about_the_agent(refusal.kind) => Asked::Lost(refused(refusal)),
+                ClientError::Refused(refusal) => Asked::Refused(refused(refusal)),
+                error if error.sent() == Sent::No => Asked::NotSeen(error.public().message.into_owned()),
+                error => Asked::Lost(RunError::new(error.public().message)),
             }
         }
+    }
+}
+
+/// An agent's refusal of a message. What it says of the message, or asks of whoever sends it, is its caller's to hear, as if the
+/// agent were here; what it says of this node, its credentials or its version, is not.
+pub(super) fn refused(error: Error) -> RunError {
+    match error.kind {
+        ErrorKind::ContentTypeNotSupported
+        | ErrorKind::UnsupportedOperation
+        | ErrorKind::InvalidParams
+        | ErrorKind::ExtensionSupportRequired
+        | ErrorKind::PushNotificationNotSupported
+        | ErrorKind::TooLarge
+        | ErrorKind::RateLimited
+        | ErrorKind::LimitReached
+        | ErrorKind::BudgetExhausted
+        | ErrorKind::BudgetQueueFull
+        | ErrorKind::RecursionDepth
+        | ErrorKind::RecursionRevisit
+        | ErrorKind::SkillDenied
+        | ErrorKind::ConcurrencyFull
+        | ErrorKind::CostOverPolicy
+        | ErrorKind::PolicyDenied
+        | ErrorKind::Frozen
+        | ErrorKind::NoEligiblePeer
+        | ErrorKind::PeerUnavailable => RunError::refused(error),
+        _ => RunError::new(error.message),
     }
 }
 
@@ -92,7 +119,7 @@ async fn waiting(spoken: &Spoken, send: SendMessage, turn: &Turn, conditions: &C
     let Some(id) = named else { return answer.await };
     tokio::pin!(answer);
     tokio::select! {
-        answer = &mut answer => return answer,
+        answer = &mut answer => return or_look(answer, spoken, &id, conditions).await,
         () = turn.cancelled.cancelled() => {}
     }
     let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
@@ -109,6 +136,22 @@ async fn waiting(spoken: &Spoken, send: SendMessage, turn: &Turn, conditions: &C
     tokio::select! {
         answer = &mut answer => answer,
         () = stop => answer.await,
+    }
+}
+
+/// An agent that works longer than an answer may take goes on with the task, by the name it was given: it can be asked how far it is.
+async fn or_look(
+    answer: Result<Reply, ClientError>,
+    spoken: &Spoken,
+    id: &TaskId,
+    conditions: &Conditions,
+) -> Result<Reply, ClientError> {
+    match answer {
+        Err(late @ ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe })) => {
+            let get = Request::GetTask(GetTask { tenant: None, id: id.clone(), history_length: None });
+            spoken.client.call(&get, conditions).await.map_err(|_| late)
+        }
+        answer => answer,
     }
 }
 

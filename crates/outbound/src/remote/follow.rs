@@ -10,7 +10,7 @@ use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
 
-use super::ask::{Answer, whole};
+use super::ask::{Answer, refused, whole};
 use super::link;
 use super::mirror::Mirror;
 use super::replica::{Replica, Spoken};
@@ -140,6 +140,8 @@ impl Follower {
             let heard = match next {
                 Ok(Some(heard)) => heard,
                 Ok(None) => return Ok(all),
+                // Instead of its first word: it did not take the message at all.
+                Err(ClientError::Refused(error)) if first && !looked_again => return Err(refused(error)),
                 Err(ClientError::Refused(error)) => return Err(RunError::new(error.message)),
                 Err(error) => {
                     tracing::info!(peer = self.replica.name(), %error, "a stream broke off");

@@ -1,6 +1,7 @@
 //! An agent elsewhere as if it were here: its words become updates of our own task, and the task is found again.
 
 mod ask;
+mod extended;
 mod follow;
 mod lineage;
 mod mirror;
@@ -16,6 +17,7 @@ use chancery_core::routing::{Outcome, PeerId};
 use chancery_core::{AfterRestart, Clock, Finished, Link, RunError, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 
+pub use self::extended::Extended;
 pub use self::follow::FollowLimits;
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
@@ -29,16 +31,44 @@ use self::replica::Spoken;
 use crate::discovery::DiscoveryError;
 
 /// Runs turns at one of several agents that are the same.
-#[derive(Debug)]
 pub struct RemoteRunner {
     pool: Arc<Pool>,
     clock: Arc<dyn Clock>,
     limits: FollowLimits,
+    local: Option<Arc<dyn TaskRunner>>,
+}
+
+/// The peer that is this node itself. The names of all others have a mark that this one lacks.
+const LOCAL: &str = "local";
+
+impl std::fmt::Debug for RemoteRunner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteRunner").field("pool", &self.pool).field("local", &self.local.is_some()).finish_non_exhaustive()
+    }
 }
 
 impl RemoteRunner {
     pub fn new(pool: Arc<Pool>, clock: Arc<dyn Clock>, limits: FollowLimits) -> Self {
-        Self { pool, clock, limits }
+        Self { pool, clock, limits, local: None }
+    }
+
+    /// The same with somebody here who does the work when nobody elsewhere can be asked.
+    #[must_use]
+    pub fn with_local(self, local: Arc<dyn TaskRunner>) -> Self {
+        Self { local: Some(local), ..self }
+    }
+
+    /// Runs a turn in this node, and notes that it is here that the task goes on.
+    async fn here(&self, mut turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let gone = || RunError::new("nothing runs this agent here any more; send the message again");
+        let local = self.local.as_ref().ok_or_else(gone)?;
+        if turn.resumed && local.after_restart() == AfterRestart::Fail {
+            return Err(RunError::new("the node restarted while it worked on the task"));
+        }
+        let (task, context) = (Some(turn.task.id.clone()), Some(turn.task.context_id.clone()));
+        updates.link(Link { peer: LOCAL.into(), task, context });
+        (turn.link, turn.context_link) = (None, None);
+        local.run(turn, updates).await
     }
 
     /// Goes on with a task that an agent has, after this node was started again.
@@ -103,14 +133,17 @@ impl RemoteRunner {
                 }
                 Asked::Refused(error) => {
                     self.pool.finish(chosen, Outcome::Unjudged);
-                    return Err(RunError::new(error));
+                    return Err(error);
                 }
                 Asked::Lost(error) => {
                     self.pool.finish(chosen, Outcome::Failed);
-                    return Err(RunError::new(error));
+                    return Err(error);
                 }
             }
             next = if may_choose { self.pool.choose(&turn, &tried) } else { None };
+        }
+        if may_choose && self.local.is_some() {
+            return self.here(turn, updates).await;
         }
         Err(RunError::new(reason))
     }
@@ -147,6 +180,9 @@ impl Drop for Noted<'_> {
 #[async_trait]
 impl TaskRunner for RemoteRunner {
     async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        if turn.link.as_ref().or(turn.context_link.as_ref()).is_some_and(|link| &*link.peer == LOCAL) {
+            return self.here(turn, updates).await;
+        }
         let at_peer = turn.link.as_ref().and_then(|link| link.task.clone());
         let context = turn.link.as_ref().or(turn.context_link.as_ref()).and_then(|link| link.context.clone());
         let mirror = Mirror::of(&turn.task, at_peer, context);
@@ -161,6 +197,7 @@ impl TaskRunner for RemoteRunner {
     fn select(&self, asked: &chancery_core::Asked<'_>) -> Result<Option<Arc<str>>, Error> {
         match self.pool.select(asked) {
             Some(chosen) => Ok(Some(chosen)),
+            None if self.local.is_some() => Ok(Some(LOCAL.into())),
             None => Err(Error::new(ErrorKind::NoEligiblePeer, "no agent can take this task just now; try again later")),
         }
     }

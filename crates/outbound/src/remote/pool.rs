@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub struct Pool {
     replicas: BTreeMap<PeerId, Arc<Replica>>,
     peers: Mutex<PeerPool>,
-    selector: Box<dyn PeerSelector>,
+    selector: Arc<dyn PeerSelector>,
     clock: Arc<dyn Clock>,
 }
 
@@ -46,7 +46,13 @@ impl Pool {
             peers.add(id.clone(), Arc::new(AgentCard::default()), clock.now());
             by_id.insert(id, replica);
         }
-        Self { replicas: by_id, peers: Mutex::new(peers), selector: Box::new(plan.selector), clock }
+        Self { replicas: by_id, peers: Mutex::new(peers), selector: Arc::new(plan.selector), clock }
+    }
+
+    /// The same with another way to choose.
+    #[must_use]
+    pub fn choosing_by(self, selector: Arc<dyn PeerSelector>) -> Self {
+        Self { selector, ..self }
     }
 
     pub fn replicas(&self) -> impl Iterator<Item = &Arc<Replica>> {

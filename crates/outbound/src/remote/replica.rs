@@ -6,6 +6,7 @@ use chancery_core::GOVERNANCE_EXTENSION;
 use chancery_core::Turn;
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
+use super::extended;
 use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
@@ -31,6 +32,7 @@ pub struct Replica {
     sight: Sight,
     /// The client for the card of that digest.
     client: Mutex<Option<(String, Spoken)>>,
+    pub(super) extended: extended::Kept,
 }
 
 /// A client, and what the agent at its other end can do.
@@ -53,7 +55,8 @@ impl Replica {
         limits: ClientLimits,
         credentials: Credentials,
     ) -> Self {
-        Self { address, way_out, discovery, limits, credentials, sight: Sight::default(), client: Mutex::default() }
+        let (sight, client, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
+        Self { address, way_out, discovery, limits, credentials, sight, client, extended }
     }
 
     /// The same, whose card may not change in what it promises before somebody approves it.
@@ -68,6 +71,14 @@ impl Replica {
 
     pub fn address(&self) -> &PeerAddress {
         &self.address
+    }
+
+    pub(super) fn discovery(&self) -> &Discovery {
+        &self.discovery
+    }
+
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// The card that counts: the agent's as it is or was a moment ago, or the approved one while another waits.
@@ -87,9 +98,9 @@ impl Replica {
         self.sight.seen(self.name())
     }
 
-    /// Takes over the card that waits. `None` if none does.
-    pub fn approve(&self, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
-        self.sight.approve(&self.address, now)
+    /// Takes over the card that waits, by the digest of what it promises. `None` if none does, or another one.
+    pub fn approve(&self, structure: &str, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
+        self.sight.approve(&self.address, structure, now)
     }
 
     /// Forgets what was approved: the next card seen is, whoever signed it.

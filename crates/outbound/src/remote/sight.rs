@@ -87,9 +87,11 @@ impl Sight {
         }
     }
 
-    pub(super) fn approve(&self, peer: &PeerAddress, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
+    /// Takes over what waits, if it is still what was looked at.
+    pub(super) fn approve(&self, peer: &PeerAddress, structure: &str, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
         let mut state = self.lock();
-        let (Some(keeper), Some(pending)) = (&self.keeper, state.pending.clone()) else { return Ok(None) };
+        let pending = state.pending.clone().filter(|pending| pending.structure == structure);
+        let (Some(keeper), Some(pending)) = (&self.keeper, pending) else { return Ok(None) };
         keeper.keep(&peer.name, Pin::of(&pending, now))?;
         state.counts = Some(Arc::clone(&pending));
         state.pending = None;
@@ -218,10 +220,12 @@ mod tests {
         let again = Sight::pinned(keeper);
         assert_eq!(look(&again, card("new", "x", None)).unwrap(), "https://a/old");
         assert_eq!(address(&again.seen("a#1").pending.unwrap()), "https://a/new");
-        assert_eq!(address(&again.approve(&peer(), NOW).unwrap().unwrap()), "https://a/new");
+        let waits = again.seen("a#1").pending.unwrap().structure.clone();
+        assert!(again.approve(&peer(), "another", NOW).unwrap().is_none(), "only what was looked at");
+        assert_eq!(address(&again.approve(&peer(), &waits, NOW).unwrap().unwrap()), "https://a/new");
         assert_eq!(look(&again, card("new", "x", None)).unwrap(), "https://a/new");
         assert!(again.seen("a#1").pending.is_none());
-        assert!(again.approve(&peer(), NOW).unwrap().is_none(), "nothing waits any more");
+        assert!(again.approve(&peer(), &waits, NOW).unwrap().is_none(), "nothing waits any more");
     }
 
     #[test]

@@ -71,6 +71,10 @@ impl Store for MemoryStore {
         append::append(self, append)
     }
 
+    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
+        Ok(sweep::withdraw(self, task))
+    }
+
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
         Ok(find::find(self, owner, id, names))
     }

@@ -106,6 +106,15 @@ impl Shard {
         self.finished.pop_front().and_then(|(_, id)| self.tasks.remove(&id))
     }
 
+    /// Takes out a task whose log holds nothing but its beginning.
+    pub(super) fn withdraw(&mut self, id: &TaskId) -> Option<Kept> {
+        let progress = self.tasks.get(id).map(|kept| kept.progress).filter(|progress| progress.seq == 1)?;
+        if numbering::is_finished(&progress) {
+            self.dequeue(&(progress.status_at, id.clone()));
+        }
+        self.tasks.remove(id)
+    }
+
     fn enqueue(&mut self, departure: Departure) {
         match self.finished.back() {
             Some(last) if *last > departure => {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use chancery_core::SweepPlan;
-use chancery_protocol::Timestamp;
+use chancery_protocol::{TaskId, Timestamp};
 
 use super::{MemoryStore, locked, spent};
 use crate::past;
@@ -42,4 +42,14 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64
         locked(&store.decisions).keep_newest(keep, plan.at_most);
     }
     gone.len() as u64
+}
+
+/// Takes out a task that was made and nothing more.
+pub(super) fn withdraw(store: &MemoryStore, task: &TaskId) -> bool {
+    let mut names = locked(&store.names);
+    let mut shard = store.shard(task.as_str());
+    let Some(kept) = shard.withdraw(task) else { return false };
+    store.indexes.remove(&kept);
+    names.release(&kept.task, kept.key.as_ref());
+    true
 }

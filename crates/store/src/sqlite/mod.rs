@@ -115,6 +115,10 @@ impl Store for SqliteStore {
         self.write(|answer| Job::Append(prepared, answer)).await
     }
 
+    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
+        self.write(|answer| Job::Withdraw(task.clone(), answer)).await
+    }
+
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
         let (owner, id) = (owner.clone(), id.to_owned());
         self.readers.read("looking up a task", move |connection| find::find(connection, &owner, &id, names)).await

@@ -1,8 +1,8 @@
 //! Forgets finished tasks, oldest first. The space they took is used again, so the file does not grow.
 
 use chancery_core::SweepPlan;
-use chancery_protocol::Timestamp;
-use rusqlite::Connection;
+use chancery_protocol::{TaskId, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::entries::places;
 use super::fault::Fault;
@@ -20,19 +20,12 @@ pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, fi
 
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
     let tasks = due(connection, plan, too_many)?;
-    let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
-    let mut remove_link = connection.prepare_cached("DELETE FROM links WHERE task = ?1")?;
-    let mut remove_counts = connection.prepare_cached("DELETE FROM ledger WHERE task = ?1")?;
-    let mut remove_task = connection.prepare_cached("DELETE FROM tasks WHERE num = ?1")?;
     let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
     let mut still_counted = Vec::new();
     for task in &tasks {
         still_counted.extend(spent::of_task(connection, *task, since)?);
-        remove_log.execute(places(*task))?;
-        remove_link.execute([task])?;
-        remove_counts.execute([task])?;
-        remove_task.execute([task])?;
     }
+    remove(connection, &tasks)?;
     for past in past::add_up(still_counted) {
         spent::keep(connection, &past)?;
     }
@@ -42,6 +35,36 @@ pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, fi
         decisions::keep_newest(connection, keep, at_most)?;
     }
     Ok(tasks.len() as u64)
+}
+
+/// What a task was that is taken back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Withdrawn {
+    Finished,
+    Unfinished,
+}
+
+/// Part of a batch's transaction: takes a task back that was made and nothing more.
+pub(super) fn withdraw(connection: &Connection, task: &TaskId) -> Result<Option<Withdrawn>, Fault> {
+    let mut found = connection.prepare_cached("SELECT num, stage FROM tasks WHERE id = ?1 AND seq = 1")?;
+    let found: Option<(i64, i64)> = found.query_row([task.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((num, stage)) = found else { return Ok(None) };
+    remove(connection, &[num])?;
+    Ok(Some(if stage == 3 { Withdrawn::Finished } else { Withdrawn::Unfinished }))
+}
+
+fn remove(connection: &Connection, tasks: &[i64]) -> Result<(), Fault> {
+    let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
+    let mut remove_link = connection.prepare_cached("DELETE FROM links WHERE task = ?1")?;
+    let mut remove_counts = connection.prepare_cached("DELETE FROM ledger WHERE task = ?1")?;
+    let mut remove_task = connection.prepare_cached("DELETE FROM tasks WHERE num = ?1")?;
+    for task in tasks {
+        remove_log.execute(places(*task))?;
+        remove_link.execute([task])?;
+        remove_counts.execute([task])?;
+        remove_task.execute([task])?;
+    }
+    Ok(())
 }
 
 /// The tasks that go: the oldest, as long as they are too old or there are too many.

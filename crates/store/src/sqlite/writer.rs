@@ -11,7 +11,8 @@ use super::SqliteOptions;
 use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
 use super::fault::Fault;
-use super::{decisions, freezes, sweep};
+use super::sweep::{self, Withdrawn};
+use super::{decisions, freezes};
 
 #[derive(Debug)]
 pub(super) enum Job {
@@ -21,6 +22,7 @@ pub(super) enum Job {
     Freeze(Box<Freeze>, oneshot::Sender<Result<(), StoreError>>),
     Thaw(FreezeScope, oneshot::Sender<Result<bool, StoreError>>),
     Sweep(SweepPlan, Timestamp, oneshot::Sender<Result<u64, StoreError>>),
+    Withdraw(TaskId, oneshot::Sender<Result<bool, StoreError>>),
     /// A write that changes nothing anyone sees.
     Check(oneshot::Sender<Result<(), StoreError>>),
     /// No more jobs are taken; those that are queued are still done.
@@ -33,6 +35,7 @@ enum Done {
     Settle(Result<(), StoreError>),
     Thaw(bool),
     Sweep(u64),
+    Withdraw(bool),
     Written,
 }
 
@@ -153,6 +156,11 @@ impl Writer<'_> {
                 self.statements.finished -= gone;
                 Done::Sweep(gone)
             }
+            Job::Withdraw(task, _) => {
+                let withdrawn = sweep::withdraw(self.connection, task)?;
+                self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
+                Done::Withdraw(withdrawn.is_some())
+            }
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
                 Done::Written
@@ -176,6 +184,8 @@ fn tell(job: Job, done: Result<Done, Fault>) {
         (Job::Thaw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("thawing")))),
         (Job::Sweep(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
         (Job::Sweep(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
+        (Job::Withdraw(_, answer), Ok(Done::Withdraw(gone))) => drop(answer.send(Ok(gone))),
+        (Job::Withdraw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("taking a task back")))),
         (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
         (Job::Check(answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("a trial write")))),
         _ => {}

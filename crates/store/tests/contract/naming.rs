@@ -14,6 +14,7 @@ on_every_store! {
     an_expired_key_can_be_used_again,
     a_swept_key_is_free_and_the_next_tasks_key_stays,
     a_forgotten_task_frees_its_names,
+    a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on,
     a_client_id_is_unique_to_its_owner,
     of_many_calls_with_the_same_client_id_exactly_one_is_recorded,
     the_servers_id_comes_before_the_clients,
@@ -96,6 +97,24 @@ async fn a_forgotten_task_frees_its_names(Opened { store, .. }: Opened) {
     assert_eq!(store.sweep(plan, at(2)).await.unwrap(), 1);
     assert_eq!(store.find(&ada(), "mine", Names::ServerOrClient).await.unwrap(), None);
     assert_eq!(store.append(creation_with_key(&named("t2", "mine"), "k", 1, LATER)).await.unwrap(), Appended::Recorded);
+}
+
+async fn a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on(Opened { store, .. }: Opened) {
+    let first = named("t1", "mine");
+    store.append(creation_with_key(&first, "k", 1, LATER)).await.unwrap();
+    assert!(store.withdraw(&first.id).await.unwrap());
+    assert!(!store.withdraw(&first.id).await.unwrap(), "once");
+    assert_eq!(store.find_any("t1").await.unwrap(), None);
+    assert_eq!(store.find(&ada(), "mine", Names::ServerOrClient).await.unwrap(), None);
+    assert!(store.entries(&first.id, 0, 10).await.unwrap().is_empty() && store.unfinished().await.unwrap().is_empty());
+    assert!(store.append(change(&first, 2, TaskState::Working, at(1))).await.is_err());
+    let second = named("t2", "mine");
+    assert_eq!(store.append(creation_with_key(&second, "k", 1, LATER)).await.unwrap(), Appended::Recorded);
+    store.append(change(&second, 2, TaskState::Failed, at(1))).await.unwrap();
+    assert!(!store.withdraw(&second.id).await.unwrap());
+    assert_eq!(store.entries(&second.id, 0, 10).await.unwrap().len(), 2);
+    let plan = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
+    assert_eq!(store.sweep(plan, at(2)).await.unwrap(), 1, "what is finished is still counted right");
 }
 
 async fn a_client_id_is_unique_to_its_owner(Opened { store, .. }: Opened) {

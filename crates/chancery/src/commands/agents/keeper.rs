@@ -44,8 +44,8 @@ impl Keeper {
         }
     }
 
-    pub(super) async fn approve(&self, name: &str, anew: bool) -> Result<Value, Failure> {
-        self.node("approved")?.approve_agent(name, anew).await.map_err(failure)
+    pub(super) async fn approve(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, Failure> {
+        self.node("approved")?.approve_agent(name, anew, digest).await.map_err(failure)
     }
 
     pub(super) async fn health(&self, name: &str) -> Result<Value, Failure> {

@@ -37,7 +37,8 @@ pub(super) fn list(agents: &[Value]) -> String {
             if replica["pending"].is_object() {
                 waiting.push_str(&format!("\n{name} at {} now shows a card with\n", text(&replica["url"])));
                 waiting.push_str(&changes(&replica["pending"]["changes"], "  "));
-                waiting.push_str(&format!("  Take it over with `chancery agents approve {name}`\n"));
+                let digest = text(&replica["pending"]["structure"]);
+                waiting.push_str(&format!("  Take it over with `chancery agents approve {name} --digest {digest}`\n"));
             }
             if replica["fault"].is_string() {
                 waiting.push_str(&format!("\n{}\n", text(&replica["fault"])));

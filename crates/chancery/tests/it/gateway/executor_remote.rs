@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use chancery::agents::Conformance;
+use chancery::{Config, Executor, Peer};
 use chancery_protocol::{Binding, GetTask, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, TaskId, Version};
 
 use super::one_way::{cards_of, path};
@@ -189,4 +191,52 @@ async fn executor_remote() {
     });
     let compared: usize = futures::future::join_all(comparisons).await.into_iter().sum();
     println!("{compared} answers and streams compared");
+}
+
+/// Tasks as JSON, without ids and times, as far as a version has words for them.
+async fn done(executor: &Executor, version: Version, text: &str) -> String {
+    let told = Message::text(Role::User, "message-1", text);
+    let task = executor.run_task(told, None).await.map(|task| serde_json::to_string(&*task).expect("JSON"));
+    let task = as_said_in(version, task.unwrap_or_else(|error| format!("{error:?}")));
+    Names::default().without(&task)
+}
+
+/// Before 1.0 texts and data had no media type to say, and in the original artifacts had numbers and no ids.
+fn as_said_in(version: Version, mut task: String) -> String {
+    if version == Version::Original {
+        let mut pieces = task.split(r#""artifactId":""#);
+        let begin = pieces.next().unwrap_or_default().to_owned();
+        let named = |piece: &str| format!(r#""artifactId":"{}"#, &piece[piece.find('"').unwrap_or(0)..]);
+        task = pieces.map(named).fold(begin, |task, piece| task + &piece);
+    }
+    match version {
+        Version::V1_0 => task,
+        _ => ["text/plain", "application/json", "application/vnd.chancery.tool+json"]
+            .iter()
+            .fold(task, |task, media_type| task.replace(&format!(r#","mediaType":"{media_type}"}}"#), "}")),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn executor_remote_is_executor_local_to_the_byte_over_every_version_and_binding() {
+    let back = conformance();
+    let cards = cards_of(back.url()).await;
+    let config = Config::parse(&format!("{QUICK}{ANYWHERE_HERE}")).expect("a config");
+    let here = Executor::Local(Arc::new(Conformance));
+    let mut compared = 0;
+    for combination in Combination::ALL {
+        let peer = Peer::new(format!("{}{}", cards.url(), path(combination)), &config).expect("a peer");
+        let there = Executor::Remote(peer);
+        for text in DIRECTIVES {
+            let unsaid = ["reject", "auth", "message"].iter().any(|word| text.starts_with(word));
+            if combination.version == Version::Original && unsaid {
+                continue;
+            }
+            let (here, there) = (done(&here, combination.version, text).await, done(&there, combination.version, text).await);
+            assert_eq!(there, here, "{text:?} over {}", combination.name());
+            compared += 1;
+        }
+    }
+    println!("{compared} tasks compared");
+    assert_eq!(compared, 7 * DIRECTIVES.len() - 3);
 }

@@ -146,3 +146,24 @@ async fn the_card_says_whether_the_original_was_verified_and_by_whom() {
     let own = extensions.iter().find(|extension| extension["uri"] == "urn:chancery:identity:v1").expect("who we are");
     assert!(!own.to_string().contains(id), "the gateway signs with a key of its own");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pictures_and_documentation_elsewhere_stay_and_those_at_the_agents_own_host_go() {
+    for kept in ["iconUrl", "documentationUrl"] {
+        let agent = Scripted::at("127.0.0.2", |url| {
+            let mut card = cards(url)[0].1.clone();
+            card[kept] = json!("https://elsewhere.example/page");
+            let page = Script::json(&card);
+            move |asked: &Asked| if asked.path == CARD { page.clone() } else { Script::page(404, "text/plain", "") }
+        })
+        .await;
+        let gateway = in_front_of(&agent.url(), "");
+        for version in ["1.0", "0.3"] {
+            let card: Value = serde_json::from_str(&shown(&gateway, CARD, Some(version)).await).expect("a card");
+            for member in ["iconUrl", "documentationUrl"] {
+                let expected = if member == kept { json!("https://elsewhere.example/page") } else { Value::Null };
+                assert_eq!(card[member], expected, "{member} of {version}: {card}");
+            }
+        }
+    }
+}

@@ -1,15 +1,21 @@
 //! A node in front of agents elsewhere: it is told from them by nothing, and their faults are its answers.
 
+mod a2a_cli;
 mod chain;
+mod circuit_breaker;
 mod discover;
 mod executor_remote;
+mod extended;
+mod fallback;
 mod faults;
 mod front_card;
 mod hostile_card;
 mod one_way;
 mod pages;
 mod passed_on;
+mod refused;
 mod scripted;
+mod signposts;
 mod unknown_members;
 
 use crate::server::{Home, Server, Setup};

@@ -37,9 +37,11 @@ fn only(back: Combination, url: &str) -> Value {
     });
     match back.version {
         Version::V1_0 => {
+            card["capabilities"]["extendedAgentCard"] = json!(true);
             card["supportedInterfaces"] = json!([{ "url": url, "protocolBinding": binding, "protocolVersion": "1.0" }]);
         }
         Version::V0_3 => {
+            card["supportsAuthenticatedExtendedCard"] = json!(true);
             card["protocolVersion"] = json!("0.3.0");
             card["preferredTransport"] = json!(binding);
             card["url"] = json!(url);

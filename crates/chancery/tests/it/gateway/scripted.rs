@@ -125,6 +125,11 @@ impl Script {
         self.then(Step::Wait(Arc::clone(cue)))
     }
 
+    pub(super) fn followed_by(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
     pub(super) fn hang(self) -> Self {
         self.then(Step::Hang)
     }

@@ -203,6 +203,20 @@ impl RawClient {
         Self { url: url.to_owned(), http: client(http), http2: client(http2) }
     }
 
+    /// The same server by another name of its.
+    pub(crate) fn at_host(url: &str, host: &str) -> Self {
+        let address: std::net::SocketAddr = url.trim_start_matches("http://").parse().expect("an address");
+        let client = |builder: ClientBuilder| builder.no_proxy().resolve(host, address).build().expect("a client");
+        let (http, http2) = (reqwest::Client::builder(), reqwest::Client::builder().http2_prior_knowledge());
+        Self { url: format!("http://{host}:{}", address.port()), http: client(http), http2: client(http2) }
+    }
+
+    pub(crate) async fn get(&self, path: &str, version: Option<&str>) -> RawAnswer {
+        let request = self.http.get(format!("{}{path}", self.url));
+        let request = version.iter().fold(request, |request, version| request.header("a2a-version", *version));
+        RawAnswer::read(request.send().await.expect("the server answers")).await
+    }
+
     /// Trusts this root alone, and shows this certificate if there is one (both PEM).
     pub(crate) fn over_tls(url: &str, root: &str, identity: Option<&str>) -> Self {
         let client = |builder: ClientBuilder| {

@@ -83,7 +83,8 @@ impl Signatures {
             let base = signature_base(&list, target(request, authority), request.headers).map_err(malformed)?;
             Ok(verifies(&parameters.key, &base, &signature))
         };
-        for authority in &self.rules.authorities {
+        let names = request.meant_for.map_or(self.rules.authorities.as_slice(), std::slice::from_ref);
+        for authority in names {
             if for_us(authority)? {
                 let mut nonce = parameters.key.to_vec();
                 nonce.extend_from_slice(parameters.nonce.as_bytes());

@@ -1,10 +1,11 @@
 //! Agents whose answers to a message are none.
 
 use chancery_protocol::{Reply, Request, Sent};
+use serde_json::json;
 
 use super::{FAST, Outcome, everybody_gets, message};
 use crate::gateway::in_front_of;
-use crate::gateway::scripted::{Script, Scripted};
+use crate::gateway::scripted::{Asked, Script, Scripted};
 use crate::patience::soon;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
@@ -89,4 +90,36 @@ async fn an_agent_that_is_not_there_fails_the_task_whether_it_ever_was_or_not() 
             assert!(outcome.said.as_deref().is_some_and(|said| said.contains(told)), "{outcome:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_the_original_that_answers_when_it_is_done_may_take_longer_than_an_answer_may() {
+    let agent = Scripted::start(|url| {
+        let card = json!({
+            "name": "Slow", "description": "Answers when it is done.", "version": "1", "url": url, "capabilities": { "streaming": false },
+            "authentication": { "schemes": [] }, "skills": [{ "id": "s", "name": "S", "description": "Does it.", "tags": ["test"] }],
+            "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        });
+        let card = Script::json(&card);
+        move |asked: &Asked| {
+            let done = asked.before > 1;
+            let artifacts = json!([{ "index": 0, "parts": [{ "type": "text", "text": "late" }] }]);
+            let mut task = json!({ "id": asked.task(), "status": { "state": if done { "completed" } else { "working" } } });
+            if done {
+                task["artifacts"] = artifacts;
+            }
+            match asked.kind().as_str() {
+                "tasks/send" => Script::default().hang(),
+                "tasks/get" => Script::result(asked, &task),
+                _ => card.clone(),
+            }
+        }
+    })
+    .await;
+    let gateway = in_front_of(&agent.url(), FAST);
+    let client = WireClient::new(gateway.url(), Combination::ALL[0]);
+    let sent = client.call(&Request::SendMessage(message(Combination::ALL[0], "own")), &Conditions::default()).await;
+    let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}\n{}", gateway.log()) };
+    assert_eq!(Outcome::of(&shown.task), Outcome::completed(&["late"]), "{}", gateway.log());
+    assert_eq!(agent.count("tasks/send"), 1);
 }

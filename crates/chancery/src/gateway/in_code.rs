@@ -1,0 +1,56 @@
+//! What a program that builds a node says about its agents elsewhere, beside the config.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_core::TaskRunner;
+use chancery_core::routing::PeerSelector;
+use chancery_rules::routing::RoutingConfig;
+
+/// Runners and a selector given in code.
+#[derive(Clone, Default)]
+pub(crate) struct InCode {
+    /// What runs here when nobody elsewhere can be asked, by the agent.
+    pub(crate) locals: BTreeMap<String, Arc<dyn TaskRunner>>,
+    pub(crate) selector: Option<Arc<dyn PeerSelector>>,
+    /// Said where the selector is to count whatever the config says.
+    pub(crate) outranks_config: bool,
+}
+
+impl fmt::Debug for InCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let selector = self.selector.as_ref().map(|selector| selector.name());
+        f.debug_struct("InCode").field("locals", &self.locals.keys()).field("selector", &selector).finish_non_exhaustive()
+    }
+}
+
+impl InCode {
+    /// The selector that counts instead of the config's. An operator who says something about routing outranks the program.
+    pub(super) fn selector(&self, config: &RoutingConfig) -> Option<Arc<dyn PeerSelector>> {
+        let selector = self.selector.clone()?;
+        if self.outranks_config || *config == RoutingConfig::default() {
+            return Some(selector);
+        }
+        tracing::info!(selector = selector.name(), "the config's [routing] counts, and not the selector given in code");
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chancery_rules::routing::{LowestLatency, SelectorName};
+
+    #[test]
+    fn a_selector_in_code_counts_where_the_config_says_nothing_or_may_not_outrank_it() {
+        let silent = RoutingConfig::default();
+        let said = RoutingConfig { default_selector: SelectorName::RoundRobin, ..RoutingConfig::default() };
+        let in_code = InCode { selector: Some(Arc::new(LowestLatency)), ..InCode::default() };
+        assert!(in_code.selector(&silent).is_some());
+        assert!(in_code.selector(&said).is_none(), "operators outrank programs");
+        let insists = InCode { outranks_config: true, ..in_code };
+        assert!(insists.selector(&said).is_some());
+        assert!(InCode::default().selector(&silent).is_none());
+    }
+}

@@ -1,0 +1,86 @@
+//! The ADR's `circuit_breaker`: a replica that fails too often leaves the pool, is tried once after a while, and is back when it
+//! does well.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use super::QUICK;
+use super::scripted::{Asked, Script, Scripted};
+use crate::cli::run;
+use crate::patience::soon;
+use crate::server::{Home, Server, Setup};
+
+const SEND: &str = "SendStreamingMessage";
+/// Turn about, three strikes, and a moment's rest. Nobody asks it but callers.
+const SETTINGS: &str = "[routing]\ndefault_selector = 'round_robin'\nfallback = 'none'\nseed = 1\n\
+    [health]\nfailures = 3\nfailure_percent_of = 1000\ncooldown_ms = 300\ncooldown_most_ms = 300\ncheck_every_ms = 0\neject_latency_multiple = 1000\n";
+
+/// An agent that does well, or not, as the test says.
+async fn agent(well: &Arc<AtomicBool>) -> Scripted {
+    let well = Arc::clone(well);
+    Scripted::agent(move |asked: &Asked| {
+        if !well.load(Ordering::SeqCst) {
+            return Script::page(503, "text/plain", "later");
+        }
+        let status = json!({ "state": "TASK_STATE_COMPLETED" });
+        let task = json!({ "task": { "id": format!("t-{}", asked.before), "contextId": "c", "status": status } });
+        Script::events(asked, [&task]).end()
+    })
+    .await
+}
+
+async fn state(server: &Server) -> String {
+    server.send("x").await["task"]["status"]["state"].as_str().expect("a state").to_owned()
+}
+
+fn breakers(home: &Home) -> Vec<String> {
+    let health = run(home, ["agents", "health", "front", "--json"]).json();
+    let word = |replica: &Value| replica["breaker"].as_str().expect("a word").to_owned();
+    health["replicas"].as_array().expect("replicas").iter().map(word).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn circuit_breaker() {
+    let (good, flapping) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+    let (sound, bad) = (agent(&good).await, agent(&flapping).await);
+    let home = Home::new();
+    let agents = format!("[agents.front]\nurl = ['{}', '{}']\n", sound.url(), bad.url());
+    let gateway = Setup::in_home(&home).config(&format!("{QUICK}{SETTINGS}{agents}")).start();
+
+    // It fails three times, once with each of its turns, and then it is not asked.
+    soon("the breaker opens", async || {
+        state(&gateway).await;
+        (bad.count(SEND) == 3).then_some(())
+    })
+    .await;
+    assert!(breakers(&home).contains(&"open".to_owned()), "{:?}", breakers(&home));
+    let before = sound.count(SEND);
+    for _ in 0..3 {
+        assert_eq!(state(&gateway).await, "TASK_STATE_COMPLETED", "the other one does it");
+    }
+    assert_eq!(sound.count(SEND), before + 3);
+
+    // After its rest one call tries it. It fails again, and rests again.
+    soon("a call tries it", async || {
+        state(&gateway).await;
+        (bad.count(SEND) == 4).then_some(())
+    })
+    .await;
+    assert!(breakers(&home).contains(&"open".to_owned()), "{:?}", breakers(&home));
+
+    // It does well when it is tried the next time, and is back in full.
+    flapping.store(true, Ordering::SeqCst);
+    soon("a call tries it again", async || {
+        assert_eq!(state(&gateway).await, "TASK_STATE_COMPLETED");
+        (bad.count(SEND) == 5).then_some(())
+    })
+    .await;
+    let (of_sound, of_bad) = (sound.count(SEND), bad.count(SEND));
+    for _ in 0..6 {
+        assert_eq!(state(&gateway).await, "TASK_STATE_COMPLETED");
+    }
+    assert_eq!((sound.count(SEND) - of_sound, bad.count(SEND) - of_bad), (3, 3), "turn about");
+    assert_eq!(breakers(&home), ["closed", "closed"]);
+}

@@ -1,0 +1,74 @@
+//! The card an agent elsewhere shows to callers it knows, which this node is by its credentials.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chancery_protocol::{AgentCard, GetExtendedCard, Reply, Request, Timestamp, TraceId};
+
+use super::replica::{Replica, ReplicaError};
+use crate::client::{ClientError, Conditions};
+use crate::discovery::Verification;
+
+/// How long an agent may take to show it. Nobody waits for it, but the next look at its card does.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// An extended card, and what was found out about it.
+#[derive(Clone, Debug)]
+pub struct Extended {
+    pub card: AgentCard,
+    pub verification: Verification,
+}
+
+/// The last one seen: beside which public card, and when.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<Option<(String, Timestamp, Arc<Extended>)>>);
+
+impl Replica {
+    /// The extended card, if its card says that there is one. Kept as long as the card is; one that cannot be had anew
+    /// counts on as long as the public card stays the same.
+    pub async fn extended(&self, now: Timestamp) -> Result<Option<Arc<Extended>>, ReplicaError> {
+        let found = self.card(now).await?;
+        if found.card.capabilities.extended_agent_card != Some(true) {
+            return Ok(None);
+        }
+        let kept = self.extended.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = kept.filter(|(digest, ..)| *digest == found.digest);
+        if let Some((_, at, extended)) = &kept
+            && now < *at + self.discovery().ttl()
+        {
+            return Ok(Some(Arc::clone(extended)));
+        }
+        match self.ask_for_extended(now).await {
+            Ok(extended) => {
+                let extended = Arc::new(extended);
+                let mut kept = self.extended.0.lock().unwrap_or_else(PoisonError::into_inner);
+                *kept = Some((found.digest.clone(), now, Arc::clone(&extended)));
+                Ok(Some(extended))
+            }
+            Err(error) => match kept {
+                Some((.., extended)) if !matches!(error, ReplicaError::Discovery(_)) => Ok(Some(extended)),
+                _ => Err(error),
+            },
+        }
+    }
+
+    async fn ask_for_extended(&self, now: Timestamp) -> Result<Extended, ReplicaError> {
+        let found = self.card(now).await?;
+        let spoken = self.client(now).await?;
+        let required = found.card.capabilities.extensions.iter().filter(|extension| extension.required);
+        let conditions = Conditions {
+            credentials: self.credentials().clone(),
+            extensions: required.map(|extension| extension.uri.clone()).collect(),
+            deadline: Some(WITHIN),
+            ..Conditions::new(TraceId(uuid::Uuid::now_v7().as_u128()))
+        };
+        let failed = |error| ReplicaError::Client { peer: Arc::clone(&self.address().name), error };
+        let asked = Request::GetExtendedCard(GetExtendedCard { tenant: None });
+        let card = match spoken.client.call(&asked, &conditions).await.map_err(failed)? {
+            Reply::Card(card) => Arc::unwrap_or_clone(card),
+            _ => return Err(failed(ClientError::NotUnderstood("it answered something that was not asked for".to_owned()))),
+        };
+        let verification = self.discovery().judge(self.address(), &found.url, &card, spoken.version).await?;
+        Ok(Extended { card, verification })
+    }
+}
