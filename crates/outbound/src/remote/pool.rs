@@ -78,14 +78,14 @@ impl Pool {
     /// Who would be asked, without anybody being asked yet.
     pub(super) fn select(&self, asked: &Asked<'_>) -> Option<Arc<str>> {
         let modes: Vec<&str> = asked.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
-        let spec = TaskSpec {
-            skill_id: asked.skill.unwrap_or_default(),
-            estimated_tokens: asked.estimated_tokens,
-            input_modes: &modes,
-            ..TaskSpec::default()
+        let select = |skill_id: &str| {
+            let spec =
+                TaskSpec { skill_id, estimated_tokens: asked.estimated_tokens, input_modes: &modes, ..TaskSpec::default() };
+            let candidates = self.lock().candidates(&spec, self.clock.now());
+            self.selector.select(&spec, &candidates).map(|id| id.as_str().into())
         };
-        let candidates = self.lock().candidates(&spec, self.clock.now());
-        self.selector.select(&spec, &candidates).map(|id| id.as_str().into())
+        // A skill that no card lists is for the agent to refuse: it may know more than its card says.
+        asked.skill.and_then(select).or_else(|| select(""))
     }
 
     /// The one that was selected, unless it has to be left alone since.
