@@ -53,14 +53,13 @@ impl Terms {
                 self.read_member(&format!("{place}.{member}"), said)?;
             }
         }
-        self.skill = self.skill.take().or_else(|| object.get("skill")?.as_str().map(str::to_owned));
-        Ok(())
+        self.name_skill(&format!("{place}.skill"), object.get("skill"))
     }
 
     fn read_member(&mut self, place: &str, mut said: Map<String, Value>) -> Result<(), Error> {
         let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
         self.hop_token = self.hop_token.take().or(text(said.remove("hop_token")));
-        self.skill = self.skill.take().or(text(said.remove("skill")));
+        self.name_skill(&format!("{place}.skill"), said.get("skill"))?;
         if let Some(budget) = member(place, "budget", &mut said)? {
             self.budget = self.budget.or(budget);
         }
@@ -71,6 +70,21 @@ impl Terms {
         let claimed = said.remove("context").and_then(|context| serde_json::from_value(context).ok());
         self.claimed = self.claimed.take().or(claimed.map(Box::new));
         Ok(())
+    }
+
+    /// A call is for one skill: who may have one could otherwise name that here and another there.
+    fn name_skill(&mut self, place: &str, value: Option<&Value>) -> Result<(), Error> {
+        let Some(named) = value.and_then(Value::as_str) else { return Ok(()) };
+        match &self.skill {
+            Some(other) if other != named => {
+                Err(Error::invalid_field(place.to_owned(), format!("the call asks for the skill {other:?} elsewhere")))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.skill = Some(named.to_owned());
+                Ok(())
+            }
+        }
     }
 }
 
