@@ -76,6 +76,7 @@ impl Inner {
         let Traced { lineage, parent, roots } = traced;
         let (chain, own, allowance) = self.chain(call, task, &lineage, parent.as_deref());
         let kinship = Arc::new(kinship(call, task, &lineage, allowance));
+        verdicts.kinship = Some(Arc::clone(&kinship));
         let roots: Vec<&str> = roots.iter().map(|root| &**root).collect();
         let admitted = self.enter(call, kinship, parent, chain, &roots, &lineage.context, verdicts).await?;
         Ok(Admitted { own, ..admitted })
@@ -86,6 +87,7 @@ impl Inner {
         let (kinship, parent, chain) = (Arc::clone(&node.kinship), node.parent.clone(), node.accounts.clone());
         let context = node.context();
         let root = kinship.root.as_str().to_owned();
+        verdicts.kinship = Some(Arc::clone(&kinship));
         self.enter(call, kinship, parent, chain, &[&root], &context, verdicts).await
     }
 
@@ -114,7 +116,10 @@ impl Inner {
             if let Some(freeze) = unfrozen.against(Belongs { caller, agent: &agent.name, roots }) {
                 return Err(frozen(freeze));
             }
-            match self.govern.reserve(&accounts, estimated.estimate, self.clock.now(), place.as_ref()) {
+            if place.is_none() {
+                verdicts.pass(Rule::Freeze, Vec::new);
+            }
+            match self.govern.reserve(&accounts, estimated.estimate, self.clock.now(), place.as_ref(), parent.as_deref()) {
                 Ok(reservation) => break (unfrozen, reservation),
                 Err(hindrance) => {
                     drop(unfrozen);
@@ -128,7 +133,6 @@ impl Inner {
             // Whoever is next in line may try now.
             self.govern.queues.ring();
         }
-        verdicts.pass(Rule::Freeze, Vec::new);
         let held = reservation.amount();
         verdicts.pass(Rule::Budget, || {
             vec![

@@ -10,10 +10,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{Error, ErrorKind, Message, Task, TaskEvent, Timestamp};
+use chancery_rules::budget::Amount;
 use chancery_rules::task_state::{self, Head, Refusal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::account::Admission;
 pub(crate) use self::turns::{AfterTurn, Place, Said};
 use crate::govern::allot::{Allotment, Stop};
 use crate::govern::report::Report;
@@ -76,6 +78,8 @@ struct State {
     spent: Option<Spend>,
     /// Goes to the store with the next entries.
     decision: Option<Arc<Decision>>,
+    /// What is held for the messages in `arriving`.
+    promised: Amount,
     queued: VecDeque<Said>,
     /// Messages that were taken and have not begun their turn or joined the line yet.
     arriving: usize,
@@ -165,6 +169,7 @@ impl LiveTask {
             spend: None,
             spent: None,
             decision: None,
+            promised: Amount::default(),
             queued: VecDeque::new(),
             arriving: 0,
         };
@@ -221,7 +226,7 @@ impl LiveTask {
     pub(crate) fn take_message(
         &self,
         message: Arc<Message>,
-        decision: Option<Arc<Decision>>,
+        admitted: Option<Admission>,
         at: Timestamp,
         limits: &TaskLimits,
     ) -> Result<u64, Error> {
@@ -232,7 +237,9 @@ impl LiveTask {
         }
         let seq = self.take_into(&mut state, TaskEvent::Said(message), at, limits)?;
         state.arriving += 1;
-        state.decision = decision;
+        if let Some(admission) = admitted {
+            state.promise(admission);
+        }
         Ok(seq)
     }
 

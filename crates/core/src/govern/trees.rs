@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{AgentName, TaskId};
 use chancery_rules::MicroUsd;
@@ -10,6 +10,7 @@ use chancery_rules::budget::{Accounts, Amount};
 use chancery_rules::lineage::{AgentPath, TaskContext};
 
 use super::Opened;
+use super::held::Held;
 use crate::{Kinship, Link, TaskRecord};
 
 /// A task in its tree. Kept by its open descendants too, so that what they cost reaches it after it has ended.
@@ -25,6 +26,8 @@ pub(crate) struct Node {
     trees: Trees,
     open: AtomicBool,
     link: Mutex<Option<Link>>,
+    /// Of the turn that runs.
+    held: Mutex<Weak<Held>>,
     subtree_usd: AtomicI64,
     subtree_tasks: AtomicU64,
 }
@@ -54,6 +57,7 @@ impl Node {
             trees: trees.clone(),
             open: AtomicBool::new(true),
             link: Mutex::default(),
+            held: Mutex::default(),
             subtree_usd: AtomicI64::new(0),
             subtree_tasks: AtomicU64::new(0),
         });
@@ -86,6 +90,15 @@ impl Node {
 
     pub(crate) fn subtree_cost(&self) -> SubtreeCost {
         SubtreeCost { usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)), tasks: self.subtree_tasks.load(Ordering::Relaxed) }
+    }
+
+    /// A turn of the task runs on this.
+    pub(crate) fn set_held(&self, held: &Arc<Held>) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(held);
+    }
+
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     pub(crate) fn set_link(&self, link: &Link) {
@@ -148,6 +161,12 @@ impl Trees {
     pub(crate) fn below(&self, task: &TaskId) -> Vec<Arc<Node>> {
         let index = self.lock();
         index.by_task.values().filter(|node| node.upwards().any(|above| above.record.id == *task)).cloned().collect()
+    }
+
+    /// A task whose end could not be recorded has not ended.
+    pub(crate) fn reopen(&self, node: &Arc<Node>) {
+        node.open.store(true, Ordering::Release);
+        self.add(node);
     }
 
     fn close(&self, node: &Node) {
