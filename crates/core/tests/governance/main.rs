@@ -1,0 +1,9 @@
+//! What governs calls, seen from outside the control plane: each rule by the name the decision record gives its test.
+
+mod budget_guard;
+mod dispatch_order;
+mod house;
+mod policy_guard;
+mod recursion_guard;
+mod trace_lineage;
+mod turns;
