@@ -61,7 +61,7 @@ impl Terms {
         self.hop_token = self.hop_token.take().or(text(said.remove("hop_token")));
         self.name_skill(&format!("{place}.skill"), said.get("skill"))?;
         if let Some(budget) = member(place, "budget", &mut said)? {
-            self.budget = self.budget.or(budget);
+            self.budget = self.budget.narrowed(budget);
         }
         if let Some(estimate) = member(place, "estimate", &mut said)? {
             self.estimate = self.estimate.or(estimate);
@@ -89,6 +89,11 @@ impl Terms {
 }
 
 impl Wish {
+    /// Of several caps all hold.
+    fn narrowed(self, other: Self) -> Self {
+        Self { usd: self.usd.into_iter().chain(other.usd).min(), tokens: self.tokens.into_iter().chain(other.tokens).min() }
+    }
+
     fn or(self, other: Self) -> Self {
         Self { usd: self.usd.or(other.usd), tokens: self.tokens.or(other.tokens) }
     }
@@ -138,6 +143,12 @@ mod tests {
         assert_eq!(terms.skill.as_deref(), Some("s"));
         assert_eq!(terms.budget, Wish { usd: Some(MicroUsd(100_000)), tokens: Some(7) });
         assert_eq!(terms.claimed.unwrap().depth, Some(3));
+        let more = json!({ "ruvector": { "budget": { "usd": 5 } } });
+        let less = json!({ GOVERNANCE_EXTENSION: { "budget": { "usd": 1 } } });
+        for (message, beside) in [(&more, &less), (&less, &more)] {
+            let terms = Terms::of(&send(message.clone(), beside.clone())).unwrap();
+            assert_eq!(terms.budget.usd, Some(MicroUsd(1_000_000)), "all caps hold, wherever they are");
+        }
         assert_eq!(Terms::of(&send(json!({ "skill": "s" }), Value::Null)).unwrap().skill.as_deref(), Some("s"));
         assert_eq!(Terms::of(&send(json!({ "other": 1 }), Value::Null)).unwrap(), Terms::default());
     }

@@ -153,7 +153,14 @@ pub(crate) fn metadata(value: Value) -> Metadata {
 pub(crate) fn message(text: &str, said: Value) -> SendMessage {
     let metadata = (!said.is_null()).then(|| metadata(said));
     let message = Arc::new(Message { metadata, ..Message::text(Role::User, "m", text) });
-    SendMessage { tenant: None, message, configuration: SendConfiguration::default(), metadata: None, client_task_id: None, unknown: chancery_protocol::Unknown::default() }
+    SendMessage {
+        tenant: None,
+        message,
+        configuration: SendConfiguration::default(),
+        metadata: None,
+        client_task_id: None,
+        unknown: chancery_protocol::Unknown::default(),
+    }
 }
 
 impl House {
