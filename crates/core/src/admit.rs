@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, SendMessage, TaskId, Timestamp};
 use chancery_rules::budget::{Accounts, BudgetError, Caps, Estimated, Reservation};
-use chancery_rules::lineage::{Attribution, Lineage, TaskContext};
+use chancery_rules::lineage::{Attribution, Lineage, LineageError, TaskContext, TokenCheck};
 use chancery_rules::policy::{AskedSkill, TaskPolicy};
 
 use crate::agents::Agent;
@@ -115,6 +115,13 @@ impl Inner {
             let unfrozen = self.govern.freezes.look().await;
             if let Some(freeze) = unfrozen.against(Belongs { caller, agent: &agent.name, roots }) {
                 return Err(frozen(freeze));
+            }
+            // Asked where a cascade waits for the answer: see `Inner::cascade`.
+            if parent.as_ref().is_some_and(|parent| parent.is_closing()) {
+                let gone = LineageError::Invalid(TokenCheck::ClosedParent);
+                let message = format!("{}: the task this call is for is being cancelled", gone.kind().reason());
+                let check = TokenCheck::ClosedParent.as_str();
+                return Err(Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", check));
             }
             if place.is_none() {
                 verdicts.pass(Rule::Freeze, Vec::new);

@@ -72,6 +72,8 @@ struct State {
     report: Report,
     /// Why the running turn is being stopped, beside being cancelled.
     stop: Option<Stop>,
+    /// Why nobody knows whether the agent stopped when the task was cancelled.
+    unconfirmed: Option<String>,
     /// What the task cost, as it goes to the store with the next entries.
     spend: Option<Spend>,
     /// What all its turns that are over cost.
@@ -166,6 +168,7 @@ impl LiveTask {
             allotment: None,
             report: Report::default(),
             stop: None,
+            unconfirmed: None,
             spend: None,
             spent: None,
             decision: None,

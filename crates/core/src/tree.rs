@@ -117,8 +117,11 @@ impl Chancery {
 
 impl Inner {
     /// Cancels open tasks under one, the deepest first, each level at once. A level that takes too long is left behind. Agents
-    /// further up can call others until they are reached themselves, so after each level what is open is looked at anew.
+    /// further up could answer each cancel with another call, so nothing new is begun meanwhile.
     pub(crate) async fn cascade(self: &Arc<Self>, task: &TaskId, wanted: impl Fn(&Node) -> bool) -> Vec<Cascaded> {
+        let _closing = self.govern.trees.get(task).map(|node| node.close_to_new());
+        // Whoever was being admitted has been, and is found below.
+        drop(self.govern.freezes.change().await);
         let mut cascaded: Vec<Cascaded> = Vec::new();
         let mut reached = HashSet::new();
         loop {
@@ -133,7 +136,8 @@ impl Inner {
 
     async fn cancel_node(self: &Arc<Self>, node: &Node) -> Cascaded {
         let (outcome, reason) = match tokio::time::timeout(self.limits.load().cascade(), self.cancel_stored(node)).await {
-            Ok(Ok(())) => (CascadeOutcome::Cancelled, None),
+            Ok(Ok(None)) => (CascadeOutcome::Cancelled, None),
+            Ok(Ok(Some(reason))) => (CascadeOutcome::Unreachable, Some(reason)),
             Ok(Err(error)) if error.kind == ErrorKind::TaskNotCancelable => (CascadeOutcome::AlreadyDone, None),
             Ok(Err(error)) => (CascadeOutcome::Refused, Some(error.message.into_owned())),
             Err(_) => (CascadeOutcome::Unreachable, Some("it did not end in time".to_owned())),
@@ -141,9 +145,11 @@ impl Inner {
         Cascaded { task: node.record.id.clone(), agent: node.record.agent.clone(), depth: node.kinship.depth, outcome, reason }
     }
 
-    async fn cancel_stored(self: &Arc<Self>, node: &Node) -> Result<(), Error> {
+    /// Answers why it is not known whether an agent elsewhere stopped too.
+    async fn cancel_stored(self: &Arc<Self>, node: &Node) -> Result<Option<String>, Error> {
         let stored = self.store.find_any(node.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
         let live = self.open(stored).await?;
-        self.cancel_live(&live).await.map(drop)
+        self.cancel_live(&live).await?;
+        Ok(live.not_confirmed())
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Node {
     _own: Option<Opened>,
     trees: Trees,
     open: AtomicBool,
+    /// It is being cancelled with all below it: nothing more is begun for it.
+    closing: AtomicBool,
     link: Mutex<Option<Link>>,
     /// Of the turn that runs.
     held: Mutex<Weak<Held>>,
@@ -56,6 +58,7 @@ impl Node {
             _own: own,
             trees: trees.clone(),
             open: AtomicBool::new(true),
+            closing: AtomicBool::new(false),
             link: Mutex::default(),
             held: Mutex::default(),
             subtree_usd: AtomicI64::new(0),
@@ -74,6 +77,17 @@ impl Node {
 
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
+    }
+
+    /// Lets nothing more begin below it, for as long as the answer is kept.
+    pub(crate) fn close_to_new(self: &Arc<Self>) -> Closing {
+        self.closing.store(true, Ordering::Release);
+        Closing(Arc::clone(self))
+    }
+
+    /// Whether the task or one above it is being cancelled.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.upwards().any(|node| node.closing.load(Ordering::Acquire))
     }
 
     /// The task, the one it was called from, and so on to the root.
@@ -123,6 +137,15 @@ impl Node {
             root_agent_id: caller.clone().unwrap_or_default(),
             visited_agents: AgentPath::new(visited),
         }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Closing(Arc<Node>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.closing.store(false, Ordering::Release);
     }
 }
 

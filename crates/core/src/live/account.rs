@@ -141,6 +141,15 @@ impl LiveTask {
         self.lock().halt(stop);
     }
 
+    /// The task was cancelled, and its agent, which is elsewhere, did not say that it stopped.
+    pub(crate) fn set_unconfirmed(&self, why: String) {
+        self.lock().unconfirmed = Some(why);
+    }
+
+    pub(crate) fn not_confirmed(&self) -> Option<String> {
+        self.lock().unconfirmed.clone()
+    }
+
     /// Why the turn is being stopped.
     pub(crate) fn stopped_because(&self) -> Option<String> {
         self.lock().stop.as_ref().map(Stop::reason)
