@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, SendMessage, TaskId, Timestamp};
 use chancery_rules::budget::{Accounts, BudgetError, Caps, Estimated, Reservation};
-use chancery_rules::lineage::{Attribution, Lineage, TaskContext};
+use chancery_rules::lineage::{Attribution, Lineage, LineageError, TaskContext, TokenCheck};
 use chancery_rules::policy::{AskedSkill, TaskPolicy};
 
 use crate::agents::Agent;
@@ -76,6 +76,7 @@ impl Inner {
         let Traced { lineage, parent, roots } = traced;
         let (chain, own, allowance) = self.chain(call, task, &lineage, parent.as_deref());
         let kinship = Arc::new(kinship(call, task, &lineage, allowance));
+        verdicts.kinship = Some(Arc::clone(&kinship));
         let roots: Vec<&str> = roots.iter().map(|root| &**root).collect();
         let admitted = self.enter(call, kinship, parent, chain, &roots, &lineage.context, verdicts).await?;
         Ok(Admitted { own, ..admitted })
@@ -86,6 +87,7 @@ impl Inner {
         let (kinship, parent, chain) = (Arc::clone(&node.kinship), node.parent.clone(), node.accounts.clone());
         let context = node.context();
         let root = kinship.root.as_str().to_owned();
+        verdicts.kinship = Some(Arc::clone(&kinship));
         self.enter(call, kinship, parent, chain, &[&root], &context, verdicts).await
     }
 
@@ -114,7 +116,17 @@ impl Inner {
             if let Some(freeze) = unfrozen.against(Belongs { caller, agent: &agent.name, roots }) {
                 return Err(frozen(freeze));
             }
-            match self.govern.reserve(&accounts, estimated.estimate, self.clock.now(), place.as_ref()) {
+            // Asked where a cascade waits for the answer: see `Inner::cascade`.
+            if parent.as_ref().is_some_and(|parent| parent.is_closing()) {
+                let gone = LineageError::Invalid(TokenCheck::ClosedParent);
+                let message = format!("{}: the task this call is for is being cancelled", gone.kind().reason());
+                let check = TokenCheck::ClosedParent.as_str();
+                return Err(Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", check));
+            }
+            if place.is_none() {
+                verdicts.pass(Rule::Freeze, Vec::new);
+            }
+            match self.govern.reserve(&accounts, estimated.estimate, self.clock.now(), place.as_ref(), parent.as_deref()) {
                 Ok(reservation) => break (unfrozen, reservation),
                 Err(hindrance) => {
                     drop(unfrozen);
@@ -128,7 +140,6 @@ impl Inner {
             // Whoever is next in line may try now.
             self.govern.queues.ring();
         }
-        verdicts.pass(Rule::Freeze, Vec::new);
         let held = reservation.amount();
         verdicts.pass(Rule::Budget, || {
             if accounts.is_empty() {

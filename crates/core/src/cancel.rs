@@ -6,7 +6,6 @@ use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Shown, TaskSt
 
 use crate::agents::Agent;
 use crate::find::shown;
-use crate::govern::trees::Node;
 use crate::live::LiveTask;
 use crate::service::Inner;
 use crate::tree::CascadeOutcome;
@@ -23,17 +22,26 @@ impl Inner {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.open(stored).await?;
-        // What was done for the task ends before it does, the deepest first.
-        let mut below = self.govern.trees.below(&live.record.id);
-        below.retain(|node| node.record.id != live.record.id);
-        if !below.is_empty() {
-            Box::pin(self.cascade_below(below)).await;
-        }
-        self.cancel_live(&live).await
+        self.cancel_with_all_below(&live).await
     }
 
-    async fn cascade_below(self: &Arc<Self>, below: Vec<Arc<Node>>) {
-        for left in self.cascade(below).await {
+    /// What was done for the task ends before it does, the deepest first.
+    pub(crate) async fn cancel_with_all_below(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Shown, Error> {
+        let id = &live.record.id;
+        if self.govern.trees.below(id).iter().any(|node| node.record.id != *id) {
+            Box::pin(self.cascade_below(live)).await;
+        }
+        let cancelled = self.cancel_live(live).await;
+        // Its agent may have called somebody until the last moment.
+        if !self.govern.trees.below(id).is_empty() {
+            Box::pin(self.cascade_below(live)).await;
+        }
+        cancelled
+    }
+
+    async fn cascade_below(self: &Arc<Self>, live: &LiveTask) {
+        let id = &live.record.id;
+        for left in self.cascade(id, |node| node.record.id != *id).await {
             if let CascadeOutcome::Refused | CascadeOutcome::Unreachable = left.outcome {
                 tracing::warn!(task = %left.task, agent = %left.agent, reason = left.reason, "a task goes on although the one above it was cancelled");
             }
@@ -56,6 +64,6 @@ impl Inner {
     }
 }
 
-fn not_cancelable(state: TaskState) -> Error {
+pub(crate) fn not_cancelable(state: TaskState) -> Error {
     Error::new(ErrorKind::TaskNotCancelable, format!("the task has ended ({})", state.name()))
 }

@@ -15,11 +15,15 @@ use crate::{Decision, Fact, Kinship, Rule, Verdict};
 
 /// The verdicts so far, in the order the rules were asked.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts(pub(crate) Vec<Verdict>);
+pub(crate) struct Verdicts {
+    pub(crate) said: Vec<Verdict>,
+    /// Where the call stands, as soon as that is known.
+    pub(crate) kinship: Option<Arc<Kinship>>,
+}
 
 impl Verdicts {
     pub(crate) fn pass(&mut self, rule: Rule, facts: impl FnOnce() -> Vec<(Cow<'static, str>, Fact)>) {
-        self.0.push(Verdict { rule, passed: true, facts: facts() });
+        self.said.push(Verdict { rule, passed: true, facts: facts() });
     }
 }
 
@@ -56,12 +60,11 @@ impl Inner {
         context: &CallContext,
         agent: &Agent,
         task: Option<&TaskId>,
-        kinship: Option<&Kinship>,
         verdicts: Verdicts,
         denial: Denial,
     ) -> Error {
         let id: Arc<str> = fresh_id();
-        let mut verdicts = verdicts.0;
+        let Verdicts { said: mut verdicts, kinship } = verdicts;
         let facts = denial.facts.iter().map(|(name, value)| (Cow::Borrowed(*name), Fact::text(value.clone()))).collect();
         verdicts.push(Verdict { rule: denial.rule, passed: false, facts });
         let decision = Decision {
@@ -71,7 +74,11 @@ impl Inner {
             caller: Arc::clone(&context.caller.name),
             agent: agent.name.clone(),
             task: task.cloned(),
-            root: kinship.map(|kinship| kinship.root.clone()),
+            // The root of a tree that was never begun is nothing anybody could look up.
+            root: kinship
+                .as_ref()
+                .filter(|kinship| task.is_some() || kinship.parent.is_some())
+                .map(|kinship| kinship.root.clone()),
             trace: Some(kinship.map_or(context.trace, |kinship| kinship.trace)),
             refused: Some(denial.kind.reason().into()),
             verdicts,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{CallContext, Error, SendMessage, TaskId, Timestamp};
+use chancery_rules::budget::Amount;
 use chancery_rules::lineage::LineageError;
 
 use crate::admit::Call;
@@ -11,6 +12,7 @@ use crate::decide::{Denial, Verdicts};
 use crate::govern::GOVERNANCE_EXTENSION;
 use crate::govern::allot::Allotment;
 use crate::govern::freezes::Unfrozen;
+use crate::govern::held::Held;
 use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::live::Place;
@@ -38,8 +40,8 @@ impl Inner {
         let call = Call::new(self, context, agent, send)?;
         let mut verdicts = Verdicts::default();
         match self.steps(&call, send, task, place, &mut verdicts).await {
-            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.0.into() }),
-            Err(denial) => Err(Box::pin(self.refuse(context, agent, None, None, verdicts, denial)).await),
+            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.said.into() }),
+            Err(denial) => Err(Box::pin(self.refuse(context, agent, None, verdicts, denial)).await),
         }
     }
 
@@ -84,11 +86,8 @@ impl Inner {
         let call = Call::new(self, context, agent, send)?;
         let mut verdicts = Verdicts::default();
         match self.steps_again(&call, send, node, &mut verdicts).await {
-            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.0.into() }),
-            Err(denial) => {
-                let task = Some(&node.record.id);
-                Err(Box::pin(self.refuse(context, agent, task, Some(&node.kinship), verdicts, denial)).await)
-            }
+            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.said.into() }),
+            Err(denial) => Err(Box::pin(self.refuse(context, agent, Some(&node.record.id), verdicts, denial)).await),
         }
     }
 
@@ -135,6 +134,11 @@ impl Dispatched {
         }
     }
 
+    /// What is held for it.
+    pub(crate) fn held(&self) -> Amount {
+        self.permitted.admitted.reservation.amount()
+    }
+
     /// What is kept of it with the message it lets a task go on with.
     pub(crate) fn decision(&self, context: &CallContext, record: &TaskRecord, now: Timestamp) -> Arc<Decision> {
         let kinship = &self.permitted.admitted.kinship;
@@ -176,13 +180,11 @@ impl Dispatched {
         before: Spend,
     ) -> (Option<Arc<str>>, Allotment) {
         let Permitted { admitted, selected, slot } = self.permitted;
-        let mut reservation = admitted.reservation;
-        reservation.dispatched();
         release(admitted.unfrozen);
         let allotment = Allotment {
             govern: Arc::clone(&inner.govern),
             node: Arc::clone(node),
-            reservation,
+            held: Held::new(admitted.reservation),
             _slot: Some(slot),
             policy: admitted.policy,
             estimated: admitted.estimated,

@@ -130,7 +130,16 @@ impl Inner {
                 self.end_by_force(live, TaskState::Failed, Some(reason)).await;
             }
             (_, Some(reason)) => self.end_by_force(live, TaskState::Failed, Some(reason)).await,
-            (_, None) => self.end_by_force(live, TaskState::Canceled, None).await,
+            (ending, None) => {
+                if agent.runner.keeps_links() {
+                    match ending {
+                        End::Finished => {}
+                        End::Failed(why) => live.set_unconfirmed(why.reason),
+                        End::Dropped => live.set_unconfirmed("the agent did not say in time that it stopped".to_owned()),
+                    }
+                }
+                self.end_by_force(live, TaskState::Canceled, None).await;
+            }
         }
         if let Some(spend) = live.settle_turn(self.clock.now()) {
             // The task waits for its caller; what it cost so far is known.

@@ -10,10 +10,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{Error, ErrorKind, Message, Task, TaskEvent, Timestamp};
+use chancery_rules::budget::Amount;
 use chancery_rules::task_state::{self, Head, Refusal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::account::Admission;
 pub(crate) use self::turns::{AfterTurn, Place, Said};
 use crate::govern::allot::{Allotment, Stop};
 use crate::govern::report::Report;
@@ -72,12 +74,16 @@ struct State {
     report: Report,
     /// Why the running turn is being stopped, beside being cancelled.
     stop: Option<Stop>,
+    /// Why nobody knows whether the agent stopped when the task was cancelled.
+    unconfirmed: Option<String>,
     /// What the task cost, as it goes to the store with the next entries.
     spend: Option<Spend>,
     /// What all its turns that are over cost.
     spent: Option<Spend>,
     /// Goes to the store with the next entries.
     decision: Option<Arc<Decision>>,
+    /// What is held for the messages in `arriving`.
+    promised: Amount,
     queued: VecDeque<Said>,
     /// Messages that were taken and have not begun their turn or joined the line yet.
     arriving: usize,
@@ -165,9 +171,11 @@ impl LiveTask {
             allotment: None,
             report: Report::default(),
             stop: None,
+            unconfirmed: None,
             spend: None,
             spent: None,
             decision: None,
+            promised: Amount::default(),
             queued: VecDeque::new(),
             arriving: 0,
         };
@@ -224,7 +232,7 @@ impl LiveTask {
     pub(crate) fn take_message(
         &self,
         message: Arc<Message>,
-        decision: Option<Arc<Decision>>,
+        admitted: Option<Admission>,
         at: Timestamp,
         limits: &TaskLimits,
     ) -> Result<u64, Error> {
@@ -235,7 +243,9 @@ impl LiveTask {
         }
         let seq = self.take_into(&mut state, TaskEvent::Said(message), at, limits)?;
         state.arriving += 1;
-        state.decision = decision;
+        if let Some(admission) = admitted {
+            state.promise(admission);
+        }
         Ok(seq)
     }
 
@@ -364,9 +374,6 @@ impl LiveTask {
             turn.cancel();
         }
         drop(state);
-        if let Some(node) = &self.node {
-            node.end();
-        }
         self.visible.send_modify(|visible| visible.broken = true);
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{Caller, Error, Shown, TaskState};
 
+use crate::cancel::not_cancelable;
 use crate::find::{internal, shown};
 use crate::publish::{Subscription, Until};
 use crate::service::Chancery;
@@ -36,8 +37,11 @@ impl Chancery {
 
     pub async fn operator_cancel(&self, id: &str) -> Result<Shown, Error> {
         let stored = self.operator_find(id).await?;
+        if stored.progress.state.is_terminal() {
+            return Err(not_cancelable(stored.progress.state));
+        }
         let live = self.0.open(stored).await?;
-        self.0.cancel_live(&live).await
+        self.0.cancel_with_all_below(&live).await
     }
 
     /// Every entry of a task's log after `after`, as it comes, until the task ends.

@@ -57,6 +57,11 @@ impl Inner {
     /// Nothing more comes of this one. It leaves the list, so that the next call starts from what the store has.
     fn give_up(&self, live: &Arc<LiveTask>) {
         live.break_off(None);
+        if let Some(node) = &live.node
+            && !live.visible().terminal
+        {
+            self.govern.trees.reopen(node);
+        }
         self.open.drop_stale(live);
     }
 

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chancery_protocol::{Error, TaskId, Timestamp};
-use chancery_rules::budget::{Accounts, Amount, Estimate, Estimated, Settled};
+use chancery_rules::budget::{Accounts, Amount, Estimate, EstimateSource, Estimated, Settled};
 
 use crate::find::internal;
 use crate::govern::Rulebook;
 use crate::govern::allot::Allotment;
+use crate::govern::held::Held;
 use crate::govern::report::Report;
 use crate::govern::trees::Node;
 use crate::service::Inner;
@@ -30,11 +31,18 @@ impl Inner {
             ledger.tasks.iter().filter(|row| !row.state.is_terminal()).map(|row| &row.governed.kinship.root).collect();
         let mut nodes: HashMap<TaskId, Arc<Node>> = HashMap::new();
         let mut allotments = HashMap::new();
+        let mut lenders = Vec::new();
         for row in &ledger.tasks {
             let node = open.contains(&row.governed.kinship.root).then(|| self.restore_node(&rules, row, &mut nodes));
-            if let Some(allotment) = self.restore_spend(&rules, row, node.as_ref(), now) {
-                allotments.insert(row.task.clone(), Box::new(allotment));
+            self.restore_settled(&rules, row, node.as_ref(), now);
+            match row.governed.spend.estimated_by {
+                EstimateSource::Remainder => lenders.push((row, node)),
+                _ => allotments.extend(self.restore_held(&rules, row, node.as_ref(), now)),
             }
+        }
+        // The newest first: what a task borrowed is not the lender's any more.
+        for (row, node) in lenders.into_iter().rev() {
+            allotments.extend(self.restore_held(&rules, row, node.as_ref(), now));
         }
         // A turn that had ended, of which only the bill was missing.
         for row in ledger.tasks.iter().filter(|row| row.state.is_interrupted() || row.state.is_terminal()) {
@@ -84,34 +92,59 @@ impl Inner {
         node
     }
 
-    /// What a task has cost is counted again, and what was held for it is held again.
-    fn restore_spend(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<Node>>, now: Timestamp) -> Option<Allotment> {
-        let spend = row.governed.spend;
-        let skill = row.governed.kinship.skill.as_ref();
-        let own = self.govern.accounts(rules, &row.owner, &row.agent, skill);
+    fn restored_accounts(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<Node>>) -> Accounts {
+        let own = self.govern.accounts(rules, &row.owner, &row.agent, row.governed.kinship.skill.as_ref());
         let chain = node.iter().flat_map(|node| node.accounts.iter().cloned());
-        let accounts: Accounts = own.into_iter().chain(chain).collect();
+        own.into_iter().chain(chain).collect()
+    }
+
+    /// What a task has cost is counted again.
+    fn restore_settled(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<Node>>, now: Timestamp) {
+        let spend = row.governed.spend;
         if let Some(at) = spend.settled_at {
             let was = Settled { settled: spend.settled, overrun: spend.overrun };
-            self.govern.ledger.restore_settled(&accounts, was, at, now);
+            self.govern.ledger.restore_settled(&self.restored_accounts(rules, row, node), was, at, now);
         }
-        if spend.reserved == Amount::default() {
+    }
+
+    /// What was held for a task is held again.
+    fn restore_held(
+        &self,
+        rules: &Rulebook,
+        row: &LedgerRow,
+        node: Option<&Arc<Node>>,
+        now: Timestamp,
+    ) -> Option<(TaskId, Box<Allotment>)> {
+        let spend = row.governed.spend;
+        let held = spend.reserved;
+        if held == Amount::default() {
             return None;
         }
+        let node = Arc::clone(node?);
+        let skill = row.governed.kinship.skill.as_ref();
+        let accounts = self.restored_accounts(rules, row, Some(&node));
         let agent = self.agents.load().get(&row.agent).cloned();
-        let held = spend.reserved;
-        Some(Allotment {
+        let reservation = match spend.estimated_by {
+            EstimateSource::Remainder => self.govern.ledger.restore_remainder(&accounts, held, now),
+            _ => self.govern.ledger.restore_reservation(&accounts, held),
+        };
+        let allotment = Allotment {
             govern: Arc::clone(&self.govern),
-            node: Arc::clone(node?),
-            reservation: self.govern.ledger.restore_reservation(&accounts, held),
+            node,
+            estimated: Estimated {
+                estimate: Estimate::known(reservation.amount()),
+                usd: spend.estimated_by,
+                tokens: spend.estimated_by,
+            },
+            held: Held::new(reservation),
             // It had one, and nobody else has it yet.
             _slot: self.govern.slots.take(&row.owner, skill, u32::MAX).ok(),
             policy: rules.policy.resolve(&row.owner.name, skill.map(|skill| &**skill)),
-            estimated: Estimated { estimate: Estimate::known(held), usd: spend.estimated_by, tokens: spend.estimated_by },
             prices: agent.map(|agent| rules.prices_of(&agent)).unwrap_or_default(),
             before: spend,
             interrupted: true,
             announced: false,
-        })
+        };
+        Some((row.task.clone(), Box::new(allotment)))
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState, TaskStatus, Timestamp,
-    Unknown,
+    CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState, TaskStatus,
+    Timestamp, Unknown,
 };
 use chancery_rules::task_state;
 
@@ -16,7 +16,7 @@ use crate::dispatch::Dispatched;
 use crate::find::{internal, names};
 use crate::govern::trees::Node;
 use crate::ids::fresh_id;
-use crate::live::{LiveTask, Place, Said};
+use crate::live::{Admission, LiveTask, Place, Said};
 use crate::route::check_media_types;
 use crate::service::{Dedupe, Inner, push_not_supported};
 use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, Spend, Stored, TaskRecord};
@@ -74,7 +74,9 @@ impl Inner {
     async fn create(self: &Arc<Self>, context: &CallContext, agent: &Arc<Agent>, send: SendMessage) -> Result<Taken, Error> {
         let place = match &send.message.context_id {
             Some(given) => {
-                contexts::check(&*self.seal, &context.caller, given)?;
+                if !self.was_given(context, given) {
+                    contexts::check(&*self.seal, &context.caller, given)?;
+                }
                 Place::OpensTask
             }
             None => Place::OpensAll,
@@ -232,13 +234,17 @@ impl Inner {
         fill_message_id(named);
         named.context_id = Some(live.record.context_id.clone());
         named.task_id = Some(live.record.id.clone());
-        let decision = dispatched.as_ref().map(|(dispatched, _)| dispatched.decision(context, &live.record, self.clock.now()));
-        let seq = live.take_message(Arc::clone(&message), decision, self.clock.now(), &self.limits.load())?;
-        self.recorded(&live, seq).await;
         let before = match live.spent() {
             Some(spent) => spent,
             None => self.spent_before(&live).await?,
         };
+        let admission = dispatched.as_ref().map(|(dispatched, _)| Admission {
+            decision: dispatched.decision(context, &live.record, self.clock.now()),
+            held: dispatched.held(),
+            before,
+        });
+        let seq = live.take_message(Arc::clone(&message), admission, self.clock.now(), &self.limits.load())?;
+        self.recorded(&live, seq).await;
         let (selected, allotment) = match dispatched {
             Some((dispatched, node)) => {
                 let (selected, allotment) = dispatched.go_on(self, &node, context, before);
@@ -270,6 +276,14 @@ impl Inner {
             reserved: chancery_rules::budget::Amount::default(),
             ..governed.spend
         }))
+    }
+
+    /// An agent may name the conversation of a task it works on: it says by that which task it calls for.
+    fn was_given(&self, context: &CallContext, id: &ContextId) -> bool {
+        let Some(agent) = &context.standing.agent else { return false };
+        let of_task =
+            |node: &Arc<Node>| node.record.context_id == *id || node.link().is_some_and(|link| link.context.as_ref() == Some(id));
+        self.govern.trees.of_agent(agent).iter().any(of_task)
     }
 
     /// A message may point only at tasks of the caller's own, and an agent at those it was given. Somebody else's and none at

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{AgentName, CallContext, Proof, SendMessage};
+use chancery_rules::budget::Amount;
 use chancery_rules::lineage::{
     AgentRef, Allowance, Attribution, Lineage, LineageError, LineageFacts, OpenTask, Parent, Presented, TaskContext, TokenCheck,
     attribute,
@@ -108,6 +109,8 @@ impl Inner {
     fn open_task(&self, node: &Node) -> OpenTask {
         let link = node.link();
         let left = self.govern.ledger.remaining(&node.accounts, self.clock.now());
+        // What it holds only because nobody knows what it needs is there for those it calls.
+        let lendable = node.held().map_or_else(Amount::default, |held| held.lendable());
         OpenTask {
             id: node.record.id.clone(),
             root: node.kinship.root.clone(),
@@ -115,7 +118,10 @@ impl Inner {
             context_id: node.record.context_id.clone(),
             remote_id: link.as_ref().and_then(|link| link.task.clone()),
             remote_context_id: link.and_then(|link| link.context),
-            remaining: Allowance { usd: left.usd, tokens: left.tokens },
+            remaining: Allowance {
+                usd: left.usd.map(|usd| usd.saturating_add(lendable.usd)),
+                tokens: left.tokens.map(|tokens| tokens.saturating_add(lendable.tokens)),
+            },
         }
     }
 

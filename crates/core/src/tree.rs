@@ -1,6 +1,6 @@
 //! A delegation tree as the operator sees it, and its end: cancelled from the leaves up.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, Error, ErrorKind, TaskId, TaskState, Timestamp, TraceId};
@@ -111,28 +111,33 @@ impl Chancery {
 
     /// Cancels a task and everything below it, whoever's it is. What could not be cancelled is said.
     pub async fn cancel_tree(&self, task: &TaskId) -> Vec<Cascaded> {
-        let below = self.0.govern.trees.below(task);
-        self.0.cascade(below).await
+        self.0.cascade(task, |_| true).await
     }
 }
 
 impl Inner {
-    /// Cancels open tasks, the deepest first, each level at once. A level that takes too long is left behind.
-    pub(crate) async fn cascade(self: &Arc<Self>, nodes: Vec<Arc<Node>>) -> Vec<Cascaded> {
-        let mut levels: BTreeMap<std::cmp::Reverse<u32>, Vec<Arc<Node>>> = BTreeMap::new();
-        for node in nodes {
-            levels.entry(std::cmp::Reverse(node.kinship.depth)).or_default().push(node);
+    /// Cancels open tasks under one, the deepest first, each level at once. A level that takes too long is left behind. Agents
+    /// further up could answer each cancel with another call, so nothing new is begun meanwhile.
+    pub(crate) async fn cascade(self: &Arc<Self>, task: &TaskId, wanted: impl Fn(&Node) -> bool) -> Vec<Cascaded> {
+        let _closing = self.govern.trees.get(task).map(|node| node.close_to_new());
+        // Whoever was being admitted has been, and is found below.
+        drop(self.govern.freezes.change().await);
+        let mut cascaded: Vec<Cascaded> = Vec::new();
+        let mut reached = HashSet::new();
+        loop {
+            let mut open = self.govern.trees.below(task);
+            open.retain(|node| wanted(node) && !reached.contains(&node.record.id));
+            let Some(deepest) = open.iter().map(|node| node.kinship.depth).max() else { return cascaded };
+            open.retain(|node| node.kinship.depth == deepest);
+            reached.extend(open.iter().map(|node| node.record.id.clone()));
+            cascaded.extend(futures::future::join_all(open.iter().map(|node| self.cancel_node(node))).await);
         }
-        let mut cascaded = Vec::new();
-        for level in levels.into_values() {
-            cascaded.extend(futures::future::join_all(level.iter().map(|node| self.cancel_node(node))).await);
-        }
-        cascaded
     }
 
     async fn cancel_node(self: &Arc<Self>, node: &Node) -> Cascaded {
         let (outcome, reason) = match tokio::time::timeout(self.limits.load().cascade(), self.cancel_stored(node)).await {
-            Ok(Ok(())) => (CascadeOutcome::Cancelled, None),
+            Ok(Ok(None)) => (CascadeOutcome::Cancelled, None),
+            Ok(Ok(Some(reason))) => (CascadeOutcome::Unreachable, Some(reason)),
             Ok(Err(error)) if error.kind == ErrorKind::TaskNotCancelable => (CascadeOutcome::AlreadyDone, None),
             Ok(Err(error)) => (CascadeOutcome::Refused, Some(error.message.into_owned())),
             Err(_) => (CascadeOutcome::Unreachable, Some("it did not end in time".to_owned())),
@@ -140,9 +145,11 @@ impl Inner {
         Cascaded { task: node.record.id.clone(), agent: node.record.agent.clone(), depth: node.kinship.depth, outcome, reason }
     }
 
-    async fn cancel_stored(self: &Arc<Self>, node: &Node) -> Result<(), Error> {
+    /// Answers why it is not known whether an agent elsewhere stopped too.
+    async fn cancel_stored(self: &Arc<Self>, node: &Node) -> Result<Option<String>, Error> {
         let stored = self.store.find_any(node.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
         let live = self.open(stored).await?;
-        self.cancel_live(&live).await.map(drop)
+        self.cancel_live(&live).await?;
+        Ok(live.not_confirmed())
     }
 }

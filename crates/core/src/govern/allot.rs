@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Amount, Caps, Estimated, Reservation};
+use chancery_rules::budget::{Amount, Caps, Estimated, Settled};
 use chancery_rules::policy::{PolicyError, Slot, TaskPolicy};
 
 use super::Governance;
+use super::held::Held;
 use super::prices::{self, Prices};
 use super::report::Report;
 use super::trees::{Node, SubtreeCost};
@@ -18,7 +19,7 @@ use crate::Spend;
 pub(crate) struct Allotment {
     pub(crate) govern: Arc<Governance>,
     pub(crate) node: Arc<Node>,
-    pub(crate) reservation: Reservation,
+    pub(crate) held: Arc<Held>,
     /// Free again when this is dropped.
     pub(crate) _slot: Option<Slot>,
     pub(crate) policy: Arc<TaskPolicy>,
@@ -63,10 +64,22 @@ impl Allotment {
         self.policy.max_duration_ms.map(Duration::from_millis)
     }
 
+    /// The turn begins: from now on something may be spent, by it and by those it calls.
+    pub(crate) fn begin(&mut self, before: Option<Spend>) {
+        self.before = before.unwrap_or(self.before);
+        self.held.dispatched();
+        self.node.set_held(&self.held);
+    }
+
+    /// What the task was given and cost, while this turn runs.
+    pub(crate) fn spend(&self) -> Spend {
+        Spend { reserved: self.held.amount(), estimated_by: self.estimated.usd, ..self.before }
+    }
+
     /// What it may spend, where there is a cap on it.
     pub(crate) fn granted(&self, now: Timestamp) -> Caps {
-        let free = self.govern.ledger.remaining(self.reservation.accounts(), now);
-        let held = self.reservation.amount();
+        let free = self.govern.ledger.remaining(&self.held.accounts(), now);
+        let held = self.held.amount();
         Caps { usd: free.usd.map(|_| held.usd), tokens: free.tokens.map(|_| held.tokens), tasks: None }
     }
 
@@ -83,15 +96,15 @@ impl Allotment {
             return Some(Stop::Policy(error));
         }
         let before = self.before.settled.saturating_add(self.before.overrun);
-        let held = self.reservation.amount();
+        let held = self.held.amount();
         let usd = report.usd().map_or(0, |usd| usd.0 - before.usd.0);
         let tokens = tokens.saturating_sub(before.tokens);
         let missing = Amount { usd: MicroUsd((usd - held.usd.0).max(0)), tokens: tokens.saturating_sub(held.tokens), tasks: 0 };
         if missing == Amount::default() {
             return None;
         }
-        let capped = self.govern.ledger.remaining(self.reservation.accounts(), now);
-        let more = self.govern.ledger.raise(&mut self.reservation, missing, now);
+        let capped = self.govern.ledger.remaining(&self.held.accounts(), now);
+        let more = self.held.raise(&self.node, &self.govern.ledger, missing, now);
         let short = |cap: bool, got: bool| cap && !got;
         if short(capped.usd.is_some(), more.usd >= missing.usd) || short(capped.tokens.is_some(), more.tokens >= missing.tokens) {
             return Some(Stop::Spent(format!(
@@ -107,20 +120,23 @@ impl Allotment {
 
     /// Nothing was spent. The slot is free.
     pub(crate) fn release(self) {
-        self.govern.ledger.release(self.reservation);
+        if let Some(reservation) = self.held.take() {
+            self.govern.ledger.release(reservation);
+        }
     }
 
     /// Ends the turn: what it cost is settled, the slot is free.
     pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
-        let Self { govern, node, reservation, estimated, prices, before, interrupted, .. } = self;
-        let accounts = reservation.accounts().clone();
+        let Self { govern, node, held, estimated, prices, before, interrupted, .. } = self;
+        let accounts = held.accounts();
         let counted = before.settled.saturating_add(before.overrun);
         let actual = prices::cost(report, counted, prices, estimated);
         govern.observed.learn(&node.record.agent, node.kinship.skill.as_ref(), &actual);
         let amount = Amount::of_task(actual.usd, actual.tokens);
-        let settled = match interrupted {
-            true => govern.ledger.expire(reservation, amount, now),
-            false => govern.ledger.settle(reservation, amount, now),
+        let settled = match (held.take(), interrupted) {
+            (Some(reservation), true) => govern.ledger.expire(reservation, amount, now),
+            (Some(reservation), false) => govern.ledger.settle(reservation, amount, now),
+            (None, _) => Settled::default(),
         };
         node.add_cost(settled.settled.saturating_add(settled.overrun));
         let spend = Spend {

@@ -3,6 +3,7 @@
 pub(crate) mod allot;
 pub(crate) mod announce;
 pub(crate) mod freezes;
+pub(crate) mod held;
 pub(crate) mod prices;
 pub(crate) mod queue;
 pub(crate) mod report;
@@ -29,7 +30,7 @@ use self::queue::{Hindrance, Place, Queues};
 pub use self::terms::GOVERNANCE_EXTENSION;
 use self::terms::Terms;
 pub use self::trees::SubtreeCost;
-use self::trees::Trees;
+use self::trees::{Node, Trees};
 use crate::agents::Agent;
 
 /// What an operator set, put together. Swapped as a whole.
@@ -143,18 +144,27 @@ impl Governance {
         lengths.max().unwrap_or_default().max(Duration::from_secs(60))
     }
 
-    /// Holds an amount, unless others wait for the same.
+    /// Holds an amount, unless others wait for the same. What the task above can do without is not what they wait for.
     pub(crate) fn reserve(
         &self,
         accounts: &Accounts,
         estimate: Estimate,
         now: Timestamp,
         place: Option<&Place>,
+        parent: Option<&Node>,
     ) -> Result<Reservation, Hindrance> {
-        if let Some(scope) = self.queues.others_first(accounts, place) {
-            return Err(Hindrance::OthersFirst(scope));
+        let hindrance = match self.queues.others_first(accounts, place) {
+            Some(scope) => Hindrance::OthersFirst(scope),
+            None => match self.ledger.reserve(accounts, estimate, now) {
+                Ok(reservation) => return Ok(reservation),
+                Err(refusal) => Hindrance::Refused(refusal),
+            },
+        };
+        match parent.map_or(Ok(None), |parent| held::borrow(parent, &self.ledger, accounts, estimate, now)) {
+            Ok(Some(reservation)) => Ok(reservation),
+            Ok(None) => Err(hindrance),
+            Err(refusal) => Err(Hindrance::Refused(refusal)),
         }
-        self.ledger.reserve(accounts, estimate, now).map_err(Hindrance::Refused)
     }
 
     /// Swaps the rules. What was counted stays counted; scopes that have another limit now have it from now on.

@@ -53,16 +53,15 @@ impl Terms {
                 self.read_member(&format!("{place}.{member}"), said)?;
             }
         }
-        self.skill = self.skill.take().or_else(|| object.get("skill")?.as_str().map(str::to_owned));
-        Ok(())
+        self.name_skill(&format!("{place}.skill"), object.get("skill"))
     }
 
     fn read_member(&mut self, place: &str, mut said: Map<String, Value>) -> Result<(), Error> {
         let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
         self.hop_token = self.hop_token.take().or(text(said.remove("hop_token")));
-        self.skill = self.skill.take().or(text(said.remove("skill")));
+        self.name_skill(&format!("{place}.skill"), said.get("skill"))?;
         if let Some(budget) = member(place, "budget", &mut said)? {
-            self.budget = self.budget.or(budget);
+            self.budget = self.budget.narrowed(budget);
         }
         if let Some(estimate) = member(place, "estimate", &mut said)? {
             self.estimate = self.estimate.or(estimate);
@@ -72,9 +71,29 @@ impl Terms {
         self.claimed = self.claimed.take().or(claimed.map(Box::new));
         Ok(())
     }
+
+    /// A call is for one skill: who may have one could otherwise name that here and another there.
+    fn name_skill(&mut self, place: &str, value: Option<&Value>) -> Result<(), Error> {
+        let Some(named) = value.and_then(Value::as_str) else { return Ok(()) };
+        match &self.skill {
+            Some(other) if other != named => {
+                Err(Error::invalid_field(place.to_owned(), format!("the call asks for the skill {other:?} elsewhere")))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.skill = Some(named.to_owned());
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Wish {
+    /// Of several caps all hold.
+    fn narrowed(self, other: Self) -> Self {
+        Self { usd: self.usd.into_iter().chain(other.usd).min(), tokens: self.tokens.into_iter().chain(other.tokens).min() }
+    }
+
     fn or(self, other: Self) -> Self {
         Self { usd: self.usd.or(other.usd), tokens: self.tokens.or(other.tokens) }
     }
@@ -124,6 +143,12 @@ mod tests {
         assert_eq!(terms.skill.as_deref(), Some("s"));
         assert_eq!(terms.budget, Wish { usd: Some(MicroUsd(100_000)), tokens: Some(7) });
         assert_eq!(terms.claimed.unwrap().depth, Some(3));
+        let more = json!({ "ruvector": { "budget": { "usd": 5 } } });
+        let less = json!({ GOVERNANCE_EXTENSION: { "budget": { "usd": 1 } } });
+        for (message, beside) in [(&more, &less), (&less, &more)] {
+            let terms = Terms::of(&send(message.clone(), beside.clone())).unwrap();
+            assert_eq!(terms.budget.usd, Some(MicroUsd(1_000_000)), "all caps hold, wherever they are");
+        }
         assert_eq!(Terms::of(&send(json!({ "skill": "s" }), Value::Null)).unwrap().skill.as_deref(), Some("s"));
         assert_eq!(Terms::of(&send(json!({ "other": 1 }), Value::Null)).unwrap(), Terms::default());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{AgentName, TaskId};
 use chancery_rules::MicroUsd;
@@ -10,6 +10,7 @@ use chancery_rules::budget::{Accounts, Amount};
 use chancery_rules::lineage::{AgentPath, TaskContext};
 
 use super::Opened;
+use super::held::Held;
 use crate::{Kinship, Link, TaskRecord};
 
 /// A task in its tree. Kept by its open descendants too, so that what they cost reaches it after it has ended.
@@ -24,7 +25,11 @@ pub(crate) struct Node {
     _own: Option<Opened>,
     trees: Trees,
     open: AtomicBool,
+    /// It is being cancelled with all below it: nothing more is begun for it.
+    closing: AtomicBool,
     link: Mutex<Option<Link>>,
+    /// Of the turn that runs.
+    held: Mutex<Weak<Held>>,
     subtree_usd: AtomicI64,
     subtree_tasks: AtomicU64,
 }
@@ -53,7 +58,9 @@ impl Node {
             _own: own,
             trees: trees.clone(),
             open: AtomicBool::new(true),
+            closing: AtomicBool::new(false),
             link: Mutex::default(),
+            held: Mutex::default(),
             subtree_usd: AtomicI64::new(0),
             subtree_tasks: AtomicU64::new(0),
         });
@@ -72,6 +79,17 @@ impl Node {
         self.open.load(Ordering::Acquire)
     }
 
+    /// Lets nothing more begin below it, for as long as the answer is kept.
+    pub(crate) fn close_to_new(self: &Arc<Self>) -> Closing {
+        self.closing.store(true, Ordering::Release);
+        Closing(Arc::clone(self))
+    }
+
+    /// Whether the task or one above it is being cancelled.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.upwards().any(|node| node.closing.load(Ordering::Acquire))
+    }
+
     /// The task, the one it was called from, and so on to the root.
     pub(crate) fn upwards(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |node| node.parent.as_deref())
@@ -86,6 +104,15 @@ impl Node {
 
     pub(crate) fn subtree_cost(&self) -> SubtreeCost {
         SubtreeCost { usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)), tasks: self.subtree_tasks.load(Ordering::Relaxed) }
+    }
+
+    /// A turn of the task runs on this.
+    pub(crate) fn set_held(&self, held: &Arc<Held>) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(held);
+    }
+
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     pub(crate) fn set_link(&self, link: &Link) {
@@ -110,6 +137,15 @@ impl Node {
             root_agent_id: caller.clone().unwrap_or_default(),
             visited_agents: AgentPath::new(visited),
         }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Closing(Arc<Node>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.closing.store(false, Ordering::Release);
     }
 }
 
@@ -148,6 +184,12 @@ impl Trees {
     pub(crate) fn below(&self, task: &TaskId) -> Vec<Arc<Node>> {
         let index = self.lock();
         index.by_task.values().filter(|node| node.upwards().any(|above| above.record.id == *task)).cloned().collect()
+    }
+
+    /// A task whose end could not be recorded has not ended.
+    pub(crate) fn reopen(&self, node: &Arc<Node>) {
+        node.open.store(true, Ordering::Release);
+        self.add(node);
     }
 
     fn close(&self, node: &Node) {

@@ -4,14 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus, Timestamp};
-use chancery_rules::budget::Caps;
+use chancery_rules::budget::{Amount, Caps};
 
 use super::{LiveTask, State};
 use crate::govern::allot::{Allotment, Closed, Stop};
 use crate::govern::announce::announce;
 use crate::govern::report::Report;
 use crate::ids::fresh_id;
-use crate::{Spend, TaskRecord};
+use crate::{Decision, Spend, TaskRecord};
+
+/// What came of asking whether a task may go on with a message.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) decision: Arc<Decision>,
+    pub(crate) held: Amount,
+    /// What the task cost before, where this process has not seen it.
+    pub(crate) before: Spend,
+}
 
 impl State {
     /// What the turn was given is settled and given back. Answers whether its caller wants to be told.
@@ -19,9 +28,45 @@ impl State {
         let allotment = self.allotment.take()?;
         let announced = allotment.announced;
         let closed = allotment.close(&self.report, at);
-        self.spend = Some(closed.spend);
         self.spent = Some(closed.spend);
+        // Whoever is in line when the task ends gets nothing.
+        self.spend = Some(if self.head.state.is_terminal() { closed.spend } else { self.spend() });
         Some((closed, announced))
+    }
+
+    /// What is held for messages whose turns have not begun.
+    fn in_line(&self) -> Amount {
+        let queued = self.queued.iter().filter_map(|said| said.allotment.as_ref()).map(|allotment| allotment.held.amount());
+        queued.fold(self.promised, Amount::saturating_add)
+    }
+
+    /// What the task was given and cost, as it stands.
+    fn spend(&self) -> Spend {
+        let spend = match &self.allotment {
+            Some(allotment) => allotment.spend(),
+            None => Spend { reserved: Amount::default(), ..self.spent.unwrap_or_default() },
+        };
+        Spend { reserved: spend.reserved.saturating_add(self.in_line()), ..spend }
+    }
+
+    /// A message was taken; what was decided about it and what is held for it goes to the store with it.
+    pub(super) fn promise(&mut self, admission: Admission) {
+        let Admission { decision, held, before } = admission;
+        self.decision = Some(decision);
+        self.spent.get_or_insert(before);
+        self.promised = self.promised.saturating_add(held);
+        self.spend = Some(self.spend());
+    }
+
+    /// What the agent reports is weighed. If more is held for it now, the store learns that together with the report.
+    fn weigh(&mut self, at: Timestamp) -> Option<Stop> {
+        let allotment = self.allotment.as_mut()?;
+        let before = allotment.held.amount();
+        let stop = allotment.weigh(&self.report, at);
+        if allotment.held.amount() != before {
+            self.spend = Some(self.spend());
+        }
+        stop
     }
 
     /// An agent that was told to stop says that it was cancelled; the task's caller learns what for.
@@ -48,7 +93,7 @@ impl LiveTask {
             state.report = state.report.and(report);
             if !state.head.state.is_terminal()
                 && state.stop.is_none()
-                && let Some(stop) = state.allotment.as_mut().and_then(|allotment| allotment.weigh(&state.report, at))
+                && let Some(stop) = state.weigh(at)
             {
                 tracing::info!(task = %self.record.id, reason = stop.reason(), "a task is stopped");
                 state.halt(stop);
@@ -97,13 +142,23 @@ impl LiveTask {
     }
 
     /// What a turn had been given that another process began and this one ends.
-    pub(crate) fn give(&self, allotment: Box<Allotment>) {
+    pub(crate) fn give(&self, mut allotment: Box<Allotment>) {
+        allotment.begin(None);
         self.lock().allotment = Some(allotment);
     }
 
     /// Stops the running turn for a reason its caller will read.
     pub(crate) fn halt(&self, stop: Stop) {
         self.lock().halt(stop);
+    }
+
+    /// The task was cancelled, and its agent, which is elsewhere, did not say that it stopped.
+    pub(crate) fn set_unconfirmed(&self, why: String) {
+        self.lock().unconfirmed = Some(why);
+    }
+
+    pub(crate) fn not_confirmed(&self) -> Option<String> {
+        self.lock().unconfirmed.clone()
     }
 
     /// Why the turn is being stopped.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{Message, Metadata, SendMessage, TraceId, Unknown};
+use chancery_rules::budget::Amount;
 use tokio_util::sync::CancellationToken;
 
 use super::{LiveTask, State};
@@ -51,6 +52,10 @@ impl State {
         self.turn = Some(token.clone());
         self.stop = None;
         self.allotment = said.allotment.take();
+        if let Some(allotment) = &mut self.allotment {
+            // A message that waited in line did not know what the turns before it cost.
+            allotment.begin(self.spent);
+        }
         (said, token)
     }
 
@@ -65,7 +70,11 @@ impl State {
 impl LiveTask {
     /// Begins the turn of a follow-up message that was taken.
     pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
-        self.lock().arriving -= 1;
+        let mut state = self.lock();
+        state.arriving -= 1;
+        let held = said.allotment.as_ref().map_or_else(Amount::default, |allotment| allotment.held.amount());
+        state.promised = state.promised.saturating_sub(held);
+        drop(state);
         self.begin_turn(said)
     }
 

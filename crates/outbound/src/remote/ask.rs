@@ -161,7 +161,8 @@ fn message(turn: &Turn, mirror: &Mirror, spoken: &Spoken) -> SendMessage {
     // In the original protocol the client names the task, so a first message brings a name.
     let client_task_id = (spoken.version == Version::Original)
         .then(|| task.as_ref().map_or_else(|| turn.task.id.to_string(), ToString::to_string).into());
-    let message = Message { task_id: task, context_id: context, ..Message::clone(&turn.message) };
+    let metadata = turn.message.metadata.as_ref().map(lineage::passed_on);
+    let message = Message { task_id: task, context_id: context, metadata, ..Message::clone(&turn.message) };
     SendMessage {
         tenant: None,
         message: Arc::new(message),

@@ -45,6 +45,11 @@ impl Amount {
         self.counts().each(other.counts(), u64::saturating_add).amount()
     }
 
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        self.counts().minus(other.counts()).amount()
+    }
+
     pub(super) fn counts(self) -> Counts {
         Counts([u64::try_from(self.usd.0).unwrap_or(0), self.tokens, self.tasks])
     }

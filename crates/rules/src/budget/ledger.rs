@@ -69,52 +69,18 @@ impl BudgetLedger {
     /// Holds an amount in every one of the scopes, or in none and says which was the first that has not enough left.
     pub fn reserve(&self, accounts: &Accounts, estimate: Estimate, now: Timestamp) -> Result<Reservation, BudgetError> {
         if accounts.is_empty() {
-            return Ok(Reservation::new(accounts.clone(), estimate.without_caps(), false));
+            return Ok(Reservation::new(accounts.clone(), estimate.without_caps(), [false; 3], false));
         }
-        let (mut held, unknown) = estimate.parts();
         let mut table = self.open(accounts.iter());
-        table.note(now.micros());
-        let mut free = Counts([u64::MAX; 3]);
-        let mut fits = true;
-        for account in accounts.iter() {
-            let counters = table.row(account.row());
-            let (taken, caps) = (counters.taken(now.micros()), counters.caps());
-            fits &= taken.plus(held).fits(caps);
-            free = free.each(caps.each(taken, left), u64::min);
-        }
-        if !fits && let Some(refused) = shortage(&mut table, accounts, held, now.micros()) {
-            return Err(refused);
-        }
-        for at in Dimension::ALL.map(|dimension| dimension as usize) {
-            if unknown[at] {
-                // Where there is no cap, nothing needs to be held.
-                held.0[at] = if free.0[at] == u64::MAX { 0 } else { free.0[at] };
-            }
-        }
-        for account in accounts.iter() {
-            table.row(account.row()).reserve(held);
-        }
+        let (held, remainder) = hold(&mut table, accounts, estimate, now.micros())?;
         drop(table);
-        Ok(Reservation::new(accounts.clone(), held, false))
+        Ok(Reservation::new(accounts.clone(), held, remainder, false))
     }
 
     /// Holds up to so much more, as far as it is free in every scope now, and says how much that was.
     pub fn raise(&self, reservation: &mut Reservation, wanted: Amount, now: Timestamp) -> Amount {
-        let accounts = reservation.accounts().clone();
-        let mut table = self.open(accounts.iter());
-        table.note(now.micros());
-        let mut granted = wanted.counts();
-        for account in accounts.iter() {
-            let counters = table.row(account.row());
-            let taken = counters.taken(now.micros());
-            granted = granted.each(counters.caps().each(taken, left), u64::min);
-        }
-        for account in accounts.iter() {
-            table.row(account.row()).reserve(granted);
-        }
-        drop(table);
-        reservation.hold_more(granted);
-        granted.amount()
+        let mut table = self.open(reservation.accounts().iter());
+        hold_more(&mut table, reservation, wanted.counts(), now.micros()).amount()
     }
 
     /// What it cost, now that this is known. Beyond what was held it is an overrun. Tasks count as they were reserved.
@@ -133,9 +99,13 @@ impl BudgetLedger {
         }
         let mut settled = actual.each(held, u64::min);
         for at in Dimension::ALL.map(|dimension| dimension as usize) {
-            // Where there is no cap nothing needs to be held, and nothing can be overrun.
             if caps.0[at] == u64::MAX {
+                // Where there is no cap nothing needs to be held, and nothing can be overrun.
                 settled.0[at] = actual.0[at];
+            } else if reservation.lent().0[at] > 0 {
+                // What it lent and came back is its own again.
+                let back = free(&mut table, reservation.accounts(), now.micros()).0[at].min(reservation.lent().0[at]);
+                settled.0[at] = actual.0[at].min(held.0[at].saturating_add(back));
             }
         }
         let overrun = actual.minus(settled);
@@ -193,6 +163,62 @@ impl BudgetLedger {
         debug_assert!(accounts.into_iter().all(|account| account.is_in(&self.books)), "accounts of this ledger");
         self.books.open()
     }
+}
+
+/// Holds an estimate in every account, or in none. Answers what it came to, and of what that was all there was.
+#[inline]
+pub(super) fn hold(
+    table: &mut Table,
+    accounts: &Accounts,
+    estimate: Estimate,
+    now: i64,
+) -> Result<(Counts, [bool; 3]), BudgetError> {
+    let (mut held, unknown) = estimate.parts();
+    table.note(now);
+    let mut free = Counts([u64::MAX; 3]);
+    let mut fits = true;
+    for account in accounts.iter() {
+        let counters = table.row(account.row());
+        let (taken, caps) = (counters.taken(now), counters.caps());
+        fits &= taken.plus(held).fits(caps);
+        free = free.each(caps.each(taken, left), u64::min);
+    }
+    if !fits && let Some(refused) = shortage(table, accounts, held, now) {
+        return Err(refused);
+    }
+    for at in Dimension::ALL.map(|dimension| dimension as usize) {
+        if unknown[at] {
+            // Where there is no cap, nothing needs to be held.
+            held.0[at] = if free.0[at] == u64::MAX { 0 } else { free.0[at] };
+        }
+    }
+    for account in accounts.iter() {
+        table.row(account.row()).reserve(held);
+    }
+    Ok((held, unknown))
+}
+
+/// Holds as much of what is wanted as is free in every account.
+pub(super) fn hold_more(table: &mut Table, reservation: &mut Reservation, wanted: Counts, now: i64) -> Counts {
+    let accounts = reservation.accounts().clone();
+    table.note(now);
+    let granted = wanted.each(free(table, &accounts, now), u64::min);
+    for account in accounts.iter() {
+        table.row(account.row()).reserve(granted);
+    }
+    reservation.hold_more(granted);
+    granted
+}
+
+/// What is left in every account.
+pub(super) fn free(table: &mut Table, accounts: &Accounts, now: i64) -> Counts {
+    let mut free = Counts([u64::MAX; 3]);
+    for account in accounts.iter() {
+        let counters = table.row(account.row());
+        let taken = counters.taken(now);
+        free = free.each(counters.caps().each(taken, left), u64::min);
+    }
+    free
 }
 
 /// Why `wanted` does not fit: the first scope in the order they were given, and in it the first dimension.

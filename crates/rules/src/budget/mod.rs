@@ -7,6 +7,7 @@
 //! | settle | what was held is let go; the actual cost is settled up to what was held, the rest is overrun |
 //! | expire | settled at what was held or last reported, whichever is more |
 //! | release | what was held is let go |
+//! | lend | who holds all there was gives of it to the calls made for it, and may take what comes back |
 //!
 //! So settled and reserved together never pass a cap. An overrun stands beside them and blocks later reservations until it is
 //! absorbed: in a sliding window it leaves as a settled amount of the same moment would, in a tree it stays as long as the tree.
@@ -23,6 +24,7 @@ mod counters;
 mod error;
 mod estimate;
 mod ledger;
+mod lend;
 mod queue;
 mod reservation;
 mod restore;

@@ -58,14 +58,18 @@ pub struct Settled {
 pub struct Reservation {
     accounts: Accounts,
     held: Counts,
+    /// Of what all that was left is held, because nobody knows how much is needed.
+    remainder: [bool; 3],
+    /// What others got of it.
+    lent: Counts,
     dispatched: bool,
     open: bool,
 }
 
 impl Reservation {
     #[inline]
-    pub(super) fn new(accounts: Accounts, held: Counts, dispatched: bool) -> Self {
-        Self { accounts, held, dispatched, open: true }
+    pub(super) fn new(accounts: Accounts, held: Counts, remainder: [bool; 3], dispatched: bool) -> Self {
+        Self { accounts, held, remainder, lent: Counts::default(), dispatched, open: true }
     }
 
     /// What is held now.
@@ -89,6 +93,34 @@ impl Reservation {
     #[inline]
     pub(super) fn held(&self) -> Counts {
         self.held
+    }
+
+    #[inline]
+    pub(super) fn lent(&self) -> Counts {
+        self.lent
+    }
+
+    /// The part that nobody asked for: others can have it if they need it.
+    pub fn lendable(&self) -> Amount {
+        self.to_lend().amount()
+    }
+
+    pub(super) fn to_lend(&self) -> Counts {
+        let mut lendable = self.held;
+        for (count, remainder) in lendable.0.iter_mut().zip(self.remainder) {
+            *count = if remainder { *count } else { 0 };
+        }
+        lendable
+    }
+
+    /// It was made as one that holds all there was.
+    pub(super) fn can_lend(&mut self) {
+        self.remainder = [true, true, false];
+    }
+
+    pub(super) fn lend(&mut self, amount: Counts) {
+        self.held = self.held.minus(amount);
+        self.lent = self.lent.plus(amount);
     }
 
     #[inline]

@@ -24,6 +24,16 @@ impl BudgetLedger {
         let mut table = self.open(accounts.iter());
         accounts.iter().for_each(|account| table.row(account.row()).reserve(held));
         drop(table);
-        Reservation::new(accounts.clone(), held, true)
+        Reservation::new(accounts.clone(), held, [false; 3], true)
+    }
+
+    /// The same for one that held all there was and may have lent it: it gets what the others have left of that. To be called
+    /// after all others.
+    pub fn restore_remainder(&self, accounts: &Accounts, held: Amount, now: Timestamp) -> Reservation {
+        let tasks = Amount { tasks: held.tasks, ..Amount::default() };
+        let mut reservation = self.restore_reservation(accounts, tasks);
+        self.raise(&mut reservation, Amount { tasks: 0, ..held }, now);
+        reservation.can_lend();
+        reservation
     }
 }

@@ -1,0 +1,227 @@
+//! The stop button: a freeze lets nothing more in, a cascade ends a tree from its leaves and says what it could not end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use chancery_core::{CascadeOutcome, Finished, FreezeScope, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
+use chancery_protocol::{ErrorKind, Request, TaskState};
+use serde_json::{Value, json};
+
+use crate::house::{Acts, House, Plan, caller, message, patient, quick, to, until};
+
+fn load(house: &House, callers: u32, stop: &Arc<AtomicBool>, refused: &Arc<AtomicU32>) -> Vec<tokio::task::JoinHandle<u32>> {
+    let calling = |number: u32| {
+        let (plane, stop, refused) = (house.plane.clone(), Arc::clone(stop), Arc::clone(refused));
+        async move {
+            let context = caller(&format!("c{number}"));
+            let mut passed = 0;
+            while !stop.load(Ordering::Relaxed) {
+                match plane.call(&context, Request::SendMessage(message("work", Value::Null))).await {
+                    Ok(_) => passed += 1,
+                    Err(error) => {
+                        assert_eq!(error.kind, ErrorKind::Frozen, "{error}");
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                tokio::task::yield_now().await;
+            }
+            passed
+        }
+    };
+    (0..callers).map(|number| tokio::spawn(calling(number))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_admitted_after_a_freeze_has_returned() {
+    let scopes = [FreezeScope::Everything, FreezeScope::Tenant("tenant".into()), FreezeScope::Agent("a".into())];
+    for scope in scopes {
+        let house = Plan::new(&json!({})).agent("a", quick()).build();
+        let (stop, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+        let calls = load(&house, 16, &stop, &refused);
+        until(|| house.store.logs().len() > 200).await;
+        house.plane.freeze(scope.clone(), "operator", Some("a drill")).await.unwrap();
+        let admitted = house.store.logs().len();
+        until(|| refused.load(Ordering::Relaxed) > 500).await;
+        assert_eq!(house.store.logs().len(), admitted, "{scope} let calls in after it was frozen");
+        assert!(house.plane.thaw(&scope, "operator").await.unwrap());
+        until(|| house.store.logs().len() > admitted + 50).await;
+        stop.store(true, Ordering::Relaxed);
+        for call in calls {
+            assert!(call.await.unwrap() > 0, "each caller got through");
+        }
+    }
+}
+
+/// Calls the next again and again, as fast as it can, until it is refused.
+fn busy(next: &'static str, refused: &Arc<AtomicU32>) -> impl TaskRunner {
+    let refused = Arc::clone(refused);
+    Acts(move |turn: Turn, updates: TaskUpdateSink| {
+        let refused = Arc::clone(&refused);
+        async move {
+            while !turn.cancelled.is_cancelled() {
+                if turn.delegation.call(next, message("on", Value::Null).message.as_ref().clone()).await.is_err() {
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
+                tokio::task::yield_now().await;
+            }
+            Ok(updates.canceled())
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_frozen_tree_admits_nothing_more_and_others_go_on() {
+    let refused = Arc::new(AtomicU32::new(0));
+    let house = Plan::new(&json!({})).agent("a", busy("b", &refused)).agent("b", quick()).build();
+    let frozen = house.begin(&caller("ada"), Value::Null).await.unwrap();
+    let other = house.begin(&caller("bob"), Value::Null).await.unwrap();
+    let size = async |root: &chancery_protocol::TaskId| house.plane.trees(root.as_str()).await.unwrap()[0].tasks.len();
+    until(|| house.store.logs().len() > 100).await;
+    house.plane.freeze(FreezeScope::Tree(frozen.id.as_str().into()), "operator", None).await.unwrap();
+    let (before, other_before) = (size(&frozen.id).await, size(&other.id).await);
+    until(|| refused.load(Ordering::Relaxed) > 100).await;
+    assert_eq!(size(&frozen.id).await, before, "the frozen tree grew");
+    while size(&other.id).await < other_before + 10 {
+        tokio::task::yield_now().await;
+    }
+    house.cancel(&caller("ada"), &frozen.id).await.expect("what is frozen can be cancelled");
+    house.cancel(&caller("bob"), &other.id).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_freeze_and_its_reason_outlive_the_node() {
+    let house = Plan::new(&json!({})).agent("a", quick()).build();
+    let scope = FreezeScope::caller(&caller("ada").caller);
+    house.plane.freeze(scope.clone(), "operator", Some("too busy")).await.unwrap();
+    let mut plan = Plan::new(&json!({})).agent("a", quick());
+    plan.store = Arc::clone(&house.store);
+    let after = plan.build();
+    after.plane.recover().await.unwrap();
+    let error = after.say(&caller("ada"), "go").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Frozen);
+    assert!(error.message.contains("operator") && error.message.contains("too busy"), "{error}");
+    after.say(&caller("bob"), "go").await.unwrap();
+    assert!(after.plane.thaw(&scope, "operator").await.unwrap());
+    after.say(&caller("ada"), "go").await.unwrap();
+    assert!(!after.plane.thaw(&scope, "operator").await.unwrap(), "it was not frozen any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_in_line_is_kept_out_by_a_freeze() {
+    let rules =
+        json!({ "budget": { "global": { "max_tasks_per_minute": 1, "overflow": { "queue": { "max_queue_depth": 9 } } } } });
+    let mut plan = Plan::new(&rules).agent("a", quick());
+    plan.limits = TaskLimits { budget_wait_ms: 600_000, ..TaskLimits::default() };
+    let house = plan.build();
+    house.say(&caller("ada"), "fits").await.unwrap();
+    let plane = house.plane.clone();
+    let waiting =
+        tokio::spawn(
+            async move { plane.call(&caller("ada"), Request::SendMessage(message("waits", Value::Null))).await.map(drop) },
+        );
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    house.plane.freeze(FreezeScope::Everything, "operator", None).await.unwrap();
+    house.clock.advance(std::time::Duration::from_secs(120));
+    assert_eq!(waiting.await.unwrap().unwrap_err().kind, ErrorKind::Frozen);
+}
+
+/// Calls those it is told to, all at once, and waits for them or for its end.
+fn calls(next: &'static [&'static str]) -> impl TaskRunner {
+    Acts(move |turn: Turn, updates: TaskUpdateSink| async move {
+        let on = || message("on", Value::Null).message.as_ref().clone();
+        let calls = next.iter().map(|agent| {
+            let delegation = turn.delegation.clone();
+            async move { delegation.call(agent, on()).await.map(drop) }
+        });
+        tokio::select! {
+            _ = futures::future::join_all(calls) => turn.cancelled.cancelled().await,
+            () = turn.cancelled.cancelled() => {}
+        }
+        Ok(updates.canceled())
+    })
+}
+
+/// Speaks for an agent elsewhere that is gone: it cannot be told to stop.
+struct Dead;
+
+#[async_trait]
+impl TaskRunner for Dead {
+    async fn run(&self, turn: Turn, _updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        turn.cancelled.cancelled().await;
+        Err(RunError::new("the agent was lost while it worked on the task"))
+    }
+
+    fn keeps_links(&self) -> bool {
+        true
+    }
+}
+
+/// The same, and not even that is noticed.
+struct Silent;
+
+#[async_trait]
+impl TaskRunner for Silent {
+    async fn run(&self, _turn: Turn, _updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        std::future::pending().await
+    }
+
+    fn keeps_links(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cascade_over_three_levels_reports_the_dead_peers_and_cancels_the_rest() {
+    let house = Plan::new(&json!({}))
+        .agent("root", calls(&["left", "right"]))
+        .agent("left", calls(&["leaf", "dead"]))
+        .agent("right", calls(&["other-leaf", "silent"]))
+        .agent("leaf", patient())
+        .agent("other-leaf", patient())
+        .agent("dead", Dead)
+        .agent("silent", Silent)
+        .build();
+    let root = house.begin(&to("root", caller("ada")), Value::Null).await.unwrap();
+    until(|| house.store.logs().len() == 7).await;
+    let bystander = house.begin(&to("leaf", caller("bob")), Value::Null).await.unwrap();
+    let cascaded = house.plane.cancel_tree(&root.id).await;
+    let depths: Vec<u32> = cascaded.iter().map(|one| one.depth).collect();
+    assert_eq!(depths, [2, 2, 2, 2, 1, 1, 0], "from the leaves up");
+    for one in &cascaded {
+        let expected =
+            if ["dead", "silent"].contains(&&*one.agent) { CascadeOutcome::Unreachable } else { CascadeOutcome::Cancelled };
+        assert_eq!(one.outcome, expected, "{one:?}");
+        assert_eq!(one.reason.is_some(), expected == CascadeOutcome::Unreachable, "{one:?}");
+    }
+    let open: Vec<_> = house.store.logs().into_iter().filter(|(stored, _)| !stored.progress.state.is_terminal()).collect();
+    assert_eq!(open.len(), 1, "{open:?}");
+    assert_eq!(open[0].0.task.id, bystander.id, "another tree of the same agent goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_cancels_its_task_ends_all_that_was_done_for_it_and_so_does_the_operator() {
+    for operator in [false, true] {
+        let house = Plan::new(&json!({})).agent("a", calls(&["b"])).agent("b", calls(&["c"])).agent("c", patient()).build();
+        let root = house.begin(&caller("ada"), Value::Null).await.unwrap();
+        until(|| house.store.logs().len() == 3).await;
+        match operator {
+            true => drop(house.plane.operator_cancel(root.id.as_str()).await.unwrap()),
+            false => drop(house.cancel(&caller("ada"), &root.id).await.unwrap()),
+        }
+        let states: Vec<_> = house.store.logs().iter().map(|(stored, _)| stored.progress.state).collect();
+        assert_eq!(states, [TaskState::Canceled; 3], "operator: {operator}");
+    }
+}
+
+/// It answers each cancel of a child with another child, until it is reached itself.
+#[tokio::test(start_paused = true)]
+async fn children_that_are_born_during_a_cascade_are_ended_too() {
+    let refused = Arc::new(AtomicU32::new(0));
+    let house = Plan::new(&json!({})).agent("a", busy("b", &refused)).agent("b", patient()).build();
+    let root = house.begin(&caller("ada"), Value::Null).await.unwrap();
+    until(|| house.store.logs().len() == 2).await;
+    let cascaded = house.plane.cancel_tree(&root.id).await;
+    assert!(cascaded.iter().any(|one| one.task == root.id && one.outcome == CascadeOutcome::Cancelled), "{cascaded:?}");
+    until(|| house.store.logs().iter().all(|(stored, _)| stored.progress.state.is_terminal())).await;
+}
