@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_protocol::{CallContext, Error, ErrorKind, TaskId};
+use chancery_protocol::{CallContext, Error, ErrorKind, TaskId, TraceId};
 
 use crate::agents::Agent;
 use crate::find::internal;
 use crate::ids::fresh_id;
 use crate::service::Inner;
-use crate::{Decision, Fact, Kinship, Rule, Verdict};
+use crate::{Decision, Fact, Rule, Verdict};
 
 /// The verdicts so far, in the order the rules were asked.
 #[derive(Debug, Default)]
@@ -56,11 +56,12 @@ impl Inner {
         context: &CallContext,
         agent: &Agent,
         task: Option<&TaskId>,
-        kinship: Option<&Kinship>,
+        tree: Option<(TaskId, TraceId)>,
         verdicts: Verdicts,
         denial: Denial,
     ) -> Error {
         let id: Arc<str> = fresh_id();
+        let (root, trace) = tree.map_or((None, context.trace), |(root, trace)| (Some(root), trace));
         let mut verdicts = verdicts.0;
         let facts = denial.facts.iter().map(|(name, value)| (Cow::Borrowed(*name), Fact::text(value.clone()))).collect();
         verdicts.push(Verdict { rule: denial.rule, passed: false, facts });
@@ -71,8 +72,8 @@ impl Inner {
             caller: Arc::clone(&context.caller.name),
             agent: agent.name.clone(),
             task: task.cloned(),
-            root: kinship.map(|kinship| kinship.root.clone()),
-            trace: Some(kinship.map_or(context.trace, |kinship| kinship.trace)),
+            root,
+            trace: Some(trace),
             refused: Some(denial.kind.reason().into()),
             verdicts,
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{CallContext, Error, SendMessage, TaskId, Timestamp};
+use chancery_protocol::{CallContext, Error, SendMessage, TaskId, Timestamp, TraceId};
 use chancery_rules::lineage::LineageError;
 
 use crate::admit::Call;
@@ -36,13 +36,14 @@ impl Inner {
         place: Place,
     ) -> Result<Dispatched, Error> {
         let call = Call::new(self, context, agent, send)?;
-        let mut verdicts = Verdicts::default();
-        match self.steps(&call, send, task, place, &mut verdicts).await {
+        let (mut verdicts, mut tree) = (Verdicts::default(), None);
+        match self.steps(&call, send, task, place, &mut verdicts, &mut tree).await {
             Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.0.into() }),
-            Err(denial) => Err(Box::pin(self.refuse(context, agent, None, None, verdicts, denial)).await),
+            Err(denial) => Err(Box::pin(self.refuse(context, agent, None, tree, verdicts, denial)).await),
         }
     }
 
+    /// `tree` is where the call belongs, from the moment that is known: a refusal is kept with it.
     async fn steps(
         &self,
         call: &Call<'_>,
@@ -50,8 +51,10 @@ impl Inner {
         task: &TaskId,
         place: Place,
         verdicts: &mut Verdicts,
+        tree: &mut Option<(TaskId, TraceId)>,
     ) -> Result<Permitted, Denial> {
         let traced = self.trace(call.context, send, &call.terms, &call.rules).map_err(|error| misplaced(&error))?;
+        *tree = traced.lineage.root_task.clone().map(|root| (root, traced.lineage.context.trace_id));
         verdicts.pass(Rule::Lineage, || {
             let lineage = &traced.lineage;
             let mut facts = vec![("attribution".into(), Fact::text(lineage.attribution.as_str()))];
@@ -86,8 +89,8 @@ impl Inner {
         match self.steps_again(&call, send, node, &mut verdicts).await {
             Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.0.into() }),
             Err(denial) => {
-                let task = Some(&node.record.id);
-                Err(Box::pin(self.refuse(context, agent, task, Some(&node.kinship), verdicts, denial)).await)
+                let (task, tree) = (Some(&node.record.id), Some((node.kinship.root.clone(), node.kinship.trace)));
+                Err(Box::pin(self.refuse(context, agent, task, tree, verdicts, denial)).await)
             }
         }
     }
