@@ -4,6 +4,7 @@ mod agents;
 mod callers;
 mod card;
 mod credentials;
+mod demo;
 mod duration;
 mod init;
 mod keys;
@@ -28,6 +29,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
+  chancery demo                                what it does, in a few seconds, without any set-up
   chancery serve                               an echo agent on http://127.0.0.1:7420, kept on disk
   chancery serve --agent conformance           an agent that shows every state
   chancery send hello                          send a message to that node and print the answer
@@ -73,6 +75,8 @@ struct Shared {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Watch three agents call each other in circles, and the control plane stop them
+    Demo(demo::Demo),
     /// Serve agents
     Serve(serve::Serve),
     /// Send a message to an agent and print what it answers
@@ -184,6 +188,7 @@ fn about_certificates(reason: &str) -> &'static str {
 pub(crate) fn run() -> ExitCode {
     let Arguments { shared, command } = Arguments::parse();
     let done = match command {
+        Command::Demo(demo) => demo.run(&shared),
         Command::Serve(serve) => serve.run(&shared),
         Command::Send(send) => as_client(send.run(&shared)),
         Command::Card(card) => as_client(card.run(&shared)),

@@ -19,6 +19,7 @@ mod config_commands;
 mod config_reload;
 mod crash;
 mod credentials;
+mod demo;
 mod doors;
 mod gateway;
 mod keys;

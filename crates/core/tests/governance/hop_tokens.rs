@@ -77,7 +77,10 @@ impl Scene {
         assert_eq!(decision.refused.as_deref(), Some("LINEAGE_INVALID"));
         assert_eq!(decision.caller, context.caller.name, "the record says who brought it");
         let facts = &decision.verdicts.last().unwrap().facts;
-        assert!(facts.iter().any(|(name, fact)| &**name == "check" && *fact == chancery_core::Fact::text(check.to_owned())), "{facts:?}");
+        assert!(
+            facts.iter().any(|(name, fact)| &**name == "check" && *fact == chancery_core::Fact::text(check.to_owned())),
+            "{facts:?}"
+        );
     }
 
     async fn attribution(&self, context: &CallContext, said: Value) -> (Attribution, Option<chancery_protocol::TaskId>, u32) {

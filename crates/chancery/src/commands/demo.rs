@@ -1,0 +1,105 @@
+//! `chancery demo`: agents that call each other in circles, and a control plane that stops them and keeps them to their budget.
+
+mod agents;
+mod audience;
+mod drawing;
+mod events;
+mod judge;
+mod line;
+mod paint;
+mod play;
+mod records;
+mod settings;
+mod stage;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::time::Instant;
+
+use self::agents::Order;
+use self::audience::Audience;
+use self::play::{Played, Scene};
+use self::stage::Stage;
+use super::{Failure, Shared};
+
+/// Whatever has not ended by then did not end by itself.
+const LONGEST: Duration = Duration::from_secs(22);
+/// So many calls at once, of which each costs so much that they cannot all be paid for.
+const FAN_OUT: usize = 8;
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery demo                                       the whole of it, in a few seconds
+  chancery demo --set recursion.deny_revisit=false    the loop runs until it is too deep instead
+  chancery demo --set budget.tree.max_usd=0.02        the loop runs out of money instead
+  chancery demo --set lineage.unattributed='\"deny\"'   who drops the token is turned away
+  chancery demo --json                                what happens, an object a line
+
+Three agents and a control plane are started in this process, on free ports of the loopback, with keys made for the moment.
+Nothing is kept and nothing else is called. What is shown is what the control plane has on record; the exit code is 1 if
+that is not what its settings promise.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Demo {
+    /// A setting of the control plane, as its config file would have it; can be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl Demo {
+    pub(super) fn run(self, shared: &Shared) -> Result<(), Failure> {
+        if std::env::var_os("RUST_LOG").is_some() {
+            super::log::start();
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+        let shown = runtime.block_on(self.show(shared.json));
+        runtime.shutdown_background();
+        shown
+    }
+
+    async fn show(self, json: bool) -> Result<(), Failure> {
+        let until = Instant::now() + LONGEST;
+        let stage = Stage::set_up(&self.set).await?;
+        let mut audience = Audience::of(json, &stage);
+        let mut played = Vec::new();
+        for scene in scenes() {
+            played.push(play::play(&stage, scene, until, &mut audience).await?);
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        stage.clear().await;
+        audience.leave(&played);
+        match faults(&played) {
+            faults if faults.is_empty() => Ok(()),
+            faults => Err(Failure::Refused(format!("not what the settings promise:\n  {}", faults.join("\n  ")))),
+        }
+    }
+}
+
+fn scenes() -> [Scene; 3] {
+    [
+        Scene {
+            number: 1,
+            title: "A loop: a asks b, b asks c, c asks a. Each echoes its hop token.",
+            order: Order::HandOn { forgetful: Vec::new() },
+        },
+        Scene {
+            number: 2,
+            title: "The same loop, but b and c drop their token and say nothing.",
+            order: Order::HandOn { forgetful: vec!["b".to_owned(), "c".to_owned()] },
+        },
+        Scene {
+            number: 3,
+            title: "A fan-out: a asks b and c for eight jobs of $0.02 each, all at once.",
+            order: Order::FanOut { calls: FAN_OUT },
+        },
+    ]
+}
+
+fn faults(played: &[Played]) -> Vec<String> {
+    let of = |played: &Played| played.faults.iter().map(|fault| format!("{}: {fault}", played.scene.number)).collect::<Vec<_>>();
+    played.iter().flat_map(of).collect()
+}
