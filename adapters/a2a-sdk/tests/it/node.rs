@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use chancery_a2a_sdk::SdkRunner;
-use chancery_core::{Agent, Agents, Answer, Chancery, Dedupe, LogEntry, Next, Parts, RetentionConfig, Subscription, TaskLimits, Rulebook};
+use chancery_core::{
+    Agent, Agents, Answer, Chancery, Dedupe, LogEntry, Next, Parts, RetentionConfig, Rulebook, Subscription, TaskLimits,
+};
 use chancery_protocol::{
     AgentCard, Binding, CallContext, Caller, CancelTask, Error, GetTask, Message, Metadata, Reply, Request, Role,
     SendConfiguration, SendMessage, Sent, Shown, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp, TraceId,
