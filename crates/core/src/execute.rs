@@ -141,12 +141,10 @@ impl Inner {
                 self.end_by_force(live, TaskState::Canceled, None).await;
             }
         }
-        if let Some(spend) = live.settle_turn(self.clock.now()) {
+        if live.settle_turn(self.clock.now()) {
             // The task waits for its caller; what it cost so far is known.
             self.govern.queues.ring();
-            if let Err(fault) = self.store.settle(&live.record.id, spend).await {
-                tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "what a turn cost could not be recorded");
-            }
+            self.start_recording(live).await;
         }
     }
 

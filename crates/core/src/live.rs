@@ -301,7 +301,7 @@ impl LiveTask {
     /// Makes the calling flow the one that records, if there is something to record and nobody does.
     pub(crate) fn start_recording(&self) -> bool {
         let mut state = self.lock();
-        if state.recording || state.pending.is_empty() {
+        if state.recording || (state.pending.is_empty() && state.spend.is_none()) {
             return false;
         }
         state.recording = true;
@@ -311,7 +311,7 @@ impl LiveTask {
     /// What waits for the store, or the end of the recording.
     pub(crate) fn next_to_record(&self) -> Option<ToRecord> {
         let mut state = self.lock();
-        if state.pending.is_empty() {
+        if state.pending.is_empty() && state.spend.is_none() {
             state.recording = false;
             return None;
         }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::live::{LiveTask, ToRecord};
 use crate::service::Inner;
-use crate::{Append, Appended};
+use crate::{Append, Appended, Spend};
 
 impl Inner {
     /// Records what waits, here and now if the store answers at once, otherwise in the background. All updates that
@@ -24,6 +24,10 @@ impl Inner {
 
     async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
         while let Some(ToRecord { progress, entries, link, spend, decision }) = live.next_to_record() {
+            if entries.is_empty() {
+                self.record_spend(&live, spend).await;
+                continue;
+            }
             let append = Append {
                 task: Arc::clone(&live.record),
                 creation: None,
@@ -54,6 +58,23 @@ impl Inner {
         }
     }
 
+    /// What a turn cost that ended without its task. It goes the way of the updates, so that the last word is the last written.
+    async fn record_spend(&self, live: &LiveTask, spend: Option<Spend>) {
+        let Some(spend) = spend else { return };
+        if let Err(fault) = self.store.settle(&live.record.id, spend).await {
+            tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "what a turn cost could not be recorded");
+        }
+    }
+
+    /// Records what waits, if nobody does.
+    pub(crate) async fn start_recording(self: &Arc<Self>, live: &Arc<LiveTask>) {
+        std::future::poll_fn(|context| {
+            self.record(live, context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
     /// Nothing more comes of this one. It leaves the list, so that the next call starts from what the store has.
     fn give_up(&self, live: &Arc<LiveTask>) {
         live.break_off(None);
@@ -67,11 +88,7 @@ impl Inner {
 
     /// Records what waits and comes back when it is visible, or will never be.
     pub(crate) async fn recorded(self: &Arc<Self>, live: &Arc<LiveTask>, seq: u64) {
-        std::future::poll_fn(|context| {
-            self.record(live, context);
-            Poll::Ready(())
-        })
-        .await;
+        self.start_recording(live).await;
         let visible = live.visible();
         if visible.seq < seq && !visible.broken {
             // The sender lives in `live`, so waiting cannot fail.

@@ -103,6 +103,10 @@ impl LiveTask {
             return event;
         }
         let closed = state.settle(at);
+        if closed.is_none() && state.promised != Amount::default() {
+            // A message was taken whose turn will never begin.
+            state.spend = state.spent.map(|spent| Spend { reserved: Amount::default(), ..spent });
+        }
         if let Some(node) = &self.node {
             node.end();
         }
@@ -123,12 +127,15 @@ impl LiveTask {
         }
     }
 
-    /// A turn has ended and its task has not: what the turn cost is settled now.
-    pub(crate) fn settle_turn(&self, at: Timestamp) -> Option<Spend> {
+    /// A turn has ended and its task has not: what the turn cost is settled now, and waits for the store. Answers whether there
+    /// was something to settle.
+    pub(crate) fn settle_turn(&self, at: Timestamp) -> bool {
         let mut state = self.lock();
-        state.settle(at)?;
-        state.stop = None;
-        state.spend.take()
+        let settled = state.settle(at).is_some();
+        if settled {
+            state.stop = None;
+        }
+        settled
     }
 
     /// What was set aside for the running turn, where there is a cap on it.

@@ -78,9 +78,12 @@ impl LiveTask {
         self.begin_turn(said)
     }
 
-    /// Begins a turn, or puts the message in line when one is running.
+    /// Begins a turn, or puts the message in line when one is running. A task that ended meanwhile has no more turns.
     pub(crate) fn begin_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
         let mut state = self.lock();
+        if state.head.state.is_terminal() {
+            return None;
+        }
         if state.turn.is_some() {
             state.queued.push_back(said);
             return None;

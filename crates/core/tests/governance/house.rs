@@ -66,6 +66,7 @@ pub(crate) struct Plan {
     rules: Rulebook,
     pub(crate) limits: TaskLimits,
     pub(crate) store: Arc<FakeStore>,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) hops: Option<Arc<dyn HopTokens>>,
 }
 
@@ -89,7 +90,8 @@ pub(crate) fn rulebook(rules: &Value) -> Rulebook {
 impl Plan {
     pub(crate) fn new(rules: &Value) -> Self {
         let store = Arc::new(FakeStore::new(1, Weather::default()));
-        Self { agents: Vec::new(), rules: rulebook(rules), limits: TaskLimits::default(), store, hops: None }
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000_000)));
+        Self { agents: Vec::new(), rules: rulebook(rules), limits: TaskLimits::default(), store, clock, hops: None }
     }
 
     pub(crate) fn agent(self, name: &str, runner: impl TaskRunner) -> Self {
@@ -112,7 +114,7 @@ impl Plan {
     }
 
     pub(crate) fn build(self) -> House {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000_000)));
+        let clock = self.clock;
         let mut agents = self.agents.into_iter();
         let first = Agents::new(agents.next().expect("a node has an agent"));
         let plane = Chancery::new(Parts {

@@ -3,10 +3,12 @@
 mod attacks;
 mod budget_guard;
 mod dispatch_order;
+mod fan_out;
 mod hop_tokens;
 mod house;
 mod policy_guard;
 mod recursion_guard;
+mod simulation;
 mod stop;
 mod trace_lineage;
 mod turns;
