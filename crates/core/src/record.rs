@@ -24,6 +24,7 @@ impl Inner {
 
     async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
         while let Some(ToRecord { progress, entries, link, spend, decision }) = live.next_to_record() {
+            let decided = decision.is_some();
             let append = Append {
                 task: Arc::clone(&live.record),
                 creation: None,
@@ -37,6 +38,9 @@ impl Inner {
             match self.store.append(append).await {
                 Ok(Appended::Recorded) => {
                     let visible = live.show(&entries, self.limits.load().stream_buffer_events);
+                    if decided {
+                        self.retention.one_more_decided();
+                    }
                     if visible.terminal {
                         self.retention.one_more_ended();
                         self.govern.queues.ring();
