@@ -166,6 +166,11 @@ impl LiveTask {
         self.lock().stop.as_ref().map(Stop::reason)
     }
 
+    /// What the running turn does is logged in this.
+    pub(crate) fn span(&self) -> tracing::Span {
+        self.lock().allotment.as_ref().map_or_else(tracing::Span::none, |allotment| allotment.span.clone())
+    }
+
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         self.lock().allotment.as_ref().and_then(|allotment| allotment.time_limit())
     }
