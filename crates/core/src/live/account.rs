@@ -8,7 +8,7 @@ use chancery_rules::budget::{Amount, Caps};
 
 use super::{LiveTask, State};
 use crate::govern::allot::{Allotment, Closed, Stop};
-use crate::govern::announce::announce;
+use crate::govern::announce::{announce, withhold};
 use crate::govern::report::Report;
 use crate::ids::fresh_id;
 use crate::{Decision, Spend, TaskRecord};
@@ -108,7 +108,7 @@ impl LiveTask {
         }
         match (closed, &self.node) {
             (Some((closed, true)), Some(node)) => announce(event, node, &closed, &state.report),
-            _ => event,
+            _ => withhold(event),
         }
     }
 
