@@ -6,7 +6,7 @@ use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Shown, TaskSt
 
 use crate::agents::Agent;
 use crate::find::shown;
-use crate::live::LiveTask;
+use crate::live::{LiveTask, Said};
 use crate::service::Inner;
 use crate::tree::{CascadeOutcome, Cascaded};
 
@@ -60,7 +60,7 @@ impl Inner {
 
     /// Whatever ends the task first is its end: if that is not the cancel, the caller is told so.
     pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Shown, Error> {
-        if !live.cancel_turn() {
+        if !live.cancel_turn() && !self.call_off(live).await {
             self.end_by_force(live, TaskState::Canceled, None).await;
         }
         // The turn ends by itself or by force, or had ended before: either way an end is taken and becomes visible.
@@ -71,6 +71,21 @@ impl Inner {
             state if state.is_terminal() => Err(not_cancelable(state)),
             _ => Err(live.broken()),
         }
+    }
+
+    /// Lets a runner that has the task elsewhere call it off there, although no turn is running. `false` if there is none such.
+    async fn call_off(self: &Arc<Self>, live: &Arc<LiveTask>) -> bool {
+        let elsewhere = live.node.as_ref().and_then(|node| node.link()).is_some_and(|link| link.task.is_some());
+        if !elsewhere || live.visible().terminal {
+            return false;
+        }
+        let agent = self.agents.load().get(&live.record.agent).cloned();
+        let Some(agent) = agent.filter(|agent| agent.runner.keeps_links()) else { return false };
+        let Some(said) = Said::again(live) else { return false };
+        if let Some((said, token)) = live.stop_with(said) {
+            self.execute(live, &agent, said, token, true).await;
+        }
+        true
     }
 }
 

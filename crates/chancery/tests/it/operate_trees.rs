@@ -124,6 +124,29 @@ fn a_peer_that_is_there_is_told_to_stop() {
 }
 
 #[test]
+fn a_peer_that_waits_for_an_answer_is_told_that_none_will_come() {
+    let back_home = Home::new();
+    let backend = Setup::in_home(&back_home).config("[agents.far]\nrun = \"conformance\"\n").start();
+    let far = format!("\n[agents.far]\nurl = \"{}\"\nverify = \"off\"\n[limits]\ncancel_grace_ms = 500\n", backend.url());
+    let house = House::new(&format!("{AGENTS}{far}"));
+    let ask = || {
+        let asked = house.send_as("user", &["--agent", "far", "ask which colour?"]);
+        assert_eq!((asked.code, asked.stdout.as_str()), (Some(0), "which colour?\n"), "{}", asked.stderr);
+        asked.stderr.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    let (first, second) = (ask(), ask());
+    let cancelled = house.run(&["tasks", "cancel", &first]);
+    assert_eq!((cancelled.code, cancelled.stdout), (Some(0), format!("{first} canceled\n")), "{}", cancelled.stderr);
+    let listed = crate::cli::run(&back_home, ["--json", "tasks", "list", "--state", "canceled"]).json();
+    assert_eq!(listed["total"], 1, "{listed}");
+
+    backend.kill();
+    let cancelled = house.run(&["tasks", "cancel", &second]);
+    assert_eq!(cancelled.code, Some(1), "{}", cancelled.stdout);
+    assert!(cancelled.stdout.contains("unreachable") && cancelled.stdout.contains("canceled"), "{}", cancelled.stdout);
+}
+
+#[test]
 fn what_is_no_tree_is_refused_with_a_reason() {
     let house = House::new(AGENTS);
     for arguments in
