@@ -35,7 +35,13 @@ type Fields = HashMap<String, String>;
 
 /// What is on each span named `turn`, and the span each event was in.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<(HashMap<u64, Fields>, Vec<(String, Option<u64>)>)>>);
+struct Seen(Arc<Mutex<Log>>);
+
+#[derive(Default)]
+struct Log {
+    turns: HashMap<u64, Fields>,
+    events: Vec<(String, Option<u64>)>,
+}
 
 struct Written<'a>(&'a mut Fields);
 
@@ -50,12 +56,12 @@ impl<S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'
         if attributes.metadata().name() == "turn" {
             let mut fields = Fields::new();
             attributes.record(&mut Written(&mut fields));
-            self.0.lock().unwrap().0.insert(id.into_u64(), fields);
+            self.0.lock().unwrap().turns.insert(id.into_u64(), fields);
         }
     }
 
     fn on_record(&self, id: &Id, record: &Record<'_>, _: Context<'_, S>) {
-        if let Some(fields) = self.0.lock().unwrap().0.get_mut(&id.into_u64()) {
+        if let Some(fields) = self.0.lock().unwrap().turns.get_mut(&id.into_u64()) {
             record.record(&mut Written(fields));
         }
     }
@@ -64,7 +70,7 @@ impl<S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'
         let mut fields = Fields::new();
         event.record(&mut Written(&mut fields));
         let within = context.event_span(event).map(|span| span.id().into_u64());
-        self.0.lock().unwrap().1.push((fields.remove("message").unwrap_or_default(), within));
+        self.0.lock().unwrap().events.push((fields.remove("message").unwrap_or_default(), within));
     }
 }
 
@@ -77,8 +83,8 @@ async fn a_turn_is_logged_under_its_trace_with_what_it_cost() {
     assert_eq!(task.status.state, TaskState::Completed);
 
     let seen = seen.0.lock().unwrap();
-    let (_, within) = seen.1.iter().find(|(message, _)| message == "at work").expect("the agent's own word");
-    let span = &seen.0[&within.expect("inside a span")];
+    let (_, within) = seen.events.iter().find(|(message, _)| message == "at work").expect("the agent's own word");
+    let span = &seen.turns[&within.expect("inside a span")];
     let expected = [
         ("task", task.id.to_string()),
         ("agent", "workshop".to_owned()),
