@@ -1,7 +1,8 @@
-//! The operator's API for callers, agents and keys, under `/admin/v1` and the same token as the rest of it.
+//! The operator's API for callers, agents, keys and governance, under `/admin/v1` and the same token as the rest of it.
 
 mod agents;
 mod config;
+mod governance;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +74,7 @@ impl House {
 }
 
 pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
+    let governance = governance::routes(office.clone());
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
@@ -82,6 +84,7 @@ pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> R
         .with_state(office)
         .merge(agents::routes(fleet))
         .merge(config::routes(reloader))
+        .merge(governance)
 }
 
 struct Fault(StatusCode, String);

@@ -1,11 +1,15 @@
 //! The command line: what can be asked, and what the exit code means.
 
 mod agents;
+mod bill;
+mod budgets;
 mod callers;
 mod card;
 mod credentials;
 mod demo;
 mod duration;
+mod explain;
+mod freeze;
 mod init;
 mod keys;
 mod log;
@@ -15,6 +19,7 @@ mod send;
 mod serve;
 mod show;
 mod tasks;
+mod tree;
 mod validate;
 
 use std::fmt;
@@ -38,6 +43,10 @@ Examples:
   chancery discover https://agent.example.org  fetch a card, verify it and say what is wrong with it
   chancery tasks list --state working          what the node is doing
   chancery tasks watch TASK                    follow one task
+  chancery tree TASK                           the calls a task led to, and what they cost
+  chancery explain TASK                        which rules let it in, and on which facts
+  chancery freeze caller NAME                  admit nothing new of a caller
+  chancery budgets                             what is spent, held and left
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
@@ -87,6 +96,16 @@ enum Command {
     Card(card::Card),
     /// See and cancel the tasks of the node on this machine
     Tasks(tasks::Tasks),
+    /// Show the tree of calls a task belongs to, with what each cost, or cancel it from the leaves up
+    Tree(tree::Tree),
+    /// Say which rules let a call in or refused it, and on which facts
+    Explain(explain::Explain),
+    /// Admit nothing new to a tree, caller, agent, tenant or the whole node; or list what is frozen
+    Freeze(freeze::Freeze),
+    /// Admit again what was frozen
+    Thaw(freeze::Thaw),
+    /// Show how much of each budget is spent, held and left
+    Budgets(budgets::Budgets),
     /// Say which agents the node stands in front of, and see how they do
     Agents(agents::Agents),
     /// Say who may call the node on this machine
@@ -193,6 +212,11 @@ pub(crate) fn run() -> ExitCode {
         Command::Send(send) => as_client(send.run(&shared)),
         Command::Card(card) => as_client(card.run(&shared)),
         Command::Tasks(tasks) => as_client(tasks.run(&shared)),
+        Command::Tree(tree) => as_client(tree.run(&shared)),
+        Command::Explain(explain) => as_client(explain.run(&shared)),
+        Command::Freeze(freeze) => as_client(freeze.run(&shared)),
+        Command::Thaw(thaw) => as_client(thaw.run(&shared)),
+        Command::Budgets(budgets) => as_client(budgets.run(&shared)),
         Command::Agents(agents) => as_client(agents.run(&shared)),
         Command::Callers(callers) => as_client(callers.run(&shared)),
         Command::Keys(keys) => as_client(keys.run(&shared)),

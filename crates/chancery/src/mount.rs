@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Agent, Agents, TaskRunner};
+use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, TaskRunner};
 use chancery_identity::credentials::Authenticator;
 use chancery_inbound::Signposts;
-use chancery_protocol::AgentCard;
+use chancery_protocol::{AgentCard, AgentExtension};
 
 use crate::agents::{authority, interfaces};
 use crate::build_error::BuildError;
@@ -92,11 +92,28 @@ impl Mount {
                 extended.supported_interfaces.clone_from(&card.supported_interfaces);
             }
             extended.capabilities.extended_agent_card = Some(true);
+            declare_governance(&mut extended);
             Arc::new(extended)
         });
         if extended.is_some() {
             card.capabilities.extended_agent_card = Some(true);
         }
+        declare_governance(&mut card);
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
+    }
+}
+
+/// Callers may ask for an account of what their tasks cost, whichever agent they call here.
+fn declare_governance(card: &mut AgentCard) {
+    let extensions = &mut card.capabilities.extensions;
+    if extensions.iter().all(|extension| extension.uri != GOVERNANCE_EXTENSION) {
+        extensions.push(AgentExtension {
+            uri: GOVERNANCE_EXTENSION.to_owned(),
+            description:
+                "Says what a task and the tasks below it cost, what is left of its budget, and where it stands in its tree"
+                    .to_owned(),
+            required: false,
+            params: None,
+        });
     }
 }

@@ -6,9 +6,9 @@ use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Shown, TaskSt
 
 use crate::agents::Agent;
 use crate::find::shown;
-use crate::live::LiveTask;
+use crate::live::{LiveTask, Said};
 use crate::service::Inner;
-use crate::tree::CascadeOutcome;
+use crate::tree::{CascadeOutcome, Cascaded};
 
 impl Inner {
     pub(crate) async fn cancel(
@@ -22,35 +22,45 @@ impl Inner {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.open(stored).await?;
-        self.cancel_with_all_below(&live).await
+        self.cancel_with_all_below(&live).await.map(|(shown, _)| shown)
     }
 
-    /// What was done for the task ends before it does, the deepest first.
-    pub(crate) async fn cancel_with_all_below(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Shown, Error> {
+    /// What was done for the task ends before it does, the deepest first. Says what became of each; of the task itself only if
+    /// its agent may go on elsewhere.
+    pub(crate) async fn cancel_with_all_below(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<(Shown, Vec<Cascaded>), Error> {
         let id = &live.record.id;
+        let mut cascaded = Vec::new();
         if self.govern.trees.below(id).iter().any(|node| node.record.id != *id) {
-            Box::pin(self.cascade_below(live)).await;
+            cascaded = Box::pin(self.cascade_below(live)).await;
         }
         let cancelled = self.cancel_live(live).await;
         // Its agent may have called somebody until the last moment.
         if !self.govern.trees.below(id).is_empty() {
-            Box::pin(self.cascade_below(live)).await;
+            cascaded.extend(Box::pin(self.cascade_below(live)).await);
         }
-        cancelled
+        let shown = cancelled?;
+        if let Some(reason) = live.not_confirmed() {
+            let (task, agent) = (id.clone(), live.record.agent.clone());
+            let depth = live.node.as_ref().map_or(0, |node| node.kinship.depth);
+            cascaded.push(Cascaded { task, agent, depth, outcome: CascadeOutcome::Unreachable, reason: Some(reason) });
+        }
+        Ok((shown, cascaded))
     }
 
-    async fn cascade_below(self: &Arc<Self>, live: &LiveTask) {
+    async fn cascade_below(self: &Arc<Self>, live: &LiveTask) -> Vec<Cascaded> {
         let id = &live.record.id;
-        for left in self.cascade(id, |node| node.record.id != *id).await {
+        let cascaded = self.cascade(id, |node| node.record.id != *id).await;
+        for left in &cascaded {
             if let CascadeOutcome::Refused | CascadeOutcome::Unreachable = left.outcome {
                 tracing::warn!(task = %left.task, agent = %left.agent, reason = left.reason, "a task goes on although the one above it was cancelled");
             }
         }
+        cascaded
     }
 
     /// Whatever ends the task first is its end: if that is not the cancel, the caller is told so.
     pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Shown, Error> {
-        if !live.cancel_turn() {
+        if !live.cancel_turn() && !self.call_off(live).await {
             self.end_by_force(live, TaskState::Canceled, None).await;
         }
         // The turn ends by itself or by force, or had ended before: either way an end is taken and becomes visible.
@@ -61,6 +71,21 @@ impl Inner {
             state if state.is_terminal() => Err(not_cancelable(state)),
             _ => Err(live.broken()),
         }
+    }
+
+    /// Lets a runner that has the task elsewhere call it off there, although no turn is running. `false` if there is none such.
+    async fn call_off(self: &Arc<Self>, live: &Arc<LiveTask>) -> bool {
+        let elsewhere = live.node.as_ref().and_then(|node| node.link()).is_some_and(|link| link.task.is_some());
+        if !elsewhere || live.visible().terminal {
+            return false;
+        }
+        let agent = self.agents.load().get(&live.record.agent).cloned();
+        let Some(agent) = agent.filter(|agent| agent.runner.keeps_links()) else { return false };
+        let Some(said) = Said::again(live) else { return false };
+        if let Some((said, token)) = live.stop_with(said) {
+            self.execute(live, &agent, said, token, true).await;
+        }
+        true
     }
 }
 

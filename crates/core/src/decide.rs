@@ -87,6 +87,7 @@ impl Inner {
         if let Err(fault) = self.store.decide(Arc::new(decision)).await {
             return internal(fault);
         }
+        self.retention.one_more_decided();
         let Denial { kind, message, mut facts, retry_after, .. } = denial;
         facts.push(("decision", id.to_string()));
         Error { facts, retry_after, ..Error::new(kind, format!("{message} decision={id}")) }

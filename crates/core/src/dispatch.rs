@@ -10,7 +10,7 @@ use crate::admit::Call;
 use crate::agents::Agent;
 use crate::decide::{Denial, Verdicts};
 use crate::govern::GOVERNANCE_EXTENSION;
-use crate::govern::allot::Allotment;
+use crate::govern::allot::{Allotment, span_of};
 use crate::govern::freezes::Unfrozen;
 use crate::govern::held::Held;
 use crate::govern::trees::Node;
@@ -184,6 +184,7 @@ impl Dispatched {
         let allotment = Allotment {
             govern: Arc::clone(&inner.govern),
             node: Arc::clone(node),
+            span: span_of(node),
             held: Held::new(admitted.reservation),
             _slot: Some(slot),
             policy: admitted.policy,

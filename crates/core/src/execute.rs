@@ -11,6 +11,7 @@ use chancery_protocol::{Error, Message, MessageId, Role, StatusChange, TaskEvent
 use chancery_rules::policy::PolicyError;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::agents::Agent;
 use crate::delegate::Delegation;
@@ -54,7 +55,8 @@ impl Inner {
     async fn turns(self: Arc<Self>, live: Arc<LiveTask>, agent: Arc<Agent>, said: Said, token: CancellationToken, resumed: bool) {
         let mut next = Some((said, token, resumed));
         while let Some((said, token, resumed)) = next {
-            self.turn(&live, &agent, said, token, resumed).await;
+            let span = live.span();
+            self.turn(&live, &agent, said, token, resumed).instrument(span).await;
             next = match live.end_turn() {
                 AfterTurn::Next(said, token) => Some((said, token, false)),
                 AfterTurn::Nothing => None,

@@ -8,7 +8,7 @@ use crate::cancel::not_cancelable;
 use crate::find::{internal, shown};
 use crate::publish::{Subscription, Until};
 use crate::service::Chancery;
-use crate::{ListCursor, ListFilter, LogEntry, Stored};
+use crate::{Cascaded, ListCursor, ListFilter, LogEntry, Stored};
 
 impl Chancery {
     /// Tasks of all callers, newest status first.
@@ -35,7 +35,9 @@ impl Chancery {
         self.0.entries(&stored.task.id, after, limit).await
     }
 
-    pub async fn operator_cancel(&self, id: &str) -> Result<Shown, Error> {
+    /// Cancels a task after all that was done for it, the deepest first. Answers the task, and what became of those below; of
+    /// the task itself only if its agent may go on.
+    pub async fn operator_cancel(&self, id: &str) -> Result<(Shown, Vec<Cascaded>), Error> {
         let stored = self.operator_find(id).await?;
         if stored.progress.state.is_terminal() {
             return Err(not_cancelable(stored.progress.state));

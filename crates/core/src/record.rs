@@ -28,6 +28,7 @@ impl Inner {
                 self.record_spend(&live, spend).await;
                 continue;
             }
+            let decided = decision.is_some();
             let append = Append {
                 task: Arc::clone(&live.record),
                 creation: None,
@@ -41,6 +42,9 @@ impl Inner {
             match self.store.append(append).await {
                 Ok(Appended::Recorded) => {
                     let visible = live.show(&entries, self.limits.load().stream_buffer_events);
+                    if decided {
+                        self.retention.one_more_decided();
+                    }
                     if visible.terminal {
                         self.retention.one_more_ended();
                         self.govern.queues.ring();

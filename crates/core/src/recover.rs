@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Error, TaskState, TraceId, Unknown};
+use chancery_protocol::{Error, TaskState};
 
 use crate::Stored;
 use crate::find::internal;
 use crate::govern::allot::Allotment;
-use crate::live::{Place, Said};
+use crate::live::Said;
 use crate::runner::AfterRestart;
 use crate::service::{Chancery, Inner};
 
@@ -38,23 +38,9 @@ impl Inner {
     async fn take_up(self: &Arc<Self>, stored: Stored, allotment: Option<Box<Allotment>>) -> Result<AfterRestart, Error> {
         let agent = self.agents.load().get(&stored.task.agent).cloned();
         let live = self.open(stored).await?;
-        let last = live.task().history.iter().rev().find(|message| message.role == chancery_protocol::Role::User).cloned();
-        if let (Some(agent), Some(message)) = (agent, last)
-            && agent.runner.after_restart() == AfterRestart::Resume
-        {
-            let trace = live.node.as_ref().map_or_else(|| TraceId(uuid::Uuid::now_v7().as_u128()), |node| node.kinship.trace);
-            let said = Said {
-                message,
-                metadata: None,
-                unknown: Unknown::none(),
-                trace,
-                extensions: Vec::new(),
-                place: Place::GoesOn,
-                selected: None,
-                allotment,
-                brought: None,
-            };
-            if let Some((said, token)) = live.begin_turn(said) {
+        let agent = agent.filter(|agent| agent.runner.after_restart() == AfterRestart::Resume);
+        if let (Some(agent), Some(said)) = (agent, Said::again(&live)) {
+            if let Some((said, token)) = live.begin_turn(Said { allotment, ..said }) {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);

@@ -8,7 +8,7 @@ use chancery_rules::budget::{Accounts, Amount, Estimate, EstimateSource, Estimat
 
 use crate::find::internal;
 use crate::govern::Rulebook;
-use crate::govern::allot::Allotment;
+use crate::govern::allot::{Allotment, span_of};
 use crate::govern::held::Held;
 use crate::govern::report::Report;
 use crate::govern::trees::Node;
@@ -130,6 +130,7 @@ impl Inner {
         };
         let allotment = Allotment {
             govern: Arc::clone(&self.govern),
+            span: span_of(&node),
             node,
             estimated: Estimated {
                 estimate: Estimate::known(reservation.amount()),

@@ -36,15 +36,21 @@ impl Default for RetentionConfig {
 pub(crate) struct Retention {
     config: ArcSwap<RetentionConfig>,
     ended_since_sweep: AtomicU64,
+    decided_since_sweep: AtomicU64,
     due: Notify,
 }
 
-/// One sweep removes at most this many tasks, so that writers never wait long behind it.
+/// One sweep removes at most this many tasks, and as many decisions, so that writers never wait long behind it.
 const SWEEP_STEP: u64 = 500;
 
 impl Retention {
     pub(crate) fn new(config: RetentionConfig) -> Self {
-        Self { config: ArcSwap::from_pointee(config), ended_since_sweep: AtomicU64::new(0), due: Notify::new() }
+        Self {
+            config: ArcSwap::from_pointee(config),
+            ended_since_sweep: AtomicU64::new(0),
+            decided_since_sweep: AtomicU64::new(0),
+            due: Notify::new(),
+        }
     }
 
     /// Another rule from now on, and a sweep by it.
@@ -58,9 +64,16 @@ impl Retention {
     /// Counts an ended task; enough of them make a sweep due before its time.
     pub(crate) fn one_more_ended(&self) {
         let most = self.config.load().max_tasks;
-        let step = SWEEP_STEP.min(most / 4).max(1);
-        if most > 0 && self.ended_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step {
+        if most > 0 && self.ended_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step(most) {
             self.ended_since_sweep.store(0, Ordering::Relaxed);
+            self.due.notify_one();
+        }
+    }
+
+    /// Counts a decision that is kept by itself. Refusals come as fast as callers can ask, so they make a sweep due too.
+    pub(crate) fn one_more_decided(&self) {
+        let most = self.config.load().max_decisions;
+        if most > 0 && self.decided_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step(most) {
             self.due.notify_one();
         }
     }
@@ -80,11 +93,18 @@ impl Retention {
     }
 }
 
+/// How many more than `most` may gather before a sweep is due.
+fn step(most: u64) -> u64 {
+    SWEEP_STEP.min(most / 4).max(1)
+}
+
 impl Chancery {
     /// Sweeps until nothing is left to sweep. Answers how many tasks went.
     pub async fn sweep(&self) -> u64 {
         let inner = &self.0;
         let mut gone = 0;
+        // The store tells of tasks only; as many decisions went as came since the last time, if there were too many.
+        let mut decided = inner.retention.decided_since_sweep.swap(0, Ordering::Relaxed);
         loop {
             let now = inner.clock.now();
             let swept = match inner.store.sweep(inner.retention.plan(now, inner.govern.longest_window()), now).await {
@@ -95,7 +115,8 @@ impl Chancery {
                 }
             };
             gone += swept;
-            if swept < SWEEP_STEP {
+            decided = decided.saturating_sub(SWEEP_STEP);
+            if swept < SWEEP_STEP && decided == 0 {
                 return gone;
             }
             // A store in memory answers at once; others want the thread too.
@@ -118,5 +139,28 @@ impl Chancery {
                 tracing::debug!(tasks = gone, "swept ended tasks");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn decisions_make_a_sweep_due_before_a_quarter_more_of_them_is_kept() {
+        for (most, step) in [(8, 2), (1, 1), (100_000, SWEEP_STEP)] {
+            let retention = Retention::new(RetentionConfig { max_decisions: most, ..RetentionConfig::default() });
+            for _ in 1..step {
+                retention.one_more_decided();
+                assert!(retention.due.notified().now_or_never().is_none(), "{most}");
+            }
+            retention.one_more_decided();
+            assert!(retention.due.notified().now_or_never().is_some(), "{most}");
+        }
+        let keeps_all = Retention::new(RetentionConfig { max_decisions: 0, ..RetentionConfig::default() });
+        (0..SWEEP_STEP).for_each(|_| keeps_all.one_more_decided());
+        assert!(keeps_all.due.notified().now_or_never().is_none());
     }
 }

@@ -108,8 +108,8 @@ async fn task(State(chancery): State<Chancery>, Path(id): Path<String>) -> Resul
 }
 
 async fn cancel(State(chancery): State<Chancery>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
-    let shown = chancery.operator_cancel(&id).await?;
-    Ok(Json(json!({ "task": shown.task })))
+    let (shown, cascaded) = chancery.operator_cancel(&id).await?;
+    Ok(Json(json!({ "task": shown.task, "cascade": cascaded })))
 }
 
 #[derive(Deserialize)]

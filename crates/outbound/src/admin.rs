@@ -1,4 +1,4 @@
-//! The operator's calls: every caller's tasks, the callers, the agents and the keys of a node, with the node's own token.
+//! The operator's calls: every caller's tasks and trees, the callers, the agents, the keys and the freezes of a node, with the node's own token.
 
 use std::time::Duration;
 
@@ -112,6 +112,50 @@ impl Admin {
 
     pub async fn agent_health(&self, name: &str) -> Result<Value, CallError> {
         self.get(&["agents", name, "health"]).await
+    }
+
+    /// The trees of a trace, or the one a task belongs to.
+    pub async fn trees(&self, trace_or_task: &str) -> Result<Value, CallError> {
+        self.get(&["trees", trace_or_task]).await
+    }
+
+    /// Cancels a task and all below it, and says what became of each.
+    pub async fn cancel_tree(&self, trace_or_task: &str) -> Result<Value, CallError> {
+        self.post(&["trees", trace_or_task, "cancel"], &json!({})).await
+    }
+
+    /// What each rule said about a call, by the task it made or by the id of the decision.
+    pub async fn explain(&self, task_or_decision: &str) -> Result<Value, CallError> {
+        self.get(&["explain", task_or_decision]).await
+    }
+
+    /// The newest decisions about calls that made no task.
+    pub async fn decisions(&self, limit: usize) -> Result<Value, CallError> {
+        let mut url = self.at(&["decisions"]);
+        url.query_pairs_mut().append_pair("limit", &limit.to_string());
+        self.ask(&url, self.peer.http.get(url.clone())).await
+    }
+
+    pub async fn budgets(&self) -> Result<Value, CallError> {
+        self.get(&["budgets"]).await
+    }
+
+    pub async fn freezes(&self) -> Result<Value, CallError> {
+        self.get(&["freezes"]).await
+    }
+
+    /// Nothing new is admitted to it once this has answered.
+    pub async fn freeze(&self, scope: &str, name: Option<&str>, why: Option<&str>) -> Result<Value, CallError> {
+        self.post(&["freezes"], &json!({ "scope": scope, "name": name, "why": why })).await
+    }
+
+    pub async fn thaw(&self, scope: &str, name: Option<&str>) -> Result<Value, CallError> {
+        let mut url = self.at(&["freezes"]);
+        url.query_pairs_mut().append_pair("scope", scope);
+        if let Some(name) = name {
+            url.query_pairs_mut().append_pair("name", name);
+        }
+        self.ask(&url, self.peer.http.delete(url.clone())).await
     }
 
     /// A task's log after an entry, and then what is added to it.

@@ -24,6 +24,8 @@ pub struct Conditions {
     pub idempotency_key: Option<String>,
     /// The last event already seen of the task that is subscribed to.
     pub last_event_id: Option<u64>,
+    /// Protocol extensions asked for, by their URIs.
+    pub extensions: Vec<String>,
 }
 
 /// An answer, read and as it came.
@@ -85,6 +87,9 @@ impl Peer {
         post = post.header(header::CONTENT_TYPE, "application/json").header("A2A-Version", "1.0").body(body);
         if let Some(key) = &conditions.idempotency_key {
             post = post.header("Idempotency-Key", key);
+        }
+        if !conditions.extensions.is_empty() {
+            post = post.header("A2A-Extensions", conditions.extensions.join(", "));
         }
         if let Some(id) = conditions.last_event_id {
             post = post.header("Last-Event-ID", id);

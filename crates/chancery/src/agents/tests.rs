@@ -182,7 +182,7 @@ async fn a_sleeper_stops_when_cancelled_and_a_stubborn_one_is_stopped() {
         };
         let answer = node.chancery().call(&context(), Request::SendMessage(request)).await.unwrap();
         let Answer::Reply(Reply::Sent(Sent::Task(shown))) = answer else { panic!("{answer:?}") };
-        let cancelled = node.chancery().operator_cancel(shown.task.id.as_str()).await.unwrap();
+        let (cancelled, _) = node.chancery().operator_cancel(shown.task.id.as_str()).await.unwrap();
         assert_eq!(cancelled.task.status.state, TaskState::Canceled, "{text}");
     }
     node.shut_down(Duration::from_secs(60)).await.unwrap();

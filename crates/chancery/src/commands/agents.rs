@@ -173,7 +173,7 @@ fn removed(answer: &Value) {
 
 fn approved(answer: &Value) {
     let name = show::safe(answer["name"].as_str().unwrap_or_default());
-    for pending in table::items(&answer["approved"]) {
+    for pending in show::items(&answer["approved"]) {
         show::print(&table::changes(&pending["changes"], ""));
     }
     remark(&format!("{name} is called by its new card from now on"));
@@ -185,7 +185,7 @@ async fn list(keeper: &Keeper, json: bool) -> Result<(), Failure> {
         show::print_json(&answer.to_string());
         return Ok(());
     }
-    let agents = table::items(&answer["agents"]);
+    let agents = show::items(&answer["agents"]);
     if !agents.is_empty() {
         show::print(&table::list(agents));
     }

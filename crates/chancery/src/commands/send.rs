@@ -7,10 +7,11 @@ use std::time::Duration;
 use chancery::protocol::{
     Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Task, TaskEvent, TaskState, TaskStatus,
 };
+use chancery_core::GOVERNANCE_EXTENSION;
 use chancery_outbound::{Conditions, Peer, new_message_id};
 
 use super::credentials::{Credentials, warn_of_plain};
-use super::{Failure, Shared, nearby, remark, show};
+use super::{Failure, Shared, bill, nearby, remark, show};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +25,7 @@ Examples:
   CHANCERY_KEY=$KEY chancery send hello                   as the caller with that key
   chancery send --sign-with agent.pem hello               as the agent with that key, by a signature
 
-The answer's text goes to stdout; the task's id and state go to stderr. With --json stdout has what the server sent,
+The answer's text goes to stdout; the task's id and state, and what it cost where the agent says so, go to stderr. With --json stdout has what the server sent,
 an object a line.";
 
 #[derive(clap::Args)]
@@ -75,7 +76,11 @@ impl Send {
         let terms = self.credentials.terms(trust)?;
         let peer = Peer::with_terms(&url, Duration::from_secs(self.timeout), terms.clone())?;
         warn_of_plain(&peer, &terms);
-        let conditions = Conditions { idempotency_key: self.idempotency_key.clone(), last_event_id: None };
+        let conditions = Conditions {
+            idempotency_key: self.idempotency_key.clone(),
+            extensions: vec![GOVERNANCE_EXTENSION.to_owned()],
+            ..Conditions::default()
+        };
         let send = self.message()?;
         if self.stream {
             stream(&peer, send, &conditions, shared.json).await
@@ -140,10 +145,13 @@ async fn ask(peer: &Peer, send: SendMessage, conditions: &Conditions, json: bool
             if !json {
                 show_task(&shown.task);
             }
-            conclude(shown.task.id.as_str(), &shown.task.status)
+            conclude(shown.task.id.as_str(), &shown.task.status, bill::line(shown.task.metadata.as_ref()))
         }
-        Reply::Sent(Sent::Message(message)) if !json => {
-            show::print_line(&show::message(&message));
+        Reply::Sent(Sent::Message(message)) => {
+            if !json {
+                show::print_line(&show::message(&message));
+            }
+            tell(bill::line(message.metadata.as_ref()));
             Ok(())
         }
         _ => Ok(()),
@@ -169,12 +177,20 @@ fn succeeded_without_artifact(task: &Task) -> bool {
     task.status.state == TaskState::Completed && task.artifacts.is_empty()
 }
 
-/// Says on stderr how the task stands, and whether that is a failure.
-fn conclude(id: &str, status: &TaskStatus) -> Result<(), Failure> {
+/// What it cost goes to stderr: it is not the answer.
+fn tell(bill: Option<String>) {
+    if let Some(bill) = bill {
+        remark(&bill);
+    }
+}
+
+/// Says on stderr how the task stands and what it cost, and whether that is a failure.
+fn conclude(id: &str, status: &TaskStatus, bill: Option<String>) -> Result<(), Failure> {
     let (id, state) = (show::safe(id), show::state(status.state));
     let reason = status.message.as_deref().map(|message| format!(": {}", show::message(message))).unwrap_or_default();
     match status.state {
         TaskState::Failed | TaskState::Rejected | TaskState::Canceled => {
+            tell(bill);
             Err(Failure::Refused(format!("task {id} {state}{reason}")))
         }
         TaskState::InputRequired | TaskState::AuthRequired => {
@@ -183,6 +199,7 @@ fn conclude(id: &str, status: &TaskStatus) -> Result<(), Failure> {
         }
         _ => {
             remark(&format!("task {id} {state}"));
+            tell(bill);
             Ok(())
         }
     }
@@ -207,6 +224,7 @@ struct Shown {
     id: Option<String>,
     status: Option<TaskStatus>,
     replied: bool,
+    bill: Option<String>,
     /// Text was printed and the line is still open.
     open_line: bool,
 }
@@ -223,6 +241,7 @@ impl Shown {
             }
             TaskEvent::Status(change) => {
                 self.status = Some(change.status.clone());
+                self.bill = bill::line(change.metadata.as_ref()).or(self.bill.take());
                 if let Some(message) = change.status.message.as_deref().filter(|_| !json) {
                     self.end_line();
                     // What is asked of the caller is a result; what is said on the way is not.
@@ -243,6 +262,7 @@ impl Shown {
             }
             TaskEvent::Replied(message) => {
                 self.replied = true;
+                self.bill = bill::line(message.metadata.as_ref());
                 if !json {
                     show::print_line(&show::message(message));
                 }
@@ -259,8 +279,13 @@ impl Shown {
 
     fn conclude(self) -> Result<(), Failure> {
         match (self.id, self.status) {
-            _ if self.replied => Ok(()),
-            (Some(id), Some(status)) if status.state.is_terminal() || status.state.is_interrupted() => conclude(&id, &status),
+            _ if self.replied => {
+                tell(self.bill);
+                Ok(())
+            }
+            (Some(id), Some(status)) if status.state.is_terminal() || status.state.is_interrupted() => {
+                conclude(&id, &status, self.bill)
+            }
             (Some(id), _) => Err(Failure::Unreachable(format!(
                 "the stream ended before the task did; see what becomes of it with: chancery tasks watch {}",
                 show::safe(&id)

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use chancery::protocol::{Message, Part, PartContent, TaskState};
+use serde_json::Value;
 
 /// Writes to stdout. A reader that went away wants no more of it, which is not our failure.
 pub(super) fn print(text: &str) {
@@ -84,6 +85,29 @@ pub(super) fn state_name(name: &str) -> String {
     safe(&name.trim_start_matches("TASK_STATE_").to_lowercase().replace('_', "-"))
 }
 
+/// The entries of a list in an answer.
+pub(super) fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A member of an answer; `-` if it is not there.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => safe(text),
+        other => safe(&other.to_string()),
+    }
+}
+
+/// Whether an amount in an answer, money or a number, is none.
+pub(super) fn is_nothing(amount: &Value) -> bool {
+    match amount {
+        Value::String(money) => money.bytes().all(|byte| matches!(byte, b'0' | b'.')),
+        Value::Number(number) => number.as_u64() == Some(0),
+        other => other.is_null(),
+    }
+}
+
 /// Rows under each other, every column as wide as its widest entry.
 pub(super) fn columns<const N: usize>(rows: Vec<[String; N]>) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
@@ -119,6 +143,12 @@ mod tests {
     #[test]
     fn states_are_shown_in_plain_words() {
         assert_eq!(state(TaskState::InputRequired), "input-required");
+    }
+
+    #[test]
+    fn nothing_is_known_in_every_way_it_is_written() {
+        let (none, some) = ([Value::Null, 0.into(), "0.00".into(), "0".into()], [Value::from(1), "0.001".into(), true.into()]);
+        assert!(none.iter().all(is_nothing) && !some.iter().any(is_nothing));
     }
 
     #[test]

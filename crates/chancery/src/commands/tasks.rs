@@ -5,7 +5,7 @@ use chancery_outbound::Admin;
 use serde_json::Value;
 
 use super::credentials::OwnCertificate;
-use super::{Failure, Shared, nearby, remark, show};
+use super::{Failure, Shared, nearby, remark, show, tree};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,7 +13,7 @@ Examples:
   chancery tasks list --state working      only those in one state
   chancery tasks get TASK                  one task with all it has
   chancery tasks watch TASK                its log so far, and then what is added
-  chancery tasks cancel TASK
+  chancery tasks cancel TASK               all that was done for it first, the deepest first
 
 These commands find the node and its token in the data folder (--data).";
 
@@ -42,7 +42,7 @@ enum Command {
     },
     /// Show one task
     Get { id: String },
-    /// Cancel a task
+    /// Cancel a task, and before it everything below it
     Cancel { id: String },
     /// Show a task's log, and follow it until the task ends
     Watch {
@@ -75,13 +75,15 @@ impl Tasks {
             }
             Command::Cancel { id } => {
                 let answer = admin.cancel(&id).await?;
+                let cascade = &answer["cascade"];
                 if shared.json {
                     show::print_json(&answer.to_string());
-                    return Ok(());
+                } else {
+                    show::print(&tree::cascade(cascade));
+                    let task: Task = read(&answer["task"])?;
+                    show::print_line(&format!("{} {}", show::safe(task.id.as_str()), show::state(task.status.state)));
                 }
-                let task: Task = read(&answer["task"])?;
-                show::print_line(&format!("{} {}", show::safe(task.id.as_str()), show::state(task.status.state)));
-                Ok(())
+                if show::items(cascade).is_empty() { Ok(()) } else { tree::left_over(cascade) }
             }
             Command::Watch { id, after } => watch(&admin, &id, after, shared.json).await,
         }

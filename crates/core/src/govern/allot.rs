@@ -7,6 +7,8 @@ use chancery_protocol::Timestamp;
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{Amount, Caps, Estimated, Settled};
 use chancery_rules::policy::{PolicyError, Slot, TaskPolicy};
+use tracing::Span;
+use tracing::field::Empty;
 
 use super::Governance;
 use super::held::Held;
@@ -31,6 +33,23 @@ pub(crate) struct Allotment {
     pub(crate) interrupted: bool,
     /// Whether the caller wants to be told what it cost.
     pub(crate) announced: bool,
+    /// What the turn does is logged in it; what it cost is written on it at the end.
+    pub(crate) span: Span,
+}
+
+/// The span of a turn, with the place of its task in its tree.
+pub(crate) fn span_of(node: &Node) -> Span {
+    tracing::info_span!(
+        "turn",
+        task = %node.record.id,
+        agent = %node.record.agent,
+        trace_id = %node.kinship.trace,
+        depth = node.kinship.depth,
+        attribution = node.kinship.attribution.as_str(),
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        chancery.cost_usd = Empty,
+    )
 }
 
 /// Why a turn is stopped from outside, beside being cancelled.
@@ -127,7 +146,7 @@ impl Allotment {
 
     /// Ends the turn: what it cost is settled, the slot is free.
     pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
-        let Self { govern, node, held, estimated, prices, before, interrupted, .. } = self;
+        let Self { govern, node, held, estimated, prices, before, interrupted, span, .. } = self;
         let accounts = held.accounts();
         let counted = before.settled.saturating_add(before.overrun);
         let actual = prices::cost(report, counted, prices, estimated);
@@ -147,6 +166,11 @@ impl Allotment {
             known_by: Some(actual.usd_source),
             settled_at: Some(now),
         };
+        for (name, tokens) in report.tokens_by_name() {
+            span.record(name, tokens);
+        }
+        span.record("chancery.cost_usd", tracing::field::display(spend.settled.saturating_add(spend.overrun).usd));
+        tracing::debug!(parent: &span, known_by = ?actual.usd_source, "settled");
         if settled.overrun.usd.0 > 0 || settled.overrun.tokens > 0 {
             tracing::warn!(
                 task = %node.record.id, agent = %node.record.agent, usd = %settled.overrun.usd, tokens = settled.overrun.tokens,

@@ -8,7 +8,7 @@ use chancery_rules::budget::{Amount, Caps};
 
 use super::{LiveTask, State};
 use crate::govern::allot::{Allotment, Closed, Stop};
-use crate::govern::announce::announce;
+use crate::govern::announce::{announce, withhold};
 use crate::govern::report::Report;
 use crate::ids::fresh_id;
 use crate::{Decision, Spend, TaskRecord};
@@ -112,7 +112,7 @@ impl LiveTask {
         }
         match (closed, &self.node) {
             (Some((closed, true)), Some(node)) => announce(event, node, &closed, &state.report),
-            _ => event,
+            _ => withhold(event),
         }
     }
 
@@ -171,6 +171,11 @@ impl LiveTask {
     /// Why the turn is being stopped.
     pub(crate) fn stopped_because(&self) -> Option<String> {
         self.lock().stop.as_ref().map(Stop::reason)
+    }
+
+    /// What the running turn does is logged in this.
+    pub(crate) fn span(&self) -> tracing::Span {
+        self.lock().allotment.as_ref().map_or_else(tracing::Span::none, |allotment| allotment.span.clone())
     }
 
     pub(crate) fn time_limit(&self) -> Option<Duration> {

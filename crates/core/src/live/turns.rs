@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Message, Metadata, SendMessage, TraceId, Unknown};
+use chancery_protocol::{Message, Metadata, Role, SendMessage, TraceId, Unknown};
 use chancery_rules::budget::Amount;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +44,25 @@ pub(crate) enum Place {
     /// It makes a task in a conversation its caller names.
     OpensTask,
     GoesOn,
+}
+
+impl Said {
+    /// What was said to the task last, for a turn that takes up what another one left.
+    pub(crate) fn again(live: &LiveTask) -> Option<Self> {
+        let message = live.task().history.iter().rev().find(|message| message.role == Role::User).cloned()?;
+        let trace = live.node.as_ref().map_or_else(|| TraceId(uuid::Uuid::now_v7().as_u128()), |node| node.kinship.trace);
+        Some(Self {
+            message,
+            metadata: None,
+            unknown: Unknown::none(),
+            trace,
+            extensions: Vec::new(),
+            place: Place::GoesOn,
+            selected: None,
+            allotment: None,
+            brought: None,
+        })
+    }
 }
 
 impl State {
@@ -102,6 +121,18 @@ impl LiveTask {
         let Some(said) = state.queued.pop_front() else { return AfterTurn::Nothing };
         let (said, token) = state.begin(said);
         AfterTurn::Next(said, token)
+    }
+
+    /// Asks the running turn to stop. If none is running, this one begins, and only to stop.
+    pub(crate) fn stop_with(&self, said: Said) -> Option<(Said, CancellationToken)> {
+        let mut state = self.lock();
+        if let Some(turn) = &state.turn {
+            turn.cancel();
+            return None;
+        }
+        let (said, token) = state.begin(said);
+        token.cancel();
+        Some((said, token))
     }
 
     /// Asks the running turn to stop. `false` when none is running.

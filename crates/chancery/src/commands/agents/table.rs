@@ -2,19 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::show::{columns, safe};
-
-pub(super) fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => safe(text),
-        other => safe(&other.to_string()),
-    }
-}
+use super::super::show::{columns, items, safe, text};
 
 /// A row for every replica, and under the table what waits.
 pub(super) fn list(agents: &[Value]) -> String {

@@ -1,0 +1,157 @@
+//! `chancery explain`: what each rule said about a call, in the order they were asked, and on which facts.
+
+use serde_json::Value;
+
+use super::credentials::OwnCertificate;
+use super::{Failure, Shared, nearby, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery explain TASK             how a task came to be let in, what it was given and what it cost
+  chancery explain DECISION         why a call was refused; the error says it as decision=ID
+  chancery explain                  the newest refusals, and messages that tasks went on with
+  chancery explain TASK --json
+
+Rules are asked in this order, and the first that says no ends it: lineage, freeze, budget, recursion, selector, policy.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Explain {
+    #[command(flatten)]
+    own: OwnCertificate,
+    /// A task, or a decision [default: list the newest decisions]
+    #[arg(value_name = "TASK|DECISION")]
+    id: Option<String>,
+    /// How many decisions to list
+    #[arg(long, value_name = "COUNT", default_value_t = 20, conflicts_with = "id")]
+    limit: usize,
+}
+
+impl Explain {
+    pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+        let admin = nearby::admin(shared, &self.own)?;
+        let answer = match &self.id {
+            // As it stands in the error.
+            Some(id) => admin.explain(id.strip_prefix("decision=").unwrap_or(id)).await?,
+            None => admin.decisions(self.limit).await?,
+        };
+        if shared.json {
+            show::print_json(&answer.to_string());
+        } else if self.id.is_none() {
+            show::print(&list(&answer["decisions"]));
+        } else if answer["decision"].is_object() {
+            show::print(&decision(&answer["decision"]));
+        } else {
+            show::print(&task(&answer));
+        }
+        Ok(())
+    }
+}
+
+fn list(decisions: &Value) -> String {
+    let head = ["DECISION", "AT", "CALLER", "AGENT", "VERDICT"].map(str::to_owned);
+    let row = |decision: &Value| {
+        [
+            show::text(&decision["id"]),
+            show::text(&decision["at"]),
+            caller(decision),
+            show::text(&decision["agent"]),
+            verdict(decision),
+        ]
+    };
+    let rows = show::items(decisions);
+    if rows.is_empty() { String::new() } else { show::columns(std::iter::once(head).chain(rows.iter().map(row)).collect()) }
+}
+
+fn caller(of: &Value) -> String {
+    format!("{}/{}", show::text(&of["tenant"]), show::text(&of["caller"]))
+}
+
+fn verdict(decision: &Value) -> String {
+    if decision["refused"].is_string() { show::text(&decision["refused"]) } else { "let through".to_owned() }
+}
+
+/// A refusal, or a message that a task went on with.
+fn decision(decision: &Value) -> String {
+    let mut facts = vec![
+        ["decision".to_owned(), show::text(&decision["id"])],
+        ["verdict".to_owned(), verdict(decision)],
+        ["at".to_owned(), show::text(&decision["at"])],
+        ["caller".to_owned(), caller(decision)],
+        ["agent".to_owned(), show::text(&decision["agent"])],
+    ];
+    for name in ["task", "root", "trace"] {
+        if decision[name].is_string() {
+            facts.push([name.to_owned(), show::text(&decision[name])]);
+        }
+    }
+    let page = match decision["page"].as_str() {
+        Some(page) => format!("\n{} is explained in {}\n", verdict(decision), show::safe(page)),
+        None => String::new(),
+    };
+    format!("{}\n{}{page}", show::columns(facts), verdicts(&decision["verdicts"]))
+}
+
+fn task(answer: &Value) -> String {
+    let (lineage, spend) = (&answer["lineage"], &answer["spend"]);
+    let amount = |of: &Value| format!("{} USD, {} tokens", show::text(&of["usd"]), show::text(&of["tokens"]));
+    let mut facts = [
+        ["task", &show::text(&answer["task"])],
+        ["state", &show::state_name(answer["state"].as_str().unwrap_or_default())],
+        ["made", &show::text(&answer["created_at"])],
+        ["caller", &caller(answer)],
+        ["agent", &show::text(&answer["agent"])],
+        ["skill", &show::text(&lineage["skill"])],
+        ["trace", &show::text(&lineage["trace"])],
+        ["root", &show::text(&lineage["root"])],
+        ["parent", &show::text(&lineage["parent"])],
+        ["depth", &format!("{} ({})", show::text(&lineage["depth"]), show::text(&lineage["attribution"]))],
+        ["reserved", &amount(&spend["reserved"])],
+        ["settled", &amount(&spend["settled"])],
+    ]
+    .map(|row| row.map(|cell: &str| cell.to_owned()))
+    .to_vec();
+    if ["usd", "tokens"].iter().any(|of| !show::is_nothing(&spend["overrun"][of])) {
+        facts.push(["overrun".to_owned(), amount(&spend["overrun"])]);
+    }
+    let sources = format!("estimate: {}, actual: {}", show::text(&spend["estimated_by"]), show::text(&spend["known_by"]));
+    facts.push(["known by".to_owned(), sources]);
+    if lineage["claimed"].is_object() {
+        facts.push(["claimed".to_owned(), show::safe(&lineage["claimed"].to_string())]);
+    }
+    let later = show::items(&answer["later"]).iter().map(|later| format!("\n{}", decision(later)));
+    format!("{}\n{}{}", show::columns(facts), verdicts(&answer["verdicts"]), later.collect::<String>())
+}
+
+/// A line for each rule that was asked.
+fn verdicts(verdicts: &Value) -> String {
+    let row = |(place, verdict): (usize, &Value)| {
+        let said = if verdict["passed"] == true { "passed" } else { "REFUSED" };
+        let facts =
+            show::items(&verdict["facts"]).iter().map(|fact| format!("{}={}", show::text(&fact[0]), show::text(&fact[1])));
+        [(place + 1).to_string(), show::text(&verdict["rule"]), said.to_owned(), facts.collect::<Vec<_>>().join("  ")]
+    };
+    show::columns(show::items(verdicts).iter().enumerate().map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_rule_by_rule_with_its_page() {
+        let shown = decision(&json!({
+            "id": "d1", "at": "now", "tenant": "default", "caller": "ada", "agent": "echo", "refused": "RECURSION_REVISIT",
+            "page": "docs/errors/RECURSION_REVISIT.md",
+            "verdicts": [
+                { "rule": "lineage", "passed": true, "facts": [["attribution", "inferred"]] },
+                { "rule": "recursion", "passed": false, "facts": [["path", "a → b → a"], ["depth", 2]] },
+            ],
+        }));
+        assert!(shown.contains("1  lineage    passed   attribution=inferred\n"), "{shown}");
+        assert!(shown.contains("2  recursion  REFUSED  path=a → b → a  depth=2\n"), "{shown}");
+        assert!(shown.ends_with("RECURSION_REVISIT is explained in docs/errors/RECURSION_REVISIT.md\n"), "{shown}");
+    }
+}

@@ -1,0 +1,83 @@
+//! `chancery tree`: a delegation tree, drawn with what each task cost; and its end, from the leaves up.
+
+mod drawn;
+
+use chancery_outbound::Admin;
+use serde_json::Value;
+
+use super::credentials::OwnCertificate;
+use super::{Failure, Shared, nearby, remark, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery tree TASK                the tree a task belongs to, whichever of its tasks it is
+  chancery tree TRACE               all trees of a trace (32 hex digits, as in traceparent)
+  chancery tree TASK --cancel       cancel the task and all below it, the deepest first
+  chancery tree TRACE --json
+
+A task's HOW says how its place in the tree is known: by its hop token (verified), because it can only come from there
+(inferred), by the strictest of several places (ambiguous), or because it is nobody's (root). OWN is what the task cost,
+ALL what it cost with everything below it, in USD; * marks what an agent reported past what was set aside for it.
+
+With --cancel a line per task says what became of it: cancelled, already_done, refused, or unreachable (it has ended here,
+but its agent did not say that it stopped). If anything could not be cancelled the exit code is 1.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Tree {
+    #[command(flatten)]
+    own: OwnCertificate,
+    /// A trace, or any task
+    #[arg(value_name = "TRACE|TASK")]
+    id: String,
+    /// Cancel the task (or the root of the trace) and everything below it
+    #[arg(long)]
+    cancel: bool,
+}
+
+impl Tree {
+    pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+        let admin = nearby::admin(shared, &self.own)?;
+        if self.cancel {
+            return cancel(&admin, &self.id, shared.json).await;
+        }
+        let answer = admin.trees(&self.id).await?;
+        if shared.json {
+            show::print_json(&answer.to_string());
+        } else {
+            show::print(&drawn::all(&answer));
+        }
+        Ok(())
+    }
+}
+
+async fn cancel(admin: &Admin, id: &str, json: bool) -> Result<(), Failure> {
+    let answer = admin.cancel_tree(id).await?;
+    if json {
+        show::print_json(&answer.to_string());
+    } else {
+        show::print(&cascade(&answer["cascade"]));
+    }
+    left_over(&answer["cascade"])
+}
+
+/// A line for each task, in the order they were told to stop.
+pub(super) fn cascade(cascade: &Value) -> String {
+    let rows = show::items(cascade).iter();
+    let cells = rows.map(|one| {
+        let [task, agent, outcome] = ["task", "agent", "outcome"].map(|member| show::text(&one[member]));
+        [task, agent, outcome, show::safe(one["reason"].as_str().unwrap_or_default())]
+    });
+    show::columns(cells.collect())
+}
+
+/// Whether something may go on.
+pub(super) fn left_over(cascade: &Value) -> Result<(), Failure> {
+    let tasks = show::items(cascade);
+    let may_go_on = tasks.iter().filter(|one| one["outcome"] == "refused" || one["outcome"] == "unreachable").count();
+    if may_go_on == 0 {
+        remark(&format!("{} of {} cancelled", tasks.iter().filter(|one| one["outcome"] == "cancelled").count(), tasks.len()));
+        return Ok(());
+    }
+    Err(Failure::Refused(format!("{may_go_on} of {} could not be cancelled, or may go on where they run", tasks.len())))
+}
