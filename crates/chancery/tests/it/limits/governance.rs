@@ -76,7 +76,7 @@ async fn a_task_that_does_not_end_in_time_is_left_behind_by_the_cascade() {
             tokio::task::yield_now().await;
             tree = plane.trees(root.task.id.as_str()).await.unwrap();
         }
-        let cascaded = plane.cancel_tree(&root.task.id).await.unwrap();
+        let cascaded = plane.cancel_tree(&root.task.id).await;
         let outcomes: Vec<_> = cascaded.iter().map(|left| (&*left.agent, left.outcome)).collect();
         assert_eq!(outcomes, [("stubborn", expected), ("boss", CascadeOutcome::Cancelled)], "{cascade_ms}: {cascaded:?}");
     }
