@@ -101,7 +101,10 @@ fn a_dead_peer_is_reported_and_all_others_are_cancelled() {
     told[..2].sort_unstable();
     assert_eq!(told, [("far", "unreachable"), ("writer", "cancelled"), ("research", "cancelled"), ("planner", "cancelled")]);
     let of_lost = cascade["cascade"].as_array().unwrap().iter().find(|one| one["task"] == lost.as_str()).unwrap();
-    assert!(of_lost["reason"].as_str().unwrap().contains("may go on"), "{of_lost}");
+    assert!(
+        of_lost["reason"].as_str().unwrap().contains("stopped") || of_lost["reason"].as_str().unwrap().contains("reached"),
+        "{of_lost}"
+    );
     for task in [&root, &middle, &leaf, &lost] {
         assert_eq!(house.state(task), "TASK_STATE_CANCELED", "{cascade}");
     }
