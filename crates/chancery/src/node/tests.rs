@@ -32,7 +32,10 @@ async fn cards_name_the_addresses_their_agents_answer_at() {
     let mut own = BuiltIn::Echo.card();
     own.supported_interfaces = crate::agents::interfaces("https://elsewhere", None);
     let node = Node::builder().agent("a", own.clone(), crate::agents::Echo::default()).build().await.unwrap();
-    assert_eq!(*node.chancery().agents().first().card, own, "what the author wrote stays");
+    let mut mounted = AgentCard::clone(&node.chancery().agents().first().card);
+    let declared = mounted.capabilities.extensions.pop();
+    assert_eq!(declared.map(|extension| extension.uri).as_deref(), Some(chancery_core::GOVERNANCE_EXTENSION));
+    assert_eq!(mounted, own, "what the author wrote stays");
 }
 
 #[tokio::test]
