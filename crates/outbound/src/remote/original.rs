@@ -21,6 +21,14 @@ pub(super) fn told(metadata: Option<&Metadata>, skill: &str, trace: TraceId) -> 
     said.with(VENDOR, vendor.into_json())
 }
 
+/// Servers of that crate take a task for a loop whose path begins with its root, as every path does.
+fn leave_out_the_root(context: &mut Value) {
+    let root = context["root_agent_id"].clone();
+    if let Some(visited) = context.get_mut("visited_agents").and_then(Value::as_array_mut) {
+        visited.retain(|agent| *agent != root);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +46,13 @@ mod tests {
         assert_eq!(told["a"], json!(1));
         let context = json!({ "trace_id": "000000000000000000000000000000ab", "depth": 0, "root_agent_id": "" });
         assert_eq!(told["ruvector"], json!({ "skill": "paint", "policy": {}, "context": context }));
+    }
+
+    #[test]
+    fn the_root_is_not_among_those_that_were_visited() {
+        let context = json!({ "depth": 1, "root_agent_id": "a", "visited_agents": ["a", "b"] });
+        let told = told(Some(&metadata(json!({ "ruvector": { "context": context } }))), "obey", TraceId(1)).to_object();
+        assert_eq!(told["ruvector"]["context"]["visited_agents"], json!(["b"]));
     }
 
     #[test]
