@@ -190,3 +190,19 @@ async fn forged_widened_stolen_and_replayed_tokens_are_refused() {
     let refused = scene.begin("ka", "b", Some(&of_a)).await;
     assert!(refused["error"]["message"].as_str().is_some_and(|message| message.starts_with("LINEAGE_INVALID")), "{refused}");
 }
+
+/// B is gone when A's task is cancelled: the operator is told what could not be stopped, and the rest ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cascade_says_which_peer_did_not_stop() {
+    let scene = Scene::start("").await;
+    let root = scene.a_waits_for_b().await;
+    let Scene { node, a: _a, b } = scene;
+    drop(b);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": { "id": root } });
+    let cancel = reqwest::Client::new().post(format!("{}/agents/a", node.url())).header("A2A-Version", "1.0");
+    let cancelled: Value = cancel.header("x-api-key", key("user")).json(&body).send().await.unwrap().json().await.unwrap();
+    assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{cancelled}");
+    let log = node.log();
+    let left = log.lines().find(|line| line.contains("although the one above it was cancelled")).expect("it is said");
+    assert_eq!(serde_json::from_str::<Value>(left).expect("a line of JSON")["agent"], "b", "{left}");
+}
