@@ -154,7 +154,9 @@ impl Inner {
         });
         // What was held is let go when the reservation is dropped.
         rules.recursion.check(context, &agent.name).map_err(|error| {
-            Denial::new(Rule::Recursion, error.kind(), format!("{}: {error}", error.kind().reason()))
+            // How sure that is belongs to it: not every form of an error has room for facts.
+            let message = format!("{}: {error} attribution={}", error.kind().reason(), kinship.attribution);
+            Denial::new(Rule::Recursion, error.kind(), message)
                 .with_fact("path", error.path())
                 .with_fact("depth", context.depth)
                 .with_fact("attribution", kinship.attribution)

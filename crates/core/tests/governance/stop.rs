@@ -214,14 +214,31 @@ async fn a_caller_that_cancels_its_task_ends_all_that_was_done_for_it_and_so_doe
     }
 }
 
-/// It answers each cancel of a child with another child, until it is reached itself.
+/// It answers each cancel of a child with another child, and does not stop when it is told to.
 #[tokio::test(start_paused = true)]
-async fn children_that_are_born_during_a_cascade_are_ended_too() {
+async fn nothing_is_begun_for_a_task_that_is_being_cancelled() {
     let refused = Arc::new(AtomicU32::new(0));
-    let house = Plan::new(&json!({})).agent("a", busy("b", &refused)).agent("b", patient()).build();
+    let stubborn = {
+        let refused = Arc::clone(&refused);
+        Acts(move |turn: Turn, _updates: TaskUpdateSink| {
+            let refused = Arc::clone(&refused);
+            async move {
+                loop {
+                    if turn.delegation.call("b", message("on", Value::Null).message.as_ref().clone()).await.is_err() {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        })
+    };
+    let house = Plan::new(&json!({})).agent("a", stubborn).agent("b", patient()).build();
     let root = house.begin(&caller("ada"), Value::Null).await.unwrap();
     until(|| house.store.logs().len() == 2).await;
     let cascaded = house.plane.cancel_tree(&root.id).await;
-    assert!(cascaded.iter().any(|one| one.task == root.id && one.outcome == CascadeOutcome::Cancelled), "{cascaded:?}");
-    until(|| house.store.logs().iter().all(|(stored, _)| stored.progress.state.is_terminal())).await;
+    assert!(cascaded.iter().all(|one| one.outcome == CascadeOutcome::Cancelled), "{cascaded:?}");
+    let tasks = house.store.logs();
+    assert_eq!(tasks.len(), 2, "nothing was begun for what was being cancelled");
+    assert!(tasks.iter().all(|(stored, _)| stored.progress.state.is_terminal()));
+    assert!(refused.load(Ordering::Relaxed) > 0, "it tried");
 }

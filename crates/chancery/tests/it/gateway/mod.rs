@@ -9,6 +9,8 @@ mod extended;
 mod fallback;
 mod faults;
 mod front_card;
+mod guards_loops;
+mod guards_nodes;
 mod hostile_card;
 mod one_way;
 mod pages;

@@ -253,6 +253,7 @@ impl Teller {
         Conditions {
             last_event_id: step.last_event_id.clone(),
             idempotency_key: step.idempotency_key.as_ref().map(|key| format!("{}.{key}", self.prefix)),
+            ..Conditions::default()
         }
     }
 

@@ -54,12 +54,16 @@ impl Combination {
 pub(crate) struct Conditions {
     pub(crate) last_event_id: Option<String>,
     pub(crate) idempotency_key: Option<String>,
+    pub(crate) api_key: Option<String>,
+    pub(crate) hop_token: Option<String>,
 }
 
 impl Conditions {
     fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let id = self.last_event_id.as_deref().map(|id| ("last-event-id", id));
-        id.into_iter().chain(self.idempotency_key.as_deref().map(|key| ("idempotency-key", key)))
+        let others =
+            [("idempotency-key", &self.idempotency_key), ("x-api-key", &self.api_key), ("chancery-hop-token", &self.hop_token)];
+        id.into_iter().chain(others.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))))
     }
 }
 
