@@ -1,0 +1,3 @@
+//! Evidence: what was observed, and no more, in forms that others can read.
+
+pub mod adapter;
