@@ -1,7 +1,7 @@
 //! What agents of the original protocol are told beside the message: those built on `rvagent-a2a` refuse a task without it.
 
 use chancery_protocol::{Json, Metadata, TraceId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const VENDOR: &str = "ruvector";
 
@@ -12,27 +12,27 @@ pub(super) fn told(metadata: Option<&Metadata>, skill: &str, trace: TraceId) -> 
         return said;
     };
     // An agent without a name is nobody in particular.
-    let context = json!({ "trace_id": trace.to_string(), "depth": 0, "root_agent_id": "" });
-    for (name, value) in [("skill", json!(skill)), ("context", context)] {
-        if vendor.member(name).is_none() {
-            vendor = vendor.with(name, Json::from_value(&value));
-        }
+    let nobodys = || json!({ "trace_id": trace.to_string(), "depth": 0, "root_agent_id": "" });
+    let context = vendor.member("context").map_or_else(nobodys, |context| without_the_root(context.to_value()));
+    vendor = vendor.with("context", Json::from_value(&context));
+    if vendor.member("skill").is_none() {
+        vendor = vendor.with("skill", Json::from_value(&json!(skill)));
     }
     said.with(VENDOR, vendor.into_json())
 }
 
 /// Servers of that crate take a task for a loop whose path begins with its root, as every path does.
-fn leave_out_the_root(context: &mut Value) {
-    let root = context["root_agent_id"].clone();
+fn without_the_root(mut context: Value) -> Value {
+    let root = context.get("root_agent_id").cloned();
     if let Some(visited) = context.get_mut("visited_agents").and_then(Value::as_array_mut) {
-        visited.retain(|agent| *agent != root);
+        visited.retain(|agent| Some(agent) != root.as_ref());
     }
+    context
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     fn metadata(value: Value) -> Metadata {
         let Value::Object(object) = value else { unreachable!() };
