@@ -41,6 +41,14 @@ fn hold_strict_against_lenient(bytes: &[u8]) -> [Result<Batch, String>; 2] {
     [strict, lenient].map(|outcome| outcome.map_err(|error| error.to_string()))
 }
 
+/// `CHANCERY_SEED=…` repeats a run.
+#[expect(clippy::print_stdout, reason = "a failure is repeated with the seed")]
+fn seeded() -> StdRng {
+    let seed = std::env::var("CHANCERY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| rand::rng().next_u64());
+    println!("CHANCERY_SEED={seed}");
+    StdRng::seed_from_u64(seed)
+}
+
 fn one_of<'a, T>(random: &mut StdRng, choices: &'a [T]) -> &'a T {
     &choices[random.random_range(0..choices.len())]
 }
@@ -128,12 +136,11 @@ fn some_packet(random: &mut StdRng) -> Value {
 }
 
 #[test]
-fn a_hundred_thousand_packets_show_what_the_frozen_rules_say_and_no_more() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| rand::rng().next_u64());
-    println!("SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+fn random_packets_show_what_the_frozen_rules_say_and_no_more() {
+    let mut random = seeded();
+    let count = if std::env::var_os("CHANCERY_SOAK").is_some() { 1_000_000 } else { 20_000 };
     let (mut taken, mut handed, mut carded) = (0, 0, 0);
-    for _ in 0..100_000 {
+    for _ in 0..count {
         let packet = some_packet(&mut random);
         let [_, lenient] = hold_strict_against_lenient(packet.to_string().as_bytes());
         let Ok(batch) = lenient else { continue };
@@ -143,14 +150,12 @@ fn a_hundred_thousand_packets_show_what_the_frozen_rules_say_and_no_more() {
         carded += usize::from(batch.events[0].data.discovery.agent_card_visible);
     }
     // Or the test would show nothing.
-    assert!(taken > 50_000 && handed > 1_000 && carded > 1_000, "{taken} {handed} {carded}");
+    assert!(taken > count / 2 && handed > count / 100 && carded > count / 100, "{taken} {handed} {carded}");
 }
 
 #[test]
 fn packets_with_a_broken_byte_never_panic() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| rand::rng().next_u64());
-    println!("SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = seeded();
     for _ in 0..20_000 {
         let mut bytes = some_packet(&mut random).to_string().into_bytes();
         for _ in 0..random.random_range(1..4) {
