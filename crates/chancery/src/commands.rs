@@ -8,6 +8,7 @@ mod card;
 mod credentials;
 mod demo;
 mod duration;
+mod evidence;
 mod explain;
 mod freeze;
 mod init;
@@ -120,6 +121,8 @@ enum Command {
     Schema,
     /// Make the node on this machine read its config file anew
     Reload(reload::Reload),
+    /// Convert packets into evidence events
+    Evidence(evidence::Evidence),
     /// Print the completions for a shell
     Completions {
         #[arg(value_enum)]
@@ -227,6 +230,7 @@ pub(crate) fn run() -> ExitCode {
             Ok(())
         }
         Command::Reload(reload) => as_client(reload.run(&shared)),
+        Command::Evidence(evidence) => evidence.run(),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);

@@ -21,6 +21,7 @@ mod crash;
 mod credentials;
 mod demo;
 mod doors;
+mod evidence;
 mod gateway;
 mod keys;
 mod limits;
