@@ -1,0 +1,167 @@
+//! The lifecycle of tasks as a state machine: what may follow what for one task id, and which repetition is harmless.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::fingerprint::{Fingerprint, Fingerprints};
+use super::{Event, Message, Task, TaskResult};
+use crate::{Limits, Reason, Reject};
+
+/// Which end of the channel said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Party {
+    Us,
+    Peer,
+}
+
+/// Who may report on a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Speakers {
+    /// Whoever knows its id: all that the profile itself asks for.
+    #[default]
+    Anyone,
+    /// Only the party that did not give the task.
+    TheOtherParty,
+}
+
+/// What an accepted message did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// A handshake, which changes nothing.
+    Greeted,
+    /// A new task.
+    Started,
+    /// A task that is known already, word for word. `state` is where it is; nothing changes.
+    AlreadyStarted { state: TaskState },
+    /// News, the so-manieth of its task, counted from 1.
+    Progressed { event: u64 },
+    /// The result.
+    Closed,
+    /// The result once more, word for word. Nothing changes.
+    AlreadyClosed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskState {
+    Open,
+    Closed,
+}
+
+/// The tasks of one scope, in which task ids are unique: a tenant's caller, say. Messages are taken in the order they arrive.
+///
+/// Open tasks are never forgotten. Of closed ones the oldest is, once there are too many; what is said about it then meets
+/// an unknown task, and its id may be used again.
+#[derive(Debug)]
+pub struct Lifecycle {
+    max_open: usize,
+    max_closed: usize,
+    speakers: Speakers,
+    tasks: HashMap<Arc<[u8]>, Record>,
+    /// Closed tasks in the order they closed.
+    closed: VecDeque<Arc<[u8]>>,
+    fingerprints: Fingerprints,
+}
+
+#[derive(Debug)]
+struct Record {
+    given_by: Party,
+    content: Fingerprint,
+    events: u64,
+    result: Option<Fingerprint>,
+}
+
+impl Record {
+    fn state(&self) -> TaskState {
+        if self.result.is_some() { TaskState::Closed } else { TaskState::Open }
+    }
+}
+
+impl Lifecycle {
+    pub fn new(limits: &Limits, speakers: Speakers) -> Self {
+        Self {
+            max_open: limits.max_open_tasks as usize,
+            max_closed: limits.max_closed_tasks as usize,
+            speakers,
+            tasks: HashMap::new(),
+            closed: VecDeque::new(),
+            fingerprints: Fingerprints::default(),
+        }
+    }
+
+    /// Takes what `from` said, or refuses it and changes nothing.
+    pub fn accept(&mut self, from: Party, message: &Message) -> Result<Outcome, Reject> {
+        match message {
+            Message::Handshake(_) => Ok(Outcome::Greeted),
+            Message::Task(task) => self.start(from, task),
+            Message::Event(event) => self.progress(from, event),
+            Message::Result(result) => self.close(from, result),
+        }
+    }
+
+    pub fn state(&self, task_id: &[u8]) -> Option<TaskState> {
+        self.tasks.get(task_id).map(Record::state)
+    }
+
+    /// How many tasks have no result yet.
+    pub fn open(&self) -> usize {
+        self.tasks.len() - self.closed.len()
+    }
+
+    fn start(&mut self, from: Party, task: &Task) -> Result<Outcome, Reject> {
+        let content = self.fingerprints.of((&task.kind, &task.input));
+        if let Some(known) = self.tasks.get(&task.task_id[..]) {
+            let anothers = self.speakers == Speakers::TheOtherParty && known.given_by != from;
+            if anothers || known.content != content {
+                return Err(Reason::TaskConflict.into());
+            }
+            return Ok(Outcome::AlreadyStarted { state: known.state() });
+        }
+        if self.open() >= self.max_open {
+            return Err(Reject::beyond(Reason::TooManyOpenTasks, self.open() as u64 + 1, self.max_open as u64));
+        }
+        // A copy, because a slice would keep the whole frame in memory.
+        let id: Arc<[u8]> = task.task_id[..].into();
+        self.tasks.insert(id, Record { given_by: from, content, events: 0, result: None });
+        Ok(Outcome::Started)
+    }
+
+    fn progress(&mut self, from: Party, event: &Event) -> Result<Outcome, Reject> {
+        let record = report(&mut self.tasks, self.speakers, from, &event.task_id)?;
+        if record.result.is_some() {
+            return Err(Reason::EventAfterResult.into());
+        }
+        record.events += 1;
+        Ok(Outcome::Progressed { event: record.events })
+    }
+
+    fn close(&mut self, from: Party, result: &TaskResult) -> Result<Outcome, Reject> {
+        let content = self.fingerprints.of((result.ok, &result.output, &result.error_message));
+        let record = report(&mut self.tasks, self.speakers, from, &result.task_id)?;
+        match record.result {
+            Some(known) if known == content => return Ok(Outcome::AlreadyClosed),
+            Some(_) => return Err(Reason::ResultConflict.into()),
+            None => record.result = Some(content),
+        }
+        self.closed.extend(self.tasks.get_key_value(&result.task_id[..]).map(|(id, _)| Arc::clone(id)));
+        while self.closed.len() > self.max_closed {
+            if let Some(oldest) = self.closed.pop_front() {
+                self.tasks.remove(&oldest);
+            }
+        }
+        Ok(Outcome::Closed)
+    }
+}
+
+/// The task that `from` reports on, if it is there and `from` may.
+fn report<'a>(
+    tasks: &'a mut HashMap<Arc<[u8]>, Record>,
+    speakers: Speakers,
+    from: Party,
+    task_id: &[u8],
+) -> Result<&'a mut Record, Reject> {
+    let record = tasks.get_mut(task_id).ok_or(Reason::UnknownTask)?;
+    if speakers == Speakers::TheOtherParty && record.given_by == from {
+        return Err(Reason::WrongParty.into());
+    }
+    Ok(record)
+}

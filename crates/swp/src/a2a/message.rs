@@ -1,0 +1,148 @@
+//! The four messages of the A2A profile, read with their required fields checked.
+
+use bytes::{Buf, Bytes};
+use prost::DecodeError;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
+use super::TaskResult;
+use crate::envelope::within;
+use crate::p1::{self, Body};
+use crate::{Limits, Reason, Reject};
+
+/// Who is speaking and what it can do. A claim: it changes no state and proves nothing.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Handshake {
+    #[prost(string, tag = "1")]
+    pub agent_id: String,
+    #[prost(string, repeated, tag = "2")]
+    pub capabilities: Vec<String>,
+}
+
+/// Work to be done.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Task {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub task_id: Bytes,
+    #[prost(string, tag = "2")]
+    pub kind: String,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub input: Bytes,
+}
+
+/// News of a task.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Event {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub task_id: Bytes,
+    #[prost(string, tag = "2")]
+    pub message: String,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub event_payload: Bytes,
+}
+
+/// What the profile can say.
+#[derive(Clone, PartialEq, Eq, prost::Oneof)]
+pub enum Message {
+    #[prost(message, tag = "1")]
+    Handshake(Handshake),
+    #[prost(message, tag = "2")]
+    Task(Task),
+    #[prost(message, tag = "3")]
+    Event(Event),
+    #[prost(message, tag = "4")]
+    Result(TaskResult),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Wrapper {
+    #[prost(oneof = "Message", tags = "1, 2, 3, 4")]
+    body: Option<Message>,
+}
+
+impl Body for Message {
+    type Wrapper = Wrapper;
+
+    const MSG_TYPES: std::ops::RangeInclusive<u64> = 1..=4;
+
+    fn out_of(wrapper: Wrapper) -> Option<Self> {
+        wrapper.body
+    }
+
+    fn msg_type(&self) -> u64 {
+        match self {
+            Self::Handshake(_) => 1,
+            Self::Task(_) => 2,
+            Self::Event(_) => 3,
+            Self::Result(_) => 4,
+        }
+    }
+}
+
+impl Message {
+    pub fn read(msg_type: u64, payload: Bytes, limits: &Limits) -> Result<Self, Reject> {
+        p1::supports::<Self>(msg_type)?;
+        let handshakes = handshake_octets(&payload).map_err(Reject::malformed)?;
+        within(Reason::HandshakeTooLarge, handshakes, limits.max_handshake_bytes)?;
+        let message: Self = p1::read(msg_type, payload)?;
+        message.check(limits)?;
+        Ok(message)
+    }
+
+    /// Whether everything is said that has to be. What is read has passed; whoever writes may ask too.
+    pub fn check(&self, limits: &Limits) -> Result<(), Reject> {
+        let blank = |text: &str| text.trim().is_empty();
+        if let Some(task_id) = self.task_id() {
+            if task_id.is_empty() {
+                return Err(Reason::MissingTaskId.into());
+            }
+            within(Reason::TaskIdTooLong, task_id.len(), limits.max_task_id_bytes)?;
+        }
+        match self {
+            Self::Handshake(handshake) if blank(&handshake.agent_id) => Err(Reason::MissingAgentId.into()),
+            Self::Task(task) if blank(&task.kind) => Err(Reason::MissingKind.into()),
+            Self::Event(event) if blank(&event.message) && event.event_payload.is_empty() => Err(Reason::EmptyEvent.into()),
+            // Success may have nothing to show, and on the wire nothing is the same as an empty output; a failure has a reason.
+            Self::Result(result) if !result.ok && blank(&result.error_message) => Err(Reason::MissingFailureReason.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The task this is about; none for a handshake.
+    pub fn task_id(&self) -> Option<&Bytes> {
+        match self {
+            Self::Handshake(_) => None,
+            Self::Task(task) => Some(&task.task_id),
+            Self::Event(event) => Some(&event.task_id),
+            Self::Result(result) => Some(&result.task_id),
+        }
+    }
+
+    pub fn msg_type(&self) -> u64 {
+        Body::msg_type(self)
+    }
+
+    pub fn to_payload(&self) -> Bytes {
+        let mut payload = Vec::with_capacity(self.encoded_len());
+        self.encode(&mut payload);
+        payload.into()
+    }
+}
+
+/// How much of a payload is handshakes, before any is read: each two octets of one can become a string of its own. Also under another
+/// message type, because protobuf reads all members of a choice and keeps the last.
+fn handshake_octets(mut payload: &[u8]) -> Result<usize, DecodeError> {
+    let mut octets = 0;
+    while payload.has_remaining() {
+        let (tag, wire_type) = decode_key(&mut payload)?;
+        if (tag, wire_type) != (1, WireType::LengthDelimited) {
+            skip_field(wire_type, tag, &mut payload, DecodeContext::default())?;
+            continue;
+        }
+        let claimed = decode_varint(&mut payload)?;
+        // A length that is too long is for the reader of the message to complain of.
+        let length = usize::try_from(claimed).unwrap_or(usize::MAX).min(payload.len());
+        octets += length;
+        payload.advance(length);
+    }
+    Ok(octets)
+}
