@@ -92,6 +92,7 @@ impl Executor {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(rand::random()),
+            tracestate: None,
             hop_token: None,
             within: None,
         };

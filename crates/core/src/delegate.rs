@@ -129,6 +129,7 @@ impl Delegation {
             idempotency_key: None,
             last_event_id: None,
             trace: self.0.node.as_ref().map_or(chancery_protocol::TraceId(0), |node| node.kinship.trace),
+            tracestate: None,
             hop_token: None,
             within: Some(record.id.clone()),
         }

@@ -99,6 +99,7 @@ impl Inner {
             link,
             context_link,
             trace: said.trace,
+            tracestate: said.tracestate,
             extensions: said.extensions,
             selected: said.selected,
             delegation,

@@ -78,6 +78,8 @@ pub struct Turn {
     pub context_link: Option<Link>,
     /// The trace of the call that began the turn.
     pub trace: TraceId,
+    /// What other systems keep beside it.
+    pub tracestate: Option<Arc<str>>,
     /// The protocol extensions that call asked for.
     pub extensions: Vec<String>,
     /// Who was chosen to do the work, where `select` chose.

@@ -17,6 +17,10 @@ const A2A_TENANT: HeaderName = HeaderName::from_static("a2a-tenant");
 /// Brought back by agents, to show which task they work on.
 const HOP_TOKEN: HeaderName = HeaderName::from_static("chancery-hop-token");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// The longest `tracestate` that is passed on: as much as every system has to, by the W3C's text.
+const LONGEST_TRACESTATE: usize = 512;
 
 /// The longest tenant a call may name where nobody is asked for credentials.
 const LONGEST_TENANT: usize = 64;
@@ -104,8 +108,11 @@ impl Draft {
             key => key.map(Arc::from),
         };
         let hop_token = text(HOP_TOKEN)?.filter(|token| !token.is_empty()).map(Arc::from);
-        let trace =
-            text(TRACEPARENT).ok().flatten().and_then(TraceId::from_traceparent).unwrap_or_else(|| TraceId(rand::random()));
+        let given = text(TRACEPARENT).ok().flatten().and_then(TraceId::from_traceparent);
+        // It belongs to the trace it came with: without one it says nothing.
+        let tracestate = given.and_then(|_| text(TRACESTATE).ok().flatten());
+        let tracestate = tracestate.filter(|state| (1..=LONGEST_TRACESTATE).contains(&state.len())).map(Arc::from);
+        let trace = given.unwrap_or_else(|| TraceId(rand::random()));
         Ok(CallContext {
             version,
             binding,
@@ -116,6 +123,7 @@ impl Draft {
             idempotency_key,
             last_event_id,
             trace,
+            tracestate,
             hop_token,
             within: None,
         })

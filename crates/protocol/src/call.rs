@@ -91,6 +91,8 @@ pub struct CallContext {
     /// The last event the caller has seen of the task it subscribes to.
     pub last_event_id: Option<u64>,
     pub trace: TraceId,
+    /// What other systems keep beside that trace, in their own words.
+    pub tracestate: Option<Arc<str>>,
     /// The hop tokens the call came with, one after the other, separated by commas.
     pub hop_token: Option<Arc<str>>,
     /// The task of this node on whose behalf an agent inside it calls. No door ever sets it.

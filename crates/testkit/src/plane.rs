@@ -40,6 +40,7 @@ pub fn call_context() -> CallContext {
         idempotency_key: None,
         last_event_id: None,
         trace: TraceId(1),
+        tracestate: None,
         hop_token: None,
         within: None,
     }

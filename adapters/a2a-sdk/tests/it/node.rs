@@ -59,6 +59,7 @@ impl Node {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            tracestate: None,
             hop_token: None,
             within: None,
         };

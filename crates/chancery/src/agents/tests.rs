@@ -29,6 +29,7 @@ fn context() -> CallContext {
         idempotency_key: None,
         last_event_id: None,
         trace: TraceId(1),
+        tracestate: None,
         hop_token: None,
         within: None,
     }

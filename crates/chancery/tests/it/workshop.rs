@@ -235,6 +235,7 @@ impl Workshop {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            tracestate: None,
             hop_token: None,
             within: None,
         }

@@ -26,6 +26,7 @@ pub(crate) struct Said {
     pub(crate) metadata: Option<Metadata>,
     pub(crate) unknown: Unknown<SendMessage>,
     pub(crate) trace: TraceId,
+    pub(crate) tracestate: Option<Arc<str>>,
     pub(crate) extensions: Vec<String>,
     pub(crate) place: Place,
     /// Who was chosen to do the work.
@@ -56,6 +57,7 @@ impl Said {
             metadata: None,
             unknown: Unknown::none(),
             trace,
+            tracestate: None,
             extensions: Vec::new(),
             place: Place::GoesOn,
             selected: None,

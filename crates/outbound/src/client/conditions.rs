@@ -12,6 +12,8 @@ use super::Credentials;
 pub struct Conditions {
     /// Goes out as `traceparent`, with a new span.
     pub trace: TraceId,
+    /// Goes out beside it, as it came.
+    pub tracestate: Option<Arc<str>>,
     /// Protocol extensions asked for.
     pub extensions: Vec<String>,
     pub credentials: Credentials,
@@ -34,6 +36,7 @@ impl Conditions {
     pub fn new(trace: TraceId) -> Self {
         Self {
             trace,
+            tracestate: None,
             extensions: Vec::new(),
             credentials: Credentials::None,
             idempotency_key: None,
@@ -59,6 +62,9 @@ impl Conditions {
             Err(_) => Err(Error::invalid_field(name, "cannot stand in a header")),
         };
         put("traceparent", &traceparent(self.trace))?;
+        if let Some(state) = &self.tracestate {
+            put("tracestate", state)?;
+        }
         if let Some(token) = &self.hop_token {
             put("chancery-hop-token", token)?;
         }

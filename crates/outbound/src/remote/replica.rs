@@ -141,6 +141,7 @@ impl Replica {
         Conditions {
             credentials: self.credentials.clone(),
             extensions,
+            tracestate: turn.tracestate.clone(),
             hop_token: turn.delegation.hop_token(),
             ..Conditions::new(turn.trace)
         }

@@ -69,6 +69,18 @@ async fn the_agent_is_called_in_the_trace_of_the_caller() {
     let passed = agent.calls()[0].headers["traceparent"].clone();
     assert!(passed.starts_with(&format!("00-{trace}-")), "{passed}");
     assert!(!passed.contains(span), "a span of our own: {passed}");
+
+    // What other systems keep beside the trace goes with it, as it is, up to what everybody has to take; and never without it.
+    let parent = format!("00-{trace}-{span}-01");
+    let (most, more) = (format!("a={}", "x".repeat(510)), format!("a={}", "x".repeat(511)));
+    for (state, given, expected) in
+        [("congo=t61rcWkgMzE,rojo=1", true, true), (&most, true, true), (&more, true, false), ("congo=t61rcWkgMzE", false, false)]
+    {
+        let headers = [("tracestate", state), ("traceparent", parent.as_str())];
+        post(&gateway, &sending(), &headers[..1 + usize::from(given)]).await;
+        let passed = agent.calls().last().and_then(|call| call.headers.get("tracestate").cloned());
+        assert_eq!(passed.as_deref(), expected.then_some(state));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
