@@ -64,13 +64,13 @@ struct Listener {
 }
 
 enum Stage {
-    Waiting(Listener),
+    Waiting(Box<Listener>),
     Reading(Box<Subscription>, Duration),
 }
 
 impl Listener {
     fn frames(self, patience: Duration) -> impl futures::Stream<Item = Bytes> + Send + 'static {
-        futures::stream::unfold(Some(Stage::Waiting(self)), move |stage| async move {
+        futures::stream::unfold(Some(Stage::Waiting(Box::new(self))), move |stage| async move {
             match stage? {
                 // The head of the response goes out before the task exists.
                 Stage::Waiting(listener) => {
