@@ -82,7 +82,8 @@ impl Inner {
             None => Place::OpensAll,
         };
         let id = TaskId::new(fresh_id());
-        let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
+        // Boxed, so that what waits for the rules is not moved about with the call.
+        let dispatched = Box::pin(self.dispatch(context, agent, &send, &id, place)).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
         let making = async move { inner.make(&context, &agent, send, id, place, dispatched).await };
         CarryOn::new(making, &self.background).await
