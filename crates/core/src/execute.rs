@@ -126,9 +126,12 @@ impl Inner {
         let stopped = live.stopped_because();
         match (ending, stopped) {
             (End::Finished, _) if !token.is_cancelled() => {}
-            (End::Failed(RunError { reason, refusal }), None) if !token.is_cancelled() => {
+            (End::Failed(RunError { reason, refusal, not_begun }), None) if !token.is_cancelled() => {
                 if self.withdrawn(live, refusal).await {
                     return;
+                }
+                if not_begun {
+                    live.give_back_unused();
                 }
                 self.end_by_force(live, TaskState::Failed, Some(reason)).await;
             }

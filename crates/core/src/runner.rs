@@ -95,16 +95,23 @@ pub struct RunError {
     pub reason: String,
     /// The message was not taken, and there is no task to speak of.
     pub(crate) refusal: Option<Box<Error>>,
+    /// Nobody has begun to work on it, so it cost nothing.
+    pub(crate) not_begun: bool,
 }
 
 impl RunError {
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), refusal: None }
+        Self { reason: reason.into(), refusal: None, not_begun: false }
     }
 
     /// The agent does not take the message that would have opened a task, and did nothing. The caller gets this error, and
     /// nothing is left of the task. Once anything was said about the task, or when it goes on with one, the task fails.
     pub fn refused(error: Error) -> Self {
-        Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)) }
+        Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)), not_begun: true }
+    }
+
+    /// Nobody could be given the work: the task fails, and nothing is charged for it.
+    pub fn not_begun(reason: impl Into<String>) -> Self {
+        Self { not_begun: true, ..Self::new(reason) }
     }
 }

@@ -127,6 +127,15 @@ impl LiveTask {
         }
     }
 
+    /// The turn did nothing, and its task ends with it: what it was given is free again, and the store is told with the end.
+    pub(crate) fn give_back_unused(&self) {
+        let mut state = self.lock();
+        if let Some(allotment) = state.allotment.take() {
+            state.spend = Some(Spend { reserved: Amount::default(), ..allotment.before });
+            allotment.release();
+        }
+    }
+
     /// A turn has ended and its task has not: what the turn cost is settled now, and waits for the store. Answers whether there
     /// was something to settle.
     pub(crate) fn settle_turn(&self, at: Timestamp) -> bool {

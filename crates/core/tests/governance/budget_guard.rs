@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use chancery_core::{MicroUsd, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
+use chancery_core::{MicroUsd, RunError, Store as _, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind, Request, Task, TaskState};
 use serde_json::{Value, json};
 
@@ -282,4 +282,21 @@ async fn a_running_task_gets_more_while_there_is_more_and_is_stopped_when_there_
     assert_eq!(steps.load(Ordering::Relaxed), 11, "1.10 is the first report past 1");
     let (governed, _) = house.plane.explain_task(&task.id).await.unwrap().unwrap();
     assert_eq!((governed.spend.settled.usd, governed.spend.overrun.usd), (MicroUsd(1_000_000), MicroUsd(100_000)));
+}
+
+#[tokio::test]
+async fn work_that_nobody_could_be_given_costs_nothing_and_work_that_failed_costs_its_price() {
+    for (begun, spent) in [(false, MicroUsd(0)), (true, MicroUsd(5_000))] {
+        let fails = Acts(move |_turn: Turn, _updates: TaskUpdateSink| async move {
+            Err(if begun { RunError::new("it broke") } else { RunError::not_begun("nobody is there") })
+        });
+        let house = Plan::new(&per_minute(json!("shed"))).agent("a", fails).build();
+        let task = house.say(&caller("ada"), "do it").await.unwrap();
+        assert_eq!(task.status.state, TaskState::Failed);
+        let standing = house.standing("global").expect("it is counted");
+        assert_eq!((standing.settled.usd, standing.reserved.usd), (spent, MicroUsd(0)), "begun: {begun}");
+        // The store says the same: a restart counts on from there.
+        let kept = house.store.governed(&task.id).await.unwrap().unwrap().spend;
+        assert_eq!((kept.settled.usd, kept.reserved.usd), (spent, MicroUsd(0)), "begun: {begun}");
+    }
 }

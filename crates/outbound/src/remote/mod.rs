@@ -145,7 +145,7 @@ impl RemoteRunner {
         if may_choose && self.local.is_some() {
             return self.here(turn, updates).await;
         }
-        Err(RunError::new(reason))
+        Err(RunError::not_begun(reason))
     }
 }
 
