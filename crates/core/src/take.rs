@@ -82,8 +82,7 @@ impl Inner {
             None => Place::OpensAll,
         };
         let id = TaskId::new(fresh_id());
-        // Boxed, so that what waits for the rules is not moved about with the call.
-        let dispatched = Box::pin(self.dispatch(context, agent, &send, &id, place)).await?;
+        let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
         let making = async move { inner.make(&context, &agent, send, id, place, dispatched).await };
         CarryOn::new(making, &self.background).await
@@ -96,7 +95,7 @@ impl Inner {
         send: SendMessage,
         id: TaskId,
         place: Place,
-        dispatched: Dispatched,
+        dispatched: Box<Dispatched>,
     ) -> Result<Taken, Error> {
         let now = self.clock.now();
         let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
@@ -229,7 +228,7 @@ impl Inner {
         agent: &Arc<Agent>,
         live: Arc<LiveTask>,
         send: SendMessage,
-        dispatched: Option<(Dispatched, Arc<Node>)>,
+        dispatched: Option<(Box<Dispatched>, Arc<Node>)>,
     ) -> Result<Taken, Error> {
         let mut message = send.message;
         let named = Arc::make_mut(&mut message);

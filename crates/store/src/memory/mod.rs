@@ -112,7 +112,7 @@ impl Store for MemoryStore {
     }
 
     async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
-        Ok(self.indexes.roots(trace))
+        Ok(trees::roots(self, trace))
     }
 
     async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chancery_core::{Append, Governed, Link, LogEntry, Progress, StoreError, Stored, TaskRecord};
 use chancery_protocol::{TaskId, Timestamp};
+use foldhash::fast::RandomState;
 
 use super::index::Made;
 use crate::numbering;
@@ -38,7 +39,7 @@ pub(super) type Departure = (Timestamp, TaskId);
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    tasks: HashMap<TaskId, Kept>,
+    tasks: HashMap<TaskId, Kept, RandomState>,
     /// Sorted. Time moves on, so a new one nearly always belongs at the end.
     finished: VecDeque<Departure>,
 }
