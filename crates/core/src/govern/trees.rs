@@ -9,6 +9,7 @@ use chancery_rules::MicroUsd;
 use chancery_rules::budget::{Accounts, Amount};
 use chancery_rules::lineage::{AgentPath, TaskContext};
 use foldhash::fast::RandomState;
+use serde::Serialize;
 
 use super::Opened;
 use super::held::Held;
@@ -38,7 +39,7 @@ pub(crate) struct Node {
 }
 
 /// What a task and everything below it cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SubtreeCost {
     pub usd: MicroUsd,
     pub tasks: u64,
