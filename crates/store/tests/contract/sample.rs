@@ -115,6 +115,7 @@ pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
         governed: None,
         spend: None,
         decision: None,
+        register: None,
     }
 }
 
@@ -136,6 +137,7 @@ pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_
         governed: None,
         spend: None,
         decision: None,
+        register: None,
     }
 }
 
@@ -150,6 +152,7 @@ pub(crate) fn pieces(task: &Arc<TaskRecord>, first: u64, last: u64) -> Append {
         governed: None,
         spend: None,
         decision: None,
+        register: None,
     }
 }
 
