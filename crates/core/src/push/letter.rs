@@ -33,7 +33,7 @@ pub struct DeadLetter {
     pub replays: u32,
 }
 
-/// One try.
+/// One try. Of each lane only the newest are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     pub lane: u64,

@@ -96,7 +96,6 @@ pub struct DeadPage {
 pub struct LaneSweep {
     /// Lanes with nothing to deliver, of tasks that have ended.
     pub drained_before: Timestamp,
-    pub attempts_before: Timestamp,
     pub dead_before: Timestamp,
     pub receipts_before: Timestamp,
     /// At most this many of each kind.
@@ -106,7 +105,6 @@ pub struct LaneSweep {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweptLanes {
     pub lanes: u64,
-    pub attempts: u64,
     pub dead: u64,
     pub receipts: u64,
 }
@@ -189,8 +187,8 @@ pub trait Outbox: Send + Sync + Debug {
     /// Forgets letters. Answers how many, at most `limit`.
     async fn purge(&self, filter: &DeadFilter, limit: usize) -> Result<u64, StoreError>;
 
-    /// The newest first.
-    async fn attempts(&self, lane: u64, limit: usize) -> Result<Vec<Attempt>, StoreError>;
+    /// The newest first, of which only a few dozen are kept for each lane.
+    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<Attempt>, StoreError>;
 
     /// In the order they were given, with the number to go on after.
     async fn receipts(&self, lane: Option<u64>, after: u64, limit: usize) -> Result<Vec<(u64, Receipt)>, StoreError>;
