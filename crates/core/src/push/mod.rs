@@ -11,12 +11,13 @@ mod register;
 mod registration;
 mod vault;
 
+pub use chancery_rules::push::{Change, Cursor, DisableReason, LaneState, Origin, Span, SpanKind, Step};
 pub use in_flight::{Claiming, InFlight, Notifier};
-pub use lane::{DisableReason, Lane, LaneChange, LaneState, LaneStep, Pin, Settled};
+pub use lane::{Lane, LaneStep, Settled};
 pub use letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
 pub use limits::PushLimits;
 pub use outbox::{
-    DeadFilter, DeadPage, LaneFilter, LanePage, LaneSweep, Outbox, OutboxLoad, Queue, Registered, StateChange, SweptLanes,
+    DeadFilter, DeadPage, LaneFilter, LanePage, LaneSweep, Outbox, OutboxLoad, Registered, StateChange, SweptLanes,
 };
 pub use registration::{NewRegistration, PushEvents, PushProfile, Registration, RegistrationId, RegistrationLimits};
 pub use vault::{OpenSecrets, PushTarget, PushTargets, Sealed, Secret, Vault};

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_protocol::{TaskId, Timestamp};
+use chancery_rules::push::{LaneState, Origin};
 
-use super::lane::{Lane, LaneState, LaneStep, Settled};
+use super::lane::{Lane, LaneStep, Settled};
 use super::letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
 use super::registration::{NewRegistration, Registration};
 use crate::StoreError;
@@ -23,19 +24,6 @@ pub enum Registered {
     NoTask,
     TooManyOfTask,
     TooManyOfTenant,
-}
-
-/// Lanes that are delivered side by side: those of one tenant to one origin.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Queue {
-    pub tenant: Arc<str>,
-    pub origin: Arc<str>,
-}
-
-impl Queue {
-    pub fn of(registration: &Registration) -> Self {
-        Self { tenant: Arc::clone(&registration.owner.tenant), origin: Arc::clone(&registration.origin) }
-    }
 }
 
 /// Which lanes an operator means. What is not said matches all.
@@ -66,7 +54,7 @@ pub enum StateChange {
     /// What was paused goes on where it was.
     Resume,
     Disable,
-    /// What was disabled, paused or gone goes on, first with a picture of the whole task.
+    /// What was disabled or gone goes on, first with a picture of the whole task.
     Enable,
 }
 
@@ -133,25 +121,25 @@ pub trait Outbox: Send + Sync + Debug {
     /// Answers the number it had. Nothing is delivered by a claim from before.
     async fn unregister(&self, task: &TaskId, id: &str) -> Result<Option<u64>, StoreError>;
 
-    /// Lanes that are due: those of the queue that has waited longest first, at most `per_queue` of one, none of those excepted.
+    /// Lanes that are due: those of the origin that has waited longest first, at most `per_origin` of one, none of those excepted.
     /// They are the claimer's until the lease is over.
     async fn claim(
         &self,
         now: Timestamp,
         lease: Duration,
         most: usize,
-        per_queue: usize,
-        except: &[Queue],
+        per_origin: usize,
+        except: &[Origin],
     ) -> Result<Vec<Lane>, StoreError>;
 
     /// What became of claimed lanes, in one transaction. One that is fenced does not keep the others back.
     async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError>;
 
-    /// Nothing of this queue is claimed before then, however long it has waited.
-    async fn park(&self, queue: &Queue, until: Timestamp) -> Result<(), StoreError>;
+    /// Nothing of this origin's is claimed before then, however long it has waited.
+    async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError>;
 
-    /// When there is something to claim, in a queue that is not excepted.
-    async fn next_due(&self, except: &[Queue]) -> Result<Option<Timestamp>, StoreError>;
+    /// When there is something to claim, of an origin that is not excepted.
+    async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError>;
 
     async fn lanes(&self, filter: &LaneFilter, after: u64, limit: usize) -> Result<LanePage, StoreError>;
 

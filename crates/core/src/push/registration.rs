@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, TaskId, Timestamp, TraceId, Version};
+use chancery_rules::push::Origin;
 use serde::{Deserialize, Serialize};
 
 use super::vault::Sealed;
@@ -124,6 +125,11 @@ impl Registration {
             bound.extend(part.as_bytes());
         }
         bound
+    }
+
+    /// With whose deliveries to the same place it shares its luck.
+    pub fn destination(&self) -> Origin {
+        Origin { tenant: Arc::clone(&self.owner.tenant), origin: Arc::clone(&self.origin) }
     }
 
     pub fn bound_to(&self) -> Vec<u8> {

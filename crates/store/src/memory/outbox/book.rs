@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_core::push::{
-    Lane, LaneFilter, LaneState, LaneStep, NewRegistration, OutboxLoad, Queue, Registered, Settled, StateChange,
+    Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Settled, StateChange,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -32,7 +33,7 @@ impl Lanes {
 
     /// Whether deliveries may still be made by it.
     pub(super) fn is_open(&self, number: u64) -> bool {
-        self.get(number).is_some_and(|lane| lane.state != LaneState::Gone)
+        self.get(number).is_some_and(|lane| lane.cursor.state != LaneState::Gone)
     }
 
     pub(super) fn of_task(&self, task: &TaskId) -> impl Iterator<Item = &Lane> {
@@ -43,7 +44,7 @@ impl Lanes {
     pub(in crate::memory) fn register(&mut self, new: &NewRegistration, seq: u64) -> Registered {
         let registration = &new.registration;
         let named = self.of_task(&registration.task).find(|lane| lane.registration.id == registration.id);
-        if let Some(number) = named.map(|lane| lane.registration.lane) {
+        if let Some(number) = named.map(|lane| lane.number()) {
             if let Some(lane) = self.all.get_mut(&number) {
                 // It may have to wait in another line from now on.
                 self.queues.remove(lane);
@@ -80,8 +81,8 @@ impl Lanes {
         let mut due = false;
         for number in numbers {
             due |= self.with(number, |lane| {
-                lanes::extend(lane, tail, now);
-                lanes::is_due(lane)
+                lane.cursor.append(tail, now);
+                lanes::due_at(&lane.cursor).is_some()
             }) == Some(true);
         }
         due
@@ -89,7 +90,7 @@ impl Lanes {
 
     /// Whether a task must stay because there is something of it to deliver.
     pub(in crate::memory) fn holds(&self, task: &TaskId) -> bool {
-        self.of_task(task).any(lanes::is_due)
+        self.of_task(task).any(|lane| lanes::due_at(&lane.cursor).is_some())
     }
 
     pub(super) fn remove(&mut self, number: u64) {
@@ -117,39 +118,29 @@ impl Lanes {
     pub(super) fn claim(
         &mut self,
         now: Timestamp,
-        lease_until: Timestamp,
+        lease: Duration,
         most: usize,
-        per_queue: usize,
-        except: &[Queue],
+        per_origin: usize,
+        except: &[Origin],
     ) -> Vec<Lane> {
-        let due = self.queues.due(now, most, per_queue, except);
+        let due = self.queues.due(now, most, per_origin, except);
         let mut claimed = Vec::with_capacity(due.len());
         for number in due {
-            claimed.extend(self.with(number, |lane| {
-                lanes::claim(lane, lease_until);
-                lane.clone()
-            }));
+            let claim = |lane: &mut Lane| lane.cursor.claim(now, lease).map(|_| lane.clone());
+            claimed.extend(self.with(number, claim).flatten());
         }
         claimed
     }
 
     pub(super) fn settle(&mut self, step: &LaneStep) -> Settled {
-        match self.all.get(&step.lane) {
-            Some(lane) if lane.epoch == step.epoch => {}
-            _ => return Settled::Fenced,
-        }
-        let settled = self.with(step.lane, |lane| {
-            lanes::settle(lane, step);
-            Settled::Done { state: lane.state, tail: lane.tail }
-        });
-        settled.unwrap_or(Settled::Fenced)
+        self.with(step.lane, |lane| lanes::settle(lane, step)).unwrap_or(Settled::Fenced)
     }
 
-    pub(super) fn park(&mut self, queue: &Queue, until: Timestamp) {
+    pub(super) fn park(&mut self, queue: &Origin, until: Timestamp) {
         self.queues.park(queue, until);
     }
 
-    pub(super) fn next_due(&self, except: &[Queue]) -> Option<Timestamp> {
+    pub(super) fn next_due(&self, except: &[Origin]) -> Option<Timestamp> {
         self.queues.next_due(except)
     }
 
@@ -165,21 +156,23 @@ impl Lanes {
         after: u64,
         limit: usize,
     ) -> Vec<(u64, LaneState)> {
-        let numbers: Vec<_> = self.matching(filter, after).map(|lane| lane.registration.lane).collect();
+        let numbers: Vec<_> = self.matching(filter, after).map(|lane| lane.number()).collect();
         let mut changed = Vec::new();
         for number in numbers {
             if changed.len() >= limit {
                 break;
             }
-            let state = self.with(number, |lane| lanes::change(lane, change, now).then_some(lane.state)).flatten();
+            let state =
+                self.with(number, |lane| lanes::change(&mut lane.cursor, change, now).then_some(lane.cursor.state)).flatten();
             changed.extend(state.map(|state| (number, state)));
         }
         changed
     }
 
     pub(super) fn load(&self) -> OutboxLoad {
-        let due = self.all.values().filter(|lane| lanes::is_due(lane));
-        let (pending, backlog) = due.fold((0, 0), |(lanes, events), lane| (lanes + 1, events + (lane.tail + 1 - lane.head)));
+        let due = self.all.values().map(|lane| &lane.cursor).filter(|cursor| lanes::due_at(cursor).is_some());
+        let (pending, backlog) =
+            due.fold((0, 0), |(lanes, events), cursor| (lanes + 1, events + (cursor.tail + 1 - cursor.head)));
         OutboxLoad { lanes: self.all.len() as u64, pending, backlog_events: backlog, dead: 0 }
     }
 
@@ -200,5 +193,5 @@ fn matches(lane: &Lane, filter: &LaneFilter) -> bool {
         && filter.task.as_ref().is_none_or(|task| registration.task == *task)
         && filter.registration.as_ref().is_none_or(|id| registration.id.as_str() == &**id)
         && filter.lane.is_none_or(|number| registration.lane == number)
-        && filter.state.as_ref().is_none_or(|state| lane.state.as_str() == &**state)
+        && filter.state.as_ref().is_none_or(|state| lane.cursor.state.as_str() == &**state)
 }

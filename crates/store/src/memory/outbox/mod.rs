@@ -13,14 +13,13 @@ use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
     Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
-    Outbox, OutboxLoad, Queue, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange, SweptLanes,
+    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange, SweptLanes,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
 use self::book::Lanes;
 use self::letters::Letters;
 use super::{MemoryStore, locked};
-use crate::lanes;
 
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -75,8 +74,7 @@ impl Outbox for MemoryStore {
     async fn unregister(&self, task: &TaskId, id: &str) -> Result<Option<u64>, StoreError> {
         let mut shard = self.shard(task.as_str());
         let mut outbox = locked(&self.outbox);
-        let number =
-            outbox.lanes.of_task(task).find(|lane| lane.registration.id.as_str() == id).map(|lane| lane.registration.lane);
+        let number = outbox.lanes.of_task(task).find(|lane| lane.registration.id.as_str() == id).map(|lane| lane.number());
         let Some(number) = number else { return Ok(None) };
         outbox.remove(number);
         if let Some(kept) = shard.get_mut(task.as_str()) {
@@ -90,10 +88,10 @@ impl Outbox for MemoryStore {
         now: Timestamp,
         lease: Duration,
         most: usize,
-        per_queue: usize,
-        except: &[Queue],
+        per_origin: usize,
+        except: &[Origin],
     ) -> Result<Vec<Lane>, StoreError> {
-        Ok(locked(&self.outbox).lanes.claim(now, lanes::after(now, lease), most, per_queue, except))
+        Ok(locked(&self.outbox).lanes.claim(now, lease, most, per_origin, except))
     }
 
     async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError> {
@@ -101,29 +99,31 @@ impl Outbox for MemoryStore {
         let Kept { lanes, letters } = &mut *outbox;
         let mut settle = |step: LaneStep| {
             let settled = lanes.settle(&step);
-            if settled != Settled::Fenced {
-                step.dead.into_iter().for_each(|letter| letters.keep(letter));
-                step.receipts.into_iter().for_each(|receipt| letters.acknowledge(receipt));
-                step.attempts.into_iter().for_each(|attempt| letters.note(attempt));
+            if let Settled::Done { change, .. } = settled {
+                if let (Some(letter), Some(dead)) = (step.dead, change.dead) {
+                    letters.keep(DeadLetter { from: dead.from, to: dead.to, ..*letter });
+                }
+                step.receipt.into_iter().for_each(|receipt| letters.acknowledge(*receipt));
+                step.attempt.into_iter().for_each(|attempt| letters.note(attempt));
             }
             settled
         };
         Ok(steps.into_iter().map(&mut settle).collect())
     }
 
-    async fn park(&self, queue: &Queue, until: Timestamp) -> Result<(), StoreError> {
-        locked(&self.outbox).lanes.park(queue, until);
+    async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
+        locked(&self.outbox).lanes.park(origin, until);
         Ok(())
     }
 
-    async fn next_due(&self, except: &[Queue]) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {
         Ok(locked(&self.outbox).lanes.next_due(except))
     }
 
     async fn lanes(&self, filter: &LaneFilter, after: u64, limit: usize) -> Result<LanePage, StoreError> {
         let outbox = locked(&self.outbox);
         let lanes: Vec<_> = outbox.lanes.matching(filter, after).take(limit).cloned().collect();
-        let next = lanes.last().map(|lane| lane.registration.lane).filter(|_| lanes.len() == limit);
+        let next = lanes.last().map(|lane| lane.number()).filter(|_| lanes.len() == limit);
         Ok(LanePage { lanes, next })
     }
 
@@ -165,7 +165,7 @@ impl Outbox for MemoryStore {
     async fn claim_replays(&self, now: Timestamp, lease: Duration, most: usize) -> Result<Vec<Replay>, StoreError> {
         let mut outbox = locked(&self.outbox);
         let Kept { lanes, letters } = &mut *outbox;
-        Ok(letters.claim(now, lanes::after(now, lease), most, |lane| lanes.get(lane).map(|lane| Arc::clone(&lane.registration))))
+        Ok(letters.claim(now, now + lease, most, |lane| lanes.get(lane).map(|lane| Arc::clone(&lane.registration))))
     }
 
     async fn settle_replays(&self, steps: Vec<ReplayStep>) -> Result<(), StoreError> {
@@ -192,7 +192,7 @@ impl Outbox for MemoryStore {
         for (task, number) in old {
             let mut shard = self.shard(task.as_str());
             let mut outbox = locked(&self.outbox);
-            if outbox.lanes.get(number).is_none_or(|lane| !lane.is_drained() || lane.resync) {
+            if outbox.lanes.get(number).is_none_or(|lane| lane.cursor.is_pending()) {
                 continue;
             }
             outbox.remove(number);
@@ -221,8 +221,8 @@ impl MemoryStore {
             let outbox = locked(&self.outbox);
             let ended = shard.finished().iter().take_while(|(at, _)| *at < plan.drained_before);
             for (_, task) in ended.filter(|(_, task)| shard.get(task.as_str()).is_some_and(|kept| kept.lanes > 0)) {
-                let drained = outbox.lanes.of_task(task).filter(|lane| lane.is_drained() && !lane.resync);
-                old.extend(drained.map(|lane| (task.clone(), lane.registration.lane)));
+                let drained = outbox.lanes.of_task(task).filter(|lane| !lane.cursor.is_pending());
+                old.extend(drained.map(|lane| (task.clone(), lane.number())));
                 if old.len() >= most {
                     old.truncate(most);
                     return old;
