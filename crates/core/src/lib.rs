@@ -26,6 +26,7 @@ mod operate;
 mod permit;
 mod ports;
 mod publish;
+pub mod push;
 mod record;
 mod recover;
 mod restore;

@@ -18,7 +18,7 @@ use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::live::{Admission, LiveTask, Place, Said};
 use crate::route::check_media_types;
-use crate::service::{Dedupe, Inner, push_not_supported};
+use crate::service::{Dedupe, Inner};
 use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, Spend, Stored, TaskRecord};
 
 /// A task that has taken the message.
@@ -44,7 +44,7 @@ impl Inner {
     ) -> Result<Taken, Error> {
         check::send(&send, &self.limits.load())?;
         if send.configuration.task_push_notification_config.is_some() {
-            return Err(push_not_supported());
+            self.push()?;
         }
         check_media_types(&agent.card, &send.message)?;
         if !send.message.reference_task_ids.is_empty() {
@@ -99,6 +99,13 @@ impl Inner {
     ) -> Result<Taken, Error> {
         let now = self.clock.now();
         let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
+        let register = match &send.configuration.task_push_notification_config {
+            Some(config) => {
+                let held = agent.runner.may_reply_with_message();
+                Some(self.inline_registration(context, agent, &id, config, held)?)
+            }
+            None => None,
+        };
         let context_id = send.message.context_id.clone().unwrap_or_else(|| contexts::fresh(&*self.seal, &context.caller));
         let again = (context.idempotency_key.is_some() && send.client_task_id.is_some()).then(|| send.clone());
         let mut message = send.message;
@@ -144,9 +151,12 @@ impl Inner {
             governed: Some(Box::new(dispatched.governed())),
             spend: None,
             decision: None,
+            register,
         };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}
+            Appended::RecordedToTell => self.ring(),
+            Appended::TooManyRegistrations { of_tenant } => return Err(crate::push::too_many(of_tenant)),
             Appended::KeyKnown { task, fingerprint: known } => {
                 return Box::pin(self.attach(context, &task, fingerprint == Some(known))).await;
             }
@@ -244,7 +254,15 @@ impl Inner {
             held: dispatched.held(),
             before,
         });
-        let seq = live.take_message(Arc::clone(&message), admission, self.clock.now(), &self.limits.load())?;
+        let registered = match &send.configuration.task_push_notification_config {
+            Some(config) => Box::pin(self.register_inline(context, agent, &live.record, config)).await?,
+            None => None,
+        };
+        let taken = live.take_message(Arc::clone(&message), admission, self.clock.now(), &self.limits.load());
+        if let (Err(_), Some(id)) = (&taken, &registered) {
+            Box::pin(self.take_back_inline(&live.record.id, id)).await;
+        }
+        let seq = taken?;
         self.recorded(&live, seq).await;
         let (selected, allotment) = match dispatched {
             Some((dispatched, node)) => {

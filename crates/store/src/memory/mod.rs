@@ -6,6 +6,7 @@ mod find;
 mod index;
 mod list;
 mod names;
+mod outbox;
 mod shard;
 mod spent;
 mod sweep;
@@ -42,6 +43,7 @@ pub struct MemoryStore {
     past: Mutex<Spent>,
     decisions: Mutex<Decisions>,
     freezes: Mutex<BTreeMap<FreezeScope, Freeze>>,
+    outbox: Mutex<outbox::Kept>,
 }
 
 impl MemoryStore {
