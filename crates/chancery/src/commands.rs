@@ -14,6 +14,7 @@ mod freeze;
 mod init;
 mod keys;
 mod log;
+mod memory;
 mod nearby;
 mod reload;
 mod send;
@@ -121,6 +122,8 @@ enum Command {
     Schema,
     /// Make the node on this machine read its config file anew
     Reload(reload::Reload),
+    /// Put vectors into the memory tier, hand them out by their witness, and say who may use them
+    Memory(memory::Memory),
     /// Convert packets into evidence events
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
@@ -230,6 +233,7 @@ pub(crate) fn run() -> ExitCode {
             Ok(())
         }
         Command::Reload(reload) => as_client(reload.run(&shared)),
+        Command::Memory(memory) => as_client(memory.run(&shared)),
         Command::Evidence(evidence) => evidence.run(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

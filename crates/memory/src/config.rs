@@ -3,8 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_identity::{Algorithm, PublicKey};
+use ruvector_rulake::RuLakeBundle;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::Capability;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -36,7 +40,21 @@ impl Default for MemoryConfig {
     }
 }
 
-/// An Ed25519 public key as `chancery memory issuer` prints it: 32 bytes in base64url.
+impl MemoryConfig {
+    /// What cards say of the tier, for `metadata.ruvector.memory`. Where it lies is nobody's business.
+    pub fn advertised(&self) -> Option<Map<String, Value>> {
+        self.tier.as_ref()?;
+        let facts = json!({
+            "type": "rvlake",
+            "shard": self.shard,
+            "capabilities": Capability::ALL,
+            "witness_format_version": RuLakeBundle::FORMAT_VERSION,
+        });
+        facts.as_object().cloned()
+    }
+}
+
+/// An Ed25519 public key as `chancery memory show` prints it: 32 bytes in base64url.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IssuerKey(pub PublicKey);
 

@@ -100,6 +100,27 @@ fn what_was_revoked_stays_revoked_on_every_node_and_after_a_restart() {
 }
 
 #[test]
+fn a_grant_is_presented_whole_or_by_its_id() {
+    let house = house();
+    let one = [agent(1)];
+    let text = house.grant(&[Capability::Read]);
+    let book = house.gate.grants(&house.ring);
+    let id = book.list().unwrap()[0].0.id.clone();
+    for presented in [&text, &id] {
+        assert!(house.gate.resolve(&house.ask(Some(presented), &one), &house.ring).is_ok());
+    }
+    let other = house.gate.draw_up(None, vec![Capability::Read], agent(2), None, NOW, HOUR);
+    book.issue(&other).unwrap();
+    assert_eq!(house.refusal(&house.ask(Some(&other.id), &one)), "other_grantee");
+    // A file under another id is not the grant of that id.
+    let place = |id: &str| house.folder.path().join("grants").join(id);
+    std::fs::copy(place(&id), place(&other.id)).unwrap();
+    assert_eq!(house.refusal(&house.ask(Some(&other.id), &one)), "malformed_grant");
+    let nobody = "01a1e0cd-a55f-7395-a9b2-a22216016c43";
+    assert_eq!(house.refusal(&house.ask(Some(nobody), &one)), "no_grant");
+}
+
+#[test]
 fn another_hand_than_the_one_named_cannot_pass_a_grant_on() {
     let house = house();
     let one = [agent(1)];
