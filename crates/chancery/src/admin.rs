@@ -3,6 +3,7 @@
 mod agents;
 mod config;
 mod governance;
+mod memory;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::caller_book::{BookError, CallerBook};
 use crate::config::Config;
 use crate::gateway::Fleet;
 use crate::key_chest::{ChestError, KeyChest};
+use crate::memory::NodeMemory;
 use crate::reload::Behind;
 
 /// What the operator can change while the node runs.
@@ -36,6 +38,7 @@ pub(crate) struct Office {
     /// The node was started without callers: it lets everybody in until it is started again.
     pub(crate) open: bool,
     pub(crate) house: Arc<House>,
+    pub(crate) memory: Option<NodeMemory>,
 }
 
 /// What a caller can be granted here, and by what it can prove itself. A node does not start with callers that name
@@ -74,7 +77,7 @@ impl House {
 }
 
 pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
-    let governance = governance::routes(office.clone());
+    let (governance, memory) = (governance::routes(office.clone()), memory::routes(office.clone()));
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
@@ -85,6 +88,7 @@ pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> R
         .merge(agents::routes(fleet))
         .merge(config::routes(reloader))
         .merge(governance)
+        .merge(memory)
 }
 
 struct Fault(StatusCode, String);

@@ -14,6 +14,7 @@ mod freeze;
 mod init;
 mod keys;
 mod log;
+mod memory;
 mod nearby;
 mod reload;
 mod send;
@@ -125,6 +126,8 @@ enum Command {
     Reload(reload::Reload),
     /// Send tasks over SWP, listen for them, and say what frames hold
     Swp(swp::Swp),
+    /// Put vectors into the memory tier, hand them out by their witness, and say who may use them
+    Memory(memory::Memory),
     /// Convert packets into evidence events
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
@@ -235,6 +238,7 @@ pub(crate) fn run() -> ExitCode {
         }
         Command::Reload(reload) => as_client(reload.run(&shared)),
         Command::Swp(swp) => swp.run(&shared),
+        Command::Memory(memory) => as_client(memory.run(&shared)),
         Command::Evidence(evidence) => evidence.run(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

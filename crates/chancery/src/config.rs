@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
 use chancery_identity::credentials::Issuer;
 use chancery_inbound::{Headerless, InboundLimits};
+use chancery_memory::MemoryConfig;
 use chancery_outbound::GuardConfig;
 use chancery_outbound::client::ClientLimits;
 use chancery_outbound::discovery::DiscoveryConfig;
@@ -157,6 +158,8 @@ pub struct Config {
     pub health: HealthConfig,
     /// What governs calls.
     pub governance: GovernanceConfig,
+    /// Vectors by reference.
+    pub memory: MemoryConfig,
 }
 
 impl Default for Config {
@@ -180,6 +183,7 @@ impl Default for Config {
             routing: RoutingConfig::default(),
             health: HealthConfig::default(),
             governance: GovernanceConfig::default(),
+            memory: MemoryConfig::default(),
         }
     }
 }
@@ -238,6 +242,7 @@ impl Config {
                 recursion: file.section("recursion", |section| section.fields()).unwrap_or_default(),
                 lineage: file.section("lineage", |section| section.fields()).unwrap_or_default(),
             },
+            memory: file.section("memory", |section| section.fields()).unwrap_or_default(),
         }
     }
 }

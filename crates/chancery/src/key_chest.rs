@@ -80,6 +80,15 @@ impl KeyChest {
         })
     }
 
+    /// Makes sure that the node has a key for one more use.
+    pub fn ensure(&self, key_use: KeyUse, now: Timestamp) -> Result<(), ChestError> {
+        let has = self.lock().published(now).any(|key| key.key_use == key_use && key.owner.is_none());
+        if has {
+            return Ok(());
+        }
+        self.change(|ring| Ok(ring.ensure(key_use, None, Algorithm::EdDsa, now).map(drop)?))
+    }
+
     /// Puts new keys in the place of those of one use and owner.
     pub fn rotate(
         &self,

@@ -15,6 +15,7 @@ mod gateway;
 mod hops;
 mod key_chest;
 mod lineup;
+mod memory;
 mod mount;
 mod node;
 pub mod policy_expressions;

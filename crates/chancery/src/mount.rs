@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, TaskRunner};
+use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, MEMORY_EXTENSION, TaskRunner};
 use chancery_identity::credentials::Authenticator;
 use chancery_inbound::Signposts;
-use chancery_protocol::{AgentCard, AgentExtension};
+use chancery_memory::MemoryConfig;
+use chancery_protocol::{AgentCard, AgentExtension, Metadata};
 
 use crate::agents::{authority, interfaces};
 use crate::build_error::BuildError;
@@ -31,16 +32,29 @@ pub(crate) struct Mount {
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
     signs: Arc<Signs>,
+    /// What every card says of the node's memory.
+    memory: Option<AgentExtension>,
 }
 
 impl Mount {
     pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>) -> Self {
-        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs }
+        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None }
     }
 
     /// The same where agents also answer over SWP.
     pub(crate) fn also_at(self, swp_url: Option<SwpUrl>) -> Self {
         Self { swp_url, ..self }
+    }
+
+    /// Cards say what kind of memory this node has.
+    pub(crate) fn with_memory(mut self, config: &MemoryConfig) -> Self {
+        self.memory = config.advertised().map(|facts| AgentExtension {
+            uri: MEMORY_EXTENSION.to_owned(),
+            description: "Takes memory by its ruLake witness, with a grant".to_owned(),
+            required: false,
+            params: Some(Metadata::from_object(facts)),
+        });
+        self
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -107,6 +121,7 @@ impl Mount {
             card.capabilities.extended_agent_card = Some(true);
         }
         declare_governance(&mut card);
+        card.capabilities.extensions.extend(self.memory.clone());
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
     }
 }

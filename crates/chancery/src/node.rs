@@ -26,6 +26,7 @@ use crate::gateway::{Fleet, Site, Workplace, gather};
 use crate::hops::SignedHops;
 use crate::key_chest::{KeyChest, keep_published};
 use crate::lineup::Lineup;
+use crate::memory::NodeMemory;
 use crate::mount::Mount;
 use crate::reload::{Behind, Grounds, ReloadError, Reloaded, Reloader, Source, door_settings, furnish};
 use crate::seal::KeySeal;
@@ -220,7 +221,8 @@ impl NodeBuilder {
         let lineup = self.own.clone();
         let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
         let mount = Mount::new(reception.public_url.clone(), &authenticator, Arc::new(lineup.signs.clone()))
-            .also_at(reception.swp_url.clone());
+            .also_at(reception.swp_url.clone())
+            .with_memory(&config.memory);
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
@@ -265,12 +267,17 @@ impl NodeBuilder {
         let book = Arc::clone(&site.place.book);
         let fleet = Fleet::new(site, remotes, Arc::clone(&keys), chancery.clone());
         let behind = Behind::default();
+        let memory = NodeMemory::open(&config.memory, &keys, reception.clock.now())?;
+        if let Some(memory) = &memory {
+            chancery.set_memory(Arc::new(memory.clone()));
+        }
         let office = Office {
             callers: Arc::clone(&reception.callers),
             keys: Arc::clone(&keys),
             clock: Arc::clone(&reception.clock),
             open: authenticator.is_open(),
             house: Arc::new(House::of(&config, chancery.clone())),
+            memory: memory.clone(),
         };
         let routes = admin::routes(office, &fleet, &behind);
         let url = reception.public_url.to_string();
@@ -287,6 +294,7 @@ impl NodeBuilder {
             entrance: entrance.clone(),
             reception,
             keys,
+            memory,
             book,
             fleet,
             admin_token,

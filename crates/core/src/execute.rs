@@ -20,7 +20,7 @@ use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Place, Said};
 use crate::service::Inner;
 use crate::sink::TaskUpdateSink;
-use crate::{Link, RunError, StoreError, Turn};
+use crate::{Link, Recall, RunError, StoreError, Turn};
 
 /// How a turn came to its end.
 enum End {
@@ -103,6 +103,7 @@ impl Inner {
             extensions: said.extensions,
             selected: said.selected,
             delegation,
+            memory: self.memory.get().map(|_| Recall::new(self, Arc::clone(&live.record), said.presenter)),
         };
         let ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();

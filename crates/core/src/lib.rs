@@ -27,6 +27,7 @@ mod permit;
 mod ports;
 mod publish;
 pub mod push;
+mod recall;
 mod record;
 mod recover;
 mod restore;
@@ -56,6 +57,7 @@ pub use ports::{
     Progress, Seal, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 pub use publish::{Next, Subscription};
+pub use recall::{Collection, MEMORY_EXTENSION, Nearest, Recall, SharedMemory, Wanted};
 pub use recover::Recovered;
 pub use retention::RetentionConfig;
 pub use runner::{AfterRestart, Asked, RunError, TaskRunner, Turn};

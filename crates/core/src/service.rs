@@ -1,6 +1,6 @@
 //! The one way in. Every transport turns bytes into these two values and an answer back into bytes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,6 +16,7 @@ use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
 use crate::publish::Subscription;
 use crate::push::{Notifier, Outbox, Push, PushParts};
+use crate::recall::SharedMemory;
 use crate::retention::{Retention, RetentionConfig};
 use crate::streams::Streams;
 use crate::{Clock, HopTokens, Seal, Store, StoreError};
@@ -71,6 +72,7 @@ pub(crate) struct Inner {
     pub(crate) hops: Option<Arc<dyn HopTokens>>,
     pub(crate) push: Option<Push>,
     pub(crate) retention: Retention,
+    pub(crate) memory: OnceLock<Arc<dyn SharedMemory>>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
     /// Turns and recordings that outlive the call that began them.
@@ -94,6 +96,7 @@ impl Chancery {
             hops: parts.hops,
             push: parts.push.map(Push::new),
             retention: Retention::new(parts.retention),
+            memory: OnceLock::new(),
             open: Arc::default(),
             streams: Arc::default(),
             background: TaskTracker::new(),
@@ -158,6 +161,11 @@ impl Chancery {
     /// Calls that come from now on are held to these; turns that run, to those they began with.
     pub fn set_limits(&self, limits: TaskLimits) {
         self.0.limits.store(Arc::new(limits));
+    }
+
+    /// Turns that begin from now on can look at it. The first one given stays.
+    pub fn set_memory(&self, memory: Arc<dyn SharedMemory>) {
+        let _ = self.0.memory.set(memory);
     }
 
     pub fn set_dedupe(&self, dedupe: Dedupe) {

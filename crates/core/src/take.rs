@@ -189,6 +189,7 @@ impl Inner {
             selected,
             allotment: Some(Box::new(allotment)),
             brought: self.foreign_tokens(context),
+            presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
@@ -282,6 +283,7 @@ impl Inner {
             selected,
             allotment,
             brought: self.foreign_tokens(context),
+            presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_next_turn(said) {
             self.execute(&live, agent, said, token, false).await;

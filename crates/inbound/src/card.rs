@@ -201,7 +201,7 @@ impl Shapes {
         };
         let (v1_0, v0_3, adr) = (V1_0.encode_card(card), V0_3.encode_card(card), adr(card));
         let (v1_0_signed, v0_3_signed, adr_signed) =
-            (signer.sign(&v1_0, Version::V1_0)?, signer.sign(&v0_3, Version::V0_3)?, signer.sign_original(&adr)?);
+            (signer.sign(&v1_0, Version::V1_0)?, signer.sign(&v0_3, Version::V0_3)?, signer.sign_original(card, &adr)?);
         // Neither version's signature covers a mixture of both.
         let hybrid = hybrid(card);
         Ok(Self {

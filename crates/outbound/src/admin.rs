@@ -1,5 +1,7 @@
 //! The operator's calls: every caller's tasks and trees, the callers, the agents, the keys and the freezes of a node, with the node's own token.
 
+mod memory;
+
 use std::time::Duration;
 
 use chancery_identity::credentials::CallerRecord;
@@ -23,6 +25,12 @@ pub struct Admin {
 impl Admin {
     pub fn new(peer: Peer, token: &str) -> Self {
         Self { peer, authorization: format!("Bearer {token}").into() }
+    }
+
+    /// With more time for answers, for what takes long.
+    pub fn patient(mut self, answer_within: Duration) -> Self {
+        self.peer.answer_within = answer_within;
+        self
     }
 
     /// Tasks of all callers, newest status first.

@@ -59,7 +59,7 @@ fn all_faults_are_told_at_once_in_the_order_of_the_text() {
         ("8:13: ", "retention.max_tasks: invalid type: string \"all\""),
         ("10:14: ", "card.headerless: unknown variant `both`"),
         ("11:2: ", "unknown key `bugdet`; did you mean `budget`?"),
-        ("14:7: ", "agents.a.run: unknown variant `ehco`, expected `echo` or `conformance`"),
+        ("14:7: ", "agents.a.run: unknown variant `ehco`, expected one of `echo`, `conformance`, `recall`; did you mean `echo`?"),
         ("15:9: ", "agents.B C: an agent's name is "),
         ("17:9: ", "agents.c: needs `url`, or `run`"),
         ("18:1: ", "unknown key `agents.c.uri`; did you mean `url`?"),

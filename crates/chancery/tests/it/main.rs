@@ -25,6 +25,7 @@ mod evidence;
 mod gateway;
 mod keys;
 mod limits;
+mod memory;
 mod mount;
 mod operate_explain;
 mod operate_freeze;
