@@ -2,6 +2,7 @@
 
 mod agents;
 mod config;
+mod evidence;
 mod governance;
 
 use std::sync::Arc;
@@ -74,7 +75,7 @@ impl House {
 }
 
 pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
-    let governance = governance::routes(office.clone());
+    let governance = governance::routes(office.clone()).merge(evidence::routes(office.clone()));
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))

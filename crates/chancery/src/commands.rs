@@ -51,6 +51,8 @@ Examples:
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
+  chancery evidence export --task TASK         what was recorded of a task, for somebody to check
+  chancery evidence verify BUNDLE              check it, without the node
   chancery init                                write a config file with every setting, and its schema
   chancery validate chancery.toml              say all that is wrong with a config file
 
@@ -121,7 +123,7 @@ enum Command {
     Schema,
     /// Make the node on this machine read its config file anew
     Reload(reload::Reload),
-    /// Convert packets into evidence events
+    /// Convert packets into evidence, and write and check bundles of what the node has recorded
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
     Completions {
@@ -230,7 +232,7 @@ pub(crate) fn run() -> ExitCode {
             Ok(())
         }
         Command::Reload(reload) => as_client(reload.run(&shared)),
-        Command::Evidence(evidence) => evidence.run(),
+        Command::Evidence(evidence) => as_client(evidence.run(&shared)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);

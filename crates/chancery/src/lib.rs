@@ -18,6 +18,7 @@ mod lineup;
 mod mount;
 mod node;
 pub mod policy_expressions;
+mod record_keeper;
 mod reload;
 mod seal;
 mod signs;
