@@ -2,6 +2,7 @@
 
 mod agents;
 mod config;
+mod evidence;
 mod governance;
 mod memory;
 
@@ -77,7 +78,8 @@ impl House {
 }
 
 pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
-    let (governance, memory) = (governance::routes(office.clone()), memory::routes(office.clone()));
+    let governance = governance::routes(office.clone()).merge(evidence::routes(office.clone()));
+    let memory = memory::routes(office.clone());
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))

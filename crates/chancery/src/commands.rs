@@ -54,6 +54,8 @@ Examples:
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
   chancery swp decode HEX                      say what SWP frames hold
+  chancery evidence export --task TASK         what was recorded of a task, for somebody to check
+  chancery evidence verify BUNDLE              check it, without the node
   chancery init                                write a config file with every setting, and its schema
   chancery validate chancery.toml              say all that is wrong with a config file
 
@@ -128,7 +130,7 @@ enum Command {
     Swp(swp::Swp),
     /// Put vectors into the memory tier, hand them out by their witness, and say who may use them
     Memory(memory::Memory),
-    /// Convert packets into evidence events
+    /// Convert packets into evidence, and write and check bundles of what the node has recorded
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
     Completions {
@@ -239,7 +241,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Reload(reload) => as_client(reload.run(&shared)),
         Command::Swp(swp) => swp.run(&shared),
         Command::Memory(memory) => as_client(memory.run(&shared)),
-        Command::Evidence(evidence) => evidence.run(),
+        Command::Evidence(evidence) => as_client(evidence.run(&shared)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);

@@ -26,6 +26,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
+use chancery_evidence::record::EvidenceConfig;
 use chancery_identity::credentials::Issuer;
 use chancery_inbound::{Headerless, InboundLimits};
 use chancery_memory::MemoryConfig;
@@ -137,6 +138,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     pub card: CardConfig,
     pub store: StoreConfig,
+    /// What is recorded of what is seen and decided.
+    pub evidence: EvidenceConfig,
     /// In the order of the file; the first one also answers at the root.
     pub agents: Vec<(String, AgentConfig)>,
     /// Who may call. With nobody here and none added, everybody on the loopback may.
@@ -170,6 +173,7 @@ impl Default for Config {
             retention: RetentionConfig::default(),
             card: CardConfig::default(),
             store: StoreConfig::default(),
+            evidence: EvidenceConfig::default(),
             agents: vec![("echo".to_owned(), AgentConfig::of(BuiltIn::Echo))],
             callers: Vec::new(),
             issuers: Vec::new(),
@@ -222,6 +226,7 @@ impl Config {
             retention: file.section("retention", |section| section.fields()).unwrap_or_default(),
             card: file.section("card", |section| section.fields()).unwrap_or_default(),
             store: file.section("store", |section| section.fields()).unwrap_or_default(),
+            evidence: file.section("evidence", |section| section.fields()).unwrap_or_default(),
             agents: file.section("agents", agent::read_all).unwrap_or_else(|| Self::default().agents),
             callers: file.section("callers", caller::read_all).unwrap_or_default(),
             issuers: file.section("issuers", issuer::read_all).unwrap_or_default(),

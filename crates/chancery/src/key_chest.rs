@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_core::Chancery;
+use chancery_evidence::record::Recorder;
 use chancery_identity::hop_token::HopTokens as KeyedTokens;
 use chancery_identity::keys::{Cards, HopTokens, KeyRecord, Push, Receipts, RingFault};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
@@ -134,6 +135,7 @@ pub(crate) async fn keep_published(
     keys: Arc<KeyChest>,
     callers: Arc<CallerBook>,
     hops: Arc<KeyedTokens>,
+    recorder: Option<Arc<Recorder>>,
     chancery: Chancery,
 ) {
     let mut changes = keys.changes.subscribe();
@@ -156,6 +158,9 @@ pub(crate) async fn keep_published(
         let now = names(&ring, chancery.now());
         if now != shown {
             hops.take_keys(&ring);
+            if let Some(recorder) = &recorder {
+                recorder.take_keys(&ring, chancery.now());
+            }
             match entrance.publish(&ring) {
                 Ok(()) => shown = now,
                 Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),

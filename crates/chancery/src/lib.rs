@@ -19,6 +19,7 @@ mod memory;
 mod mount;
 mod node;
 pub mod policy_expressions;
+mod record_keeper;
 mod reload;
 mod seal;
 mod signs;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
+use chancery_core::{Chancery, Clock, Parts, Scribe, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::SealKey;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
 use chancery_identity::hop_token::HopTokens;
@@ -28,6 +28,7 @@ use crate::key_chest::{KeyChest, keep_published};
 use crate::lineup::Lineup;
 use crate::memory::NodeMemory;
 use crate::mount::Mount;
+use crate::record_keeper;
 use crate::reload::{Behind, Grounds, ReloadError, Reloaded, Reloader, Source, door_settings, furnish};
 use crate::seal::KeySeal;
 
@@ -239,10 +240,12 @@ impl NodeBuilder {
         check_grants(&reception.callers, &agents)?;
         furnish(&keys, &agents, &config, reception.clock.now())?;
         let admin_token = folder.as_deref().map(DataFolder::admin_token).transpose()?;
+        let recorder = record_keeper::recorder(&config.evidence, &keys, reception.clock.now());
         let (store, key): (Arc<dyn Store>, SealKey) = match &folder {
             Some(folder) if !self.in_memory => {
                 let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..config.store.sqlite() };
-                (Arc::new(SqliteStore::open(folder.database(), options)?), folder.seal_key()?)
+                let scribe = recorder.clone().map(|recorder| recorder as Arc<dyn Scribe>);
+                (Arc::new(SqliteStore::open_recording(folder.database(), options, scribe)?), folder.seal_key()?)
             }
             _ => (Arc::new(MemoryStore::new()), SealKey::new(&SealKey::random_bytes()?)?),
         };
@@ -287,7 +290,8 @@ impl NodeBuilder {
         tokio::spawn(async move { keeper.keep_swept().await });
         fleet.start(entrance.clone());
         let published = (Arc::clone(&keys), Arc::clone(&reception.callers));
-        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, hops, chancery.clone()));
+        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, hops, recorder, chancery.clone()));
+        tokio::spawn(record_keeper::keep(chancery.clone(), config.evidence.clone()));
         let tls_config = config.tls.clone();
         let grounds = Grounds {
             chancery: chancery.clone(),

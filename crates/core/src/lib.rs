@@ -10,6 +10,7 @@ mod contexts;
 mod decide;
 mod delegate;
 mod dispatch;
+mod evidence;
 mod execute;
 mod find;
 mod freeze;
@@ -47,6 +48,9 @@ pub use agents::{Agent, Agents};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
 pub use delegate::Delegation;
+pub use evidence::{
+    Block, CardObserved, Chain, Checkpoint, Delivery, Happening, Lines, Mark, Note, Record, RecordEnd, Scribe, Unwritten,
+};
 pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
 pub use governed::{
     Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Scopes, Spend, Verdict,

@@ -19,7 +19,7 @@ use crate::push::{Notifier, Outbox, Push, PushParts};
 use crate::recall::SharedMemory;
 use crate::retention::{Retention, RetentionConfig};
 use crate::streams::Streams;
-use crate::{Clock, HopTokens, Seal, Store, StoreError};
+use crate::{Clock, HopTokens, Note, Record, Seal, Store, StoreError};
 
 /// What a call comes back with.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub struct Chancery(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) agents: ArcSwap<Agents>,
     pub(crate) store: Arc<dyn Store>,
+    /// The store's record, if it keeps one.
+    pub(crate) record: Option<Arc<dyn Record>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<dyn Seal>,
     pub(crate) limits: ArcSwap<TaskLimits>,
@@ -87,6 +89,7 @@ impl Chancery {
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
             agents: ArcSwap::from_pointee(parts.agents),
+            record: parts.store.record(),
             store: parts.store,
             clock: parts.clock,
             seal: parts.seal,
@@ -222,7 +225,24 @@ impl Chancery {
         if tokio::time::timeout(patience, inner.background.wait()).await.is_err() {
             tracing::warn!(turns = inner.background.len(), "turns are still running; their tasks are taken up at the next start");
         }
+        if let Some(record) = &inner.record
+            && let Err(fault) = record.sign(inner.clock.now()).await
+        {
+            tracing::error!(error = &fault as &dyn std::error::Error, "the end of the record could not be signed");
+        }
         inner.store.close(patience).await
+    }
+
+    /// The record of what was seen and decided, if one is kept.
+    pub fn record(&self) -> Option<Arc<dyn Record>> {
+        self.0.record.clone()
+    }
+}
+
+impl Inner {
+    /// Nothing is made for a record that is not kept.
+    pub(crate) fn noted(&self, note: impl FnOnce() -> Note) -> Option<Note> {
+        self.record.is_some().then(note)
     }
 }
 

@@ -152,6 +152,7 @@ impl Inner {
             spend: None,
             decision: None,
             register,
+            notes: Vec::new(),
         };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}

@@ -14,6 +14,8 @@ use crate::frames::{Frames, Opened};
 use crate::peer::Peer;
 
 const ROOT: [&str; 2] = ["admin", "v1"];
+/// For what the node has to go through all of its record for.
+const LONG: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug)]
 pub struct Admin {
@@ -164,6 +166,28 @@ impl Admin {
             url.query_pairs_mut().append_pair("name", name);
         }
         self.ask(&url, self.peer.http.delete(url.clone())).await
+    }
+
+    /// How the record stands. The node goes through all of it.
+    pub async fn evidence(&self) -> Result<Value, CallError> {
+        let url = self.at(&["evidence"]);
+        self.ask(&url, self.peer.http.get(url.clone()).timeout(LONG)).await
+    }
+
+    /// A bundle of what is recorded about a task, a trace or a stretch of time.
+    pub async fn evidence_bundle(&self, wanted: &[(&str, &str)]) -> Result<Vec<u8>, CallError> {
+        let mut url = self.at(&["evidence", "bundle"]);
+        url.query_pairs_mut().extend_pairs(wanted);
+        let request = self.peer.http.get(url.clone()).header(header::AUTHORIZATION, self.authorization.expose_secret());
+        let sent = request.timeout(LONG).send().await;
+        let response = sent.map_err(|error| self.peer.explain(CallError::unreachable(&url, &error)))?;
+        let status = response.status();
+        let bytes = response.bytes().await.map_err(|error| CallError::unreachable(&url, &error))?;
+        if status.is_success() {
+            return Ok(bytes.into());
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        Err(refusal(&text).unwrap_or_else(|| CallError::status(&url, status, &text)))
     }
 
     /// A task's log after an entry, and then what is added to it.

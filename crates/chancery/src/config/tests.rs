@@ -118,6 +118,7 @@ fn all_names() -> Vec<&'static str> {
         field_names::<RetentionConfig>(),
         field_names::<CardConfig>(),
         field_names::<StoreConfig>(),
+        field_names::<EvidenceConfig>(),
         field_names::<IdentityConfig>(),
         field_names::<TlsConfig>(),
         field_names::<GuardConfig>(),

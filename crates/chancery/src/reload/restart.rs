@@ -12,6 +12,7 @@ pub(super) fn needed(before: &Config, after: &Config, places: &Places) -> Vec<Fa
         ("public_url", was.node.public_url != is.node.public_url),
         ("data", was.node.data != is.node.data),
         ("store.synchronous", was.store.synchronous != is.store.synchronous),
+        ("evidence", was.evidence != is.evidence),
         // How long a nonce is remembered was settled when it came.
         ("identity.signature_window_s", was.identity.signature_window_s != is.identity.signature_window_s),
         ("identity.signatures_remembered", was.identity.signatures_remembered != is.identity.signatures_remembered),
