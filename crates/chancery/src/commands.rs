@@ -15,6 +15,7 @@ mod init;
 mod keys;
 mod log;
 mod nearby;
+mod push;
 mod reload;
 mod send;
 mod serve;
@@ -51,6 +52,7 @@ Examples:
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
+  chancery push listen                         print what webhooks are sent
   chancery init                                write a config file with every setting, and its schema
   chancery validate chancery.toml              say all that is wrong with a config file
 
@@ -113,6 +115,8 @@ enum Command {
     Callers(callers::Callers),
     /// See and replace the keys that node signs with
     Keys(keys::Keys),
+    /// Receive and verify notifications to webhooks
+    Push(push::Push),
     /// Write a config file with every setting at its default, and the schema editors check it with
     Init(init::Init),
     /// Say all that is wrong with a config file, each fault with its line and column
@@ -223,6 +227,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Agents(agents) => as_client(agents.run(&shared)),
         Command::Callers(callers) => as_client(callers.run(&shared)),
         Command::Keys(keys) => as_client(keys.run(&shared)),
+        Command::Push(push) => as_client(push.run(&shared)),
         Command::Init(init) => init.run(),
         Command::Validate(validate) => validate.run(&shared),
         Command::Schema => {

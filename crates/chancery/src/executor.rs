@@ -132,6 +132,7 @@ fn plane(runner: Arc<dyn TaskRunner>) -> Result<Chancery, Error> {
         dedupe: chancery_core::Dedupe::Off,
         rules: Rulebook::default(),
         hops: None,
+        push: None,
     }))
 }
 

@@ -244,6 +244,7 @@ impl NodeBuilder {
             dedupe: config.node.dedupe,
             rules,
             hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
+            push: None,
         });
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {

@@ -115,6 +115,11 @@ impl Expression for Condition {
             Err(fault) => Err(fault.to_string()),
         }
     }
+
+    fn asks_for_money(&self) -> bool {
+        // By its text: a mention that is none costs time and nothing else.
+        self.text.contains(facts::MONEY)
+    }
 }
 
 impl fmt::Debug for Condition {

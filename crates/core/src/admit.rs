@@ -5,15 +5,18 @@ use std::sync::Arc;
 use chancery_protocol::{CallContext, Error, ErrorKind, SendMessage, TaskId, Timestamp};
 use chancery_rules::budget::{Accounts, BudgetError, Caps, Estimated, Reservation};
 use chancery_rules::lineage::{Attribution, Lineage, LineageError, TaskContext, TokenCheck};
-use chancery_rules::policy::{AskedSkill, TaskPolicy};
+use chancery_rules::policy::AskedSkill;
 
 use crate::agents::Agent;
 use crate::decide::{Denial, Verdicts};
+use crate::govern::conditions::Conditions;
 use crate::govern::freezes::{Belongs, Unfrozen};
 use crate::govern::prices::Prices;
+use crate::govern::queue::{Hindrance, Place};
 use crate::govern::terms::Terms;
 use crate::govern::trees::Node;
-use crate::govern::{Opened, Rulebook};
+use crate::govern::{InForce, Opened};
+use crate::governed::Scopes;
 use crate::service::Inner;
 use crate::trace::Traced;
 use crate::{Fact, Freeze, Kinship, Rule};
@@ -23,7 +26,7 @@ use crate::{Fact, Freeze, Kinship, Rule};
 pub(crate) struct Call<'a> {
     pub(crate) context: &'a CallContext,
     pub(crate) agent: &'a Arc<Agent>,
-    pub(crate) rules: Arc<Rulebook>,
+    pub(crate) rules: Arc<InForce>,
     pub(crate) terms: Terms,
     pub(crate) skill: AskedSkill,
     pub(crate) now: Timestamp,
@@ -41,10 +44,40 @@ pub(crate) struct Admitted {
     pub(crate) reservation: Reservation,
     pub(crate) estimated: Estimated,
     pub(crate) prices: Prices,
-    pub(crate) policy: Arc<TaskPolicy>,
-    pub(crate) remaining: Caps,
+    pub(crate) conditions: Arc<Conditions>,
     /// Held until the call is recorded: a freeze waits for it.
     pub(crate) unfrozen: Unfrozen,
+}
+
+/// A call at the entrance: what stays as it is while it waits there.
+#[derive(Debug)]
+pub(crate) struct Entering {
+    kinship: Arc<Kinship>,
+    parent: Option<Arc<Node>>,
+    chain: Accounts,
+    own: Option<Opened>,
+    /// The roots of all trees it may belong to.
+    roots: Vec<Arc<str>>,
+    context: TaskContext,
+    conditions: Arc<Conditions>,
+    /// All that it is charged to.
+    accounts: Accounts,
+    prices: Prices,
+    estimated: Estimated,
+}
+
+/// Why a call is not in.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    Refused(Denial),
+    /// There is no room now; there may be some later.
+    Waits(Box<(Entering, Hindrance)>),
+}
+
+impl From<Denial> for Halt {
+    fn from(denial: Denial) -> Self {
+        Self::Refused(denial)
+    }
 }
 
 impl<'a> Call<'a> {
@@ -66,80 +99,109 @@ impl<'a> Call<'a> {
 
 impl Inner {
     /// A call that makes a task.
-    pub(crate) async fn admit(
+    pub(crate) fn admit(
         &self,
         call: &Call<'_>,
         task: &TaskId,
         traced: Traced,
         verdicts: &mut Verdicts,
-    ) -> Result<Admitted, Denial> {
+    ) -> Result<Admitted, Halt> {
         let Traced { lineage, parent, roots } = traced;
         let (chain, own, allowance) = self.chain(call, task, &lineage, parent.as_deref());
         let kinship = Arc::new(kinship(call, task, &lineage, allowance));
-        verdicts.kinship = Some(Arc::clone(&kinship));
-        let roots: Vec<&str> = roots.iter().map(|root| &**root).collect();
-        let admitted = self.enter(call, kinship, parent, chain, &roots, &lineage.context, verdicts).await?;
-        Ok(Admitted { own, ..admitted })
+        self.enter(call, self.entering(call, kinship, parent, (chain, own), roots, lineage.context), None, verdicts)
     }
 
     /// A message that a task goes on with: it is charged like a new one, in the same place.
-    pub(crate) async fn readmit(&self, call: &Call<'_>, node: &Arc<Node>, verdicts: &mut Verdicts) -> Result<Admitted, Denial> {
+    pub(crate) fn readmit(&self, call: &Call<'_>, node: &Arc<Node>, verdicts: &mut Verdicts) -> Result<Admitted, Halt> {
         let (kinship, parent, chain) = (Arc::clone(&node.kinship), node.parent.clone(), node.accounts.clone());
-        let context = node.context();
-        let root = kinship.root.as_str().to_owned();
-        verdicts.kinship = Some(Arc::clone(&kinship));
-        self.enter(call, kinship, parent, chain, &[&root], &context, verdicts).await
+        let roots = vec![kinship.root.as_str().into()];
+        self.enter(call, self.entering(call, kinship, parent, (chain, None), roots, node.context()), None, verdicts)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a new task and a message to an old one have in common")]
-    async fn enter(
+    /// A call that found no room waits for some.
+    pub(crate) async fn admit_later(
+        &self,
+        call: &Call<'_>,
+        mut entering: Entering,
+        mut hindrance: Hindrance,
+        verdicts: &mut Verdicts,
+    ) -> Result<Admitted, Denial> {
+        let mut place = None;
+        loop {
+            let (overflow, patience) = (call.rules.budget.global.overflow, self.limits.load().budget_wait());
+            let waited = self.govern.queues.wait(&entering.accounts, overflow, hindrance, place, patience).await;
+            let waiting = waited.map_err(|error| over_budget(&error))?;
+            let entered = match self.enter(call, entering, Some(&waiting), verdicts) {
+                Ok(admitted) => Ok(admitted),
+                Err(Halt::Refused(denial)) => Err(denial),
+                Err(Halt::Waits(again)) => {
+                    (entering, hindrance) = *again;
+                    place = Some(waiting);
+                    continue;
+                }
+            };
+            // Whoever is next in line may try now.
+            drop(waiting);
+            self.govern.queues.ring();
+            return entered;
+        }
+    }
+
+    fn entering(
         &self,
         call: &Call<'_>,
         kinship: Arc<Kinship>,
         parent: Option<Arc<Node>>,
-        chain: Accounts,
-        roots: &[&str],
-        context: &TaskContext,
-        verdicts: &mut Verdicts,
-    ) -> Result<Admitted, Denial> {
+        (chain, own): (Accounts, Option<Opened>),
+        roots: Vec<Arc<str>>,
+        context: TaskContext,
+    ) -> Entering {
         let Call { agent, rules, skill, .. } = call;
-        let caller = &call.context.caller;
-        let policy = rules.policy.resolve(&caller.name, skill.id().map(|skill| &**skill));
-        let own = self.govern.accounts(rules, caller, &agent.name, skill.id());
-        let accounts: Accounts = own.into_iter().chain(chain.iter().cloned()).collect();
+        let conditions = self.govern.conditions(rules, &call.context.caller, &agent.name, skill.id());
+        let accounts = match (conditions.accounts.is_empty(), chain.is_empty()) {
+            (true, _) => chain.clone(),
+            (_, true) => conditions.accounts.clone(),
+            _ => conditions.accounts.iter().chain(chain.iter()).cloned().collect(),
+        };
         let free = self.govern.ledger.remaining(&accounts, call.now);
         let prices = rules.prices_of(agent);
-        let estimated = self.govern.expected(prices, agent, skill.id(), &call.terms, &policy, free);
-        let mut place = None;
-        let (unfrozen, reservation) = loop {
-            let unfrozen = self.govern.freezes.look().await;
-            if let Some(freeze) = unfrozen.against(Belongs { caller, agent: &agent.name, roots }) {
-                return Err(frozen(freeze));
-            }
-            // Asked where a cascade waits for the answer: see `Inner::cascade`.
-            if parent.as_ref().is_some_and(|parent| parent.is_closing()) {
-                let gone = LineageError::Invalid(TokenCheck::ClosedParent);
-                let message = format!("{}: the task this call is for is being cancelled", gone.kind().reason());
-                let check = TokenCheck::ClosedParent.as_str();
-                return Err(Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", check));
-            }
-            if place.is_none() {
-                verdicts.pass(Rule::Freeze, Vec::new);
-            }
-            match self.govern.reserve(&accounts, estimated.estimate, self.clock.now(), place.as_ref(), parent.as_deref()) {
-                Ok(reservation) => break (unfrozen, reservation),
-                Err(hindrance) => {
-                    drop(unfrozen);
-                    let (overflow, patience) = (rules.budget.global.overflow, self.limits.load().budget_wait());
-                    let waited = self.govern.queues.wait(&accounts, overflow, hindrance, place, patience).await;
-                    place = Some(waited.map_err(|error| over_budget(&error))?);
-                }
-            }
-        };
-        if place.take().is_some() {
-            // Whoever is next in line may try now.
-            self.govern.queues.ring();
+        let estimated = self.govern.expected(prices, agent, skill.id(), &call.terms, &conditions.policy, free);
+        Entering { kinship, parent, chain, own, roots, context, conditions, accounts, prices, estimated }
+    }
+
+    fn enter(
+        &self,
+        call: &Call<'_>,
+        entering: Entering,
+        place: Option<&Place>,
+        verdicts: &mut Verdicts,
+    ) -> Result<Admitted, Halt> {
+        let (agent, rules) = (call.agent, &call.rules);
+        verdicts.kinship.get_or_insert_with(|| Arc::clone(&entering.kinship));
+        let unfrozen = self.govern.freezes.look();
+        if let Some(freeze) =
+            unfrozen.against(Belongs { caller: &call.context.caller, agent: &agent.name, roots: &entering.roots })
+        {
+            return Err(frozen(freeze).into());
         }
+        // Asked where a cascade waits for the answer: see `Inner::cascade`.
+        if entering.parent.as_ref().is_some_and(|parent| parent.is_closing()) {
+            let gone = LineageError::Invalid(TokenCheck::ClosedParent);
+            let message = format!("{}: the task this call is for is being cancelled", gone.kind().reason());
+            let check = TokenCheck::ClosedParent.as_str();
+            return Err(Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", check).into());
+        }
+        if place.is_none() {
+            verdicts.pass(Rule::Freeze, Vec::new);
+        }
+        let now = if place.is_none() { call.now } else { self.clock.now() };
+        let Entering { ref accounts, estimated, ref parent, .. } = entering;
+        let reservation = match self.govern.reserve(accounts, estimated.estimate, now, place, parent.as_deref()) {
+            Ok(reservation) => reservation,
+            Err(hindrance) => return Err(Halt::Waits(Box::new((entering, hindrance)))),
+        };
+        let Entering { kinship, parent, chain, own, context, conditions, accounts, prices, .. } = entering;
         let held = reservation.amount();
         verdicts.pass(Rule::Budget, || {
             if accounts.is_empty() {
@@ -149,11 +211,11 @@ impl Inner {
                 ("estimate_usd".into(), Fact::Usd(held.usd)),
                 ("estimate_tokens".into(), Fact::Number(held.tokens)),
                 ("source".into(), Fact::text(estimated.usd.as_str())),
-                ("scopes".into(), Fact::text(names(&accounts))),
+                ("scopes".into(), Fact::Scopes(Scopes(accounts))),
             ]
         });
         // What was held is let go when the reservation is dropped.
-        rules.recursion.check(context, &agent.name).map_err(|error| {
+        rules.recursion.check(&context, &agent.name).map_err(|error| {
             // How sure that is belongs to it: not every form of an error has room for facts.
             let message = format!("{}: {error} attribution={}", error.kind().reason(), kinship.attribution);
             Denial::new(Rule::Recursion, error.kind(), message)
@@ -165,11 +227,10 @@ impl Inner {
             vec![
                 ("depth".into(), Fact::Number(context.depth.into())),
                 ("limit".into(), Fact::Number(rules.recursion.max_call_depth.into())),
-                ("path".into(), Fact::Path(context.visited_agents.clone())),
+                ("path".into(), Fact::Path(context.visited_agents)),
             ]
         });
-        let remaining = self.govern.ledger.remaining(&accounts, call.now);
-        Ok(Admitted { kinship, parent, chain, own: None, reservation, estimated, prices, policy, remaining, unfrozen })
+        Ok(Admitted { kinship, parent, chain, own, reservation, estimated, prices, conditions, unfrozen })
     }
 
     /// The budgets from the root of the tree down to a new task, the one that was opened for it, and what the task and all
@@ -240,8 +301,4 @@ fn over_budget(error: &BudgetError) -> Denial {
             .with_fact("requested", shortage.requested);
     }
     denial.retry_after(error.retry_after())
-}
-
-fn names(accounts: &Accounts) -> String {
-    accounts.iter().map(|account| account.scope().to_string()).collect::<Vec<_>>().join(" ")
 }

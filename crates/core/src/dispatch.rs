@@ -6,7 +6,7 @@ use chancery_protocol::{CallContext, Error, SendMessage, TaskId, Timestamp};
 use chancery_rules::budget::Amount;
 use chancery_rules::lineage::LineageError;
 
-use crate::admit::Call;
+use crate::admit::{Admitted, Call, Halt};
 use crate::agents::Agent;
 use crate::decide::{Denial, Verdicts};
 use crate::govern::GOVERNANCE_EXTENSION;
@@ -28,7 +28,7 @@ pub(crate) struct Dispatched {
 }
 
 impl Inner {
-    /// A call that makes a task.
+    /// A call that makes a task. Nothing waits but a call that finds no room, so nothing else has to be kept for one that does.
     pub(crate) async fn dispatch(
         &self,
         context: &CallContext,
@@ -36,23 +36,24 @@ impl Inner {
         send: &SendMessage,
         task: &TaskId,
         place: Place,
-    ) -> Result<Dispatched, Error> {
+    ) -> Result<Box<Dispatched>, Error> {
         let call = Call::new(self, context, agent, send)?;
+        let bound = place == Place::OpensTask && agent.runner.keeps_links() && Box::pin(self.is_bound(&call, send)).await;
         let mut verdicts = Verdicts::default();
-        match self.steps(&call, send, task, place, &mut verdicts).await {
-            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.said.into() }),
-            Err(denial) => Err(Box::pin(self.refuse(context, agent, None, verdicts, denial)).await),
+        match self.steps(&call, send, task, bound, &mut verdicts) {
+            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Err(halt) => Box::pin(self.halted(call, send, None, bound, verdicts, halt)).await,
         }
     }
 
-    async fn steps(
+    fn steps(
         &self,
         call: &Call<'_>,
         send: &SendMessage,
         task: &TaskId,
-        place: Place,
+        bound: bool,
         verdicts: &mut Verdicts,
-    ) -> Result<Permitted, Denial> {
+    ) -> Result<Permitted, Halt> {
         let traced = self.trace(call.context, send, &call.terms, &call.rules).map_err(|error| misplaced(&error))?;
         verdicts.pass(Rule::Lineage, || {
             let lineage = &traced.lineage;
@@ -62,10 +63,44 @@ impl Inner {
             }
             facts
         });
-        let admitted = self.admit(call, task, traced, verdicts).await?;
-        let bound = place == Place::OpensTask && call.agent.runner.keeps_links() && self.is_bound(call, send).await;
+        let admitted = self.admit(call, task, traced, verdicts)?;
+        Ok(self.choose_and_permit(call, send, admitted, bound, verdicts)?)
+    }
+
+    fn choose_and_permit(
+        &self,
+        call: &Call<'_>,
+        send: &SendMessage,
+        admitted: Admitted,
+        bound: bool,
+        verdicts: &mut Verdicts,
+    ) -> Result<Permitted, Denial> {
         let routed = self.choose(call, &send.message, admitted, bound, verdicts)?;
         self.permit(call, routed, verdicts)
+    }
+
+    /// A call that is refused, or waits for room and goes on from there.
+    async fn halted(
+        &self,
+        call: Call<'_>,
+        send: &SendMessage,
+        task: Option<&TaskId>,
+        bound: bool,
+        mut verdicts: Verdicts,
+        halt: Halt,
+    ) -> Result<Box<Dispatched>, Error> {
+        let permitted = match halt {
+            Halt::Refused(denial) => Err(denial),
+            Halt::Waits(waits) => {
+                let (entering, hindrance) = *waits;
+                let admitted = self.admit_later(&call, entering, hindrance, &mut verdicts).await;
+                admitted.and_then(|admitted| self.choose_and_permit(&call, send, admitted, bound, &mut verdicts))
+            }
+        };
+        match permitted {
+            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Err(denial) => Err(self.refuse(call.context, call.agent, task, verdicts, denial).await),
+        }
     }
 
     /// Whether the conversation goes on with somebody already.
@@ -82,25 +117,15 @@ impl Inner {
         agent: &Arc<Agent>,
         send: &SendMessage,
         node: &Arc<Node>,
-    ) -> Result<Dispatched, Error> {
+    ) -> Result<Box<Dispatched>, Error> {
         let call = Call::new(self, context, agent, send)?;
         let mut verdicts = Verdicts::default();
-        match self.steps_again(&call, send, node, &mut verdicts).await {
-            Ok(permitted) => Ok(Dispatched { permitted, verdicts: verdicts.said.into() }),
-            Err(denial) => Err(Box::pin(self.refuse(context, agent, Some(&node.record.id), verdicts, denial)).await),
+        let admitted = self.readmit(&call, node, &mut verdicts);
+        let permitted = admitted.and_then(|admitted| Ok(self.choose_and_permit(&call, send, admitted, true, &mut verdicts)?));
+        match permitted {
+            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Err(halt) => Box::pin(self.halted(call, send, Some(&node.record.id), true, verdicts, halt)).await,
         }
-    }
-
-    async fn steps_again(
-        &self,
-        call: &Call<'_>,
-        send: &SendMessage,
-        node: &Arc<Node>,
-        verdicts: &mut Verdicts,
-    ) -> Result<Permitted, Denial> {
-        let admitted = self.readmit(call, node, verdicts).await?;
-        let routed = self.choose(call, &send.message, admitted, true, verdicts)?;
-        self.permit(call, routed, verdicts)
     }
 
     /// The hop tokens of a call that others made.
@@ -124,6 +149,10 @@ fn misplaced(error: &LineageError) -> Denial {
 }
 
 impl Dispatched {
+    fn new(permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
+        Box::new(Self { permitted, verdicts: verdicts.said.into() })
+    }
+
     /// What is kept of it with the task it makes.
     pub(crate) fn governed(&self) -> Governed {
         let admitted = &self.permitted.admitted;
@@ -187,7 +216,7 @@ impl Dispatched {
             span: span_of(node),
             held: Held::new(admitted.reservation),
             _slot: Some(slot),
-            policy: admitted.policy,
+            policy: Arc::clone(&admitted.conditions.policy),
             estimated: admitted.estimated,
             prices: admitted.prices,
             before,

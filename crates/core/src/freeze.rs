@@ -13,9 +13,9 @@ impl Chancery {
     pub async fn freeze(&self, scope: FreezeScope, by: &str, why: Option<&str>) -> Result<Freeze, Error> {
         let inner = &self.0;
         let freeze = Freeze { scope, by: by.into(), at: inner.clock.now(), why: why.map(Arc::from) };
-        let mut frozen = inner.govern.freezes.change().await;
+        let change = inner.govern.freezes.change().await;
         inner.store.freeze(freeze.clone()).await.map_err(internal)?;
-        frozen.insert(freeze.scope.clone(), freeze.clone());
+        change.apply(|frozen| frozen.insert(freeze.scope.clone(), freeze.clone())).await;
         tracing::warn!(scope = %freeze.scope, by, why, "frozen");
         Ok(freeze)
     }
@@ -23,14 +23,14 @@ impl Chancery {
     /// Answers whether it was frozen.
     pub async fn thaw(&self, scope: &FreezeScope, by: &str) -> Result<bool, Error> {
         let inner = &self.0;
-        let mut frozen = inner.govern.freezes.change().await;
+        let change = inner.govern.freezes.change().await;
         let stored = inner.store.thaw(scope).await.map_err(internal)?;
-        let known = frozen.remove(scope).is_some();
+        let known = change.apply(|frozen| frozen.remove(scope)).await.is_some();
         tracing::warn!(%scope, by, "thawed");
         Ok(stored || known)
     }
 
     pub async fn freezes(&self) -> Vec<Freeze> {
-        self.0.govern.freezes.list().await
+        self.0.govern.freezes.list()
     }
 }

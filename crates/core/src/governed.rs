@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId, Version};
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{ActualSource, Amount, Caps, EstimateSource};
+use chancery_rules::budget::{Accounts, ActualSource, Amount, Caps, EstimateSource};
 use chancery_rules::lineage::{AgentPath, Attribution, ClaimedContext};
 use serde::{Deserialize, Serialize};
 
@@ -88,10 +88,26 @@ pub enum Fact {
     Usd(MicroUsd),
     #[serde(skip_deserializing, serialize_with = "in_words")]
     Path(AgentPath),
+    /// Budgets, by their scopes. Put into words only for those who read them.
+    #[serde(skip_deserializing, serialize_with = "in_words")]
+    Scopes(Scopes),
 }
 
-fn in_words<S: serde::Serializer>(path: &AgentPath, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(path)
+fn in_words<S: serde::Serializer>(words: &impl fmt::Display, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(words)
+}
+
+/// The scopes of the budgets a call is charged to, the widest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scopes(pub(crate) Accounts);
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, account) in self.0.iter().enumerate() {
+            write!(f, "{}{}", if place == 0 { "" } else { " " }, account.scope())?;
+        }
+        Ok(())
+    }
 }
 
 /// What was decided about a call that made no task: it was refused, or it went on with one.

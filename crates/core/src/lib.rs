@@ -26,6 +26,7 @@ mod operate;
 mod permit;
 mod ports;
 mod publish;
+pub mod push;
 mod record;
 mod recover;
 mod restore;
@@ -46,7 +47,9 @@ pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, r
 pub use clock::SystemClock;
 pub use delegate::Delegation;
 pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
-pub use governed::{Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Spend, Verdict};
+pub use governed::{
+    Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Scopes, Spend, Verdict,
+};
 pub use limits::TaskLimits;
 pub use ports::{
     Append, Appended, Clock, Creation, Hop, HopTokens, Idempotency, Link, ListCursor, ListFilter, Listed, LogEntry, Names,

@@ -1,10 +1,11 @@
 //! The tasks something is going on with, by id. Whoever works on or reads a task keeps it here; nobody else does.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chancery_protocol::TaskId;
+use foldhash::fast::RandomState;
 
 use crate::live::LiveTask;
 
@@ -13,11 +14,11 @@ const SHARDS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct OpenTasks {
     hasher: RandomState,
-    shards: [Mutex<HashMap<TaskId, Weak<LiveTask>>>; SHARDS],
+    shards: [Mutex<HashMap<TaskId, Weak<LiveTask>, RandomState>>; SHARDS],
 }
 
 impl OpenTasks {
-    fn shard(&self, id: &TaskId) -> std::sync::MutexGuard<'_, HashMap<TaskId, Weak<LiveTask>>> {
+    fn shard(&self, id: &TaskId) -> std::sync::MutexGuard<'_, HashMap<TaskId, Weak<LiveTask>, RandomState>> {
         let shard = self.hasher.hash_one(id) as usize % SHARDS;
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::Proof;
-use chancery_rules::policy::{Ask, CallFacts, DEFAULT_CONCURRENCY, PolicyError, Slot, judge};
+use chancery_rules::policy::{Ask, CallFacts, DEFAULT_CONCURRENCY, PolicyError, Slot, UNLIMITED, judge};
 
 use crate::admit::{Admitted, Call};
 use crate::decide::{Denial, Verdicts};
@@ -38,9 +38,9 @@ impl Inner {
             skill: &call.skill,
             estimate: admitted.estimated.estimate.usd,
             // Where nobody is asked who they are, there is no caller to count by.
-            concurrency: if context.standing.proof == Proof::None { u32::MAX } else { DEFAULT_CONCURRENCY },
+            concurrency: if context.standing.proof == Proof::None { UNLIMITED } else { DEFAULT_CONCURRENCY },
         };
-        let slot = judge(&admitted.policy, &ask, &self.govern.slots)?;
+        let slot = judge(&admitted.conditions.policy, &ask, &self.govern.slots)?;
         if !call.rules.expressions.is_empty() {
             call.rules.expressions.judge(&CallFacts {
                 caller: &context.caller.name,
@@ -50,7 +50,7 @@ impl Inner {
                 operation: "SendMessage",
                 depth: admitted.kinship.depth,
                 attribution: admitted.kinship.attribution,
-                remaining_usd: admitted.remaining.usd,
+                remaining_usd: self.govern.ledger.remaining(admitted.reservation.accounts(), call.now).usd,
                 version: context.version.as_str(),
                 binding: context.binding.as_str(),
             })?;

@@ -10,6 +10,7 @@ use chancery_rules::budget::Caps;
 use chancery_rules::lineage::{AgentPath, TokenCheck, TokenClaims};
 
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Spend};
+use crate::push::NewRegistration;
 
 /// Time, so that tests can move it.
 pub trait Clock: Send + Sync + Debug {
@@ -113,6 +114,8 @@ pub struct Append {
     pub spend: Option<Spend>,
     /// What was decided about a message that the task goes on with.
     pub decision: Option<Arc<Decision>>,
+    /// A webhook that is told of the task from its beginning. Only with a creation.
+    pub register: Option<Box<NewRegistration>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -131,6 +134,8 @@ pub struct Idempotency {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     Recorded,
+    /// As before, and somebody registered to be told of it.
+    RecordedToTell,
     /// The owner used this idempotency key before and it has not expired. Nothing was written.
     KeyKnown {
         task: TaskId,
@@ -139,6 +144,10 @@ pub enum Appended {
     /// The owner already has a task by this client-chosen name. Nothing was written.
     ClientIdKnown {
         task: TaskId,
+    },
+    /// The tenant has as many webhooks as it may have, or the task would. Nothing was written.
+    TooManyRegistrations {
+        of_tenant: bool,
     },
 }
 

@@ -38,10 +38,14 @@ impl Inner {
                 governed: None,
                 spend,
                 decision,
+                register: None,
             };
             match self.store.append(append).await {
-                Ok(Appended::Recorded) => {
+                Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell)) => {
                     let visible = live.show(&entries, self.limits.load().stream_buffer_events);
+                    if recorded == Appended::RecordedToTell {
+                        self.ring();
+                    }
                     if decided {
                         self.retention.one_more_decided();
                     }
@@ -67,6 +71,13 @@ impl Inner {
         let Some(spend) = spend else { return };
         if let Err(fault) = self.store.settle(&live.record.id, spend).await {
             tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "what a turn cost could not be recorded");
+        }
+    }
+
+    /// There may be something for webhooks to be told.
+    pub(crate) fn ring(&self) {
+        if let Some(push) = &self.push {
+            push.notifier.ring();
         }
     }
 

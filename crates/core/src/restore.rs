@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{Error, TaskId, Timestamp};
 use chancery_rules::budget::{Accounts, Amount, Estimate, EstimateSource, Estimated, Settled};
+use chancery_rules::policy::UNLIMITED;
 
 use crate::find::internal;
 use crate::govern::Rulebook;
@@ -20,7 +21,8 @@ impl Inner {
     pub(crate) async fn restore(self: &Arc<Self>) -> Result<HashMap<TaskId, Box<Allotment>>, Error> {
         let now = self.clock.now();
         let frozen = self.store.freezes().await.map_err(internal)?;
-        self.govern.freezes.change().await.extend(frozen.into_iter().map(|freeze| (freeze.scope.clone(), freeze)));
+        let frozen = frozen.into_iter().map(|freeze| (freeze.scope.clone(), freeze));
+        self.govern.freezes.change().await.apply(|list| list.extend(frozen)).await;
         let since = now.micros().saturating_sub(i64::try_from(self.govern.longest_window().as_micros()).unwrap_or(i64::MAX));
         let ledger = self.store.ledger(Timestamp::from_micros(since)).await.map_err(internal)?;
         let rules = self.govern.rules.load_full();
@@ -139,7 +141,7 @@ impl Inner {
             },
             held: Held::new(reservation),
             // It had one, and nobody else has it yet.
-            _slot: self.govern.slots.take(&row.owner, skill, u32::MAX).ok(),
+            _slot: self.govern.slots.take(&row.owner, skill, UNLIMITED - 1).ok(),
             policy: rules.policy.resolve(&row.owner.name, skill.map(|skill| &**skill)),
             prices: agent.map(|agent| rules.prices_of(&agent)).unwrap_or_default(),
             before: spend,

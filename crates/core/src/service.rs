@@ -15,6 +15,7 @@ use crate::grant::granted;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
 use crate::publish::Subscription;
+use crate::push::{Notifier, Outbox, Push, PushParts};
 use crate::retention::{Retention, RetentionConfig};
 use crate::streams::Streams;
 use crate::{Clock, HopTokens, Seal, Store, StoreError};
@@ -50,6 +51,8 @@ pub struct Parts {
     pub rules: Rulebook,
     /// Makes and reads hop tokens. Without it none go out, and those that come in are taken for somebody else's.
     pub hops: Option<Arc<dyn HopTokens>>,
+    /// What webhooks need. Without it there are none.
+    pub push: Option<PushParts>,
 }
 
 /// The control plane. Cheap to clone; all clones are the same one.
@@ -66,6 +69,7 @@ pub(crate) struct Inner {
     pub(crate) dedupe: ArcSwap<Dedupe>,
     pub(crate) govern: Arc<Governance>,
     pub(crate) hops: Option<Arc<dyn HopTokens>>,
+    pub(crate) push: Option<Push>,
     pub(crate) retention: Retention,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
@@ -88,6 +92,7 @@ impl Chancery {
             dedupe: ArcSwap::from_pointee(parts.dedupe),
             govern: Arc::new(Governance::new(parts.rules)),
             hops: parts.hops,
+            push: parts.push.map(Push::new),
             retention: Retention::new(parts.retention),
             open: Arc::default(),
             streams: Arc::default(),
@@ -117,10 +122,21 @@ impl Chancery {
                 Box::pin(inner.cancel(context, agent, cancel)).await.map(|task| Answer::Reply(Reply::Task(task)))
             }
             Request::SubscribeToTask(subscribe) => Box::pin(inner.subscribe(context, agent, subscribe)).await.map(Answer::from),
-            Request::CreatePushConfig(_)
-            | Request::GetPushConfig(_)
-            | Request::ListPushConfigs(_)
-            | Request::DeletePushConfig(_) => Err(push_not_supported()),
+            Request::CreatePushConfig(config) => {
+                let created = Box::pin(inner.create_push_config(context, agent, config)).await;
+                created.map(|config| Answer::Reply(Reply::PushConfig(config)))
+            }
+            Request::GetPushConfig(which) => {
+                let found = Box::pin(inner.push_config(context, agent, which)).await;
+                found.map(|config| Answer::Reply(Reply::PushConfig(config)))
+            }
+            Request::ListPushConfigs(list) => {
+                Box::pin(inner.push_configs(context, agent, list)).await.map(|page| Answer::Reply(Reply::PushConfigs(page)))
+            }
+            Request::DeletePushConfig(which) => {
+                let deleted = Box::pin(inner.delete_push_config(context, agent, which)).await;
+                deleted.map(|()| Answer::Reply(Reply::PushConfigDeleted))
+            }
             Request::GetExtendedCard(_) => extended_card(context, agent).map(|card| Answer::Reply(Reply::Card(card))),
         }
     }
@@ -156,6 +172,11 @@ impl Chancery {
     /// The time by the clock that everything here goes by.
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
+    }
+
+    /// Where webhooks are kept and what wakes their deliveries, if there are any.
+    pub fn outbox(&self) -> Option<(Arc<dyn Outbox>, Arc<Notifier>)> {
+        self.0.push.as_ref().map(|push| (Arc::clone(&push.outbox), Arc::clone(&push.notifier)))
     }
 
     pub fn limits(&self) -> Arc<TaskLimits> {

@@ -18,7 +18,7 @@ use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::live::{Admission, LiveTask, Place, Said};
 use crate::route::check_media_types;
-use crate::service::{Dedupe, Inner, push_not_supported};
+use crate::service::{Dedupe, Inner};
 use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, Spend, Stored, TaskRecord};
 
 /// A task that has taken the message.
@@ -44,7 +44,7 @@ impl Inner {
     ) -> Result<Taken, Error> {
         check::send(&send, &self.limits.load())?;
         if send.configuration.task_push_notification_config.is_some() {
-            return Err(push_not_supported());
+            self.push()?;
         }
         check_media_types(&agent.card, &send.message)?;
         if !send.message.reference_task_ids.is_empty() {
@@ -82,8 +82,7 @@ impl Inner {
             None => Place::OpensAll,
         };
         let id = TaskId::new(fresh_id());
-        // Boxed, so that what waits for the rules is not moved about with the call.
-        let dispatched = Box::pin(self.dispatch(context, agent, &send, &id, place)).await?;
+        let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
         let making = async move { inner.make(&context, &agent, send, id, place, dispatched).await };
         CarryOn::new(making, &self.background).await
@@ -96,10 +95,17 @@ impl Inner {
         send: SendMessage,
         id: TaskId,
         place: Place,
-        dispatched: Dispatched,
+        dispatched: Box<Dispatched>,
     ) -> Result<Taken, Error> {
         let now = self.clock.now();
         let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
+        let register = match &send.configuration.task_push_notification_config {
+            Some(config) => {
+                let held = agent.runner.may_reply_with_message();
+                Some(self.inline_registration(context, agent, &id, config, held)?)
+            }
+            None => None,
+        };
         let context_id = send.message.context_id.clone().unwrap_or_else(|| contexts::fresh(&*self.seal, &context.caller));
         let again = (context.idempotency_key.is_some() && send.client_task_id.is_some()).then(|| send.clone());
         let mut message = send.message;
@@ -145,9 +151,12 @@ impl Inner {
             governed: Some(Box::new(dispatched.governed())),
             spend: None,
             decision: None,
+            register,
         };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}
+            Appended::RecordedToTell => self.ring(),
+            Appended::TooManyRegistrations { of_tenant } => return Err(crate::push::too_many(of_tenant)),
             Appended::KeyKnown { task, fingerprint: known } => {
                 return Box::pin(self.attach(context, &task, fingerprint == Some(known))).await;
             }
@@ -229,7 +238,7 @@ impl Inner {
         agent: &Arc<Agent>,
         live: Arc<LiveTask>,
         send: SendMessage,
-        dispatched: Option<(Dispatched, Arc<Node>)>,
+        dispatched: Option<(Box<Dispatched>, Arc<Node>)>,
     ) -> Result<Taken, Error> {
         let mut message = send.message;
         let named = Arc::make_mut(&mut message);
@@ -245,7 +254,15 @@ impl Inner {
             held: dispatched.held(),
             before,
         });
-        let seq = live.take_message(Arc::clone(&message), admission, self.clock.now(), &self.limits.load())?;
+        let registered = match &send.configuration.task_push_notification_config {
+            Some(config) => Box::pin(self.register_inline(context, agent, &live.record, config)).await?,
+            None => None,
+        };
+        let taken = live.take_message(Arc::clone(&message), admission, self.clock.now(), &self.limits.load());
+        if let (Err(_), Some(id)) = (&taken, &registered) {
+            Box::pin(self.take_back_inline(&live.record.id, id)).await;
+        }
+        let seq = taken?;
         self.recorded(&live, seq).await;
         let (selected, allotment) = match dispatched {
             Some((dispatched, node)) => {

@@ -121,7 +121,7 @@ impl Inner {
     pub(crate) async fn cascade(self: &Arc<Self>, task: &TaskId, wanted: impl Fn(&Node) -> bool) -> Vec<Cascaded> {
         let _closing = self.govern.trees.get(task).map(|node| node.close_to_new());
         // Whoever was being admitted has been, and is found below.
-        drop(self.govern.freezes.change().await);
+        self.govern.freezes.change().await.apply(|_| ()).await;
         let mut cascaded: Vec<Cascaded> = Vec::new();
         let mut reached = HashSet::new();
         loop {

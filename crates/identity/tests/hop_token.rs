@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::{digest, hmac};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_identity::hop_token::{
@@ -52,12 +53,12 @@ fn signed(header: &Value, payload: &str) -> String {
     let key = SigningKey::<keys::HopTokens>::from_seed(SEED).unwrap();
     let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let input = format!("{}.{}", encode(&header.to_string()), encode(payload));
-    format!("{input}.{}", URL_SAFE_NO_PAD.encode(key.sign(input.as_bytes()).unwrap()))
+    format!("{input}.{}", URL_SAFE_NO_PAD.encode(hmac::sign(&key.marking().unwrap(), input.as_bytes())))
 }
 
 fn header() -> Value {
     let kid = SigningKey::<keys::HopTokens>::from_seed(SEED).unwrap().kid().to_owned();
-    json!({ "alg": "EdDSA", "kid": kid, "typ": "chancery-hop+jwt" })
+    json!({ "alg": "HS256", "kid": kid, "typ": "chancery-hop+jwt" })
 }
 
 fn payload_of(token: &str) -> Value {
@@ -123,23 +124,30 @@ fn another_key_another_use_or_another_algorithm_signs_no_token() {
     let real = tokens().mint(&claims()).unwrap();
     let signed_part = real.rsplit_once('.').unwrap().0;
     // Their signature under our key's name.
-    let theirs =
-        foreign_ring.signing::<keys::HopTokens>(None, Algorithm::EdDsa, at(1)).unwrap().sign(signed_part.as_bytes()).unwrap();
+    let key = foreign_ring.signing::<keys::HopTokens>(None, Algorithm::EdDsa, at(1)).unwrap();
+    let theirs = hmac::sign(&key.marking().unwrap(), signed_part.as_bytes());
     assert_eq!(fault(&format!("{signed_part}.{}", URL_SAFE_NO_PAD.encode(theirs))), HopTokenFault::BadSignature);
     // The very same secret, used for something else.
     let receipt = SigningKey::<Receipts>::from_seed(SEED).unwrap().sign(signed_part.as_bytes()).unwrap();
-    assert_eq!(fault(&format!("{signed_part}.{}", URL_SAFE_NO_PAD.encode(receipt))), HopTokenFault::BadSignature);
+    let signature = URL_SAFE_NO_PAD.encode(&receipt);
+    assert!(matches!(fault(&format!("{signed_part}.{signature}")), HopTokenFault::Malformed(_)), "a signature is no mark");
+    assert_eq!(fault(&format!("{signed_part}.{}", URL_SAFE_NO_PAD.encode(&receipt[..32]))), HopTokenFault::BadSignature);
+    // The same label, signed with the same secret for another use, gives another secret.
+    let secret = SigningKey::<Receipts>::from_seed(SEED).unwrap().sign(b"the secret that marks hop tokens").unwrap();
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, digest::digest(&digest::SHA256, &secret).as_ref());
+    let mark = URL_SAFE_NO_PAD.encode(hmac::sign(&secret, signed_part.as_bytes()));
+    assert_eq!(fault(&format!("{signed_part}.{mark}")), HopTokenFault::BadSignature);
 
     let payload = payload_of(&real).to_string();
     let kid = header()["kid"].clone();
     for header in [
         json!({ "alg": "none", "kid": kid, "typ": "chancery-hop+jwt" }),
-        json!({ "alg": "HS256", "kid": kid, "typ": "chancery-hop+jwt" }),
+        json!({ "alg": "ES512", "kid": kid, "typ": "chancery-hop+jwt" }),
         json!({ "alg": "ES256", "kid": kid, "typ": "chancery-hop+jwt" }),
-        json!({ "alg": "EdDSA", "kid": kid, "typ": "JOSE" }),
-        json!({ "alg": "EdDSA", "kid": kid }),
-        json!({ "alg": "EdDSA", "typ": "chancery-hop+jwt" }),
-        json!({ "alg": "EdDSA", "kid": kid, "typ": "chancery-hop+jwt", "crit": ["x"] }),
+        json!({ "alg": "HS256", "kid": kid, "typ": "JOSE" }),
+        json!({ "alg": "HS256", "kid": kid }),
+        json!({ "alg": "HS256", "typ": "chancery-hop+jwt" }),
+        json!({ "alg": "HS256", "kid": kid, "typ": "chancery-hop+jwt", "crit": ["x"] }),
         json!([]),
     ] {
         assert!(matches!(fault(&signed(&header, &payload)), HopTokenFault::Malformed(_)), "{header}");

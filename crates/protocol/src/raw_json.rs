@@ -1,5 +1,6 @@
 //! JSON we carry without looking inside: `metadata`, `data`, extension parameters.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, Deserializer};
@@ -36,7 +37,7 @@ impl Json {
 
     /// A member of an object, as it is spelled there.
     pub fn member(&self, name: &str) -> Option<Self> {
-        RawMembers::of(self).0.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        RawMembers::of(self).get(name).map(|value| Self(value.to_owned()))
     }
 }
 
@@ -74,9 +75,15 @@ impl Metadata {
         }
     }
 
+    /// What prints as an object. Anything else is an empty one.
+    pub fn of(object: &impl Serialize) -> Self {
+        let printed = serde_json::value::to_raw_value(object).ok().filter(|raw| raw.get().starts_with('{'));
+        printed.map_or_else(Self::empty, |raw| Self(Json(raw)))
+    }
+
     /// One member, if there is one by that name.
     pub fn get(&self, member: &str) -> Option<serde_json::Value> {
-        self.to_object().remove(member)
+        self.member(member).map(|value| value.to_value())
     }
 
     pub fn empty() -> Self {
@@ -96,8 +103,8 @@ impl Metadata {
     /// With one member set, the others as they are spelled.
     pub fn with(&self, name: &str, value: Json) -> Self {
         let mut members = RawMembers::of(&self.0);
-        members.set(name.to_owned(), value);
-        members.into_metadata()
+        members.set(name.into(), &value.0);
+        members.to_metadata()
     }
 
     /// With all members of a newer one set, everything as it is spelled.
@@ -106,14 +113,19 @@ impl Metadata {
         for (name, value) in RawMembers::of(&newer.0).0 {
             members.set(name, value);
         }
-        members.into_metadata()
+        members.to_metadata()
     }
 
     /// Without one member; nothing, if that was the only one.
     pub fn without(&self, name: &str) -> Option<Self> {
+        self.retained(|known, _| known != name)
+    }
+
+    /// Only the members that are kept, by their names and texts; nothing, if none is.
+    pub fn retained(&self, mut keep: impl FnMut(&str, &str) -> bool) -> Option<Self> {
         let mut members = RawMembers::of(&self.0);
-        members.0.retain(|(known, _)| known != name);
-        (!members.0.is_empty()).then(|| members.into_metadata())
+        members.0.retain(|(name, value)| keep(name, value.get()));
+        (!members.0.is_empty()).then(|| members.to_metadata())
     }
 }
 
@@ -137,50 +149,58 @@ impl fmt::Debug for Metadata {
     }
 }
 
-/// The members of an object in their order, each value as its text.
+/// The members of an object in their order, each value as its text. Nothing of them is copied.
 #[derive(Default)]
-struct RawMembers(Vec<(String, Json)>);
+struct RawMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl RawMembers {
-    fn of(json: &Json) -> Self {
+impl<'a> RawMembers<'a> {
+    fn of(json: &'a Json) -> Self {
         // What is no object has no members.
         serde_json::from_str(json.text()).unwrap_or_default()
     }
 
-    fn set(&mut self, name: String, value: Json) {
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    fn set(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = value,
             None => self.0.push((name, value)),
         }
     }
 
-    fn into_metadata(self) -> Metadata {
-        // Names and JSON always print as a valid object; an empty one stands in for what cannot happen.
-        serde_json::value::to_raw_value(&self).map_or_else(|_| Metadata::empty(), |raw| Metadata(Json(raw)))
+    fn to_metadata(&self) -> Metadata {
+        Metadata::of(self)
     }
 }
 
-impl Serialize for RawMembers {
+impl Serialize for RawMembers<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl<'de> Deserialize<'de> for RawMembers {
+impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        /// A name, borrowed unless it is written with escapes.
+        #[derive(Deserialize)]
+        #[serde(transparent)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
         struct InOrder;
 
         impl<'de> de::Visitor<'de> for InOrder {
-            type Value = RawMembers;
+            type Value = RawMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<RawMembers, A::Error> {
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<RawMembers<'de>, A::Error> {
                 let mut members = RawMembers::default();
-                while let Some(member) = map.next_entry()? {
-                    members.0.push(member);
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    members.0.push((name, value));
                 }
                 Ok(members)
             }

@@ -6,6 +6,7 @@ pub mod health;
 pub mod lineage;
 mod money;
 pub mod policy;
+pub mod push;
 pub mod recursion;
 pub mod routing;
 mod setting;

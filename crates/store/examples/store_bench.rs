@@ -178,6 +178,7 @@ fn appends() -> [Append; 2] {
             governed: None,
             spend: None,
             decision: None,
+            register: None,
         },
         Append {
             task: record,
@@ -188,6 +189,7 @@ fn appends() -> [Append; 2] {
             governed: None,
             spend: None,
             decision: None,
+            register: None,
         },
     ]
 }

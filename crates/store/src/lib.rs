@@ -2,6 +2,7 @@
 //!
 //! Both are adapters of `chancery_core::Store` and keep one contract, which `tests/contract.rs` runs on each of them.
 
+mod lanes;
 mod memory;
 mod numbering;
 mod past;

@@ -21,6 +21,9 @@ pub(crate) fn follows(append: &Append) -> Result<u64, StoreError> {
     if append.creation.is_none() && append.governed.is_some() {
         return Err(StoreError::new(format!("task {} exists; how it is governed was settled when it was made", append.task.id)));
     }
+    if append.creation.is_none() && append.register.is_some() {
+        return Err(StoreError::new(format!("task {} exists; a webhook for it is registered by itself", append.task.id)));
+    }
     Ok(first - 1)
 }
 

@@ -25,6 +25,7 @@ pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits)
         dedupe: Dedupe::Off,
         rules: Rulebook::default(),
         hops: None,
+        push: None,
     })
 }
 

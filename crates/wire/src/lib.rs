@@ -5,10 +5,12 @@ pub mod errors;
 mod frames;
 pub mod json;
 pub mod json_rpc;
+mod notification;
 pub mod pb;
 pub mod rest;
 mod scan;
 
 pub use codec::{Codec, Face};
 pub use frames::Frames;
+pub use notification::{Notification, NotificationForm, read_notification};
 pub use scan::{JsonLimits, scan};

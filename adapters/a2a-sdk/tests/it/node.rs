@@ -39,6 +39,7 @@ impl Node {
             dedupe: Dedupe::Off,
             rules: Rulebook::default(),
             hops: None,
+            push: None,
         });
         Self { chancery, heard, released }
     }

@@ -7,9 +7,12 @@ use chancery_rules::MicroUsd;
 use chancery_rules::lineage::Attribution;
 use chancery_rules::policy::CallFacts;
 
+/// The one that is another for nearly every call.
+pub(super) const MONEY: &str = "remaining_usd";
+
 /// Every name, with what it stands for in [`Variables`].
 pub(super) const NAMES: [&str; 10] =
-    ["caller", "tenant", "agent", "skill", "operation", "depth", "attribution", "remaining_usd", "version", "binding"];
+    ["caller", "tenant", "agent", "skill", "operation", "depth", "attribution", MONEY, "version", "binding"];
 
 /// The facts of a call where the interpreter looks for them. Nothing is copied and nothing is made until it is asked for.
 pub(super) struct Variables<'a> {
@@ -35,7 +38,7 @@ impl VariableResolver for Variables<'_> {
             "depth" => return Some(CowVal::owned(CelInt::from(i64::from(facts.depth)))),
             "attribution" => facts.attribution.as_str(),
             // More than any number without a cap, for the same reason.
-            "remaining_usd" => {
+            MONEY => {
                 let usd = facts.remaining_usd.map_or(f64::INFINITY, |MicroUsd(micros)| micros as f64 / 1e6);
                 return Some(CowVal::owned(CelDouble::from(usd)));
             }

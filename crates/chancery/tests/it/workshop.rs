@@ -220,6 +220,7 @@ impl Workshop {
             dedupe: Dedupe::Off,
             rules: Rulebook::default(),
             hops: None,
+            push: None,
         });
         Self { chancery, store, clock }
     }

@@ -147,7 +147,7 @@ impl Allotment {
 
     /// Ends the turn: what it cost is settled, the slot is free.
     pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
-        let Self { govern, node, held, estimated, prices, before, interrupted, span, .. } = self;
+        let Self { govern, node, held, estimated, prices, before, interrupted, announced, span, .. } = self;
         let accounts = held.accounts();
         let counted = before.settled.saturating_add(before.overrun);
         let actual = prices::cost(report, counted, prices, estimated);
@@ -178,6 +178,8 @@ impl Allotment {
                 "an agent reports more than was set aside for it"
             );
         }
-        Closed { spend, subtree: node.subtree_cost(), remaining: govern.ledger.remaining(&accounts, now) }
+        // Asked for only by those who are told.
+        let remaining = if announced { govern.ledger.remaining(&accounts, now) } else { Caps::NONE };
+        Closed { spend, subtree: node.subtree_cost(), remaining }
     }
 }

@@ -1,24 +1,29 @@
 //! Tells a caller that asked for it what a task cost, what the tasks below it cost, and what is left.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chancery_protocol::{Json, Message, Metadata, StatusChange, TaskEvent};
-use serde_json::{Value, json};
+use chancery_protocol::{Message, Metadata, StatusChange, TaskEvent, TraceId};
+use chancery_rules::MicroUsd;
+use chancery_rules::budget::ActualSource;
+use chancery_rules::lineage::Attribution;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::allot::Closed;
 use super::report::Report;
 use super::terms::GOVERNANCE_EXTENSION;
-use super::trees::Node;
+use super::trees::{Node, SubtreeCost};
 
 /// The ADR's place for the same.
 const VENDOR: &str = "ruvector";
 
 /// Adds the account to the metadata of a task's last event.
 pub(crate) fn announce(event: TaskEvent, node: &Node, closed: &Closed, report: &Report) -> TaskEvent {
-    let account = Json::from_value(&account(node, closed, report));
+    let account = account(node, closed, report).into_json();
     let with = |metadata: Option<Metadata>| {
-        let metadata = metadata.unwrap_or_else(Metadata::empty);
-        Some(metadata.with(GOVERNANCE_EXTENSION, account.clone()).with(VENDOR, account.clone()))
+        let ours = Metadata::of(&BTreeMap::from([(GOVERNANCE_EXTENSION, &account), (VENDOR, &account)]));
+        Some(metadata.map_or_else(|| ours.clone(), |metadata| metadata.merged(&ours)))
     };
     match withhold(event) {
         TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
@@ -64,31 +69,59 @@ fn without_account(metadata: Option<Metadata>) -> Option<Metadata> {
     let Some(account) = has_account(&metadata).then(|| metadata.member(GOVERNANCE_EXTENSION)).flatten() else {
         return Some(metadata);
     };
-    let mirrored = metadata.member(VENDOR).is_some_and(|vendor| vendor == account);
-    let rest = metadata.without(GOVERNANCE_EXTENSION)?;
-    if mirrored { rest.without(VENDOR) } else { Some(rest) }
+    let mirrors =
+        |text: &str| text == account.text() || serde_json::from_str::<Value>(text).is_ok_and(|said| said == account.to_value());
+    metadata.retained(|name, text| !(name == GOVERNANCE_EXTENSION || name == VENDOR && mirrors(text)))
 }
 
-fn account(node: &Node, closed: &Closed, report: &Report) -> Value {
-    let Closed { spend, subtree, remaining } = closed;
-    let cost = spend.settled.saturating_add(spend.overrun);
-    let mut account = json!({
-        "cost": { "usd": cost.usd, "source": spend.known_by },
-        "subtree_cost": { "usd": subtree.usd, "tasks": subtree.tasks },
-        "remaining": { "usd": remaining.usd, "tokens": remaining.tokens },
-        "lineage": {
-            "trace_id": node.kinship.trace.to_string(),
-            "depth": node.kinship.depth,
-            "attribution": node.kinship.attribution,
-        },
-    });
-    for (name, tokens) in report.tokens_by_name() {
-        account[name] = json!(tokens);
-    }
-    if spend.overrun.usd.0 > 0 {
-        account["overrun"] = json!({ "usd": spend.overrun.usd });
-    }
-    account
+/// The account, in the shape it is told in.
+#[derive(Serialize)]
+struct Account<'a> {
+    cost: Cost,
+    subtree_cost: SubtreeCost,
+    remaining: Remaining,
+    lineage: Lineage<'a>,
+    #[serde(flatten)]
+    tokens: BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overrun: Option<Overrun>,
+}
+
+#[derive(Serialize)]
+struct Cost {
+    usd: MicroUsd,
+    source: Option<ActualSource>,
+}
+
+#[derive(Serialize)]
+struct Remaining {
+    usd: Option<MicroUsd>,
+    tokens: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Lineage<'a> {
+    trace_id: TraceId,
+    depth: u32,
+    attribution: &'a Attribution,
+}
+
+#[derive(Serialize)]
+struct Overrun {
+    usd: MicroUsd,
+}
+
+fn account(node: &Node, closed: &Closed, report: &Report) -> Metadata {
+    let Closed { spend, subtree, remaining } = *closed;
+    let kinship = &node.kinship;
+    Metadata::of(&Account {
+        cost: Cost { usd: spend.settled.saturating_add(spend.overrun).usd, source: spend.known_by },
+        subtree_cost: subtree,
+        remaining: Remaining { usd: remaining.usd, tokens: remaining.tokens },
+        lineage: Lineage { trace_id: kinship.trace, depth: kinship.depth, attribution: &kinship.attribution },
+        tokens: report.tokens_by_name().collect(),
+        overrun: (spend.overrun.usd.0 > 0).then_some(Overrun { usd: spend.overrun.usd }),
+    })
 }
 
 #[cfg(test)]

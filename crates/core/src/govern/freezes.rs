@@ -3,17 +3,54 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use chancery_protocol::{AgentName, Caller};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::{Freeze, FreezeScope};
 
-#[derive(Debug, Default)]
-pub(crate) struct Freezes(Arc<RwLock<BTreeMap<FreezeScope, Freeze>>>);
+type Frozen = BTreeMap<FreezeScope, Freeze>;
 
-/// The list as it is while a call is admitted. A freeze waits for it to be dropped.
+/// The list is never changed, but replaced: those who admit a call go by the one they found and hold up nobody. Whoever replaces it
+/// waits until the last of them has let the old one go.
 #[derive(Debug)]
-pub(crate) struct Unfrozen(OwnedRwLockReadGuard<BTreeMap<FreezeScope, Freeze>>);
+pub(crate) struct Freezes {
+    current: ArcSwap<List>,
+    /// Ends when nobody holds the current list any more. Whoever has this may replace the list.
+    let_go: Mutex<oneshot::Receiver<()>>,
+}
+
+#[derive(Debug)]
+struct List {
+    frozen: Frozen,
+    /// Dropped with the list, which the other end sees.
+    _held: oneshot::Sender<()>,
+}
+
+impl List {
+    fn new(frozen: Frozen) -> (Arc<Self>, oneshot::Receiver<()>) {
+        let (held, let_go) = oneshot::channel();
+        (Arc::new(Self { frozen, _held: held }), let_go)
+    }
+}
+
+impl Default for Freezes {
+    fn default() -> Self {
+        let (list, let_go) = List::new(Frozen::new());
+        Self { current: ArcSwap::new(list), let_go: Mutex::new(let_go) }
+    }
+}
+
+/// The list as it was when a call came. A freeze waits for it to be dropped.
+#[derive(Debug)]
+pub(crate) struct Unfrozen(Arc<List>);
+
+/// The right to replace the list: one at a time.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    freezes: &'a Freezes,
+    let_go: MutexGuard<'a, oneshot::Receiver<()>>,
+}
 
 /// What a call belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -21,29 +58,43 @@ pub(crate) struct Belongs<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) agent: &'a AgentName,
     /// The root tasks it may come from.
-    pub(crate) roots: &'a [&'a str],
+    pub(crate) roots: &'a [Arc<str>],
 }
 
 impl Freezes {
-    /// Waits only while somebody freezes or thaws.
-    pub(crate) async fn look(&self) -> Unfrozen {
-        Unfrozen(Arc::clone(&self.0).read_owned().await)
+    pub(crate) fn look(&self) -> Unfrozen {
+        Unfrozen(self.current.load_full())
     }
 
-    /// The list, to be changed. Nothing is admitted meanwhile, and all that was being admitted has been.
-    pub(crate) async fn change(&self) -> OwnedRwLockWriteGuard<BTreeMap<FreezeScope, Freeze>> {
-        Arc::clone(&self.0).write_owned().await
+    /// Waits only for others that change the list.
+    pub(crate) async fn change(&self) -> Change<'_> {
+        Change { freezes: self, let_go: self.let_go.lock().await }
     }
 
-    pub(crate) async fn list(&self) -> Vec<Freeze> {
-        self.0.read().await.values().cloned().collect()
+    pub(crate) fn list(&self) -> Vec<Freeze> {
+        self.current.load().frozen.values().cloned().collect()
+    }
+}
+
+impl Change<'_> {
+    /// Puts the list in force as it is after this. All that was being admitted has been when it comes back.
+    pub(crate) async fn apply<T>(mut self, edit: impl FnOnce(&mut Frozen) -> T) -> T {
+        let mut frozen = self.freezes.current.load().frozen.clone();
+        let done = edit(&mut frozen);
+        let (list, let_go) = List::new(frozen);
+        drop(self.freezes.current.swap(list));
+        let old = std::mem::replace(&mut *self.let_go, let_go);
+        // It says nothing, it only ends.
+        let _ = old.await;
+        done
     }
 }
 
 impl Unfrozen {
     /// The freeze that keeps a call out, if there is one; the widest first.
     pub(crate) fn against(&self, call: Belongs<'_>) -> Option<&Freeze> {
-        if self.0.is_empty() {
+        let frozen = &self.0.frozen;
+        if frozen.is_empty() {
             return None;
         }
         let Belongs { caller, agent, roots } = call;
@@ -53,8 +104,8 @@ impl Unfrozen {
             FreezeScope::Agent(Arc::clone(agent)),
             FreezeScope::caller(caller),
         ];
-        let trees = roots.iter().map(|root| FreezeScope::Tree((*root).into()));
-        scopes.into_iter().chain(trees).find_map(|scope| self.0.get(&scope))
+        let trees = roots.iter().map(|root| FreezeScope::Tree(Arc::clone(root)));
+        scopes.into_iter().chain(trees).find_map(|scope| frozen.get(&scope))
     }
 }
 
@@ -76,7 +127,8 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_kept_out_by_whatever_it_belongs_to_and_by_nothing_else() {
         let (caller, agent) = (Caller::new("acme", "ada"), AgentName::from("echo"));
-        let call = Belongs { caller: &caller, agent: &agent, roots: &["r1", "r2"] };
+        let roots = ["r1".into(), "r2".into()];
+        let call = Belongs { caller: &caller, agent: &agent, roots: &roots };
         let against = [
             FreezeScope::Everything,
             FreezeScope::Tenant("acme".into()),
@@ -94,18 +146,29 @@ mod tests {
         ];
         for (scope, kept_out) in against.map(|scope| (scope, true)).into_iter().chain(elsewhere.map(|scope| (scope, false))) {
             let freezes = Freezes::default();
-            freezes.change().await.insert(scope.clone(), freeze(scope.clone()));
-            assert_eq!(freezes.look().await.against(call).is_some(), kept_out, "{scope:?}");
+            freezes.change().await.apply(|frozen| frozen.insert(scope.clone(), freeze(scope.clone()))).await;
+            assert_eq!(freezes.look().against(call).is_some(), kept_out, "{scope:?}");
+            assert_eq!(freezes.list().len(), 1);
         }
     }
 
     #[tokio::test]
-    async fn a_freeze_waits_for_calls_that_are_being_admitted() {
+    async fn a_freeze_waits_for_calls_that_are_being_admitted_and_holds_up_none() {
         let freezes = Freezes::default();
-        let admitting = freezes.look().await;
-        let mut freezing = Box::pin(freezes.change());
+        let (caller, agent) = (Caller::new("acme", "ada"), AgentName::from("echo"));
+        let call = Belongs { caller: &caller, agent: &agent, roots: &[] };
+        let admitting = freezes.look();
+        let change = freezes.change().await;
+        let everything = freeze(FreezeScope::Everything);
+        let mut freezing = Box::pin(change.apply(|frozen| drop(frozen.insert(FreezeScope::Everything, everything))));
         assert!(futures::poll!(&mut freezing).is_pending());
+        assert!(freezes.look().against(call).is_some(), "who comes meanwhile sees it");
+        let mut next = Box::pin(freezes.change());
+        assert!(futures::poll!(&mut next).is_pending(), "one at a time");
+        assert!(admitting.against(call).is_none());
         drop(admitting);
         assert!(futures::poll!(&mut freezing).is_ready());
+        drop(freezing);
+        assert!(futures::poll!(&mut next).is_ready());
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod allot;
 pub(crate) mod announce;
+pub(crate) mod conditions;
 pub(crate) mod freezes;
 pub(crate) mod held;
 pub(crate) mod prices;
@@ -11,6 +12,7 @@ pub(crate) mod terms;
 pub(crate) mod trees;
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ use chancery_rules::lineage::LineageConfig;
 use chancery_rules::policy::{PolicyBook, Rules, Slots, TaskPolicy};
 use chancery_rules::recursion::RecursionPolicy;
 
+use self::conditions::{Conditions, Remembered};
 use self::freezes::Freezes;
 use self::prices::Observed;
 use self::prices::Prices;
@@ -53,9 +56,30 @@ impl Rulebook {
     }
 }
 
+/// The rules that hold now, with what was found out about them.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    book: Rulebook,
+    remembered: Remembered,
+}
+
+impl From<Rulebook> for InForce {
+    fn from(book: Rulebook) -> Self {
+        Self { book, remembered: Remembered::default() }
+    }
+}
+
+impl Deref for InForce {
+    type Target = Rulebook;
+
+    fn deref(&self) -> &Rulebook {
+        &self.book
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Governance {
-    pub(crate) rules: ArcSwap<Rulebook>,
+    pub(crate) rules: ArcSwap<InForce>,
     pub(crate) ledger: Arc<BudgetLedger>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) trees: Trees,
@@ -67,7 +91,7 @@ pub(crate) struct Governance {
 impl Governance {
     pub(crate) fn new(rules: Rulebook) -> Self {
         Self {
-            rules: ArcSwap::from_pointee(rules),
+            rules: ArcSwap::from_pointee(InForce::from(rules)),
             ledger: Arc::default(),
             slots: Arc::default(),
             trees: Trees::default(),
@@ -75,6 +99,20 @@ impl Governance {
             queues: Queues::default(),
             observed: Observed::default(),
         }
+    }
+
+    /// What holds for calls of this kind: their budgets that are no tree's, and their bounds.
+    pub(crate) fn conditions(
+        &self,
+        rules: &InForce,
+        caller: &Caller,
+        agent: &AgentName,
+        skill: Option<&Arc<str>>,
+    ) -> Arc<Conditions> {
+        rules.remembered.get(caller, agent, skill, || Conditions {
+            accounts: self.accounts(rules, caller, agent, skill).into_iter().collect(),
+            policy: rules.policy.resolve(&caller.name, skill.map(|skill| &**skill)),
+        })
     }
 
     /// The budgets a call is charged to that are not its tree's, widest first.
@@ -185,7 +223,7 @@ impl Governance {
                 None => self.ledger.forget(account.scope()),
             }
         }
-        self.rules.store(Arc::new(rules));
+        self.rules.store(Arc::new(rules.into()));
         self.queues.ring();
     }
 }

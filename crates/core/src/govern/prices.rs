@@ -49,6 +49,9 @@ impl Observed {
     }
 
     pub(crate) fn learn(&self, agent: &AgentName, skill: Option<&Arc<str>>, actual: &Actual) {
+        if !ObservedCost::is_news(actual) {
+            return;
+        }
         let mut observed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (agent.clone(), skill.cloned());
         if observed.len() >= MOST_OBSERVED && !observed.contains_key(&key) {

@@ -1,10 +1,14 @@
 //! What an agent says its work cost, wherever in its metadata it says so.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use chancery_protocol::{Message, Metadata, TaskEvent};
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{self, Amount, Reportable, Reported};
-use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::terms::GOVERNANCE_EXTENSION;
 
@@ -79,35 +83,82 @@ impl Report {
         if !["usage", "cost"].iter().any(|mark| metadata.text().contains(mark)) {
             return None;
         }
-        let mut object = metadata.to_object();
-        let members = [GOVERNANCE_EXTENSION, "ruvector"].into_iter().filter_map(|member| match object.remove(member) {
-            Some(Value::Object(said)) => Some(said),
-            _ => None,
-        });
-        let members: Vec<Map<String, Value>> = members.collect();
+        let Ok(said) = serde_json::from_str::<Said>(metadata.text()) else { return None };
         let mut report = Self::default();
         let mut found = false;
-        for said in members.iter().chain(std::iter::once(&object)) {
-            found |= report.add(said);
+        // The ADR's member usually says the same once more.
+        let vendor = said.ruvector.filter(|vendor| said.governance.is_none_or(|ours| ours.get() != vendor.get()));
+        for member in [said.governance, vendor].into_iter().flatten() {
+            found |= serde_json::from_str(member.get()).is_ok_and(|member| report.add(&member));
         }
+        found |= report.add(&said);
         found.then_some(report)
     }
 
-    fn add(&mut self, said: &Map<String, Value>) -> bool {
-        let within = |name: &str| said.get(name).and_then(Value::as_object);
+    fn add(&mut self, said: &Said<'_>) -> bool {
+        let within = |object: &Option<Value>, name: &str| object.as_ref().and_then(|object| object.get(name)).cloned();
         // Another control plane says what all that was done for the task cost.
-        let cost = within("subtree_cost").or_else(|| within("cost")).and_then(|cost| cost.get("usd"));
-        let usage = within("usage");
-        let usd = cost.or_else(|| usage.and_then(|usage| usage.get("cost_usd")));
-        let tokens = |name: &str, long: &str| {
-            let short = usage.and_then(|usage| usage.get(name).or_else(|| usage.get(long)));
-            short.or_else(|| said.get(long))
+        let cost = if said.subtree_cost.as_ref().is_some_and(Value::is_object) { &said.subtree_cost } else { &said.cost };
+        let usd = within(cost, "usd").or_else(|| within(&said.usage, "cost_usd"));
+        let tokens = |name: &str, long: &str, beside: &Option<Value>| {
+            within(&said.usage, name).or_else(|| within(&said.usage, long)).or_else(|| beside.clone())
         };
-        let (input, output) = (tokens("input_tokens", INPUT), tokens("output_tokens", OUTPUT));
-        self.usd = later_of(read(usd), self.usd);
-        self.input_tokens = later_of(read(input), self.input_tokens);
-        self.output_tokens = later_of(read(output), self.output_tokens);
+        let input = tokens("input_tokens", INPUT, &said.input_tokens);
+        let output = tokens("output_tokens", OUTPUT, &said.output_tokens);
+        self.usd = later_of(read(usd.as_ref()), self.usd);
+        self.input_tokens = later_of(read(input.as_ref()), self.input_tokens);
+        self.output_tokens = later_of(read(output.as_ref()), self.output_tokens);
         usd.is_some() || input.is_some() || output.is_some()
+    }
+}
+
+/// The members of metadata that can speak of cost; the rest is passed over. Of members that are there twice the last counts.
+#[derive(Default)]
+struct Said<'a> {
+    governance: Option<&'a RawValue>,
+    ruvector: Option<&'a RawValue>,
+    subtree_cost: Option<Value>,
+    cost: Option<Value>,
+    usage: Option<Value>,
+    input_tokens: Option<Value>,
+    output_tokens: Option<Value>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Said<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        /// Borrowed unless it is written with escapes.
+        #[derive(serde::Deserialize)]
+        #[serde(transparent)]
+        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Said<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Said<'de>, A::Error> {
+                let mut said = Said::default();
+                while let Some(Name(name)) = map.next_key()? {
+                    match &*name {
+                        GOVERNANCE_EXTENSION => said.governance = map.next_value()?,
+                        "ruvector" => said.ruvector = map.next_value()?,
+                        "subtree_cost" => said.subtree_cost = map.next_value()?,
+                        "cost" => said.cost = map.next_value()?,
+                        "usage" => said.usage = map.next_value()?,
+                        INPUT => said.input_tokens = map.next_value()?,
+                        OUTPUT => said.output_tokens = map.next_value()?,
+                        _ => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(said)
+            }
+        }
+
+        from.deserialize_map(Members)
     }
 }
 

@@ -1,13 +1,15 @@
 //! The tasks that have not ended, in the trees they belong to: on whose behalf an agent can be calling.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{AgentName, TaskId};
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{Accounts, Amount};
 use chancery_rules::lineage::{AgentPath, TaskContext};
+use foldhash::fast::RandomState;
+use serde::Serialize;
 
 use super::Opened;
 use super::held::Held;
@@ -27,6 +29,8 @@ pub(crate) struct Node {
     open: AtomicBool,
     /// It is being cancelled with all below it: nothing more is begun for it.
     closing: AtomicBool,
+    /// In the list of its agent's open tasks. Only for whoever has locked the lists.
+    place: AtomicUsize,
     link: Mutex<Option<Link>>,
     /// Of the turn that runs.
     held: Mutex<Weak<Held>>,
@@ -35,7 +39,7 @@ pub(crate) struct Node {
 }
 
 /// What a task and everything below it cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SubtreeCost {
     pub usd: MicroUsd,
     pub tasks: u64,
@@ -59,6 +63,7 @@ impl Node {
             trees: trees.clone(),
             open: AtomicBool::new(true),
             closing: AtomicBool::new(false),
+            place: AtomicUsize::new(0),
             link: Mutex::default(),
             held: Mutex::default(),
             subtree_usd: AtomicI64::new(0),
@@ -155,8 +160,9 @@ pub(crate) struct Trees(Arc<Mutex<Index>>);
 
 #[derive(Debug, Default)]
 struct Index {
-    by_task: HashMap<TaskId, Arc<Node>>,
-    by_agent: HashMap<AgentName, HashMap<TaskId, Arc<Node>>>,
+    by_task: HashMap<TaskId, Arc<Node>, RandomState>,
+    /// Each node knows its place in the list of its agent.
+    by_agent: HashMap<AgentName, Vec<Arc<Node>>, RandomState>,
 }
 
 impl Trees {
@@ -167,8 +173,11 @@ impl Trees {
     pub(crate) fn add(&self, node: &Arc<Node>) {
         let (id, agent) = (node.record.id.clone(), node.record.agent.clone());
         let mut index = self.lock();
-        index.by_agent.entry(agent).or_default().insert(id.clone(), Arc::clone(node));
-        index.by_task.insert(id, Arc::clone(node));
+        if index.by_task.insert(id, Arc::clone(node)).is_none() {
+            let tasks = index.by_agent.entry(agent).or_default();
+            node.place.store(tasks.len(), Ordering::Relaxed);
+            tasks.push(Arc::clone(node));
+        }
     }
 
     pub(crate) fn get(&self, task: &TaskId) -> Option<Arc<Node>> {
@@ -177,7 +186,7 @@ impl Trees {
 
     /// The open tasks an agent was given.
     pub(crate) fn of_agent(&self, agent: &str) -> Vec<Arc<Node>> {
-        self.lock().by_agent.get(agent).map(|tasks| tasks.values().cloned().collect()).unwrap_or_default()
+        self.lock().by_agent.get(agent).cloned().unwrap_or_default()
     }
 
     /// The open tasks below one, and itself if it is open.
@@ -195,12 +204,14 @@ impl Trees {
     fn close(&self, node: &Node) {
         node.open.store(false, Ordering::Release);
         let mut index = self.lock();
-        index.by_task.remove(&node.record.id);
-        if let Some(tasks) = index.by_agent.get_mut(&node.record.agent) {
-            tasks.remove(&node.record.id);
-            if tasks.is_empty() {
-                index.by_agent.remove(&node.record.agent);
-            }
+        if index.by_task.remove(&node.record.id).is_none() {
+            return;
+        }
+        let Some(tasks) = index.by_agent.get_mut(&node.record.agent) else { return };
+        let place = node.place.load(Ordering::Relaxed);
+        tasks.swap_remove(place);
+        if let Some(moved) = tasks.get(place) {
+            moved.place.store(place, Ordering::Relaxed);
         }
     }
 }

@@ -127,6 +127,7 @@ impl Plan {
             dedupe: Dedupe::Off,
             rules: self.rules,
             hops: self.hops,
+            push: None,
         });
         House { plane, store: self.store, clock }
     }

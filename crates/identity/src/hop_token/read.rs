@@ -9,35 +9,35 @@ use crate::strict_json;
 
 /// How much of a stranger's name is repeated.
 const MAX_ISSUER: usize = 256;
-/// A signature of Ed25519.
-const SIGNATURE: usize = 64;
+/// A whole HMAC-SHA256.
+const MARK: usize = 32;
 
-/// The three parts of a compact JWS, and what its signature is over.
+/// The three parts of a compact JWS, and what its mark is over.
 pub(super) struct Parts<'a> {
     pub(super) header: &'a str,
     payload: &'a str,
-    signature: &'a str,
+    mark: &'a str,
     pub(super) signed: &'a str,
 }
 
 impl<'a> Parts<'a> {
     pub(super) fn of(token: &'a str) -> Result<Self, HopTokenFault> {
         let three = HopTokenFault::Malformed("it has not three parts");
-        let (signed, signature) = token.rsplit_once('.').ok_or(three.clone())?;
+        let (signed, mark) = token.rsplit_once('.').ok_or(three.clone())?;
         let (header, payload) = signed.split_once('.').ok_or(three.clone())?;
-        if payload.contains('.') || [header, payload, signature].iter().any(|part| part.is_empty()) {
+        if payload.contains('.') || [header, payload, mark].iter().any(|part| part.is_empty()) {
             return Err(three);
         }
-        Ok(Self { header, payload, signature, signed })
+        Ok(Self { header, payload, mark, signed })
     }
 
     pub(super) fn payload(&self) -> Result<Map<String, Value>, HopTokenFault> {
         object(self.payload).ok_or(HopTokenFault::Malformed("its payload is no object in strict JSON"))
     }
 
-    pub(super) fn signature(&self) -> Result<Vec<u8>, HopTokenFault> {
-        let bytes = URL_SAFE_NO_PAD.decode(self.signature).ok().filter(|bytes| bytes.len() == SIGNATURE);
-        bytes.ok_or(HopTokenFault::Malformed("its signature is not 64 bytes in base64url"))
+    pub(super) fn mark(&self) -> Result<Vec<u8>, HopTokenFault> {
+        let bytes = URL_SAFE_NO_PAD.decode(self.mark).ok().filter(|bytes| bytes.len() == MARK);
+        bytes.ok_or(HopTokenFault::Malformed("its signature is not 32 bytes in base64url"))
     }
 
     /// What to say of a header that none of our keys writes.
@@ -47,10 +47,10 @@ impl<'a> Parts<'a> {
         };
         let text = |name: &str| header.get(name).and_then(Value::as_str);
         match (text("alg"), text("typ"), text("kid")) {
-            (Some("EdDSA"), Some(TYPE), Some(_)) if header.len() == 3 => HopTokenFault::UnknownKey,
-            (Some("EdDSA"), Some(TYPE), _) => HopTokenFault::Malformed("its header is not one of ours"),
-            (Some("EdDSA"), ..) => HopTokenFault::Malformed("its type is not that of a hop token"),
-            _ => HopTokenFault::Malformed("its algorithm is not EdDSA"),
+            (Some("HS256"), Some(TYPE), Some(_)) if header.len() == 3 => HopTokenFault::UnknownKey,
+            (Some("HS256"), Some(TYPE), _) => HopTokenFault::Malformed("its header is not one of ours"),
+            (Some("HS256"), ..) => HopTokenFault::Malformed("its type is not that of a hop token"),
+            _ => HopTokenFault::Malformed("its algorithm is not HS256"),
         }
     }
 }

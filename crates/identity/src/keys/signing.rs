@@ -4,10 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use aws_lc_rs::{digest, hmac};
 use chancery_protocol::AgentId;
 use secrecy::SecretBox;
 
-use super::domain::{Cards, Domain, OwnFormat, Push};
+use super::domain::{Cards, Domain, HopTokens, OwnFormat, Push};
 use super::material::Material;
 use super::{Algorithm, KeyFault, PublicKey};
 
@@ -71,6 +72,15 @@ impl<D: OwnFormat> SigningKey<D> {
     /// Signs the message with its domain before it.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyFault> {
         self.sign_bytes(&[D::PREFIX, message].concat())
+    }
+}
+
+impl SigningKey<HopTokens> {
+    /// The secret that marks hop tokens: for those who have the key and nobody else. Ed25519 leaves nothing to chance (RFC 8032), so
+    /// all who have it come to the same secret. What is signed for it has a space, which no token has.
+    pub fn marking(&self) -> Result<hmac::Key, KeyFault> {
+        let signed = self.sign(b"the secret that marks hop tokens")?;
+        Ok(hmac::Key::new(hmac::HMAC_SHA256, digest::digest(&digest::SHA256, &signed).as_ref()))
     }
 }
 

@@ -1,8 +1,10 @@
 //! What an agent is told of the task's place in its tree: in our extension's member of the metadata and in the ADR's.
 
-use chancery_core::{Delegation, GOVERNANCE_EXTENSION, Turn};
+use chancery_core::{GOVERNANCE_EXTENSION, MicroUsd, Turn};
 use chancery_protocol::{Json, Metadata};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 
 /// The ADR's member.
 const VENDOR: &str = "ruvector";
@@ -10,22 +12,64 @@ const VENDOR: &str = "ruvector";
 /// What those members say of one call only. What the caller said of its own call is neither true of ours nor the agent's to have.
 const OF_ONE_CALL: [&str; 4] = ["context", "hop_token", "budget", "estimate"];
 
+/// What an agent is told, in the shape it is told in.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(rename = "https://chancery.dev/a2a/governance/v1")]
+    governance: Governance<'a>,
+    /// The ADR knows the context only.
+    ruvector: Adr<'a>,
+}
+
+#[derive(Serialize)]
+struct Governance<'a> {
+    context: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hop_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<Budget>,
+}
+
+#[derive(Serialize)]
+struct Adr<'a> {
+    context: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct Budget {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usd: Option<MicroUsd>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+}
+
 /// What goes beside the message: what the caller said there, with our own words on lineage.
 pub(super) fn told(turn: &Turn) -> Option<Metadata> {
-    let Some(context) = turn.delegation.context().and_then(|context| serde_json::to_value(context).ok()) else {
+    let Some(context) = turn.delegation.context().and_then(|context| to_raw_value(&context).ok()) else {
         return turn.metadata.clone();
     };
-    let empty = Metadata::empty();
-    let said = turn.metadata.as_ref().unwrap_or(&empty);
-    // The ADR knows the context only.
-    let of_adr = Map::from_iter([("context".to_owned(), context.clone())]);
-    let mut ours = Map::new();
-    ours.insert(
-        GOVERNANCE_EXTENSION.to_owned(),
-        Value::Object(member(said, GOVERNANCE_EXTENSION, governance(&turn.delegation, context))),
-    );
-    ours.insert(VENDOR.to_owned(), Value::Object(member(said, VENDOR, of_adr)));
-    Some(said.merged(&Metadata::from_object(ours)))
+    let (token, granted) = (turn.delegation.hop_token(), turn.delegation.granted());
+    let capped = granted.usd.is_some() || granted.tokens.is_some();
+    let told = Metadata::of(&Told {
+        governance: Governance {
+            context: &context,
+            hop_token: token.as_deref(),
+            budget: capped.then_some(Budget { usd: granted.usd, tokens: granted.tokens }),
+        },
+        ruvector: Adr { context: &context },
+    });
+    let Some(said) = &turn.metadata else { return Some(told) };
+    if [GOVERNANCE_EXTENSION, VENDOR].iter().all(|name| !may_have(said, name)) {
+        return Some(said.merged(&told));
+    }
+    let both = |name: &str| {
+        let told = match told.get(name) {
+            Some(Value::Object(told)) => told,
+            _ => Map::new(),
+        };
+        Json::from_value(&Value::Object(member(said, name, told)))
+    };
+    Some(said.with(GOVERNANCE_EXTENSION, both(GOVERNANCE_EXTENSION)).with(VENDOR, both(VENDOR)))
 }
 
 /// The metadata of the message itself, without what its caller said of its own call.
@@ -58,25 +102,10 @@ fn may_have(said: &Metadata, name: &str) -> bool {
     said.text().contains(name) || said.text().contains('\\')
 }
 
-fn governance(delegation: &Delegation, context: Value) -> Map<String, Value> {
-    let mut told = Map::new();
-    told.insert("context".to_owned(), context);
-    if let Some(token) = delegation.hop_token() {
-        told.insert("hop_token".to_owned(), json!(token));
-    }
-    let granted = delegation.granted();
-    if granted.usd.is_some() || granted.tokens.is_some() {
-        let mut budget = Map::new();
-        granted.usd.map(|usd| budget.insert("usd".to_owned(), json!(usd)));
-        granted.tokens.map(|tokens| budget.insert("tokens".to_owned(), json!(tokens)));
-        told.insert("budget".to_owned(), Value::Object(budget));
-    }
-    told
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn metadata(value: &Value) -> Metadata {
         Metadata::from_object(value.as_object().unwrap().clone())

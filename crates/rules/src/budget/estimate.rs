@@ -91,9 +91,12 @@ pub struct ObservedCost {
 }
 
 impl ObservedCost {
-    /// Only what was reported or measured is news; the rest is what we thought ourselves.
+    /// Only what was reported or measured is; the rest is what we thought ourselves.
+    pub fn is_news(actual: &Actual) -> bool {
+        is_news(actual.usd_source) || is_news(actual.tokens_source)
+    }
+
     pub fn add(&mut self, actual: &Actual) {
-        let is_news = |source| matches!(source, ActualSource::Reported | ActualSource::Measured);
         if is_news(actual.usd_source) {
             self.micro_usd.add(u64::try_from(actual.usd.0).unwrap_or(0));
         }
@@ -106,6 +109,10 @@ impl ObservedCost {
         let usd = self.micro_usd.get().map(|micros| MicroUsd(i64::try_from(micros).unwrap_or(i64::MAX)));
         Price { usd, tokens: self.tokens.get() }
     }
+}
+
+fn is_news(source: ActualSource) -> bool {
+    matches!(source, ActualSource::Reported | ActualSource::Measured)
 }
 
 impl EstimateSource {

@@ -12,4 +12,4 @@ pub use self::config::{CallerPolicy, DEFAULT_CONCURRENCY, PolicyConfig, RuleConf
 pub use self::error::PolicyError;
 pub use self::expression::{CallFacts, Expression, Rule, RuleKind, Rules};
 pub use self::judge::{Ask, AskedSkill, judge};
-pub use self::slots::{Slot, Slots};
+pub use self::slots::{Slot, Slots, UNLIMITED};

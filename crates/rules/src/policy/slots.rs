@@ -10,6 +10,9 @@ use super::PolicyError;
 
 const SHARDS: usize = 16;
 
+/// As many at a time as there are.
+pub const UNLIMITED: u32 = u32::MAX;
+
 type Key = (Caller, Option<Arc<str>>);
 
 /// Counts per caller and skill. Whoever has no task running is not in it.
@@ -20,8 +23,11 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// One more task, if fewer than `limit` run. It counts until the slot is dropped.
+    /// One more task, if fewer than `limit` run. It counts until the slot is dropped. Under [`UNLIMITED`] nobody counts.
     pub fn take(self: &Arc<Self>, caller: &Caller, skill: Option<&Arc<str>>, limit: u32) -> Result<Slot, PolicyError> {
+        if limit == UNLIMITED {
+            return Ok(Slot(None));
+        }
         let key = (caller.clone(), skill.cloned());
         let mut shard = self.shard(&key);
         match shard.get_mut(&key) {
@@ -32,7 +38,7 @@ impl Slots {
             _ => return Err(PolicyError::ConcurrencyFull { caller: caller.name.clone(), skill: skill.cloned(), limit }),
         }
         drop(shard);
-        Ok(Slot { slots: self.clone(), key })
+        Ok(Slot(Some((self.clone(), key))))
     }
 
     pub fn running(&self, caller: &Caller, skill: Option<&Arc<str>>) -> u32 {
@@ -59,18 +65,16 @@ impl Slots {
 /// The right to run one task. There is no way to give it back but to drop it, so it is given back once.
 #[derive(Debug)]
 #[must_use = "the slot is free again as soon as this is dropped"]
-pub struct Slot {
-    slots: Arc<Slots>,
-    key: Key,
-}
+pub struct Slot(Option<(Arc<Slots>, Key)>);
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut shard = self.slots.shard(&self.key);
-        match shard.get_mut(&self.key) {
+        let Some((slots, key)) = &self.0 else { return };
+        let mut shard = slots.shard(key);
+        match shard.get_mut(key) {
             Some(running) if *running > 1 => *running -= 1,
             _ => {
-                shard.remove(&self.key);
+                shard.remove(key);
                 // A map that was large once stays large; give back what a storm of callers took.
                 if shard.is_empty() {
                     shard.shrink_to(8);

@@ -2,20 +2,21 @@
 
 use std::sync::atomic::Ordering;
 
-use chancery_core::{Append, Appended, Idempotency, StoreError};
+use chancery_core::push::{NewRegistration, Registered};
+use chancery_core::{Append, Appended, Idempotency, Progress, StoreError};
+use chancery_protocol::Timestamp;
 
+use super::shard::Kept;
 use super::{MemoryStore, locked};
 use crate::numbering;
 
 pub(super) fn append(store: &MemoryStore, append: Append) -> Result<Appended, StoreError> {
     let follows = numbering::follows(&append)?;
     let Some(creation) = &append.creation else {
-        extend(store, append, follows)?;
-        return Ok(Appended::Recorded);
+        return extend(store, append, follows);
     };
     if creation.idempotency.is_none() && append.task.client_task_id.is_none() {
-        make(store, append)?;
-        return Ok(Appended::Recorded);
+        return make(store, append);
     }
     let idempotency = creation.idempotency.clone();
     make_named(store, append, idempotency.as_ref())
@@ -28,33 +29,73 @@ fn make_named(store: &MemoryStore, append: Append, idempotency: Option<&Idempote
     if let Some(known) = names.taken(&task, idempotency) {
         return Ok(known);
     }
-    make(store, append)?;
-    names.take(&task, idempotency);
-    Ok(Appended::Recorded)
+    let made = make(store, append)?;
+    if matches!(made, Appended::Recorded | Appended::RecordedToTell) {
+        names.take(&task, idempotency);
+    }
+    Ok(made)
 }
 
 /// The lock on the task is held throughout: whoever finds it finds all that came with it.
-fn make(store: &MemoryStore, mut append: Append) -> Result<(), StoreError> {
-    let decision = append.decision.take();
+fn make(store: &MemoryStore, mut append: Append) -> Result<Appended, StoreError> {
+    let (decision, register) = (append.decision.take(), append.register.take());
     let mut shard = store.shard(append.task.id.as_str());
+    if let Some(new) = &register
+        && let Some(refusal) = refused(locked(&store.outbox).lanes.too_many(new))
+    {
+        return Ok(refusal);
+    }
     let made = store.made_ever.fetch_add(1, Ordering::Relaxed);
-    store.indexes.add(shard.make(append, made)?);
+    let kept = shard.make(append, made)?;
+    let appended = register.map_or(Appended::Recorded, |new| begin_lane(store, kept, &new));
+    store.indexes.add(kept);
     if let Some(decision) = decision {
         locked(&store.decisions).keep(decision);
     }
-    Ok(())
+    Ok(appended)
 }
 
-fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<(), StoreError> {
+fn refused(refusal: Option<Registered>) -> Option<Appended> {
+    refusal.map(|refusal| Appended::TooManyRegistrations { of_tenant: refusal == Registered::TooManyOfTenant })
+}
+
+/// From the first entry on, if that may be told yet.
+fn begin_lane(store: &MemoryStore, kept: &mut Kept, new: &NewRegistration) -> Appended {
+    let mut outbox = locked(&store.outbox);
+    outbox.lanes.register(new, 0);
+    kept.lanes = 1;
+    if new.held || !outbox.lanes.extend(&kept.task.id, kept.progress.seq, new.registration.created_at) {
+        return Appended::Recorded;
+    }
+    Appended::RecordedToTell
+}
+
+fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appended, StoreError> {
     let decision = append.decision.take();
+    let (progress, at) = (append.progress, append.entries.last().map(|entry| entry.at));
     let mut shard = store.shard(append.task.id.as_str());
     let was_linked = shard.get(append.task.id.as_str()).is_some_and(|kept| kept.link.is_some());
     let kept = shard.extend(append, follows)?;
     if kept.link.is_some() && !was_linked {
         store.indexes.add_link(kept);
     }
+    let appended = if kept.lanes > 0 { tell(store, kept, progress, at) } else { Appended::Recorded };
     if let Some(decision) = decision {
         locked(&store.decisions).keep(decision);
     }
-    Ok(())
+    Ok(appended)
+}
+
+/// A log that holds only a message is no task that webhooks could be told of.
+fn tell(store: &MemoryStore, kept: &mut Kept, progress: Progress, at: Option<Timestamp>) -> Appended {
+    let mut outbox = locked(&store.outbox);
+    if progress.message_only {
+        outbox.remove_task(&kept.task.id);
+        kept.lanes = 0;
+        return Appended::Recorded;
+    }
+    match outbox.lanes.extend(&kept.task.id, progress.seq, at.unwrap_or(progress.status_at)) {
+        true => Appended::RecordedToTell,
+        false => Appended::Recorded,
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard};
 
-use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TraceId};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId};
 
 use super::shard::Kept;
 use super::{SHARDS, locked};
@@ -76,7 +76,6 @@ pub(super) struct Indexes {
     conversations: Index<Conversation>,
     /// Without the root itself, which has that name.
     below: Index<TaskId>,
-    roots: Index<TraceId>,
 }
 
 impl Indexes {
@@ -86,9 +85,7 @@ impl Indexes {
         }
         if let Some(governed) = &kept.governed {
             let kinship = &governed.kinship;
-            if kinship.root == kept.task.id {
-                self.roots.add(kinship.trace, kept.made, kept.task.id.clone());
-            } else {
+            if kinship.root != kept.task.id {
                 self.below.add(kinship.root.clone(), kept.made, kept.task.id.clone());
             }
         }
@@ -104,9 +101,7 @@ impl Indexes {
         }
         if let Some(governed) = &kept.governed {
             let kinship = &governed.kinship;
-            if kinship.root == kept.task.id {
-                self.roots.remove(&kinship.trace, kept.made);
-            } else {
+            if kinship.root != kept.task.id {
                 self.below.remove(&kinship.root, kept.made);
             }
         }
@@ -119,10 +114,6 @@ impl Indexes {
 
     pub(super) fn below(&self, root: &TaskId) -> Vec<TaskId> {
         self.below.all(root)
-    }
-
-    pub(super) fn roots(&self, trace: TraceId) -> Vec<TaskId> {
-        self.roots.all(&trace)
     }
 }
 

@@ -6,6 +6,7 @@ mod find;
 mod index;
 mod list;
 mod names;
+mod outbox;
 mod shard;
 mod spent;
 mod sweep;
@@ -42,6 +43,7 @@ pub struct MemoryStore {
     past: Mutex<Spent>,
     decisions: Mutex<Decisions>,
     freezes: Mutex<BTreeMap<FreezeScope, Freeze>>,
+    outbox: Mutex<outbox::Kept>,
 }
 
 impl MemoryStore {
@@ -112,7 +114,7 @@ impl Store for MemoryStore {
     }
 
     async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
-        Ok(self.indexes.roots(trace))
+        Ok(trees::roots(self, trace))
     }
 
     async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {

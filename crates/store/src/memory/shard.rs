@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chancery_core::{Append, Governed, Link, LogEntry, Progress, StoreError, Stored, TaskRecord};
 use chancery_protocol::{TaskId, Timestamp};
+use foldhash::fast::RandomState;
 
 use super::index::Made;
 use crate::numbering;
@@ -18,6 +19,8 @@ pub(super) struct Kept {
     pub(super) key: Option<Arc<str>>,
     pub(super) link: Option<Link>,
     pub(super) governed: Option<Box<Governed>>,
+    /// How many webhooks are told of it.
+    pub(super) lanes: u32,
     /// Entry `n` is at `n - 1`.
     log: Vec<Arc<LogEntry>>,
 }
@@ -38,7 +41,7 @@ pub(super) type Departure = (Timestamp, TaskId);
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    tasks: HashMap<TaskId, Kept>,
+    tasks: HashMap<TaskId, Kept, RandomState>,
     /// Sorted. Time moves on, so a new one nearly always belongs at the end.
     finished: VecDeque<Departure>,
 }
@@ -56,8 +59,8 @@ impl Shard {
         self.tasks.values()
     }
 
-    pub(super) fn make(&mut self, append: Append, made: Made) -> Result<&Kept, StoreError> {
-        let Append { task, creation, progress, entries, link, mut governed, spend, decision: _ } = append;
+    pub(super) fn make(&mut self, append: Append, made: Made) -> Result<&mut Kept, StoreError> {
+        let Append { task, creation, progress, entries, link, mut governed, spend, decision: _, register: _ } = append;
         let id = task.id.clone();
         if self.tasks.contains_key(&id) {
             return Err(numbering::made_twice(&task));
@@ -69,11 +72,11 @@ impl Shard {
             governed.spend = spend;
         }
         let key = creation.and_then(|creation| creation.idempotency).map(|idempotency| idempotency.key);
-        let kept = Kept { task, progress, made, key, log: entries, link, governed };
+        let kept = Kept { task, progress, made, key, log: entries, link, governed, lanes: 0 };
         Ok(self.tasks.entry(id).or_insert(kept))
     }
 
-    pub(super) fn extend(&mut self, append: Append, follows: u64) -> Result<&Kept, StoreError> {
+    pub(super) fn extend(&mut self, append: Append, follows: u64) -> Result<&mut Kept, StoreError> {
         let id = &append.task.id;
         let Some(kept) = self.tasks.get_mut(id) else {
             return Err(numbering::unknown(&append.task));
@@ -94,16 +97,16 @@ impl Shard {
         if numbering::is_finished(&append.progress) {
             self.enqueue((append.progress.status_at, id.clone()));
         }
-        self.tasks.get(id).ok_or_else(|| numbering::unknown(&append.task))
+        self.tasks.get_mut(id).ok_or_else(|| numbering::unknown(&append.task))
     }
 
     pub(super) fn finished(&self) -> &VecDeque<Departure> {
         &self.finished
     }
 
-    /// Takes out the task that would be forgotten first.
-    pub(super) fn forget_first(&mut self) -> Option<Kept> {
-        self.finished.pop_front().and_then(|(_, id)| self.tasks.remove(&id))
+    /// Takes out a finished task by its place in the order of forgetting.
+    pub(super) fn forget(&mut self, place: usize) -> Option<Kept> {
+        self.finished.remove(place).and_then(|(_, id)| self.tasks.remove(&id))
     }
 
     /// Takes out a task whose log holds nothing but its beginning.

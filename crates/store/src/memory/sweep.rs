@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use chancery_core::SweepPlan;
 use chancery_protocol::{TaskId, Timestamp};
 
-use super::{MemoryStore, locked, spent};
+use super::{MemoryStore, SHARDS, locked, spent};
 use crate::past;
 
 pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64 {
@@ -21,18 +21,26 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64
 
     let mut next: BinaryHeap<_> =
         shards.iter().enumerate().filter_map(|(at, shard)| Some(Reverse((shard.finished().front()?.clone(), at)))).collect();
-    while let Some(Reverse(((status_at, _), at))) = next.pop() {
+    // Tasks that webhooks are yet to be told of stay.
+    let mut held = [0; SHARDS];
+    while let Some(Reverse(((status_at, id), at))) = next.pop() {
         let count = gone.len() as u64;
         let too_old = plan.older_than.is_some_and(|bound| status_at < bound);
         if count >= plan.at_most || !(too_old || count < too_many) {
             break;
         }
-        if let Some(kept) = shards[at].forget_first() {
+        let told = shards[at].get(id.as_str()).is_some_and(|kept| kept.lanes > 0);
+        if told && locked(&store.outbox).lanes.holds(&id) {
+            held[at] += 1;
+        } else if let Some(kept) = shards[at].forget(held[at]) {
+            if told {
+                locked(&store.outbox).remove_task(&id);
+            }
             names.release(&kept.task, kept.key.as_ref());
             store.indexes.remove(&kept);
             gone.push(kept);
         }
-        next.extend(shards[at].finished().front().map(|departure| Reverse((departure.clone(), at))));
+        next.extend(shards[at].finished().get(held[at]).map(|departure| Reverse((departure.clone(), at))));
     }
 
     let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
@@ -49,6 +57,9 @@ pub(super) fn withdraw(store: &MemoryStore, task: &TaskId) -> bool {
     let mut names = locked(&store.names);
     let mut shard = store.shard(task.as_str());
     let Some(kept) = shard.withdraw(task) else { return false };
+    if kept.lanes > 0 {
+        locked(&store.outbox).remove_task(task);
+    }
     store.indexes.remove(&kept);
     names.release(&kept.task, kept.key.as_ref());
     true

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use chancery_core::{Governed, Ledger, LedgerRow, Spend, StoreError};
-use chancery_protocol::{TaskId, Timestamp};
+use chancery_protocol::{TaskId, Timestamp, TraceId};
 
 use super::index::Made;
 use super::shard::Kept;
@@ -22,6 +22,22 @@ pub(super) fn tree(store: &MemoryStore, root: &TaskId) -> Vec<LedgerRow> {
         .collect();
     rows.sort_by_key(|(made, _)| *made);
     rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Looks at every task: only an operator asks for it, and every call would pay for an index.
+pub(super) fn roots(store: &MemoryStore, trace: TraceId) -> Vec<TaskId> {
+    let mut roots: Vec<(Made, TaskId)> = Vec::new();
+    for shard in &store.shards {
+        let shard = locked(shard);
+        let of_trace = |kept: &&Kept| {
+            kept.governed
+                .as_ref()
+                .is_some_and(|governed| governed.kinship.trace == trace && governed.kinship.root == kept.task.id)
+        };
+        roots.extend(shard.iter().filter(of_trace).map(|kept| (kept.made, kept.task.id.clone())));
+    }
+    roots.sort();
+    roots.into_iter().map(|(_, root)| root).collect()
 }
 
 /// Looks at every task: it is asked for at a start, when there are none.

@@ -1,7 +1,8 @@
 //! Writes one append inside the transaction of its batch.
 
-use chancery_core::{Append, Appended, Idempotency, Spend, StoreError, TaskRecord};
-use chancery_protocol::TaskId;
+use chancery_core::push::Registered;
+use chancery_core::{Append, Appended, Idempotency, Spend, StoreError};
+use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::entries::{self, LogRow, place};
@@ -9,7 +10,7 @@ use super::fault::Fault;
 use super::find::dialect_name;
 use super::ledger::Ledgering;
 use super::schema::Stage;
-use super::{decisions, facts, links};
+use super::{decisions, facts, links, outbox};
 use crate::numbering;
 
 /// An append that is ready to be written: checked by itself, its entries encoded.
@@ -21,16 +22,19 @@ pub(super) struct Prepared {
     /// Of how the call was governed, as far as it is kept as text.
     facts: String,
     decision: Option<decisions::Encoded>,
+    /// When its last entry came.
+    at: Timestamp,
 }
 
 impl Prepared {
     pub(super) fn new(mut append: Append) -> Result<Self, StoreError> {
         let follows = numbering::follows(&append)?;
+        let at = append.entries.last().map_or(append.progress.status_at, |entry| entry.at);
         // The writer has no use for the entries themselves, and better things to do than to free them.
         let rows = entries::encode(&std::mem::take(&mut append.entries))?;
         let facts = append.governed.as_deref().map(facts::encode).transpose()?.unwrap_or_default();
         let decision = append.decision.take().map(decisions::Encoded::new).transpose()?;
-        Ok(Self { append, follows, rows, facts, decision })
+        Ok(Self { append, follows, rows, facts, decision, at })
     }
 }
 
@@ -59,6 +63,12 @@ enum Stop {
     Fault(Fault),
 }
 
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
 impl From<rusqlite::Error> for Stop {
     fn from(error: rusqlite::Error) -> Self {
         Self::Fault(error.into())
@@ -82,7 +92,7 @@ impl<'c> Statements<'c> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
                  ON CONFLICT (id) DO NOTHING",
             )?,
-            stand: connection.prepare("SELECT num, seq, stage = 3 FROM tasks WHERE id = ?1")?,
+            stand: connection.prepare("SELECT num, seq, stage = 3, lanes FROM tasks WHERE id = ?1")?,
             advance: connection.prepare(
                 "UPDATE tasks SET state = ?2, status_at = ?3, seq = ?4, bytes = ?5, message_only = ?6, stage = ?7 WHERE num = ?1",
             )?,
@@ -95,7 +105,7 @@ impl<'c> Statements<'c> {
     /// What to say to the one who asked, once the batch is durable.
     pub(super) fn write(&mut self, prepared: &Prepared) -> Result<Result<Appended, StoreError>, Fault> {
         match self.record(prepared) {
-            Ok(()) => Ok(Ok(Appended::Recorded)),
+            Ok(appended) => Ok(Ok(appended)),
             Err(Stop::Known(known)) => Ok(Ok(known)),
             Err(Stop::Refused(refusal)) => Ok(Err(refusal)),
             Err(Stop::Fault(fault)) => Err(fault),
@@ -103,9 +113,9 @@ impl<'c> Statements<'c> {
     }
 
     /// Looks before it writes, so a refusal has written nothing and its neighbours in the batch do not notice.
-    fn record(&mut self, prepared: &Prepared) -> Result<(), Stop> {
-        let task = match &prepared.append.creation {
-            Some(creation) => self.make(prepared, creation.idempotency.as_ref())?,
+    fn record(&mut self, prepared: &Prepared) -> Result<Appended, Stop> {
+        let (task, told) = match &prepared.append.creation {
+            Some(creation) => (self.make(prepared, creation.idempotency.as_ref())?, false),
             None => self.advance(prepared)?,
         };
         self.finished += u64::from(numbering::is_finished(&prepared.append.progress));
@@ -119,7 +129,11 @@ impl<'c> Statements<'c> {
         if let Some(decision) = &prepared.decision {
             decisions::keep(self.connection, decision)?;
         }
-        Ok(())
+        let to_tell = match &prepared.append.register {
+            Some(new) => outbox::begin_with_task(self.connection, task, new, &prepared.append.progress)?,
+            None => told && outbox::tell(self.connection, task, &prepared.append.progress, prepared.at)?,
+        };
+        Ok(if to_tell { Appended::RecordedToTell } else { Appended::Recorded })
     }
 
     /// A task from before costs were counted has no row, and gets none.
@@ -145,7 +159,7 @@ impl<'c> Statements<'c> {
 
     fn make(&mut self, prepared: &Prepared, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {
         let Append { task, progress, .. } = &prepared.append;
-        self.refuse_known_names(task, idempotency)?;
+        self.refuse_known_names(&prepared.append, idempotency)?;
         let made = self.make.execute(params![
             task.id.as_str(),
             task.context_id.as_str(),
@@ -171,7 +185,8 @@ impl<'c> Statements<'c> {
         Ok(self.connection.last_insert_rowid())
     }
 
-    fn refuse_known_names(&mut self, task: &TaskRecord, idempotency: Option<&Idempotency>) -> Result<(), Stop> {
+    fn refuse_known_names(&mut self, append: &Append, idempotency: Option<&Idempotency>) -> Result<(), Stop> {
+        let task = &append.task;
         let (tenant, owner) = (&*task.owner.tenant, &*task.owner.name);
         let mut expired = None;
         if let Some(idempotency) = idempotency {
@@ -192,6 +207,12 @@ impl<'c> Statements<'c> {
                 return Err(Stop::Known(Appended::ClientIdKnown { task: id.into() }));
             }
         }
+        if let Some(new) = &append.register
+            && let Some(refusal) = outbox::too_many(self.connection, task, new.limits)?
+        {
+            let of_tenant = refusal == Registered::TooManyOfTenant;
+            return Err(Stop::Known(Appended::TooManyRegistrations { of_tenant }));
+        }
         if let Some(num) = expired {
             // The last chance to refuse before the first write.
             if self.stand.exists([task.id.as_str()])? {
@@ -202,12 +223,13 @@ impl<'c> Statements<'c> {
         Ok(())
     }
 
-    fn advance(&mut self, prepared: &Prepared) -> Result<i64, Stop> {
+    /// The task's number, and whether webhooks are told of it.
+    fn advance(&mut self, prepared: &Prepared) -> Result<(i64, bool), Stop> {
         let Append { task, progress, .. } = &prepared.append;
-        let stand = self
-            .stand
-            .query_row([task.id.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?)));
-        let Some((num, seq, was_finished)) = stand.optional()? else {
+        let stand = self.stand.query_row([task.id.as_str()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, i64>(3)?))
+        });
+        let Some((num, seq, was_finished, lanes)) = stand.optional()? else {
             return Err(Stop::Refused(numbering::unknown(task)));
         };
         if seq != prepared.follows {
@@ -223,6 +245,6 @@ impl<'c> Statements<'c> {
             Stage::of(progress) as i64,
         ))?;
         self.finished -= u64::from(was_finished);
-        Ok(num)
+        Ok((num, lanes > 0))
     }
 }

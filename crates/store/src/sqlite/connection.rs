@@ -11,6 +11,9 @@ use super::fault::Fault;
 /// How long to wait for someone from outside who holds the database, such as an operator's shell.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// More than there are, so that none is prepared twice.
+const STATEMENTS: usize = 128;
+
 pub(super) fn to_write(path: &Path, options: SqliteOptions) -> Result<Connection, Fault> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
@@ -25,6 +28,7 @@ pub(super) fn to_write(path: &Path, options: SqliteOptions) -> Result<Connection
     let keep = i64::try_from(options.wal_limit_bytes).unwrap_or(i64::MAX);
     connection.pragma_update(None, "journal_size_limit", keep)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
 
@@ -32,5 +36,6 @@ pub(super) fn to_read(path: &Path) -> Result<Connection, Fault> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }

@@ -4,6 +4,7 @@ mod append;
 mod checkpoint;
 mod connection;
 mod decisions;
+mod deed;
 mod entries;
 mod facts;
 mod fault;
@@ -14,6 +15,7 @@ mod ledger;
 mod links;
 mod list;
 mod options;
+mod outbox;
 mod readers;
 mod schema;
 mod spent;
@@ -21,6 +23,7 @@ mod sweep;
 mod trees;
 mod writer;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -32,12 +35,15 @@ use chancery_core::{
     Names, Spend, Store, StoreError, Stored, SweepPlan,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
+use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::options::{SqliteOptions, Synchronous};
 
 use self::append::Prepared;
 use self::checkpoint::{Bell, Rope};
+use self::deed::Write;
+use self::fault::Fault;
 use self::readers::Readers;
 use self::writer::Job;
 
@@ -96,6 +102,15 @@ impl SqliteStore {
         let (answer, answered) = oneshot::channel();
         self.writer.send(job(answer)).await.map_err(|_| fault::closed())?;
         answered.await.map_err(|_| fault::stopped())?
+    }
+
+    /// As one of many writes of its transaction.
+    async fn perform<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.write(|answer| Job::Do(Box::new(Write { what, work, done: RefCell::new(None), answer }))).await
     }
 
     fn take_open(&self) -> Option<Open> {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::entries::places;
 use super::fault::Fault;
-use super::{decisions, spent};
+use super::{decisions, outbox, spent};
 use crate::past;
 
 /// Part of a batch's transaction. `finished` is the number of tasks that could go.
@@ -23,7 +23,7 @@ pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, fi
     let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
     let mut still_counted = Vec::new();
     for task in &tasks {
-        still_counted.extend(spent::of_task(connection, *task, since)?);
+        still_counted.extend(spent::of_task(connection, task.num, since)?);
     }
     remove(connection, &tasks)?;
     for past in past::add_up(still_counted) {
@@ -37,6 +37,13 @@ pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, fi
     Ok(tasks.len() as u64)
 }
 
+/// A task that goes.
+struct Due {
+    num: i64,
+    /// Whether there are webhooks for it.
+    told: bool,
+}
+
 /// What a task was that is taken back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Withdrawn {
@@ -46,19 +53,22 @@ pub(super) enum Withdrawn {
 
 /// Part of a batch's transaction: takes a task back that was made and nothing more.
 pub(super) fn withdraw(connection: &Connection, task: &TaskId) -> Result<Option<Withdrawn>, Fault> {
-    let mut found = connection.prepare_cached("SELECT num, stage FROM tasks WHERE id = ?1 AND seq = 1")?;
-    let found: Option<(i64, i64)> = found.query_row([task.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some((num, stage)) = found else { return Ok(None) };
-    remove(connection, &[num])?;
+    let mut found = connection.prepare_cached("SELECT num, stage, lanes > 0 FROM tasks WHERE id = ?1 AND seq = 1")?;
+    let found = found.query_row([task.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?))).optional()?;
+    let Some((num, stage, told)) = found else { return Ok(None) };
+    remove(connection, &[Due { num, told }])?;
     Ok(Some(if stage == 3 { Withdrawn::Finished } else { Withdrawn::Unfinished }))
 }
 
-fn remove(connection: &Connection, tasks: &[i64]) -> Result<(), Fault> {
+fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), Fault> {
     let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
     let mut remove_link = connection.prepare_cached("DELETE FROM links WHERE task = ?1")?;
     let mut remove_counts = connection.prepare_cached("DELETE FROM ledger WHERE task = ?1")?;
     let mut remove_task = connection.prepare_cached("DELETE FROM tasks WHERE num = ?1")?;
-    for task in tasks {
+    for Due { num: task, told } in tasks {
+        if *told {
+            outbox::remove_all(connection, *task)?;
+        }
         remove_log.execute(places(*task))?;
         remove_link.execute([task])?;
         remove_counts.execute([task])?;
@@ -68,8 +78,10 @@ fn remove(connection: &Connection, tasks: &[i64]) -> Result<(), Fault> {
 }
 
 /// The tasks that go: the oldest, as long as they are too old or there are too many.
-fn due(connection: &Connection, plan: SweepPlan, too_many: u64) -> Result<Vec<i64>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT num, status_at FROM tasks WHERE stage = 3 ORDER BY status_at, id")?;
+/// Those that webhooks are yet to be told of stay.
+fn due(connection: &Connection, plan: SweepPlan, too_many: u64) -> Result<Vec<Due>, Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT num, status_at, lanes > 0 FROM tasks WHERE stage = 3 ORDER BY status_at, id")?;
     let mut rows = statement.query([])?;
     let mut tasks = Vec::new();
     while (tasks.len() as u64) < plan.at_most
@@ -80,7 +92,10 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64) -> Result<Vec<i6
         if !too_old && tasks.len() as u64 >= too_many {
             break;
         }
-        tasks.push(row.get(0)?);
+        let task = Due { num: row.get(0)?, told: row.get(2)? };
+        if !(task.told && outbox::holds(connection, task.num)?) {
+            tasks.push(task);
+        }
     }
     Ok(tasks)
 }

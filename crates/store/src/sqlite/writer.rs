@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::SqliteOptions;
 use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
+use super::deed::Deed;
 use super::fault::Fault;
 use super::sweep::{self, Withdrawn};
 use super::{decisions, freezes};
@@ -23,6 +24,7 @@ pub(super) enum Job {
     Thaw(FreezeScope, oneshot::Sender<Result<bool, StoreError>>),
     Sweep(SweepPlan, Timestamp, oneshot::Sender<Result<u64, StoreError>>),
     Withdraw(TaskId, oneshot::Sender<Result<bool, StoreError>>),
+    Do(Box<dyn Deed>),
     /// A write that changes nothing anyone sees.
     Check(oneshot::Sender<Result<(), StoreError>>),
     /// No more jobs are taken; those that are queued are still done.
@@ -161,6 +163,10 @@ impl Writer<'_> {
                 self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
                 Done::Withdraw(withdrawn.is_some())
             }
+            Job::Do(deed) => {
+                deed.perform(self.connection)?;
+                Done::Written
+            }
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
                 Done::Written
@@ -186,6 +192,7 @@ fn tell(job: Job, done: Result<Done, Fault>) {
         (Job::Sweep(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
         (Job::Withdraw(_, answer), Ok(Done::Withdraw(gone))) => drop(answer.send(Ok(gone))),
         (Job::Withdraw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("taking a task back")))),
+        (Job::Do(deed), done) => deed.tell(done.map(drop)),
         (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
         (Job::Check(answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("a trial write")))),
         _ => {}

@@ -93,6 +93,7 @@ async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {
         governed: None,
         spend: None,
         decision: None,
+        register: None,
     };
     store.append(replied).await.unwrap();
     assert_eq!(store.entries(&reply.id, 0, 10).await.unwrap(), [entry]);

@@ -11,6 +11,7 @@ mod linking;
 mod listing;
 mod model;
 mod naming;
+mod outbox;
 mod sample;
 mod spending;
 mod sweeping;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chancery_core::budget::Amount;
 use chancery_core::lineage::{AgentPath, Attribution};
+use chancery_core::push::Outbox;
 use chancery_core::{
     Append, Creation, Decision, Fact, Governed, Idempotency, Kinship, ListFilter, LogEntry, MicroUsd, Progress, Rule, Spend,
     Store, TaskRecord, Verdict,
@@ -16,18 +17,21 @@ use tempfile::TempDir;
 
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
+    /// The same one.
+    pub(crate) outbox: Arc<dyn Outbox>,
     /// Goes when the test ends.
     _folder: Option<TempDir>,
 }
 
 pub(crate) fn memory() -> Opened {
-    Opened { store: Arc::new(MemoryStore::new()), _folder: None }
+    let store = Arc::new(MemoryStore::new());
+    Opened { outbox: Arc::clone(&store) as _, store, _folder: None }
 }
 
 pub(crate) fn sqlite() -> Opened {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path().join("chancery.db"), SqliteOptions::default()).unwrap();
-    Opened { store: Arc::new(store), _folder: Some(folder) }
+    let store = Arc::new(SqliteStore::open(folder.path().join("chancery.db"), SqliteOptions::default()).unwrap());
+    Opened { outbox: Arc::clone(&store) as _, store, _folder: Some(folder) }
 }
 
 /// Runs each of the named functions as a test of its own on each store.
@@ -115,6 +119,7 @@ pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
         governed: None,
         spend: None,
         decision: None,
+        register: None,
     }
 }
 
@@ -136,6 +141,7 @@ pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_
         governed: None,
         spend: None,
         decision: None,
+        register: None,
     }
 }
 
@@ -150,6 +156,7 @@ pub(crate) fn pieces(task: &Arc<TaskRecord>, first: u64, last: u64) -> Append {
         governed: None,
         spend: None,
         decision: None,
+        register: None,
     }
 }
 

@@ -1,0 +1,45 @@
+//! A registration and how far its deliveries have got.
+
+use std::sync::Arc;
+
+use chancery_protocol::Timestamp;
+use chancery_rules::push::{Change, Cursor, Step};
+
+use super::letter::{Attempt, DeadLetter, Receipt};
+use super::registration::Registration;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    pub registration: Arc<Registration>,
+    pub cursor: Cursor,
+    /// The hash of the last receipt, to chain the next one to.
+    pub receipt: Option<[u8; 32]>,
+}
+
+impl Lane {
+    pub fn number(&self) -> u64 {
+        self.registration.lane
+    }
+}
+
+/// What the holder of a lane does to it, and what is kept of that: all or nothing.
+#[derive(Clone, Debug)]
+pub struct LaneStep {
+    pub lane: u64,
+    /// Of the claim it comes from.
+    pub epoch: u64,
+    pub step: Step,
+    pub now: Timestamp,
+    pub attempt: Option<Attempt>,
+    /// What was given up, if the step gives something up. The store says which entries it stands for.
+    pub dead: Option<Box<DeadLetter>>,
+    pub receipt: Option<Box<Receipt>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// How the lane stands now. There may be more to deliver than there was.
+    Done { cursor: Cursor, change: Change },
+    /// Somebody else has the lane by now, or it is gone or another. Nothing was written.
+    Fenced,
+}

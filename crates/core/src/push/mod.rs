@@ -1,0 +1,64 @@
+//! Webhooks: who registered one for which task, how far each has got, and what the store keeps about it.
+
+mod check;
+mod configs;
+mod in_flight;
+mod lane;
+mod letter;
+mod limits;
+mod outbox;
+mod register;
+mod registration;
+mod vault;
+
+pub use chancery_rules::push::{Change, Cursor, Dead, DeadReason, DisableReason, LaneState, Origin, Span, SpanKind, Step};
+pub use in_flight::{Claiming, InFlight, Notifier};
+pub use lane::{Lane, LaneStep, Settled};
+pub use letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
+pub use limits::PushLimits;
+pub use outbox::{
+    DeadFilter, DeadPage, LaneFilter, LanePage, LaneSweep, Outbox, OutboxLoad, Registered, StateChange, SweptLanes,
+};
+pub use registration::{NewRegistration, PushEvents, PushProfile, Registration, RegistrationId, RegistrationLimits};
+pub use vault::{OpenSecrets, PushTarget, PushTargets, Sealed, Secret, Vault};
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use chancery_protocol::{Error, ErrorKind};
+
+/// What makes push notifications possible. Without it the operations say that they are not supported.
+#[derive(Clone, Debug)]
+pub struct PushParts {
+    /// The same store that keeps the tasks.
+    pub outbox: Arc<dyn Outbox>,
+    pub vault: Arc<dyn Vault>,
+    pub targets: Arc<dyn PushTargets>,
+    pub limits: PushLimits,
+    /// Whether tokens and credentials are shown to the owner who registered them. Normally they are not.
+    pub show_secrets: bool,
+}
+
+/// Push as the control plane holds it.
+#[derive(Debug)]
+pub(crate) struct Push {
+    pub(crate) outbox: Arc<dyn Outbox>,
+    pub(crate) vault: Arc<dyn Vault>,
+    pub(crate) targets: Arc<dyn PushTargets>,
+    pub(crate) limits: ArcSwap<PushLimits>,
+    pub(crate) show_secrets: bool,
+    pub(crate) notifier: Arc<Notifier>,
+}
+
+impl Push {
+    pub(crate) fn new(parts: PushParts) -> Self {
+        let PushParts { outbox, vault, targets, limits, show_secrets } = parts;
+        Self { outbox, vault, targets, limits: ArcSwap::from_pointee(limits), show_secrets, notifier: Arc::default() }
+    }
+}
+
+pub(crate) fn too_many(of_tenant: bool) -> Error {
+    let name = if of_tenant { "push.configs_per_tenant" } else { "push.configs_per_task" };
+    Error::new(ErrorKind::LimitReached, format!("there are as many push configurations as {name} allows"))
+        .with_fact("limit", name)
+}

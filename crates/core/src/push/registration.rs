@@ -1,0 +1,154 @@
+//! A webhook registered for a task.
+
+use std::sync::Arc;
+
+use chancery_protocol::{AgentName, Caller, TaskId, Timestamp, TraceId, Version};
+use chancery_rules::push::Origin;
+use serde::{Deserialize, Serialize};
+
+use super::vault::Sealed;
+
+/// The name of a registration on the wire, unique within its task.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RegistrationId(Arc<str>);
+
+impl RegistrationId {
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for RegistrationId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The form of what is sent, settled when the webhook is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PushProfile {
+    /// The `StreamResponse` of 1.0.
+    V1,
+    /// The whole task, as 0.3 has it.
+    #[serde(rename = "v03-task")]
+    V03Task,
+    /// One event, as 0.3 has it.
+    #[serde(rename = "v03-event")]
+    V03Event,
+    /// The task of the original protocol.
+    Original,
+    /// A JSON-RPC response around a task, with headers of its own.
+    #[serde(rename = "neuralpost")]
+    NeuralPost,
+}
+
+impl PushProfile {
+    pub const ALL: [Self; 5] = [Self::V1, Self::V03Task, Self::V03Event, Self::Original, Self::NeuralPost];
+
+    /// What callers of a version are sent when nobody says otherwise.
+    pub const fn of(version: Version) -> Self {
+        match version {
+            Version::V1_0 => Self::V1,
+            Version::V0_3 => Self::V03Task,
+            Version::Original => Self::Original,
+        }
+    }
+
+    /// A whole task per piece of an artifact would grow with the square of its pieces, so those that send one tell of states only.
+    pub const fn events(self) -> PushEvents {
+        match self {
+            Self::V1 | Self::V03Event => PushEvents::All,
+            Self::V03Task | Self::Original | Self::NeuralPost => PushEvents::Status,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V03Task => "v03-task",
+            Self::V03Event => "v03-event",
+            Self::Original => "original",
+            Self::NeuralPost => "neuralpost",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.as_str() == name)
+    }
+}
+
+/// Which events are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PushEvents {
+    All,
+    /// Only changes of the task's state.
+    Status,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registration {
+    /// Its number, never used again: part of the id of each delivery. 0 until the store has given it one.
+    pub lane: u64,
+    pub task: TaskId,
+    pub id: RegistrationId,
+    pub owner: Caller,
+    pub agent: AgentName,
+    /// The version of the call that registered it.
+    pub version: Version,
+    pub profile: PushProfile,
+    pub events: PushEvents,
+    /// As the caller wrote it.
+    pub url: Arc<str>,
+    /// `scheme://host:port`, normalised.
+    pub origin: Arc<str>,
+    /// The name of the authentication scheme. What goes with it is sealed.
+    pub scheme: Option<Arc<str>>,
+    /// Token and credentials, if there are any.
+    pub sealed: Option<Sealed>,
+    pub created_at: Timestamp,
+    pub trace: TraceId,
+}
+
+impl Registration {
+    /// What a sealed secret is bound to, so that it cannot be put into another's row.
+    pub fn sealed_for(tenant: &str, task: &TaskId, id: &RegistrationId) -> Vec<u8> {
+        let mut bound = Vec::new();
+        for part in [tenant, task.as_str(), id.as_str()] {
+            bound.extend((part.len() as u64).to_be_bytes());
+            bound.extend(part.as_bytes());
+        }
+        bound
+    }
+
+    /// With whose deliveries to the same place it shares its luck.
+    pub fn destination(&self) -> Origin {
+        Origin { tenant: Arc::clone(&self.owner.tenant), origin: Arc::clone(&self.origin) }
+    }
+
+    pub fn bound_to(&self) -> Vec<u8> {
+        Self::sealed_for(&self.owner.tenant, &self.task, &self.id)
+    }
+}
+
+/// A registration on its way into the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRegistration {
+    pub registration: Registration,
+    pub limits: RegistrationLimits,
+    /// Nothing is due before the second entry of the task's log: until then it may turn out that there is no task at all.
+    pub held: bool,
+}
+
+/// How many there may be, counted where they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegistrationLimits {
+    pub per_task: usize,
+    pub per_tenant: usize,
+}

@@ -1,0 +1,288 @@
+//! Which lane may send now: slots of the node, of its tenant and of its origin, the origin's breaker, and the host's ration.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_protocol::Timestamp;
+
+use super::bucket::Bucket;
+use super::config::SlotLimits;
+use super::origin::{Origin, Width};
+use super::outcome::{Judged, Pressure};
+use super::turns::{Turns, Waiting};
+use crate::health::{Breaker, BreakerConfig, BreakerState, Ticket};
+use crate::routing::Outcome;
+
+/// An origin of which nothing was heard for so long begins anew.
+const FORGET_AFTER: Duration = Duration::from_secs(30 * 60);
+
+/// Plain data: whoever shares it brings the lock.
+#[derive(Debug)]
+pub struct Dispatch {
+    limits: SlotLimits,
+    breaker: BreakerConfig,
+    in_flight: u32,
+    tenants: HashMap<Arc<str>, u32>,
+    origins: HashMap<Origin, Known>,
+    hosts: HashMap<Arc<str>, Bucket>,
+    turns: Turns,
+}
+
+#[derive(Debug)]
+struct Known {
+    breaker: Breaker,
+    width: Width,
+    in_flight: u32,
+    last_used: Timestamp,
+}
+
+/// A slot, held. It must be handed back.
+#[must_use = "a slot that is not handed back is lost"]
+#[derive(Debug)]
+pub struct Grant {
+    pub lane: u64,
+    origin: Origin,
+    host: Arc<str>,
+    ticket: Ticket,
+}
+
+impl Grant {
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+}
+
+#[derive(Debug)]
+pub enum Next {
+    /// Send.
+    Go(Grant),
+    /// The origin is left alone until then; the lane is no longer waiting here, and has lost no attempt.
+    Park { lane: u64, until: Timestamp },
+    /// Nothing can go now: ask again when something was offered or handed back, or at that time.
+    Wait { until: Option<Timestamp> },
+}
+
+/// How an attempt went, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub health: Outcome,
+    pub pressure: Pressure,
+}
+
+impl From<Judged> for Report {
+    fn from(judged: Judged) -> Self {
+        Self { health: judged.health, pressure: judged.pressure }
+    }
+}
+
+impl Report {
+    /// Nothing was sent after all.
+    pub const NOTHING: Self = Self { health: Outcome::Unjudged, pressure: Pressure::Neither };
+}
+
+/// How an origin stands, for operators.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub origin: Origin,
+    pub breaker: BreakerState,
+    pub in_flight: u32,
+    pub width: u32,
+    pub waiting: usize,
+}
+
+impl Dispatch {
+    pub fn new(limits: SlotLimits, breaker: BreakerConfig) -> Self {
+        Self {
+            limits,
+            breaker,
+            in_flight: 0,
+            tenants: HashMap::new(),
+            origins: HashMap::new(),
+            hosts: HashMap::new(),
+            turns: Turns::default(),
+        }
+    }
+
+    /// A lane has something to send. `host` is what requests a second are counted by, for all tenants.
+    pub fn offer(&mut self, lane: u64, origin: &Origin, host: &Arc<str>) {
+        self.turns.push(origin, Waiting { lane, host: host.clone() });
+    }
+
+    pub fn next(&mut self, now: Timestamp) -> Next {
+        let mut earliest: Option<Timestamp> = None;
+        let (mut passed, mut spent) = (0, false);
+        while self.in_flight < self.limits.in_flight {
+            if passed >= self.turns.ring() {
+                if !spent {
+                    break;
+                }
+                self.turns.begin_round();
+                (passed, spent) = (0, false);
+            }
+            let Some((origin, waiting)) = self.turns.front() else { break };
+            let known = known(&mut self.origins, origin, &self.limits, &self.breaker, now);
+            if !known.breaker.would_admit(now) {
+                let until = known.breaker.admits_from().unwrap_or(now);
+                if let Some((_, parked)) = self.turns.drop_front() {
+                    return Next::Park { lane: parked.lane, until };
+                }
+                break;
+            }
+            if known.in_flight >= known.width.calls() {
+                self.turns.stall();
+                continue;
+            }
+            if self.tenants.get(&origin.tenant).is_some_and(|held| *held >= self.limits.in_flight_per_tenant) {
+                self.turns.rotate();
+                passed += 1;
+                continue;
+            }
+            // Asked before the token is taken, so that no token is lost to an origin that has to wait for its turn.
+            let host = waiting.host.clone();
+            if !self.turns.front_can_pay() {
+                self.turns.rotate();
+                (passed, spent) = (passed + 1, true);
+                continue;
+            }
+            if let Err(until) = self.token(&host, now) {
+                earliest = Some(earliest.map_or(until, |earliest| earliest.min(until)));
+                self.turns.rotate();
+                passed += 1;
+                continue;
+            }
+            if let Some(grant) = self.grant(now) {
+                return Next::Go(grant);
+            }
+            break;
+        }
+        Next::Wait { until: earliest }
+    }
+
+    /// One delivery has ended and the same lane has another: with the slot it has, if nothing speaks against it.
+    pub fn carry_on(&mut self, grant: Grant, report: Report, now: Timestamp) -> Option<Grant> {
+        let Grant { lane, origin, host, ticket } = grant;
+        self.report(&origin, ticket, report, now);
+        let may = self.origins.get(&origin).is_some_and(|known| known.in_flight <= known.width.calls());
+        let admitted = may && self.token(&host, now).is_ok();
+        let ticket = self.origins.get_mut(&origin).filter(|_| admitted).and_then(|known| known.breaker.admit(now).ok());
+        let Some(ticket) = ticket else {
+            self.free(&origin, now);
+            return None;
+        };
+        self.turns.charge(&origin);
+        Some(Grant { lane, origin, host, ticket })
+    }
+
+    pub fn finish(&mut self, grant: Grant, report: Report, now: Timestamp) {
+        self.report(&grant.origin, grant.ticket, report, now);
+        self.free(&grant.origin, now);
+    }
+
+    /// Slots that neither somebody holds nor somebody waits for.
+    pub fn room(&self) -> usize {
+        (self.limits.in_flight as usize).saturating_sub(self.in_flight as usize + self.turns.len())
+    }
+
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Origins of which no more lanes are wanted for now: left alone, or with as many waiting as they bear.
+    pub fn closed(&self, now: Timestamp) -> Vec<Origin> {
+        let closed = |(origin, known): &(&Origin, &Known)| {
+            let held = known.in_flight as usize + self.turns.waiting(origin);
+            !known.breaker.would_admit(now) || held >= 2 * known.width.calls() as usize
+        };
+        self.origins.iter().filter(closed).map(|(origin, _)| origin.clone()).collect()
+    }
+
+    /// Takes back everything that waits, to give it to somebody else.
+    pub fn drain(&mut self) -> Vec<u64> {
+        self.turns.drain()
+    }
+
+    /// Forgets origins and hosts nothing was sent to for long. Call it now and then.
+    pub fn sweep(&mut self, now: Timestamp) {
+        let idle = |known: &Known| {
+            known.in_flight == 0 && known.breaker.state() == BreakerState::Closed && known.last_used + FORGET_AFTER <= now
+        };
+        let turns = &mut self.turns;
+        self.origins.retain(|origin, known| {
+            let keep = !idle(known) || turns.waiting(origin) > 0;
+            if !keep {
+                turns.forget(origin);
+            }
+            keep
+        });
+        self.hosts.retain(|_, bucket| !bucket.is_full(now));
+    }
+
+    pub fn standings(&self) -> Vec<Standing> {
+        let standing = |(origin, known): (&Origin, &Known)| Standing {
+            origin: origin.clone(),
+            breaker: known.breaker.state(),
+            in_flight: known.in_flight,
+            width: known.width.calls(),
+            waiting: self.turns.waiting(origin),
+        };
+        self.origins.iter().map(standing).collect()
+    }
+
+    fn token(&mut self, host: &Arc<str>, now: Timestamp) -> Result<(), Timestamp> {
+        let rate = self.limits.host_requests_per_second;
+        if rate == 0 {
+            return Ok(());
+        }
+        self.hosts.entry(host.clone()).or_insert_with(|| Bucket::new(rate, now)).take(now)
+    }
+
+    fn grant(&mut self, now: Timestamp) -> Option<Grant> {
+        let (origin, waiting) = self.turns.take()?;
+        let known = self.origins.get_mut(&origin)?;
+        let ticket = known.breaker.admit(now).ok()?;
+        known.in_flight += 1;
+        known.last_used = now;
+        self.in_flight += 1;
+        *self.tenants.entry(origin.tenant.clone()).or_default() += 1;
+        Some(Grant { lane: waiting.lane, origin, host: waiting.host, ticket })
+    }
+
+    fn report(&mut self, origin: &Origin, ticket: Ticket, report: Report, now: Timestamp) {
+        if let Some(known) = self.origins.get_mut(origin) {
+            known.breaker.report(ticket, report.health, now);
+            known.width.report(report.pressure, known.in_flight >= known.width.calls());
+            known.last_used = now;
+        }
+    }
+
+    fn free(&mut self, origin: &Origin, now: Timestamp) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(held) = self.tenants.get_mut(&origin.tenant) {
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                self.tenants.remove(&origin.tenant);
+            }
+        }
+        if let Some(known) = self.origins.get_mut(origin) {
+            known.in_flight = known.in_flight.saturating_sub(1);
+            known.last_used = now;
+        }
+        self.turns.wake(origin);
+    }
+}
+
+/// A free function, so that the rest of the dispatch stays free to be used beside it.
+fn known<'a>(
+    origins: &'a mut HashMap<Origin, Known>,
+    origin: &Origin,
+    limits: &SlotLimits,
+    breaker: &BreakerConfig,
+    now: Timestamp,
+) -> &'a mut Known {
+    let anew = || {
+        let width = Width::new(limits.in_flight_per_origin, limits.in_flight_per_origin_most);
+        Known { breaker: Breaker::new(breaker.clone()), width, in_flight: 0, last_used: now }
+    };
+    origins.entry(origin.clone()).or_insert_with(anew)
+}

@@ -1,0 +1,329 @@
+//! A lane: how far one registration has got in the log of its task, and who may move it.
+//!
+//! Transitions are plain, so that every store can be held against them. A claim raises the epoch; only the holder of the newest epoch
+//! moves the head, and only while it holds the lease, so a worker that was frozen and comes back changes nothing.
+
+use std::time::Duration;
+
+use chancery_protocol::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{DeadReason, DisableReason};
+use super::span::Span;
+
+/// No lease: nobody works on the lane.
+pub const FREE: Timestamp = Timestamp::from_micros(0);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LaneState {
+    Active,
+    Paused,
+    /// Nothing is sent until somebody turns it on again.
+    Disabled(DisableReason),
+    /// The receiver said 410.
+    Gone,
+    Deleted,
+}
+
+impl LaneState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Disabled(_) => "disabled",
+            Self::Gone => "gone",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// The part of a registration that moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub state: LaneState,
+    /// The next entry to deliver. More than `tail` when there is none.
+    pub head: u64,
+    /// The last entry of the log.
+    pub tail: u64,
+    /// Attempts that failed since the last answer that did not.
+    pub attempt: u32,
+    /// Answers in a row that did not take our credentials.
+    pub refusals: u32,
+    pub next_at: Timestamp,
+    pub first_fail_at: Option<Timestamp>,
+    pub epoch: u64,
+    pub lease_until: Timestamp,
+    /// What is sent for the head, once it may have been sent: from then on neither its id nor its bytes change.
+    pub span: Option<Span>,
+}
+
+/// Leave to work on a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub epoch: u64,
+    pub head: u64,
+    pub span: Option<Span>,
+}
+
+/// What the holder of a lane does to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Before several entries go out as one for the first time: they stay one.
+    Pin {
+        span: Span,
+        keep: Timestamp,
+    },
+    /// Delivered. `keep` is how long the lease goes on, if the holder wants the next entry too.
+    Ack {
+        span: Span,
+        keep: Option<Timestamp>,
+    },
+    /// The head is not for this registration.
+    Skip {
+        to: u64,
+        keep: Option<Timestamp>,
+    },
+    Retry {
+        span: Span,
+        next_at: Timestamp,
+    },
+    /// Given up, and on to the next, unless the lane is turned off with it.
+    Reject {
+        span: Span,
+        reason: DeadReason,
+        unauthorized: bool,
+        disable: Option<DisableReason>,
+        keep: Option<Timestamp>,
+    },
+    /// Not tried, because the origin is left alone until then.
+    Park {
+        next_at: Timestamp,
+    },
+    /// Stopped on the way; with the span if it may have arrived.
+    Release {
+        span: Option<Span>,
+        next_at: Timestamp,
+    },
+    /// Everything pending is given up and the lane turned off.
+    GiveUp {
+        reason: DisableReason,
+    },
+    Gone,
+    /// The lane is turned off; what is pending stays.
+    Disable {
+        reason: DisableReason,
+    },
+}
+
+/// Entries that were given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dead {
+    pub from: u64,
+    pub to: u64,
+    pub reason: DeadReason,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    pub dead: Option<Dead>,
+    /// The lease goes on and the head is there to be sent.
+    pub goes_on: bool,
+}
+
+/// Somebody else has the lane by now, or nobody has; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fenced;
+
+impl Cursor {
+    /// A lane that has everything after `seen` to deliver.
+    pub fn new(seen: u64, tail: u64, now: Timestamp) -> Self {
+        Self {
+            state: LaneState::Active,
+            head: seen + 1,
+            tail,
+            attempt: 0,
+            refusals: 0,
+            next_at: now,
+            first_fail_at: None,
+            epoch: 0,
+            lease_until: FREE,
+            span: None,
+        }
+    }
+
+    pub fn is_pending(&self) -> bool {
+        self.head <= self.tail
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.lease_until != FREE
+    }
+
+    /// The log has grown. A lane that waits to try again goes on waiting; one that is off goes on counting.
+    pub fn append(&mut self, seq: u64, now: Timestamp) {
+        if self.state == LaneState::Deleted {
+            return;
+        }
+        if !self.is_pending() {
+            self.next_at = now;
+        }
+        self.tail = self.tail.max(seq);
+    }
+
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.state == LaneState::Active && self.is_pending() && self.next_at <= now && self.lease_until <= now
+    }
+
+    pub fn claim(&mut self, now: Timestamp, lease: Duration) -> Option<Claim> {
+        if !self.is_due(now) {
+            return None;
+        }
+        // Whoever held it has gone without a word, and may have sent the head before.
+        if self.is_held() && self.span.is_none() {
+            self.span = Some(Span::single(self.head));
+        }
+        self.epoch += 1;
+        self.lease_until = now + lease;
+        Some(Claim { epoch: self.epoch, head: self.head, span: self.span })
+    }
+
+    pub fn settle(&mut self, epoch: u64, step: Step, now: Timestamp) -> Result<Change, Fenced> {
+        if epoch != self.epoch || !self.is_held() || self.state == LaneState::Deleted {
+            return Err(Fenced);
+        }
+        let mut change = Change::default();
+        match step {
+            Step::Pin { span, keep } => {
+                self.span = Some(self.span.unwrap_or(span));
+                change.goes_on = self.hold_on(Some(keep), now);
+            }
+            Step::Ack { span, keep } => {
+                self.refusals = 0;
+                self.pass(span.to);
+                change.goes_on = self.hold_on(keep, now);
+            }
+            Step::Skip { to, keep } => {
+                self.pass(to);
+                change.goes_on = self.hold_on(keep, now);
+            }
+            Step::Retry { span, next_at } => {
+                self.attempt = self.attempt.saturating_add(1);
+                self.first_fail_at = self.first_fail_at.or(Some(now));
+                self.span = Some(span);
+                self.let_go(next_at);
+            }
+            Step::Reject { span, reason, unauthorized, disable, keep } => {
+                change.dead = Some(Dead { from: self.head, to: span.to.min(self.tail), reason });
+                self.refusals = if unauthorized { self.refusals.saturating_add(1) } else { 0 };
+                self.pass(span.to);
+                if let Some(reason) = disable {
+                    self.state = LaneState::Disabled(reason);
+                }
+                change.goes_on = self.hold_on(keep, now);
+            }
+            Step::Park { next_at } => self.let_go(next_at),
+            Step::Release { span, next_at } => {
+                self.span = self.span.or(span);
+                self.let_go(next_at);
+            }
+            Step::GiveUp { reason } => {
+                change.dead = self.give_up(DeadReason::Exhausted);
+                self.state = LaneState::Disabled(reason);
+                self.let_go(now);
+            }
+            Step::Gone => {
+                change.dead = self.give_up(DeadReason::Gone);
+                self.state = LaneState::Gone;
+                self.let_go(now);
+            }
+            Step::Disable { reason } => {
+                self.state = LaneState::Disabled(reason);
+                self.let_go(now);
+            }
+        }
+        Ok(change)
+    }
+
+    /// What is under way may end; nothing new begins. Tells whether it changed anything.
+    pub fn pause(&mut self) -> bool {
+        let active = self.state == LaneState::Active;
+        if active {
+            self.state = LaneState::Paused;
+        }
+        active
+    }
+
+    pub fn resume(&mut self, now: Timestamp) -> bool {
+        let paused = self.state == LaneState::Paused;
+        if paused {
+            self.state = LaneState::Active;
+            self.next_at = now;
+        }
+        paused
+    }
+
+    /// By an operator.
+    pub fn disable(&mut self) -> bool {
+        let on = matches!(self.state, LaneState::Active | LaneState::Paused);
+        if on {
+            self.state = LaneState::Disabled(DisableReason::Operator);
+        }
+        on
+    }
+
+    /// Whoever was off for long wants the task as it is rather than all that led there: a snapshot goes first.
+    pub fn enable(&mut self, now: Timestamp) -> bool {
+        if !matches!(self.state, LaneState::Disabled(_) | LaneState::Gone) {
+            return false;
+        }
+        self.state = LaneState::Active;
+        self.head = self.head.min(self.tail.max(1));
+        self.span = (self.tail > 0).then(|| Span::snapshot(self.tail));
+        self.attempt = 0;
+        self.refusals = 0;
+        self.first_fail_at = None;
+        self.next_at = now;
+        self.fence();
+        true
+    }
+
+    /// For good. What is under way is fenced off.
+    pub fn delete(&mut self) -> bool {
+        let there = self.state != LaneState::Deleted;
+        self.state = LaneState::Deleted;
+        self.fence();
+        there
+    }
+
+    fn fence(&mut self) {
+        self.epoch += 1;
+        self.lease_until = FREE;
+    }
+
+    fn pass(&mut self, to: u64) {
+        self.head = self.head.max(to.min(self.tail) + 1);
+        self.attempt = 0;
+        self.first_fail_at = None;
+        self.span = None;
+    }
+
+    fn hold_on(&mut self, keep: Option<Timestamp>, now: Timestamp) -> bool {
+        match keep.filter(|until| *until > now && self.state == LaneState::Active && self.is_pending()) {
+            Some(until) => self.lease_until = until,
+            None => self.let_go(now),
+        }
+        self.is_held()
+    }
+
+    fn let_go(&mut self, next_at: Timestamp) {
+        self.lease_until = FREE;
+        self.next_at = next_at;
+    }
+
+    fn give_up(&mut self, reason: DeadReason) -> Option<Dead> {
+        let dead = self.is_pending().then_some(Dead { from: self.head, to: self.tail, reason });
+        self.pass(self.tail);
+        dead
+    }
+}

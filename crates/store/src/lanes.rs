@@ -1,0 +1,53 @@
+//! What happens to a lane, whatever it is kept in.
+
+use std::sync::Arc;
+
+use chancery_core::push::{Cursor, Lane, LaneState, LaneStep, NewRegistration, Registration, Settled, StateChange};
+use chancery_protocol::Timestamp;
+
+/// So many attempts of a lane are kept, the newest.
+pub(crate) const ATTEMPTS_KEPT: u64 = 32;
+
+/// When it can be claimed, if there is something to deliver by it.
+pub(crate) fn due_at(cursor: &Cursor) -> Option<Timestamp> {
+    let pending = cursor.state == LaneState::Active && cursor.is_pending();
+    pending.then(|| cursor.next_at.max(cursor.lease_until))
+}
+
+/// A lane for the entries after `seq`.
+pub(crate) fn begin(new: &NewRegistration, number: u64, seq: u64) -> Lane {
+    let registration = Registration { lane: number, ..new.registration.clone() };
+    let cursor = Cursor::new(seq, seq, registration.created_at);
+    Lane { registration: Arc::new(registration), cursor, receipt: None }
+}
+
+/// Another registration by the same name takes the lane over where it is. Whoever delivers for the old one is too late.
+pub(crate) fn replace(lane: &mut Lane, new: &NewRegistration) {
+    let registration = Registration { lane: lane.number(), ..new.registration.clone() };
+    let Cursor { head, tail, epoch, span, .. } = lane.cursor;
+    lane.cursor = Cursor { head, tail, span, epoch: epoch + 1, ..Cursor::new(tail, tail, registration.created_at) };
+    lane.registration = Arc::new(registration);
+}
+
+/// What the one who claimed it says.
+pub(crate) fn settle(lane: &mut Lane, step: &LaneStep) -> Settled {
+    match lane.cursor.settle(step.epoch, step.step, step.now) {
+        Ok(change) => {
+            if let Some(receipt) = &step.receipt {
+                lane.receipt = Some(receipt.hash);
+            }
+            Settled::Done { cursor: lane.cursor, change }
+        }
+        Err(_) => Settled::Fenced,
+    }
+}
+
+/// Answers whether it made a difference.
+pub(crate) fn change(cursor: &mut Cursor, change: StateChange, now: Timestamp) -> bool {
+    match change {
+        StateChange::Pause => cursor.pause(),
+        StateChange::Resume => cursor.resume(now),
+        StateChange::Disable => cursor.disable(),
+        StateChange::Enable => cursor.enable(now),
+    }
+}

@@ -1,0 +1,45 @@
+//! A write that is told apart only by who asked for it: done within the batch's transaction, answered when that is durable.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use chancery_core::StoreError;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::fault::Fault;
+
+pub(super) trait Deed: Send + fmt::Debug {
+    /// May be done again after a transaction that failed.
+    fn perform(&self, connection: &Connection) -> Result<(), Fault>;
+
+    fn tell(self: Box<Self>, outcome: Result<(), Fault>);
+}
+
+pub(super) struct Write<T, W> {
+    pub(super) what: &'static str,
+    pub(super) work: W,
+    pub(super) done: RefCell<Option<T>>,
+    pub(super) answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, W> fmt::Debug for Write<T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Write({})", self.what)
+    }
+}
+
+impl<T: Send, W: Fn(&Connection) -> Result<T, Fault> + Send> Deed for Write<T, W> {
+    fn perform(&self, connection: &Connection) -> Result<(), Fault> {
+        let done = (self.work)(connection)?;
+        self.done.replace(Some(done));
+        Ok(())
+    }
+
+    /// Nobody may be waiting any more; that is fine.
+    fn tell(self: Box<Self>, outcome: Result<(), Fault>) {
+        let Self { what, done, answer, .. } = *self;
+        let done = outcome.and_then(|()| done.into_inner().ok_or_else(|| Fault::unreadable("nothing was done")));
+        drop(answer.send(done.map_err(|fault| fault.while_doing(what))));
+    }
+}

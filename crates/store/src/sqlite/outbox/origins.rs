@@ -1,0 +1,93 @@
+//! The lines that lanes wait in, and how many lanes there are.
+
+use chancery_core::push::{LaneState, Origin, Registered, RegistrationLimits};
+use chancery_protocol::Timestamp;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::sqlite::fault::Fault;
+
+/// The number of an origin, which is made if there is none; with one lane more.
+pub(super) fn join(connection: &Connection, origin: &Origin) -> Result<i64, Fault> {
+    let sql = "INSERT INTO push_origins (tenant, origin, lanes, parked_until) VALUES (?1, ?2, 1, 0)
+               ON CONFLICT (tenant, origin) DO UPDATE SET lanes = lanes + 1 RETURNING num";
+    Ok(connection.prepare_cached(sql)?.query_row((&*origin.tenant, &*origin.origin), |row| row.get(0))?)
+}
+
+/// One lane less. The last takes the origin along.
+pub(super) fn leave(connection: &Connection, origin: i64) -> Result<(), Fault> {
+    connection.prepare_cached("UPDATE push_origins SET lanes = lanes - 1 WHERE num = ?1")?.execute([origin])?;
+    connection.prepare_cached("DELETE FROM push_origins WHERE num = ?1 AND lanes = 0")?.execute([origin])?;
+    reline(connection, origin)
+}
+
+/// A seek each, whatever waits.
+pub(super) const RELINE: &str = "UPDATE push_origins
+     SET due_at = max((SELECT min(due_at) FROM lanes WHERE origin = ?1 AND due_at IS NOT NULL), parked_until) WHERE num = ?1";
+
+/// After lanes of an origin have moved.
+pub(super) fn reline(connection: &Connection, origin: i64) -> Result<(), Fault> {
+    connection.prepare_cached(RELINE)?.execute([origin])?;
+    Ok(())
+}
+
+/// A lane can be claimed from then on: if no other could be before, its origin's time has changed.
+pub(super) fn hurry(connection: &Connection, origin: i64, due_at: Timestamp) -> Result<(), Fault> {
+    let sql = "UPDATE push_origins SET due_at = max(?2, parked_until)
+               WHERE num = ?1 AND (due_at IS NULL OR due_at > max(?2, parked_until))";
+    connection.prepare_cached(sql)?.execute((origin, due_at.micros()))?;
+    Ok(())
+}
+
+pub(super) fn park(connection: &Connection, origin: &Origin, until: Timestamp) -> Result<(), Fault> {
+    let sql = "UPDATE push_origins SET parked_until = ?3 WHERE tenant = ?1 AND origin = ?2 RETURNING num";
+    let parked = connection
+        .prepare_cached(sql)?
+        .query_row((&*origin.tenant, &*origin.origin, until.micros()), |row| row.get::<_, i64>(0))
+        .optional()?;
+    parked.map_or(Ok(()), |num| reline(connection, num))
+}
+
+pub(super) const DUE: &str = "SELECT num, tenant, origin, due_at FROM push_origins WHERE due_at <= ?1 ORDER BY due_at";
+
+/// Goes through the origins with something due by then, the one that has waited longest first, until it is told to stop.
+pub(super) fn due(
+    connection: &Connection,
+    by: Timestamp,
+    mut visit: impl FnMut(i64, Origin, Timestamp) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(DUE)?;
+    let mut rows = statement.query([by.micros()])?;
+    while let Some(row) = rows.next()? {
+        let text = |at: usize| row.get::<_, String>(at);
+        let origin = Origin { tenant: text(1)?.into(), origin: text(2)?.into() };
+        if !visit(row.get(0)?, origin, Timestamp::from_micros(row.get(3)?))? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// `of_task` lanes are there already.
+pub(super) fn too_many(
+    connection: &Connection,
+    tenant: &str,
+    of_task: usize,
+    limits: RegistrationLimits,
+) -> Result<Option<Registered>, Fault> {
+    if of_task >= limits.per_task {
+        return Ok(Some(Registered::TooManyOfTask));
+    }
+    let sql = "SELECT lanes FROM push_tenants WHERE tenant = ?1";
+    let of_tenant: Option<usize> = connection.prepare_cached(sql)?.query_row([tenant], |row| row.get(0)).optional()?;
+    Ok((of_tenant.unwrap_or(0) >= limits.per_tenant).then_some(Registered::TooManyOfTenant))
+}
+
+pub(super) fn count(connection: &Connection, tenant: &str, more: i64) -> Result<(), Fault> {
+    let sql = "INSERT INTO push_tenants (tenant, lanes) VALUES (?1, ?2) ON CONFLICT (tenant) DO UPDATE SET lanes = lanes + ?2";
+    connection.prepare_cached(sql)?.execute((tenant, more))?;
+    connection.prepare_cached("DELETE FROM push_tenants WHERE tenant = ?1 AND lanes = 0")?.execute([tenant])?;
+    Ok(())
+}
+
+/// Whether deliveries may still be made by lanes in this state.
+pub(super) const GONE: i64 = super::rows::state_number(LaneState::Gone);

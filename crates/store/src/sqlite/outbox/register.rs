@@ -1,0 +1,188 @@
+//! Lanes begin, are taken over, and go.
+
+use chancery_core::push::{Lane, NewRegistration, Registered, Registration, RegistrationLimits};
+use chancery_core::{Progress, TaskRecord};
+use chancery_protocol::{TaskId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{origins, rows};
+use crate::sqlite::fault::Fault;
+use crate::sqlite::find::dialect_name;
+use crate::{lanes, numbering};
+
+/// Beside those of its task, or in place of the one by the same name.
+pub(super) fn register(connection: &Connection, new: &NewRegistration) -> Result<Registered, Fault> {
+    let registration = &new.registration;
+    let sql = "SELECT num, seq, lanes, stage = 3, status_at FROM tasks WHERE id = ?1";
+    let stand = connection.prepare_cached(sql)?.query_row([registration.task.as_str()], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, usize>(2)?, row.get::<_, bool>(3)?, row.get::<_, i64>(4)?))
+    });
+    let Some((task, seq, of_task, ended, status_at)) = stand.optional()? else { return Ok(Registered::NoTask) };
+    let named = "WHERE l.task = ?1 AND r.id = ?2";
+    if let Some(found) = rows::one(connection, named, (task, registration.id.as_str()))? {
+        return replace(connection, found, new);
+    }
+    if let Some(refusal) = origins::too_many(connection, &registration.owner.tenant, of_task, new.limits)? {
+        return Ok(refusal);
+    }
+    let lane = begin(connection, task, new, seq, ended.then_some(status_at))?;
+    Ok(Registered::Kept { lane: lane.number(), replaced: false })
+}
+
+/// With the task that is being made.
+pub(in crate::sqlite) fn begin_with_task(
+    connection: &Connection,
+    task: i64,
+    new: &NewRegistration,
+    progress: &Progress,
+) -> Result<bool, Fault> {
+    let ended = numbering::is_finished(progress).then_some(progress.status_at.micros());
+    let mut lane = begin(connection, task, new, 0, ended)?;
+    if new.held {
+        return Ok(false);
+    }
+    lane.cursor.append(progress.seq, new.registration.created_at);
+    rows::put_cursor(connection, lane.number(), &lane.cursor)?;
+    let found = rows::cursor_of(connection, lane.number())?;
+    if let (Some((cursor, origin)), true) = (found, lane.cursor.is_pending()) {
+        origins::hurry(connection, origin, cursor.next_at)?;
+    }
+    Ok(lane.cursor.is_pending())
+}
+
+pub(in crate::sqlite) fn too_many(
+    connection: &Connection,
+    task: &TaskRecord,
+    limits: RegistrationLimits,
+) -> Result<Option<Registered>, Fault> {
+    origins::too_many(connection, &task.owner.tenant, 0, limits)
+}
+
+fn begin(connection: &Connection, task: i64, new: &NewRegistration, seq: u64, ended_at: Option<i64>) -> Result<Lane, Fault> {
+    let registration = &new.registration;
+    let lane = put(connection, None, registration)?;
+    let origin = origins::join(connection, &registration.destination())?;
+    let lane = lanes::begin(new, lane, seq);
+    connection
+        .prepare_cached(
+            "INSERT INTO lanes (lane, task, origin, state, head, tail, attempt, refusals, next_at, epoch, lease_until, ended_at, tries)
+             VALUES (?1, ?2, ?3, 1, ?4, ?5, 0, 0, ?6, 0, 0, ?7, 0)",
+        )?
+        .execute((
+            lane.number(),
+            task,
+            origin,
+            lane.cursor.head,
+            lane.cursor.tail,
+            lane.cursor.next_at.micros(),
+            ended_at,
+        ))?;
+    connection.prepare_cached("UPDATE tasks SET lanes = lanes + 1 WHERE num = ?1")?.execute([task])?;
+    origins::count(connection, &registration.owner.tenant, 1)?;
+    Ok(lane)
+}
+
+fn replace(connection: &Connection, found: rows::Found, new: &NewRegistration) -> Result<Registered, Fault> {
+    let rows::Found { mut lane, origin: before } = found;
+    lanes::replace(&mut lane, new);
+    put(connection, Some(lane.number()), &new.registration)?;
+    let origin = origins::join(connection, &new.registration.destination())?;
+    connection.prepare_cached("UPDATE lanes SET origin = ?2 WHERE lane = ?1")?.execute((lane.number(), origin))?;
+    rows::put_cursor(connection, lane.number(), &lane.cursor)?;
+    origins::leave(connection, before)?;
+    origins::reline(connection, origin)?;
+    Ok(Registered::Kept { lane: lane.number(), replaced: true })
+}
+
+/// Under its old number, or a new one. Answers which.
+fn put(connection: &Connection, lane: Option<u64>, registration: &Registration) -> Result<u64, Fault> {
+    let sealed = registration.sealed.as_ref();
+    connection
+        .prepare_cached(
+            "INSERT INTO registrations (lane, id, version, profile, events, url, scheme, kek_id, sealed, created_at, trace)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+             ON CONFLICT (lane) DO UPDATE SET version = ?3, profile = ?4, events = ?5, url = ?6, scheme = ?7, kek_id = ?8,
+                    sealed = ?9, created_at = ?10, trace = ?11",
+        )?
+        .execute(params![
+            lane,
+            registration.id.as_str(),
+            dialect_name(registration.version),
+            registration.profile.as_str(),
+            rows::events_name(registration.events),
+            &*registration.url,
+            registration.scheme.as_deref(),
+            sealed.map(|sealed| &*sealed.kek_id),
+            sealed.map(|sealed| &*sealed.bytes),
+            registration.created_at.micros(),
+            registration.trace.0.to_be_bytes(),
+        ])?;
+    Ok(lane.unwrap_or(connection.last_insert_rowid().cast_unsigned()))
+}
+
+pub(super) fn unregister(connection: &Connection, task: &TaskId, id: &str) -> Result<Option<u64>, Fault> {
+    let which = "WHERE l.task = (SELECT num FROM tasks WHERE id = ?1) AND r.id = ?2";
+    let Some(found) = rows::one(connection, which, (task.as_str(), id))? else { return Ok(None) };
+    let lane = found.lane.number();
+    remove(connection, lane, found.origin, &found.lane.registration.owner.tenant)?;
+    connection.prepare_cached("UPDATE tasks SET lanes = lanes - 1 WHERE id = ?1")?.execute([task.as_str()])?;
+    Ok(Some(lane))
+}
+
+pub(super) fn remove(connection: &Connection, lane: u64, origin: i64, tenant: &str) -> Result<(), Fault> {
+    for sql in
+        ["DELETE FROM lanes WHERE lane = ?1", "DELETE FROM registrations WHERE lane = ?1", "DELETE FROM attempts WHERE lane = ?1"]
+    {
+        connection.prepare_cached(sql)?.execute([lane])?;
+    }
+    origins::count(connection, tenant, -1)?;
+    origins::leave(connection, origin)
+}
+
+pub(super) const OF_TASK: &str =
+    "SELECT l.lane, l.origin, t.tenant FROM lanes l JOIN tasks t ON t.num = l.task WHERE l.task = ?1";
+
+/// All lanes of a task that goes, or turns out to be none.
+pub(in crate::sqlite) fn remove_all(connection: &Connection, task: i64) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(OF_TASK)?;
+    let lanes = statement.query_map([task], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)))?;
+    for (lane, origin, tenant) in lanes.collect::<Result<Vec<_>, _>>()? {
+        remove(connection, lane, origin, &tenant)?;
+    }
+    connection.prepare_cached("UPDATE tasks SET lanes = 0 WHERE num = ?1")?.execute([task])?;
+    Ok(())
+}
+
+/// New entries of a task. Answers whether there is something to deliver.
+pub(in crate::sqlite) fn tell(connection: &Connection, task: i64, progress: &Progress, now: Timestamp) -> Result<bool, Fault> {
+    if progress.message_only {
+        remove_all(connection, task)?;
+        return Ok(false);
+    }
+    let ended = numbering::is_finished(progress);
+    let mut statement = connection.prepare_cached("SELECT lane FROM lanes WHERE task = ?1")?;
+    let numbers = statement.query_map([task], |row| row.get(0))?.collect::<Result<Vec<u64>, _>>()?;
+    let mut any = false;
+    for lane in numbers {
+        let Some((mut cursor, origin)) = rows::cursor_of(connection, lane)? else { continue };
+        let was_due = lanes::due_at(&cursor);
+        cursor.append(progress.seq, now);
+        let due_at = rows::put_cursor(connection, lane, &cursor)?;
+        if let Some(due_at) = due_at.filter(|_| was_due.is_none()) {
+            origins::hurry(connection, origin, due_at)?;
+        }
+        any |= due_at.is_some();
+        if ended {
+            let sql = "UPDATE lanes SET ended_at = ?2 WHERE lane = ?1";
+            connection.prepare_cached(sql)?.execute((lane, progress.status_at.micros()))?;
+        }
+    }
+    Ok(any)
+}
+
+pub(super) const HOLDS: &str = "SELECT 1 FROM lanes WHERE task = ?1 AND due_at IS NOT NULL";
+
+/// Whether a task must stay because there is something of it to deliver.
+pub(in crate::sqlite) fn holds(connection: &Connection, task: i64) -> Result<bool, Fault> {
+    Ok(connection.prepare_cached(HOLDS)?.exists([task])?)
+}

@@ -1,0 +1,186 @@
+//! Lanes as rows, and rows as lanes.
+
+use std::sync::Arc;
+
+use chancery_core::push::{
+    Cursor, DisableReason, Lane, LaneState, PushEvents, PushProfile, Registration, RegistrationId, Sealed, Span, SpanKind,
+};
+use chancery_protocol::{Caller, TaskId, Timestamp, TraceId};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use crate::lanes;
+use crate::sqlite::fault::Fault;
+use crate::sqlite::find::dialect;
+
+/// What `lane` reads, in its order.
+const LANE: &str =
+    "SELECT l.lane, t.id, r.id, t.tenant, t.owner, t.agent, r.version, r.profile, r.events, r.url, o.origin, r.scheme,
+            r.kek_id, r.sealed, r.created_at, r.trace, l.state, l.reason, l.head, l.tail, l.attempt, l.refusals, l.next_at,
+            l.first_fail_at, l.epoch, l.lease_until, l.span_to, l.span_kind, l.receipt, l.origin
+     FROM lanes l JOIN registrations r ON r.lane = l.lane JOIN tasks t ON t.num = l.task JOIN push_origins o ON o.num = l.origin";
+
+/// A lane and the number of its origin.
+pub(super) struct Found {
+    pub(super) lane: Lane,
+    pub(super) origin: i64,
+}
+
+pub(super) fn one(connection: &Connection, which: &str, parameters: impl Params) -> Result<Option<Found>, Fault> {
+    let mut statement = connection.prepare_cached(&format!("{LANE} {which}"))?;
+    statement.query_row(parameters, |row| Ok(found(row))).optional()?.transpose()
+}
+
+pub(super) fn many(connection: &Connection, which: &str, parameters: impl Params) -> Result<Vec<Found>, Fault> {
+    let mut statement = connection.prepare_cached(&format!("{LANE} {which}"))?;
+    let mut rows = statement.query(parameters)?;
+    let mut lanes = Vec::new();
+    while let Some(row) = rows.next()? {
+        lanes.push(found(row)?);
+    }
+    Ok(lanes)
+}
+
+pub(super) fn by_number(connection: &Connection, lane: u64) -> Result<Option<Found>, Fault> {
+    one(connection, "WHERE l.lane = ?1", [lane])
+}
+
+/// Only what moves.
+const CURSOR: &str = "SELECT state, reason, head, tail, attempt, refusals, next_at, first_fail_at, epoch, lease_until, span_to,
+                             span_kind, origin FROM lanes";
+
+pub(super) fn cursor_of(connection: &Connection, lane: u64) -> Result<Option<(Cursor, i64)>, Fault> {
+    let mut statement = connection.prepare_cached(&format!("{CURSOR} WHERE lane = ?1"))?;
+    let read = |row: &Row<'_>| Ok(cursor(row, 0).and_then(|cursor| Ok((cursor, row.get(12)?))));
+    statement.query_row([lane], read).optional()?.transpose()
+}
+
+/// Writes what moves, and says when the lane can be claimed next.
+pub(super) fn put_cursor(connection: &Connection, lane: u64, cursor: &Cursor) -> Result<Option<Timestamp>, Fault> {
+    let (state, reason) = state_names(cursor.state);
+    let due_at = lanes::due_at(cursor);
+    connection
+        .prepare_cached(
+            "UPDATE lanes SET state = ?2, reason = ?3, head = ?4, tail = ?5, attempt = ?6, refusals = ?7, next_at = ?8,
+                    first_fail_at = ?9, epoch = ?10, lease_until = ?11, span_to = ?12, span_kind = ?13, due_at = ?14
+             WHERE lane = ?1",
+        )?
+        .execute(params![
+            lane,
+            state,
+            reason,
+            cursor.head,
+            cursor.tail,
+            cursor.attempt,
+            cursor.refusals,
+            cursor.next_at.micros(),
+            cursor.first_fail_at.map(Timestamp::micros),
+            cursor.epoch,
+            cursor.lease_until.micros(),
+            cursor.span.map(|span| span.to),
+            cursor.span.map(|span| kind_number(span.kind)),
+            due_at.map(Timestamp::micros),
+        ])?;
+    Ok(due_at)
+}
+
+fn found(row: &Row<'_>) -> Result<Found, Fault> {
+    let text = |at: usize| -> Result<Arc<str>, Fault> { Ok(row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?.into()) };
+    let word = |at: usize| row.get::<_, Option<String>>(at).map(|word| word.map(Arc::<str>::from));
+    let (profile, events) = (text(7)?, text(8)?);
+    let sealed = match (word(12)?, row.get::<_, Option<Vec<u8>>>(13)?) {
+        (Some(kek_id), Some(bytes)) => Some(Sealed { kek_id, bytes: bytes.into() }),
+        _ => None,
+    };
+    let registration = Registration {
+        lane: row.get(0)?,
+        task: TaskId::new(text(1)?),
+        id: RegistrationId::new(text(2)?),
+        owner: Caller { tenant: text(3)?, name: text(4)? },
+        agent: text(5)?,
+        version: dialect(&text(6)?)?,
+        profile: PushProfile::from_name(&profile).ok_or_else(|| Fault::unreadable(format!("profile {profile}")))?,
+        events: events_named(&events)?,
+        url: text(9)?,
+        origin: text(10)?,
+        scheme: word(11)?,
+        sealed,
+        created_at: Timestamp::from_micros(row.get(14)?),
+        trace: TraceId(u128::from_be_bytes(row.get(15)?)),
+    };
+    let lane = Lane { registration: Arc::new(registration), cursor: cursor(row, 16)?, receipt: row.get(28)? };
+    Ok(Found { lane, origin: row.get(29)? })
+}
+
+fn cursor(row: &Row<'_>, from: usize) -> Result<Cursor, Fault> {
+    let span = match (row.get(from + 10)?, row.get::<_, Option<i64>>(from + 11)?) {
+        (Some(to), Some(kind)) => Some(Span { to, kind: kind_numbered(kind)? }),
+        _ => None,
+    };
+    Ok(Cursor {
+        state: state_named(row.get(from)?, row.get::<_, Option<String>>(from + 1)?.as_deref())?,
+        head: row.get(from + 2)?,
+        tail: row.get(from + 3)?,
+        attempt: row.get(from + 4)?,
+        refusals: row.get(from + 5)?,
+        next_at: Timestamp::from_micros(row.get(from + 6)?),
+        first_fail_at: row.get::<_, Option<i64>>(from + 7)?.map(Timestamp::from_micros),
+        epoch: row.get(from + 8)?,
+        lease_until: Timestamp::from_micros(row.get(from + 9)?),
+        span,
+    })
+}
+
+pub(super) const fn state_number(state: LaneState) -> i64 {
+    match state {
+        LaneState::Active => 1,
+        LaneState::Paused => 2,
+        LaneState::Disabled(_) => 3,
+        LaneState::Gone => 4,
+        // Those have no row.
+        LaneState::Deleted => 5,
+    }
+}
+
+fn state_names(state: LaneState) -> (i64, Option<&'static str>) {
+    let reason = match state {
+        LaneState::Disabled(reason) => Some(reason.as_str()),
+        _ => None,
+    };
+    (state_number(state), reason)
+}
+
+fn state_named(number: i64, reason: Option<&str>) -> Result<LaneState, Fault> {
+    let known = |name: &str| DisableReason::ALL.into_iter().find(|reason| reason.as_str() == name);
+    match (number, reason.and_then(known)) {
+        (1, _) => Ok(LaneState::Active),
+        (2, _) => Ok(LaneState::Paused),
+        (3, Some(reason)) => Ok(LaneState::Disabled(reason)),
+        (4, _) => Ok(LaneState::Gone),
+        _ => Err(Fault::unreadable(format!("lane state {number} {reason:?}"))),
+    }
+}
+
+const fn kind_number(kind: SpanKind) -> i64 {
+    match kind {
+        SpanKind::Single => 1,
+        SpanKind::Merged => 2,
+        SpanKind::Snapshot => 3,
+    }
+}
+
+fn kind_numbered(number: i64) -> Result<SpanKind, Fault> {
+    let known = SpanKind::ALL.into_iter().find(|kind| kind_number(*kind) == number);
+    known.ok_or_else(|| Fault::unreadable(format!("span kind {number}")))
+}
+
+pub(super) const fn events_name(events: PushEvents) -> &'static str {
+    match events {
+        PushEvents::All => "all",
+        PushEvents::Status => "status",
+    }
+}
+
+fn events_named(name: &str) -> Result<PushEvents, Fault> {
+    let known = [PushEvents::All, PushEvents::Status].into_iter().find(|events| events_name(*events) == name);
+    known.ok_or_else(|| Fault::unreadable(format!("events {name}")))
+}
