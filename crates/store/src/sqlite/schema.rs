@@ -82,7 +82,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::{decisions, outbox, spent, trees};
+    use crate::sqlite::{decisions, outbox, spent, sweep, trees};
 
     fn opened() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -101,7 +101,7 @@ mod tests {
         };
         let unfinished = plan("SELECT id FROM tasks WHERE stage = 1");
         assert!(unfinished.contains("tasks_unfinished"), "{unfinished}");
-        let finished = plan("SELECT num FROM tasks WHERE stage = 3 ORDER BY status_at, id LIMIT 5");
+        let finished = plan(sweep::FINISHED);
         assert!(finished.contains("tasks_finished") && !finished.contains("TEMP"), "{finished}");
         let context = "SELECT peer FROM links WHERE tenant = 'a' AND owner = 'b' AND agent = 'c' AND context_id = 'd' \
                        ORDER BY task DESC LIMIT 1";
