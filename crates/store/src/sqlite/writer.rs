@@ -12,7 +12,7 @@ use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
 use super::deed::Deed;
 use super::fault::Fault;
-use super::sweep::{self, Withdrawn};
+use super::sweep::{self, Place, Withdrawn};
 use super::{decisions, freezes};
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(super) fn run(
     options: SqliteOptions,
     rope: &Rope,
 ) -> Result<(), Fault> {
-    let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options };
+    let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options, place: Place::default() };
     let mut batch = Vec::new();
     let mut shared = false;
     while let Some(first) = queue.blocking_recv() {
@@ -84,6 +84,7 @@ struct Writer<'c> {
     connection: &'c Connection,
     statements: Statements<'c>,
     options: SqliteOptions,
+    place: Place,
 }
 
 impl Writer<'_> {
@@ -154,7 +155,7 @@ impl Writer<'_> {
             }
             Job::Thaw(scope, _) => Done::Thaw(freezes::remove(self.connection, scope)?),
             Job::Sweep(plan, now, _) => {
-                let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished)?;
+                let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished, &mut self.place)?;
                 self.statements.finished -= gone;
                 Done::Sweep(gone)
             }
