@@ -14,6 +14,7 @@ mod nearest;
 mod one_or_more;
 mod places;
 mod public_url;
+mod push;
 mod routing;
 mod schema;
 mod section;
@@ -48,6 +49,8 @@ pub use self::keys::{KeySource, KeySourceError, KeysConfig};
 pub use self::names::{HostName, TenantName};
 pub use self::places::Places;
 pub use self::public_url::PublicUrl;
+pub(crate) use self::push::origin as push_origin;
+pub use self::push::{PushConfig, PushOffer};
 pub use self::schema::schema;
 use self::section::Section;
 pub use self::template::{SCHEMA_FILE, template};
@@ -153,6 +156,8 @@ pub struct Config {
     pub health: HealthConfig,
     /// What governs calls.
     pub governance: GovernanceConfig,
+    /// Webhooks.
+    pub push: PushConfig,
 }
 
 impl Default for Config {
@@ -175,6 +180,7 @@ impl Default for Config {
             routing: RoutingConfig::default(),
             health: HealthConfig::default(),
             governance: GovernanceConfig::default(),
+            push: PushConfig::default(),
         }
     }
 }
@@ -232,6 +238,7 @@ impl Config {
                 recursion: file.section("recursion", |section| section.fields()).unwrap_or_default(),
                 lineage: file.section("lineage", |section| section.fields()).unwrap_or_default(),
             },
+            push: file.section("push", push::read).unwrap_or_default(),
         }
     }
 }

@@ -9,9 +9,10 @@ use chancery_protocol::{AgentCard, AgentExtension};
 
 use crate::agents::{authority, interfaces};
 use crate::build_error::BuildError;
-use crate::config::{PublicUrl, is_agent_name};
+use crate::config::{PublicUrl, PushConfig, is_agent_name};
 use crate::gateway::Shown;
 use crate::signs::Signs;
+use crate::webhooks::PushPromise;
 
 /// An agent as it was given to a node.
 #[derive(Clone)]
@@ -30,11 +31,13 @@ pub(crate) struct Mount {
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
     signs: Arc<Signs>,
+    push: Option<PushPromise>,
 }
 
 impl Mount {
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>) -> Self {
-        Self { public_url, knows_callers: !authenticator.is_open(), signs }
+    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, push: &PushConfig) -> Self {
+        let push = PushPromise::of(push, &public_url);
+        Self { public_url, knows_callers: !authenticator.is_open(), signs, push }
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -93,12 +96,14 @@ impl Mount {
             }
             extended.capabilities.extended_agent_card = Some(true);
             declare_governance(&mut extended);
+            PushPromise::declare(self.push.as_ref(), &mut extended);
             Arc::new(extended)
         });
         if extended.is_some() {
             card.capabilities.extended_agent_card = Some(true);
         }
         declare_governance(&mut card);
+        PushPromise::declare(self.push.as_ref(), &mut card);
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
     }
 }

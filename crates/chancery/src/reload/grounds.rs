@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chancery_core::notify::Engine;
 use chancery_core::{Agents, Chancery, Rulebook, TaskRunner};
 use chancery_identity::credentials::{Authenticator, CallerRecord};
 use chancery_inbound::{DoorSettings, Doors, Entrance};
@@ -39,6 +40,8 @@ pub(crate) struct Grounds {
     /// The keys of issuers that were fetched, for as long as the way they were fetched stays the same.
     pub(crate) key_sets: Mutex<Option<Arc<JwksCache>>>,
     pub(crate) behind: Behind,
+    /// Delivers notifications, where there are webhooks.
+    pub(crate) engine: Option<Arc<Engine>>,
 }
 
 /// A config made ready. Nothing of it holds yet.
@@ -158,7 +161,7 @@ impl Grounds {
     ) -> Result<(Site, Agents, Vec<Arc<Remote>>), BuildError> {
         let lineup = self.lineup(before, config);
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs);
+        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs, &config.push);
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: self.reception.public_url.url().clone(),
@@ -203,6 +206,7 @@ impl Grounds {
             clock: Arc::clone(&self.reception.clock),
             open: authenticator.is_open(),
             house: Arc::new(House::of(config, self.chancery.clone())),
+            engine: self.engine.clone(),
         };
         let token = self.admin_token.clone();
         let routes = admin::routes(office, &self.fleet, &self.behind);

@@ -34,6 +34,7 @@ mod operate_trees;
 mod own_certificate;
 mod probes;
 mod published;
+mod push;
 mod push_receiving;
 mod scenarios;
 mod secrets;
