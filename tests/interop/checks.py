@@ -1,7 +1,7 @@
 """The checks every Python SDK driver runs, written against a small neutral view of a client.
 
 A driver supplies an `agent` with async methods `card`, `send`, `stream`, `get`, `list`, `cancel`, `subscribe`, `create_push`, `get_push`,
-`list_push` and `delete_push` (where the SDK has them), plus `error_name`, and turns
+`list_push` and `delete_push` (if `lists_push` says that the SDK has them), plus `error_name`, and turns
 what its SDK returns into `Task` and `Event`. One line of JSON is printed per check.
 """
 
@@ -187,7 +187,7 @@ async def push(agent):
     done, url = await completed(agent), "https://example.invalid/hook"
     expect("registered", await agent.create_push(done.id, url), url)
     expect("read back", await agent.get_push(done.id), url)
-    if hasattr(agent, "list_push"):
+    if agent.lists_push:
         expect("listed", await agent.list_push(done.id), [url])
         await agent.delete_push(done.id)
         expect("listed after it was deleted", await agent.list_push(done.id), [])

@@ -142,6 +142,8 @@ class Agent:
         async for item in client.resubscribe(TaskIdParams(id=task_id)):
             yield neutral_event(item)
 
+    lists_push = False
+
     async def create_push(self, task_id, url):
         client = await self.client(streaming=True)
         config = PushNotificationConfig(id="hook", url=url)

@@ -138,6 +138,10 @@ class Agent:
         async for response in client.subscribe(pb.SubscribeToTaskRequest(id=task_id)):
             yield neutral_event(response)
 
+    @property
+    def lists_push(self):
+        return (self.protocol, self.binding) != ("0.3", "HTTP+JSON")
+
     async def create_push(self, task_id, url):
         client = await self.client(streaming=True)
         config = pb.TaskPushNotificationConfig(task_id=task_id, id="hook", url=url)
