@@ -1,10 +1,11 @@
-//! The operator's API for callers, agents, keys and governance, under `/admin/v1` and the same token as the rest of it.
+//! The operator's API for callers, agents, keys, governance and webhooks, under `/admin/v1` and the same token as the rest of it.
 
 mod agents;
 mod config;
 mod evidence;
 mod governance;
 mod memory;
+mod push;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use chancery_core::notify::Engine;
 use chancery_core::{Chancery, Clock};
 use chancery_identity::credentials::CallerRecord;
 use chancery_identity::keys::KeyRecord;
@@ -40,6 +42,8 @@ pub(crate) struct Office {
     pub(crate) open: bool,
     pub(crate) house: Arc<House>,
     pub(crate) memory: Option<NodeMemory>,
+    /// Delivers notifications, where there are webhooks.
+    pub(crate) engine: Option<Arc<Engine>>,
 }
 
 /// What a caller can be granted here, and by what it can prove itself. A node does not start with callers that name
@@ -80,6 +84,7 @@ impl House {
 pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
     let governance = governance::routes(office.clone()).merge(evidence::routes(office.clone()));
     let memory = memory::routes(office.clone());
+    let push = push::routes(office.clone());
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
@@ -91,6 +96,7 @@ pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> R
         .merge(config::routes(reloader))
         .merge(governance)
         .merge(memory)
+        .merge(push)
 }
 
 struct Fault(StatusCode, String);

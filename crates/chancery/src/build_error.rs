@@ -45,6 +45,8 @@ pub enum BuildError {
     Rules(Vec<String>),
     #[error("outbound: {0}")]
     Outbound(String),
+    #[error("push: {0}")]
+    Push(String),
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]

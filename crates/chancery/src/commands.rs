@@ -16,6 +16,7 @@ mod keys;
 mod log;
 mod memory;
 mod nearby;
+mod push;
 mod reload;
 mod send;
 mod serve;
@@ -56,6 +57,7 @@ Examples:
   chancery swp decode HEX                      say what SWP frames hold
   chancery evidence export --task TASK         what was recorded of a task, for somebody to check
   chancery evidence verify BUNDLE              check it, without the node
+  chancery push listen                         print what webhooks are sent
   chancery init                                write a config file with every setting, and its schema
   chancery validate chancery.toml              say all that is wrong with a config file
 
@@ -118,6 +120,8 @@ enum Command {
     Callers(callers::Callers),
     /// See and replace the keys that node signs with
     Keys(keys::Keys),
+    /// Receive and verify notifications to webhooks
+    Push(push::Push),
     /// Write a config file with every setting at its default, and the schema editors check it with
     Init(init::Init),
     /// Say all that is wrong with a config file, each fault with its line and column
@@ -232,6 +236,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Agents(agents) => as_client(agents.run(&shared)),
         Command::Callers(callers) => as_client(callers.run(&shared)),
         Command::Keys(keys) => as_client(keys.run(&shared)),
+        Command::Push(push) => as_client(push.run(&shared)),
         Command::Init(init) => init.run(),
         Command::Validate(validate) => validate.run(&shared),
         Command::Schema => {

@@ -14,6 +14,7 @@ mod nearest;
 mod one_or_more;
 mod places;
 mod public_url;
+mod push;
 mod routing;
 mod schema;
 mod section;
@@ -51,6 +52,8 @@ pub use self::keys::{KeySource, KeySourceError, KeysConfig};
 pub use self::names::{HostName, TenantName};
 pub use self::places::Places;
 pub use self::public_url::PublicUrl;
+pub(crate) use self::push::origin as push_origin;
+pub use self::push::{PushConfig, PushOffer};
 pub use self::schema::schema;
 use self::section::Section;
 pub use self::swp::{SwpConfig, SwpDoor, SwpUrl};
@@ -163,6 +166,8 @@ pub struct Config {
     pub governance: GovernanceConfig,
     /// Vectors by reference.
     pub memory: MemoryConfig,
+    /// Webhooks.
+    pub push: PushConfig,
 }
 
 impl Default for Config {
@@ -188,6 +193,7 @@ impl Default for Config {
             health: HealthConfig::default(),
             governance: GovernanceConfig::default(),
             memory: MemoryConfig::default(),
+            push: PushConfig::default(),
         }
     }
 }
@@ -248,6 +254,7 @@ impl Config {
                 lineage: file.section("lineage", |section| section.fields()).unwrap_or_default(),
             },
             memory: file.section("memory", |section| section.fields()).unwrap_or_default(),
+            push: file.section("push", push::read).unwrap_or_default(),
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::caller_book::CallerBook;
 use crate::config::{KeySource, KeySourceError, KeysConfig};
 use crate::data_folder::{DataFolder, FolderError};
+use crate::webhooks::Webhooks;
 
 const FILE: &str = "keys.json";
 
@@ -125,6 +126,22 @@ impl KeyChest {
     }
 }
 
+/// Whoever signs with the node's own keys.
+#[derive(Debug)]
+pub(crate) struct Signers {
+    pub(crate) hops: Arc<KeyedTokens>,
+    pub(crate) webhooks: Option<Arc<Webhooks>>,
+}
+
+impl Signers {
+    fn take_keys(&self, ring: &KeyRing) {
+        self.hops.take_keys(ring);
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.take_keys(ring);
+        }
+    }
+}
+
 /// How often to look whether a key has come into use or has retired.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
@@ -134,7 +151,7 @@ pub(crate) async fn keep_published(
     entrance: Entrance,
     keys: Arc<KeyChest>,
     callers: Arc<CallerBook>,
-    hops: Arc<KeyedTokens>,
+    signers: Signers,
     recorder: Option<Arc<Recorder>>,
     chancery: Chancery,
 ) {
@@ -157,7 +174,7 @@ pub(crate) async fn keep_published(
         let ring = keys.ring();
         let now = names(&ring, chancery.now());
         if now != shown {
-            hops.take_keys(&ring);
+            signers.take_keys(&ring);
             if let Some(recorder) = &recorder {
                 recorder.take_keys(&ring, chancery.now());
             }

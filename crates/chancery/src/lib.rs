@@ -24,6 +24,7 @@ mod reload;
 mod seal;
 mod signs;
 pub mod tool_parts;
+mod webhooks;
 
 pub use async_trait::async_trait;
 pub use chancery_core::routing;

@@ -10,9 +10,10 @@ use chancery_protocol::{AgentCard, AgentExtension, Metadata};
 
 use crate::agents::{authority, interfaces};
 use crate::build_error::BuildError;
-use crate::config::{PublicUrl, SwpUrl, is_agent_name};
+use crate::config::{PublicUrl, PushConfig, SwpUrl, is_agent_name};
 use crate::gateway::Shown;
 use crate::signs::Signs;
+use crate::webhooks::PushPromise;
 
 /// An agent as it was given to a node.
 #[derive(Clone)]
@@ -34,11 +35,13 @@ pub(crate) struct Mount {
     signs: Arc<Signs>,
     /// What every card says of the node's memory.
     memory: Option<AgentExtension>,
+    push: Option<PushPromise>,
 }
 
 impl Mount {
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>) -> Self {
-        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None }
+    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, push: &PushConfig) -> Self {
+        let push = PushPromise::of(push, &public_url);
+        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None, push }
     }
 
     /// The same where agents also answer over SWP.
@@ -115,6 +118,7 @@ impl Mount {
             }
             extended.capabilities.extended_agent_card = Some(true);
             declare_governance(&mut extended);
+            PushPromise::declare(self.push.as_ref(), &mut extended);
             Arc::new(extended)
         });
         if extended.is_some() {
@@ -122,6 +126,7 @@ impl Mount {
         }
         declare_governance(&mut card);
         card.capabilities.extensions.extend(self.memory.clone());
+        PushPromise::declare(self.push.as_ref(), &mut card);
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chancery_core::push::Outbox;
 use chancery_core::routing::PeerSelector;
 use chancery_core::{Chancery, Clock, Parts, Scribe, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::SealKey;
@@ -24,13 +25,14 @@ use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpU
 use crate::data_folder::DataFolder;
 use crate::gateway::{Fleet, Site, Workplace, gather};
 use crate::hops::SignedHops;
-use crate::key_chest::{KeyChest, keep_published};
+use crate::key_chest::{KeyChest, Signers, keep_published};
 use crate::lineup::Lineup;
 use crate::memory::NodeMemory;
 use crate::mount::Mount;
 use crate::record_keeper;
 use crate::reload::{Behind, Grounds, ReloadError, Reloaded, Reloader, Source, door_settings, furnish};
 use crate::seal::KeySeal;
+use crate::webhooks::Webhooks;
 
 /// A control plane with its doors. It works from the moment it is built; `router` or `serve` let callers in.
 #[derive(Debug)]
@@ -221,7 +223,8 @@ impl NodeBuilder {
         })?;
         let lineup = self.own.clone();
         let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
-        let mount = Mount::new(reception.public_url.clone(), &authenticator, Arc::new(lineup.signs.clone()))
+        let signs = Arc::new(lineup.signs.clone());
+        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push)
             .also_at(reception.swp_url.clone())
             .with_memory(&config.memory);
         let place = Workplace {
@@ -241,14 +244,20 @@ impl NodeBuilder {
         furnish(&keys, &agents, &config, reception.clock.now())?;
         let admin_token = folder.as_deref().map(DataFolder::admin_token).transpose()?;
         let recorder = record_keeper::recorder(&config.evidence, &keys, reception.clock.now());
-        let (store, key): (Arc<dyn Store>, SealKey) = match &folder {
+        let (store, outbox, key): (Arc<dyn Store>, Arc<dyn Outbox>, SealKey) = match &folder {
             Some(folder) if !self.in_memory => {
                 let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..config.store.sqlite() };
                 let scribe = recorder.clone().map(|recorder| recorder as Arc<dyn Scribe>);
-                (Arc::new(SqliteStore::open_recording(folder.database(), options, scribe)?), folder.seal_key()?)
+                let store = Arc::new(SqliteStore::open_recording(folder.database(), options, scribe)?);
+                (store.clone(), store, folder.seal_key()?)
             }
-            _ => (Arc::new(MemoryStore::new()), SealKey::new(&SealKey::random_bytes()?)?),
+            _ => {
+                let store = Arc::new(MemoryStore::new());
+                (store.clone(), store, SealKey::new(&SealKey::random_bytes()?)?)
+            }
         };
+        let now = reception.clock.now();
+        let webhooks = Webhooks::open(&config, &reception.public_url, folder.as_deref(), outbox, now)?.map(Arc::new);
         let rules = config.rulebook().map_err(BuildError::Rules)?;
         let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
         let chancery = Chancery::new(Parts {
@@ -261,12 +270,13 @@ impl NodeBuilder {
             dedupe: config.node.dedupe,
             rules,
             hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
-            push: None,
+            push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
         });
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
         }
+        let engine = webhooks.as_ref().and_then(|webhooks| webhooks.start(&chancery, &keys.ring()));
         let book = Arc::clone(&site.place.book);
         let fleet = Fleet::new(site, remotes, Arc::clone(&keys), chancery.clone());
         let behind = Behind::default();
@@ -281,6 +291,7 @@ impl NodeBuilder {
             open: authenticator.is_open(),
             house: Arc::new(House::of(&config, chancery.clone())),
             memory: memory.clone(),
+            engine: engine.clone(),
         };
         let routes = admin::routes(office, &fleet, &behind);
         let url = reception.public_url.to_string();
@@ -289,8 +300,9 @@ impl NodeBuilder {
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
         fleet.start(entrance.clone());
+        let signers = Signers { hops, webhooks };
         let published = (Arc::clone(&keys), Arc::clone(&reception.callers));
-        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, hops, recorder, chancery.clone()));
+        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, signers, recorder, chancery.clone()));
         tokio::spawn(record_keeper::keep(chancery.clone(), config.evidence.clone()));
         let tls_config = config.tls.clone();
         let grounds = Grounds {
@@ -306,6 +318,7 @@ impl NodeBuilder {
             serves_configured: self.serves_configured,
             key_sets: Mutex::new(fetched),
             behind,
+            engine,
         };
         let reloader = Reloader::new(grounds, self.source, config);
         Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader })

@@ -22,6 +22,7 @@ mod ids;
 mod limits;
 mod list;
 mod live;
+pub mod notify;
 mod open_tasks;
 mod operate;
 mod permit;

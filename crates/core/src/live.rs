@@ -7,6 +7,7 @@ mod account;
 mod turns;
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{Error, ErrorKind, Message, Task, TaskEvent, Timestamp};
@@ -32,6 +33,8 @@ pub(crate) struct LiveTask {
     list: Weak<OpenTasks>,
     /// Its place in its tree. Tasks from before anybody was governed have none.
     pub(crate) node: Option<Arc<Node>>,
+    /// Whether webhooks are told of it.
+    told: AtomicBool,
 }
 
 impl Drop for LiveTask {
@@ -183,7 +186,14 @@ impl LiveTask {
             queued: VecDeque::new(),
             arriving: 0,
         };
-        Self { record, state: Mutex::new(state), visible: watch::Sender::new(visible), list: Weak::new(), node }
+        Self {
+            record,
+            state: Mutex::new(state),
+            visible: watch::Sender::new(visible),
+            list: Weak::new(),
+            node,
+            told: false.into(),
+        }
     }
 
     /// Leaves that list when the last holder lets go.

@@ -114,6 +114,9 @@ impl Subscription {
                 return Err(self.live.broken());
             }
             if self.is_over(visible) {
+                if self.live.is_told() {
+                    Box::pin(self.inner.first_attempts(&self.live)).await;
+                }
                 return Ok(Next::Done);
             }
             tokio::select! {

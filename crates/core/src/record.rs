@@ -43,8 +43,13 @@ impl Inner {
             };
             match self.store.append(append).await {
                 Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell)) => {
+                    let to_tell = recorded == Appended::RecordedToTell;
+                    if to_tell {
+                        // Before it shows: whoever waits for the end looks at it then.
+                        live.set_told();
+                    }
                     let visible = live.show(&entries, self.limits.load().stream_buffer_events);
-                    if recorded == Appended::RecordedToTell {
+                    if to_tell {
                         self.ring();
                     }
                     if decided {

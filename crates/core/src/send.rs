@@ -27,6 +27,9 @@ impl Inner {
         let live = &taken.live;
         if !immediately {
             self.settled(live, taken.before).await?;
+            if live.is_told() {
+                Box::pin(self.first_attempts(live)).await;
+            }
         } else if taken.fresh && agent.runner.may_reply_with_message() {
             // Whether there is a task to return at all shows with the agent's first word.
             let _ = live.watch().wait_for(|visible| visible.seq >= 2 || visible.broken).await;

@@ -1,4 +1,4 @@
-//! Keys and what is proven with them: seals, agent ids, signed cards, hop tokens, callers' credentials.
+//! Keys and what is proven with them: seals, agent ids, signed cards, hop tokens, callers' credentials, webhooks.
 
 mod agent_id;
 pub mod cards;
@@ -10,6 +10,7 @@ mod jws;
 pub mod keys;
 mod seal;
 pub mod strict_json;
+pub mod webhook;
 
 pub use agent_id::agent_id_from_pubkey;
 pub use jwks::{Jwk, Jwks};

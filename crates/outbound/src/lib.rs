@@ -10,6 +10,7 @@ pub mod guard;
 mod json_rpc;
 mod jwks;
 mod peer;
+pub mod push;
 pub mod remote;
 mod sse;
 pub mod swp;

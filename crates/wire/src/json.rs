@@ -7,6 +7,7 @@ pub mod methods;
 pub mod original;
 mod part;
 mod peer;
+pub mod push;
 pub mod v0_3;
 pub mod v1_0;
 mod write;

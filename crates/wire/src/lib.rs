@@ -5,6 +5,7 @@ pub mod errors;
 mod frames;
 pub mod json;
 pub mod json_rpc;
+mod notification;
 pub mod pb;
 pub mod rest;
 mod scan;
@@ -12,4 +13,5 @@ pub mod swp;
 
 pub use codec::{Codec, Face};
 pub use frames::Frames;
+pub use notification::{Notification, NotificationForm, read_notification};
 pub use scan::{JsonLimits, scan};

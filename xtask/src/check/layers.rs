@@ -23,6 +23,7 @@ const THE_HOUSE: &[&str] = &[
     "chancery-memory",
     "chancery-outbound",
     "chancery-protocol",
+    "chancery-receiver",
     "chancery-rules",
     "chancery-store",
     "chancery-swp",
@@ -41,12 +42,15 @@ const TABLE: &[Room] = &[
     room("chancery-rules", &["chancery-protocol"], &[]),
     room("chancery-identity", &["chancery-protocol"], &[]),
     room("chancery-wire", &["chancery-protocol", "chancery-swp"], &[]),
-    room("chancery-core", &["chancery-protocol", "chancery-rules"], &[TESTKIT]),
+    // What is delivered from a store is tried on a real one.
+    room("chancery-core", &["chancery-protocol", "chancery-rules"], &["chancery-store", TESTKIT]),
     room("chancery-store", BEHIND_A_PORT, &[TESTKIT]),
     room("chancery-memory", BEHIND_A_PORT, &[TESTKIT]),
     room("chancery-evidence", BEHIND_A_PORT, &[TESTKIT]),
     room("chancery-inbound", AT_A_DOOR, &[TESTKIT]),
     room("chancery-outbound", AT_A_DOOR, &[TESTKIT]),
+    // The other end of push stands alone: it is for programs that have no node.
+    room("chancery-receiver", &["chancery-identity", "chancery-protocol", "chancery-wire"], &[]),
     room("chancery", THE_HOUSE, &[TESTKIT]),
     // Fakes for the ports of core; only tests may use it, so it is in nobody's first list.
     room(TESTKIT, &["chancery-core", "chancery-protocol", "chancery-rules"], &[]),

@@ -125,11 +125,32 @@ fn all_names() -> Vec<&'static str> {
         field_names::<DiscoveryConfig>(),
         field_names::<ClientLimits>(),
         field_names::<FollowLimits>(),
+        push_names().as_slice(),
         agent::keys(),
         caller::keys(),
         issuer::keys(),
     ]
     .concat()
+}
+
+fn push_names() -> Vec<&'static str> {
+    [
+        field_names::<PushOffer>(),
+        field_names::<chancery_core::push::PushLimits>(),
+        field_names::<chancery_outbound::push::CourierConfig>(),
+        field_names::<chancery_core::notify::NotifyConfig>(),
+        field_names::<chancery_core::notify::Bounds>(),
+        field_names::<chancery_core::notify::SlotLimits>(),
+        field_names::<chancery_outbound::push::OriginRules>(),
+    ]
+    .concat()
+}
+
+#[test]
+fn no_key_of_push_belongs_to_two_components() {
+    let names = push_names();
+    assert!(names.len() > 30);
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
 }
 
 #[test]

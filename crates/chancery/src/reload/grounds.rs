@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chancery_core::notify::Engine;
 use chancery_core::{Agents, Chancery, Rulebook, TaskRunner};
 use chancery_identity::credentials::{Authenticator, CallerRecord};
 use chancery_inbound::{DoorSettings, Doors, Entrance};
@@ -41,6 +42,8 @@ pub(crate) struct Grounds {
     /// The keys of issuers that were fetched, for as long as the way they were fetched stays the same.
     pub(crate) key_sets: Mutex<Option<Arc<JwksCache>>>,
     pub(crate) behind: Behind,
+    /// Delivers notifications, where there are webhooks.
+    pub(crate) engine: Option<Arc<Engine>>,
 }
 
 /// A config made ready. Nothing of it holds yet.
@@ -160,7 +163,7 @@ impl Grounds {
     ) -> Result<(Site, Agents, Vec<Arc<Remote>>), BuildError> {
         let lineup = self.lineup(before, config);
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs)
+        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs, &config.push)
             .also_at(self.reception.swp_url.clone())
             .with_memory(&config.memory);
         let place = Workplace {
@@ -209,6 +212,7 @@ impl Grounds {
             open: authenticator.is_open(),
             house: Arc::new(House::of(config, self.chancery.clone())),
             memory: self.memory.clone(),
+            engine: self.engine.clone(),
         };
         let token = self.admin_token.clone();
         let routes = admin::routes(office, &self.fleet, &self.behind);

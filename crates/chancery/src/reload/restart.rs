@@ -27,6 +27,7 @@ pub(super) fn needed(before: &Config, after: &Config, places: &Places) -> Vec<Fa
         ("memory.max_collection_bytes", was.memory.max_collection_bytes != is.memory.max_collection_bytes),
         ("memory.resident_bytes", was.memory.resident_bytes != is.memory.resident_bytes),
         ("memory.max_grant_hours", was.memory.max_grant_hours != is.memory.max_grant_hours),
+        ("push", was.push != is.push),
         ("tls.cert_file", was.tls.cert_file != is.tls.cert_file),
         ("tls.key_file", was.tls.key_file != is.tls.key_file),
         ("tls.client_ca_file", was.tls.client_ca_file != is.tls.client_ca_file),

@@ -1,6 +1,7 @@
 //! The turns of a task: one at a time, the next message waits in line.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use chancery_protocol::{AgentId, Message, Metadata, Role, SendMessage, TraceId, Unknown};
 use chancery_rules::budget::Amount;
@@ -92,6 +93,15 @@ impl State {
 }
 
 impl LiveTask {
+    /// Webhooks are told of it from now on.
+    pub(crate) fn set_told(&self) {
+        self.told.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+
     /// Begins the turn of a follow-up message that was taken.
     pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
         let mut state = self.lock();

@@ -1,21 +1,37 @@
 //! What is being delivered in this process, so that it can be woken, and stopped when its registration goes.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::notify::{FirstAttempts, Metrics};
 
 /// Rings when lanes may have become due.
 #[derive(Debug, Default)]
 pub struct Notifier {
     due: Notify,
     pub in_flight: InFlight,
+    pub first_attempts: FirstAttempts,
+    pub metrics: Metrics,
+    /// How long answers wait for first attempts. 0 while nobody delivers.
+    barrier_ms: AtomicU64,
 }
 
 impl Notifier {
     pub fn ring(&self) {
         self.due.notify_one();
+    }
+
+    pub(crate) fn barrier(&self) -> Duration {
+        Duration::from_millis(self.barrier_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_barrier(&self, millis: u64) {
+        self.barrier_ms.store(millis, Ordering::Relaxed);
     }
 
     /// Comes back after a ring, also one from before it was asked.

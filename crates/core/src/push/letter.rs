@@ -66,6 +66,26 @@ pub struct Receipt {
     pub receiver_receipt: Option<Arc<str>>,
 }
 
+impl Receipt {
+    /// What its hash and its signature are over: one line each, so that nothing can be moved from one to the next.
+    pub fn content(&self) -> Vec<u8> {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let lines = [
+            self.webhook_id.to_string(),
+            self.lane.to_string(),
+            self.seq.to_string(),
+            self.task.to_string(),
+            self.origin.to_string(),
+            hex(&self.body_sha256),
+            self.http.to_string(),
+            self.at.to_string(),
+            hex(&self.prev_hash),
+            self.receiver_receipt.as_deref().unwrap_or_default().to_owned(),
+        ];
+        lines.join("\n").into_bytes()
+    }
+}
+
 /// A dead letter that an operator wants delivered after all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {

@@ -2,7 +2,9 @@
 //!
 //! The second half holds even if somebody gives one key for two uses: a card is signed as `BASE64URL.BASE64URL` (one dot) or as
 //! JSON that opens with a brace; a push as `ID.SECONDS.BODY` with an id of letters, digits, `_` and `-` (two dots and no brace
-//! before them); a request, with the key of cards, as lines that open with a quotation mark (RFC 9421); our own formats open with a domain that has spaces and ends in a zero byte, which neither of the others can.
+//! before them), or as a JWT, whose header names another type than that of a card; a request, with the key of cards, as
+//! lines that open with a quotation mark (RFC 9421); our own formats open with a domain that has spaces and ends in a zero byte, which
+//! neither of the others can.
 
 use std::fmt;
 use std::str::FromStr;

@@ -13,12 +13,15 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{GuardError, Stage, Whole};
 
+/// Refuses headers beyond the limit.
+pub(super) fn judge_size(headers: &HeaderMap, most_header_bytes: usize) -> Result<(), GuardError> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if bytes > most_header_bytes { Err(GuardError::TooBig(Whole::Headers)) } else { Ok(()) }
+}
+
 /// Refuses an answer by its head: redirects, encodings nobody asked for, headers beyond the limit.
 pub(super) fn judge_head(status: StatusCode, headers: &HeaderMap, most_header_bytes: usize) -> Result<(), GuardError> {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    if bytes > most_header_bytes {
-        return Err(GuardError::TooBig(Whole::Headers));
-    }
+    judge_size(headers, most_header_bytes)?;
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
         return Err(GuardError::Redirect(status));
     }

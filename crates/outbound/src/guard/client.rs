@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{GuardedBody, Patience, Used, chain, judge_head};
+use super::answer::{GuardedBody, Patience, Used, chain, judge_head, judge_size};
 use super::connect::{Connector, PeerAddress};
 use super::{Guard, GuardError, Stage, Whole, check_url};
 
@@ -133,6 +133,21 @@ impl GuardedClient {
         Ok(Streamed { status: head.status, headers: head.headers, body, peer })
     }
 
+    /// For those who only want to be told that something was taken: the head of the answer counts, whatever it says. Its body is
+    /// read as far as the limits go, so that the connection can be used again, and thrown away.
+    pub async fn tell(&self, fetch: Fetch) -> Result<(StatusCode, HeaderMap), GuardError> {
+        let config = self.guard.config();
+        let deadline = Instant::now() + fetch.within.unwrap_or(config.exchange());
+        let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
+        let mut exchange = self.begin(fetch)?;
+        exchange.any_status = true;
+        let (head, body) = exchange.answer(&self.guard, deadline).await?.into_parts();
+        if let Ok(mut body) = GuardedBody::new(body, exchange.connection, most_bytes, Patience::Until(deadline)) {
+            while let Ok(Some(_)) = body.chunk().await {}
+        }
+        Ok((head.status, head.headers))
+    }
+
     /// Everything that needs no waiting, so that what waits stays small.
     fn begin(&self, fetch: Fetch) -> Result<Exchange, GuardError> {
         let uri = self.check(fetch.url)?;
@@ -145,7 +160,7 @@ impl GuardedClient {
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let connection = Used(capture_connection(&mut request));
         let flood = Flood::watch(&mut request, self.guard.config().informational_responses);
-        Ok(Exchange { response: self.http.request(request), connection, flood })
+        Ok(Exchange { response: self.http.request(request), connection, flood, any_status: false })
     }
 
     /// The normalised address of a URL that may be called.
@@ -168,6 +183,8 @@ struct Exchange {
     response: ResponseFuture,
     connection: Used,
     flood: Arc<Flood>,
+    /// Whether redirects and encodings are answers like any other.
+    any_status: bool,
 }
 
 impl Exchange {
@@ -191,7 +208,11 @@ impl Exchange {
             return Err(GuardError::TooBig(Whole::Informational));
         }
         let response = response.map_err(|_| GuardError::TimedOut(Stage::Exchange))?.map_err(|fault| reason(&fault))?;
-        judge_head(response.status(), response.headers(), guard.config().response_header_bytes)?;
+        let most_header_bytes = guard.config().response_header_bytes;
+        match self.any_status {
+            true => judge_size(response.headers(), most_header_bytes)?,
+            false => judge_head(response.status(), response.headers(), most_header_bytes)?,
+        }
         Ok(response)
     }
 }

@@ -13,5 +13,6 @@ mod proxy;
 mod rebinding;
 mod receiver;
 mod redirects;
+mod telling;
 mod tls;
 mod tricks;

@@ -197,6 +197,12 @@ impl Dispatch {
         self.origins.iter().filter(closed).map(|(origin, _)| origin.clone()).collect()
     }
 
+    /// When the first of the origins that are left alone may be tried again.
+    pub fn reopens(&self, now: Timestamp) -> Option<Timestamp> {
+        let left_alone = self.origins.values().filter(|known| !known.breaker.would_admit(now));
+        left_alone.filter_map(|known| known.breaker.admits_from()).min()
+    }
+
     /// Takes back everything that waits, to give it to somebody else.
     pub fn drain(&mut self) -> Vec<u64> {
         self.turns.drain()

@@ -87,7 +87,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::{decisions, spent, trees};
+    use crate::sqlite::{decisions, outbox, spent, sweep, trees};
 
     fn opened() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -106,7 +106,7 @@ mod tests {
         };
         let unfinished = plan("SELECT id FROM tasks WHERE stage = 1");
         assert!(unfinished.contains("tasks_unfinished"), "{unfinished}");
-        let finished = plan("SELECT num FROM tasks WHERE stage = 3 ORDER BY status_at, id LIMIT 5");
+        let finished = plan(sweep::FINISHED);
         assert!(finished.contains("tasks_finished") && !finished.contains("TEMP"), "{finished}");
         let context = "SELECT peer FROM links WHERE tenant = 'a' AND owner = 'b' AND agent = 'c' AND context_id = 'd' \
                        ORDER BY task DESC LIMIT 1";
@@ -132,6 +132,15 @@ mod tests {
         assert!(of_task.contains("decisions_of_task") && !of_task.contains("TEMP"), "{of_task}");
         let spent = plan(spent::FORGET);
         assert!(spent.contains("spent_at"), "{spent}");
+        // Of the lanes: however many wait, a claim goes straight to those that are due.
+        for (sql, index) in outbox::INDEXED {
+            let plan = plan(sql);
+            assert!(plan.contains(index) && !plan.contains("TEMP"), "{sql}: {plan}");
+            for table in ["lanes", "l", "registrations", "r", "push_origins", "dead_letters", "tasks", "t"] {
+                let goes_through = |line: &str| line == format!("SCAN {table}");
+                assert!(!plan.split("; ").any(goes_through), "{sql}: {plan}");
+            }
+        }
         for plan in [counting, tree, of_task, spent, plan(decisions::FORGET)] {
             let scans = |table: &str| plan.contains(&format!("SCAN {table}"));
             assert!(!["tasks", "ledger", "decisions", "spent"].into_iter().any(scans), "{plan}");

@@ -9,8 +9,21 @@ use super::fault::Fault;
 use super::{decisions, outbox, spent};
 use crate::past;
 
+/// Where a sweep stopped because it had passed too many tasks that must stay. The next goes on there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place(Option<(i64, String)>);
+
+/// For each task that may go, so many that must stay are passed.
+const PASSED: u64 = 8;
+
 /// Part of a batch's transaction. `finished` is the number of tasks that could go.
-pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, finished: u64) -> Result<u64, Fault> {
+pub(super) fn sweep(
+    connection: &Connection,
+    plan: SweepPlan,
+    now: Timestamp,
+    finished: u64,
+    place: &mut Place,
+) -> Result<u64, Fault> {
     connection
         .prepare_cached(
             "UPDATE tasks SET key = NULL, key_fingerprint = NULL, key_expires_at = NULL
@@ -19,7 +32,7 @@ pub(super) fn sweep(connection: &Connection, plan: SweepPlan, now: Timestamp, fi
         .execute([now.micros()])?;
 
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
-    let tasks = due(connection, plan, too_many)?;
+    let tasks = due(connection, plan, too_many, place)?;
     let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
     let mut still_counted = Vec::new();
     for task in &tasks {
@@ -77,13 +90,17 @@ fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The tasks that go: the oldest, as long as they are too old or there are too many.
-/// Those that webhooks are yet to be told of stay.
-fn due(connection: &Connection, plan: SweepPlan, too_many: u64) -> Result<Vec<Due>, Fault> {
-    let mut statement =
-        connection.prepare_cached("SELECT num, status_at, lanes > 0 FROM tasks WHERE stage = 3 ORDER BY status_at, id")?;
-    let mut rows = statement.query([])?;
+pub(super) const FINISHED: &str = "SELECT num, status_at, lanes > 0, id FROM tasks
+     WHERE stage = 3 AND (status_at, id) > (?1, ?2) ORDER BY status_at, id";
+
+/// The tasks that go: the oldest, as long as they are too old or there are too many. Those that webhooks are yet to be told
+/// of stay.
+fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Place) -> Result<Vec<Due>, Fault> {
+    let (status_at, id) = place.0.take().unwrap_or((i64::MIN, String::new()));
+    let mut statement = connection.prepare_cached(FINISHED)?;
+    let mut rows = statement.query((status_at, id))?;
     let mut tasks = Vec::new();
+    let mut passed = 0;
     while (tasks.len() as u64) < plan.at_most
         && let Some(row) = rows.next()?
     {
@@ -95,6 +112,12 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64) -> Result<Vec<Du
         let task = Due { num: row.get(0)?, told: row.get(2)? };
         if !(task.told && outbox::holds(connection, task.num)?) {
             tasks.push(task);
+            continue;
+        }
+        passed += 1;
+        if passed >= plan.at_most.saturating_mul(PASSED) {
+            place.0 = Some((status_at.micros(), row.get(3)?));
+            break;
         }
     }
     Ok(tasks)

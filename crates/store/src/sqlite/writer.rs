@@ -12,7 +12,7 @@ use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
 use super::deed::Deed;
 use super::fault::Fault;
-use super::sweep::{self, Withdrawn};
+use super::sweep::{self, Place, Withdrawn};
 use super::{decisions, freezes, record};
 
 #[derive(Debug)]
@@ -55,7 +55,8 @@ pub(super) fn run(
     rope: &Rope,
     chain: Option<Box<dyn Chain>>,
 ) -> Result<(), Fault> {
-    let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options, chain };
+    let mut writer =
+        Writer { connection, statements: Statements::prepare(connection)?, options, chain, place: Place::default() };
     let mut batch = Vec::new();
     let mut shared = false;
     while let Some(first) = queue.blocking_recv() {
@@ -91,6 +92,7 @@ struct Writer<'c> {
     options: SqliteOptions,
     /// The end of the record, if one is kept.
     chain: Option<Box<dyn Chain>>,
+    place: Place,
 }
 
 impl Writer<'_> {
@@ -189,7 +191,7 @@ impl Writer<'_> {
                 Done::Thaw(thawed)
             }
             Job::Sweep(plan, now, _) => {
-                let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished)?;
+                let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished, &mut self.place)?;
                 self.statements.finished -= gone;
                 Done::Sweep(gone)
             }

@@ -134,6 +134,13 @@ impl Codec for V0_3 {
     }
 }
 
+/// Writes what a stream shows of an event, alone. False for what this version does not tell.
+pub(crate) fn write_event(out: &mut Vec<u8>, face: &Face, event: &TaskEvent) -> bool {
+    let event = EventView::of(face, event);
+    event.iter().for_each(|event| write(out, event));
+    event.is_some()
+}
+
 fn shown(task: TaskMembers) -> Shown {
     Shown { task: Arc::new(Task::from(task)), dialect: Version::V0_3, client_task_id: None }
 }

@@ -110,6 +110,13 @@ impl Codec for V1_0 {
     }
 }
 
+/// Writes what a stream shows of an event, alone. False for what this version does not tell.
+pub(crate) fn write_event(out: &mut Vec<u8>, face: &Face, event: &TaskEvent) -> bool {
+    let event = Event::of(face, event);
+    event.iter().for_each(|event| write(out, event));
+    event.is_some()
+}
+
 fn with_task(config: PushConfig) -> Result<PushConfig, Error> {
     if config.task_id.is_some() { Ok(config) } else { Err(Error::invalid_field("taskId", "is required")) }
 }

@@ -1,6 +1,10 @@
 //! The acceptance tests that the architecture decision named, each in a file of its name.
 
 mod directed;
+mod push_ed25519;
+mod push_rejected;
+mod push_retry;
+mod push_signing;
 mod sse_backpressure;
 mod sse_reconnect;
 mod sse_stream;

@@ -46,10 +46,9 @@ impl Lanes {
         let named = self.of_task(&registration.task).find(|lane| lane.registration.id == registration.id);
         if let Some(number) = named.map(|lane| lane.number()) {
             if let Some(lane) = self.all.get_mut(&number) {
-                // It may have to wait in another line from now on.
-                self.queues.remove(lane);
+                let before = lane.clone();
                 lanes::replace(lane, new);
-                self.queues.add(lane);
+                self.queues.replace(&before, lane);
             }
             return Registered::Kept { lane: number, replaced: true };
         }

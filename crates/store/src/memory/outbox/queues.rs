@@ -41,6 +41,15 @@ impl Queues {
         self.with(lane.registration.destination(), |line| line.lanes -= 1);
     }
 
+    /// A lane may have to wait in another line from now on.
+    pub(super) fn replace(&mut self, before: &Lane, after: &Lane) {
+        self.take_out(before);
+        // In this order, so that a line that stays is never empty.
+        self.with(after.registration.destination(), |line| line.lanes += 1);
+        self.with(before.registration.destination(), |line| line.lanes -= 1);
+        self.put_back(after);
+    }
+
     /// Before a lane changes.
     pub(super) fn take_out(&mut self, lane: &Lane) {
         if let Some(due_at) = lanes::due_at(&lane.cursor) {

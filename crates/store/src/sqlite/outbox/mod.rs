@@ -151,3 +151,16 @@ impl Outbox for SqliteStore {
         self.readers.read("counting deliveries", |connection| operate::load(connection)).await
     }
 }
+
+/// What is asked for all the time, and the index that answers it.
+#[cfg(test)]
+pub(super) const INDEXED: &[(&str, &str)] = &[
+    (origins::DUE, "push_origins_due"),
+    (claim::DUE, "lanes_due (origin=? AND due_at<?)"),
+    (origins::RELINE, "lanes_due"),
+    (register::OF_TASK, "lanes_of_task"),
+    (register::HOLDS, "lanes_of_task"),
+    (letters::IN_LINE, "dead_letters_in_line"),
+    (operate::DRAINED, "lanes_ended"),
+    (operate::OLD_LETTERS, "dead_letters_at"),
+];

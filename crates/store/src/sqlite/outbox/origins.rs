@@ -47,7 +47,8 @@ pub(super) fn park(connection: &Connection, origin: &Origin, until: Timestamp) -
     parked.map_or(Ok(()), |num| reline(connection, num))
 }
 
-pub(super) const DUE: &str = "SELECT num, tenant, origin, due_at FROM push_origins WHERE due_at <= ?1 ORDER BY due_at";
+pub(super) const DUE: &str =
+    "SELECT num, tenant, origin, due_at FROM push_origins WHERE due_at <= ?1 ORDER BY due_at, tenant, origin";
 
 /// Goes through the origins with something due by then, the one that has waited longest first, until it is told to stop.
 pub(super) fn due(

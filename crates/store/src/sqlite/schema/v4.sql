@@ -12,7 +12,7 @@ CREATE TABLE push_origins (
     UNIQUE (tenant, origin)
 ) STRICT;
 
-CREATE INDEX push_origins_due ON push_origins (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX push_origins_due ON push_origins (due_at, tenant, origin) WHERE due_at IS NOT NULL;
 
 CREATE TABLE push_tenants (
     tenant TEXT PRIMARY KEY,

@@ -11,6 +11,7 @@ on_every_store! {
     a_task_stays_until_its_webhooks_were_told_of_its_end,
     others_are_not_kept_by_one_that_stays,
     a_webhook_that_is_turned_off_keeps_no_task,
+    however_many_stay_the_others_go_in_the_end,
     a_task_that_is_taken_back_takes_its_webhooks_along,
     a_drained_lane_of_a_task_that_ended_is_kept_for_a_while,
     letters_and_receipts_outlive_their_tasks,
@@ -49,6 +50,22 @@ async fn others_are_not_kept_by_one_that_stays(Opened { store, outbox, .. }: Ope
     assert!(store.find_any("held").await.unwrap().is_some());
     assert!(store.find_any("c").await.unwrap().is_some());
     assert_eq!(outbox.outbox_load().await.unwrap().pending, 1);
+}
+
+async fn however_many_stay_the_others_go_in_the_end(Opened { store, .. }: Opened) {
+    for number in 0..30 {
+        let held = task(&format!("held {number}"));
+        store.append(told_creation(&held, false)).await.unwrap();
+        store.append(change(&held, 2, TaskState::Completed, at(1))).await.unwrap();
+    }
+    completed(&*store, "free", 2).await;
+    let one = SweepPlan { at_most: 1, ..ALL };
+    let mut gone = 0;
+    for _ in 0..10 {
+        gone += store.sweep(one, at(60)).await.unwrap();
+    }
+    assert_eq!(gone, 1);
+    assert!(store.find_any("free").await.unwrap().is_none());
 }
 
 async fn a_webhook_that_is_turned_off_keeps_no_task(Opened { store, outbox, .. }: Opened) {

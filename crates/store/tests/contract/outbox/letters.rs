@@ -204,13 +204,11 @@ async fn receipts_are_a_chain_for_each_lane(Opened { store, outbox, .. }: Opened
 
 async fn of_the_attempts_only_the_newest_are_kept(Opened { store, outbox, .. }: Opened) {
     told(&*store, "t1", "https://a:443").await;
-    let mut now = 10_000;
-    for n in 1..=40 {
+    for (now, n) in (10_000..).zip(1..=40) {
         let lane = claim(&*outbox, at(now)).await.remove(0);
         let retry = Step::Retry { span: Span::single(1), next_at: at(now + 1) };
         let noted = LaneStep { attempt: Some(attempt(&lane, n, at(now))), ..step(&lane, retry, at(now)) };
         outbox.settle_lanes(vec![noted]).await.unwrap();
-        now += 1;
     }
     let lane = outbox.lanes(&LaneFilter::default(), 0, 1).await.unwrap().lanes.remove(0);
     let kept = outbox.attempts(lane.number(), at(0), 100).await.unwrap();

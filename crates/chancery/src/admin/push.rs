@@ -1,0 +1,267 @@
+//! The operator's API for webhooks, under `/admin/v1/push`.
+
+mod figures;
+mod shown;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use chancery_core::StoreError;
+use chancery_core::notify::{Answer, Engine};
+use chancery_core::push::{DeadFilter, Lane, LaneFilter, StateChange};
+use chancery_protocol::{TaskId, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Fault, Office};
+use crate::config::push_origin;
+
+/// The most that one call shows or changes.
+const MOST: usize = 10_000;
+const PAGE: usize = 100;
+
+pub(super) fn routes(office: Office) -> Router {
+    Router::new()
+        .route("/admin/v1/push/lanes", get(lanes))
+        .route("/admin/v1/push/lanes/{lane}", get(lane))
+        .route("/admin/v1/push/origins", get(origins))
+        .route("/admin/v1/push/pause", post(pause))
+        .route("/admin/v1/push/resume", post(resume))
+        .route("/admin/v1/push/disable", post(disable))
+        .route("/admin/v1/push/enable", post(enable))
+        .route("/admin/v1/push/test", post(test))
+        .route("/admin/v1/push/dead", get(dead))
+        .route("/admin/v1/push/dead/{id}", get(letter))
+        .route("/admin/v1/push/dead/replay", post(replay))
+        .route("/admin/v1/push/dead/purge", post(purge))
+        .route("/admin/v1/push/receipts", get(receipts))
+        .route("/admin/v1/push/metrics", get(metrics))
+        .with_state(office)
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(error = &error as &dyn std::error::Error, "the operator's call could not be answered");
+        Self(StatusCode::INTERNAL_SERVER_ERROR, "the store could not answer; the log says why".to_owned())
+    }
+}
+
+impl Office {
+    fn engine(&self) -> Result<&Arc<Engine>, Fault> {
+        let off = || Fault(StatusCode::CONFLICT, "this node has no webhooks: push.enabled is false".to_owned());
+        self.engine.as_ref().ok_or_else(off)
+    }
+}
+
+fn bad(message: impl Into<String>) -> Fault {
+    Fault(StatusCode::BAD_REQUEST, message.into())
+}
+
+/// Which registrations are meant, and where in their list to begin.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Which {
+    tenant: Option<String>,
+    origin: Option<String>,
+    task: Option<String>,
+    config: Option<String>,
+    lane: Option<u64>,
+    state: Option<String>,
+    after: u64,
+    limit: Option<usize>,
+}
+
+impl Which {
+    fn filter(&self) -> Result<LaneFilter, Fault> {
+        if let Some(state) = &self.state
+            && !["active", "paused", "disabled", "gone"].contains(&state.as_str())
+        {
+            return Err(bad("state: is one of active, paused, disabled and gone"));
+        }
+        Ok(LaneFilter {
+            tenant: self.tenant.as_deref().map(Into::into),
+            origin: origin(self.origin.as_deref())?,
+            task: self.task.as_deref().map(TaskId::from),
+            registration: self.config.as_deref().map(Into::into),
+            lane: self.lane,
+            state: self.state.as_deref().map(Into::into),
+        })
+    }
+
+    /// For what changes something: somebody has to be meant.
+    fn named(&self) -> Result<LaneFilter, Fault> {
+        let filter = self.filter()?;
+        if filter == LaneFilter::default() {
+            return Err(bad("name a lane, task, config, origin or tenant"));
+        }
+        Ok(filter)
+    }
+}
+
+fn origin(text: Option<&str>) -> Result<Option<Arc<str>>, Fault> {
+    text.map(|text| push_origin(text).map(Into::into).map_err(|fault| bad(format!("origin: {fault}")))).transpose()
+}
+
+fn limit(given: Option<usize>, usual: usize) -> Result<usize, Fault> {
+    let limit = given.unwrap_or(usual);
+    if (1..=MOST).contains(&limit) { Ok(limit) } else { Err(bad(format!("limit: must be from 1 to {MOST}"))) }
+}
+
+async fn lanes(State(office): State<Office>, Query(which): Query<Which>) -> Result<Json<Value>, Fault> {
+    let page = office.engine()?.outbox().lanes(&which.filter()?, which.after, limit(which.limit, PAGE)?).await?;
+    Ok(Json(json!({ "lanes": page.lanes.iter().map(shown::lane).collect::<Vec<_>>(), "next": page.next })))
+}
+
+async fn found(engine: &Engine, lane: u64) -> Result<Lane, Fault> {
+    let filter = LaneFilter { lane: Some(lane), ..LaneFilter::default() };
+    let found = engine.outbox().lanes(&filter, 0, 1).await?.lanes.pop();
+    found.ok_or_else(|| Fault(StatusCode::NOT_FOUND, format!("there is no lane {lane}")))
+}
+
+async fn lane(State(office): State<Office>, Path(number): Path<u64>) -> Result<Json<Value>, Fault> {
+    let engine = office.engine()?;
+    let found = found(engine, number).await?;
+    let attempts = engine.outbox().attempts(number, Timestamp::default(), PAGE).await?;
+    let mut shown = shown::lane(&found);
+    shown["attempts"] = attempts.iter().map(shown::attempt).collect();
+    Ok(Json(shown))
+}
+
+async fn origins(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+    let (in_flight, standings) = office.engine()?.standings();
+    Ok(Json(json!({ "in_flight": in_flight, "origins": standings.iter().map(shown::origin).collect::<Vec<_>>() })))
+}
+
+async fn pause(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+    change(&office, &which, StateChange::Pause).await
+}
+
+async fn resume(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+    change(&office, &which, StateChange::Resume).await
+}
+
+async fn disable(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+    change(&office, &which, StateChange::Disable).await
+}
+
+async fn enable(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+    change(&office, &which, StateChange::Enable).await
+}
+
+async fn change(office: &Office, which: &Which, change: StateChange) -> Result<Json<Value>, Fault> {
+    let (filter, most) = (which.named()?, limit(which.limit, MOST)?);
+    let changed = office.engine()?.change_state(&filter, change, which.after, most).await?;
+    let next = changed.last().filter(|_| changed.len() == most).map(|(lane, _)| *lane);
+    tracing::info!(lanes = changed.len(), ?change, "an operator changed webhooks");
+    let changed: Vec<Value> = changed.iter().map(|(lane, state)| json!({ "lane": lane, "state": state.as_str() })).collect();
+    Ok(Json(json!({ "changed": changed, "next": next })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which1 {
+    lane: u64,
+}
+
+async fn test(State(office): State<Office>, Json(Which1 { lane }): Json<Which1>) -> Result<Json<Value>, Fault> {
+    let engine = office.engine()?;
+    let found = found(engine, lane).await?;
+    let outcome = engine.try_out(&found).await.map_err(|error| Fault(StatusCode::CONFLICT, error.message.into_owned()))?;
+    let http = match outcome.answer {
+        Answer::Answered { status, .. } => Some(status),
+        _ => None,
+    };
+    let meaning = engine.meaning(&found, &outcome);
+    Ok(Json(json!({ "lane": lane, "outcome": meaning, "http": http, "error": outcome.error.as_deref() })))
+}
+
+/// Which dead letters are meant.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Letters {
+    tenant: Option<String>,
+    origin: Option<String>,
+    task: Option<String>,
+    lane: Option<u64>,
+    reason: Option<String>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    after: u64,
+    limit: Option<usize>,
+    new_id: bool,
+    dry_run: bool,
+}
+
+impl Letters {
+    fn filter(&self) -> Result<DeadFilter, Fault> {
+        Ok(DeadFilter {
+            tenant: self.tenant.as_deref().map(Into::into),
+            origin: origin(self.origin.as_deref())?,
+            task: self.task.as_deref().map(TaskId::from),
+            lane: self.lane,
+            reason: self.reason.as_deref().map(Into::into),
+            since: self.since,
+            until: self.until,
+        })
+    }
+}
+
+async fn dead(State(office): State<Office>, Query(which): Query<Letters>) -> Result<Json<Value>, Fault> {
+    let page = office.engine()?.outbox().dead_letters(&which.filter()?, which.after, limit(which.limit, PAGE)?).await?;
+    Ok(Json(json!({ "letters": page.letters.iter().map(shown::letter).collect::<Vec<_>>(), "next": page.next })))
+}
+
+async fn letter(State(office): State<Office>, Path(id): Path<u64>) -> Result<Json<Value>, Fault> {
+    let found = office.engine()?.outbox().dead_letter(id).await?;
+    let letter = found.ok_or_else(|| Fault(StatusCode::NOT_FOUND, format!("there is no dead letter {id}")))?;
+    Ok(Json(shown::whole_letter(&letter)))
+}
+
+async fn replay(State(office): State<Office>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
+    let (engine, filter, most) = (office.engine()?, which.filter()?, limit(which.limit, MOST)?);
+    let ids: Vec<u64> = if which.dry_run {
+        engine.outbox().dead_letters(&filter, which.after, most).await?.letters.iter().map(|letter| letter.id).collect()
+    } else {
+        engine.replay(&filter, which.new_id, which.after, most).await?
+    };
+    let next = ids.last().filter(|_| ids.len() == most).copied();
+    Ok(Json(json!({ "letters": ids, "next": next, "dry_run": which.dry_run })))
+}
+
+async fn purge(State(office): State<Office>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
+    let (engine, filter, most) = (office.engine()?, which.filter()?, limit(which.limit, MOST)?);
+    let purged = if which.dry_run {
+        engine.outbox().dead_letters(&filter, which.after, most).await?.letters.len() as u64
+    } else {
+        engine.outbox().purge(&filter, most).await?
+    };
+    tracing::info!(letters = purged, dry_run = which.dry_run, "an operator purged dead letters");
+    Ok(Json(json!({ "purged": purged, "dry_run": which.dry_run })))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Receipts {
+    lane: Option<u64>,
+    after: u64,
+    limit: Option<usize>,
+}
+
+async fn receipts(State(office): State<Office>, Query(which): Query<Receipts>) -> Result<Json<Value>, Fault> {
+    let most = limit(which.limit, PAGE)?;
+    let receipts = office.engine()?.outbox().receipts(which.lane, which.after, most).await?;
+    let next = receipts.last().filter(|_| receipts.len() == most).map(|(number, _)| *number);
+    let shown: Vec<Value> = receipts.iter().map(|(number, receipt)| shown::receipt(*number, receipt)).collect();
+    Ok(Json(json!({ "receipts": shown, "next": next })))
+}
+
+async fn metrics(State(office): State<Office>) -> Result<Response, Fault> {
+    let engine = office.engine()?;
+    let load = engine.outbox().outbox_load().await?;
+    let text = figures::text(engine, load);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}

@@ -1,0 +1,134 @@
+//! Webhooks put together: the vault for their secrets, the courier, the keys of receipts, and the engine that drives them.
+
+mod notary;
+mod vault;
+
+use std::sync::Arc;
+
+use chancery_core::Chancery;
+use chancery_core::notify::{Engine, EngineParts, NotifyConfig};
+use chancery_core::push::{Outbox, PushParts, Vault};
+use chancery_identity::KeyRing;
+use chancery_outbound::Guard;
+use chancery_outbound::push::{GuardedTargets, HttpCourier, OriginSecrets};
+use chancery_protocol::{AgentCard, AgentExtension, Timestamp};
+use serde_json::json;
+
+use self::notary::ReceiptKeys;
+pub(crate) use self::vault::KeyVault;
+use crate::build_error::BuildError;
+use crate::config::{Config, PublicUrl, PushConfig};
+use crate::data_folder::DataFolder;
+
+/// What a card says about how notifications come.
+const PUSH_EXTENSION: &str = "https://chancery.dev/a2a/push-delivery/v1";
+
+/// Everything that webhooks need, ready to be started.
+#[derive(Debug)]
+pub(crate) struct Webhooks {
+    pub(crate) parts: PushParts,
+    engine: EngineParts,
+    courier: Arc<HttpCourier>,
+    notary: Arc<ReceiptKeys>,
+}
+
+impl Webhooks {
+    /// Nothing where the config wants none.
+    pub(crate) fn open(
+        config: &Config,
+        public_url: &PublicUrl,
+        folder: Option<&DataFolder>,
+        outbox: Arc<dyn Outbox>,
+        now: Timestamp,
+    ) -> Result<Option<Self>, BuildError> {
+        let push = &config.push;
+        if !push.offer.enabled {
+            return Ok(None);
+        }
+        let told = |faults: Vec<_>| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            BuildError::Push(faults.join("; "))
+        };
+        let own = [public_url.url().clone()];
+        let guard = Guard::new(push.courier.guard(&config.outbound), &own).map_err(told)?;
+        let vault: Arc<dyn Vault> = Arc::new(KeyVault::open(folder, now)?);
+        let origins = push.origins();
+        let issuer = public_url.join("/.well-known/agent-card.json");
+        let secrets = secrets(push)?;
+        let courier = Arc::new(HttpCourier::new(guard.clone(), push.courier.clone(), Arc::clone(&origins), secrets, issuer));
+        let notary = Arc::new(ReceiptKeys::default());
+        Ok(Some(Self {
+            parts: PushParts {
+                outbox,
+                vault: Arc::clone(&vault),
+                targets: Arc::new(GuardedTargets::new(guard, origins)),
+                limits: push.limits.clone(),
+                show_secrets: push.offer.show_secrets,
+            },
+            engine: EngineParts { courier: courier.clone(), notary: notary.clone(), vault, config: push.engine() },
+            courier,
+            notary,
+        }))
+    }
+
+    /// What is signed from now on is signed with these.
+    pub(crate) fn take_keys(&self, ring: &KeyRing) {
+        self.courier.take_keys(ring);
+        self.notary.take_keys(ring);
+    }
+
+    /// Delivers from now on, until the control plane stops.
+    pub(crate) fn start(&self, chancery: &Chancery, ring: &KeyRing) -> Option<Arc<Engine>> {
+        self.take_keys(ring);
+        let engine = Engine::new(chancery, self.engine.clone())?;
+        engine.start(chancery);
+        Some(engine)
+    }
+}
+
+/// The secrets that origins share with us, from the environment.
+fn secrets(push: &PushConfig) -> Result<OriginSecrets, BuildError> {
+    let mut secrets = OriginSecrets::default();
+    for (origin, rules) in &push.origins {
+        for name in &rules.secret_env {
+            let fault = |fault: String| BuildError::Push(format!("the secret in {name} for {origin} {fault}"));
+            let secret = std::env::var(name).map_err(|_| fault("is not there".to_owned()))?;
+            secrets.add(origin, &secret.into()).map_err(|error| fault(format!("cannot be used: {error}")))?;
+        }
+    }
+    Ok(secrets)
+}
+
+/// Cards say whether webhooks are told, and how such notifications can be checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PushPromise {
+    jwks: String,
+    algorithms: Vec<&'static str>,
+    retry_span_s: u64,
+}
+
+impl PushPromise {
+    pub(crate) fn of(push: &PushConfig, public_url: &PublicUrl) -> Option<Self> {
+        let NotifyConfig { schedule_s, .. } = &push.notify;
+        let algorithms = if push.courier.ed25519 { vec!["v1", "v1a"] } else { vec!["v1"] };
+        push.offer.enabled.then(|| Self {
+            jwks: public_url.join("/.well-known/jwks.json"),
+            algorithms,
+            retry_span_s: schedule_s.span().as_secs(),
+        })
+    }
+
+    pub(crate) fn declare(promise: Option<&Self>, card: &mut AgentCard) {
+        card.capabilities.push_notifications = Some(promise.is_some());
+        let extensions = &mut card.capabilities.extensions;
+        extensions.retain(|extension| extension.uri != PUSH_EXTENSION);
+        let Some(Self { jwks, algorithms, retry_span_s }) = promise else { return };
+        let params = json!({ "algs": algorithms, "jwks": jwks, "retrySpanSeconds": retry_span_s, "seqHeader": "A2A-Event-Seq" });
+        extensions.push(AgentExtension {
+            uri: PUSH_EXTENSION.to_owned(),
+            description: "Notifications come in order and at least once, and are signed as Standard Webhooks".to_owned(),
+            required: false,
+            params: serde_json::from_value(params).ok(),
+        });
+    }
+}

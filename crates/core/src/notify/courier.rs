@@ -1,0 +1,77 @@
+//! The port to the outside: puts what happened into the form its receiver asked for, and brings it there once.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chancery_protocol::{Task, Timestamp};
+use chancery_rules::push::{Answer, Span};
+
+use crate::push::{OpenSecrets, Registration};
+use crate::{LogEntry, TaskRecord};
+
+/// What one delivery is made from: the same values make the same bytes.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    pub registration: Arc<Registration>,
+    /// The task it is about.
+    pub record: Arc<TaskRecord>,
+    /// The first entry of the log that it stands for; the last one is the span's.
+    pub from: u64,
+    pub span: Span,
+    pub payload: Payload,
+}
+
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// An entry of the log; one made of several pieces of an artifact has the number of the last.
+    Event(Arc<LogEntry>),
+    /// The whole task as it was after the last entry, without all of its history.
+    Task(Arc<Task>),
+}
+
+/// A notification ready to be sent: everything about it that is the same each time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    pub webhook_id: Arc<str>,
+    pub body: Arc<[u8]>,
+    /// Those that do not change from one attempt to the next and hold no secret.
+    pub headers: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// What differs from one attempt to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Try {
+    /// Counted from 1.
+    pub attempt: u32,
+    /// An operator asked for it.
+    pub replay: bool,
+    pub now: Timestamp,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub answer: Answer,
+    /// What went wrong, for operators.
+    pub error: Option<Arc<str>>,
+    /// What the receiver gave us in return.
+    pub receipt: Option<Arc<str>>,
+}
+
+/// Sends one notification once. Dropping the future of `deliver` breaks the exchange off.
+#[async_trait]
+pub trait Courier: Send + Sync + Debug {
+    /// The same letter for the same delivery, whenever it is asked.
+    fn write(&self, delivery: &Delivery) -> Letter;
+
+    async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> Outcome;
+}
+
+/// Signs the receipts for what was taken.
+pub trait Notary: Send + Sync + Debug {
+    fn digest(&self, content: &[u8]) -> [u8; 32];
+
+    /// Nothing while there is no key.
+    fn sign(&self, content: &[u8], now: Timestamp) -> Option<String>;
+}

@@ -1,0 +1,244 @@
+//! The engine: claims lanes that are due, lets those send whose turn it is, and sleeps until there is something to do.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use chancery_protocol::Timestamp;
+use chancery_rules::push::{Dispatch, Next, Origin, Standing, push_breaker};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::config::EngineConfig;
+use super::courier::{Courier, Notary};
+use super::metrics::Metrics;
+use super::run::Held;
+use crate::push::{Lane, Notifier, Outbox, Vault};
+use crate::{Chancery, Clock, Store, StoreError};
+
+/// Lanes asked for at once.
+const CLAIM: usize = 128;
+/// Of one origin.
+const CLAIM_PER_ORIGIN: usize = 16;
+/// The longest sleep, so that a clock that was moved does not matter for longer.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+/// After a store that could not be asked.
+const AFTER_FAULT: Duration = Duration::from_secs(1);
+
+/// What the engine is made of, beside the control plane whose tasks it tells of.
+#[derive(Clone, Debug)]
+pub struct EngineParts {
+    pub courier: Arc<dyn Courier>,
+    pub notary: Arc<dyn Notary>,
+    pub vault: Arc<dyn Vault>,
+    pub config: EngineConfig,
+}
+
+/// Delivers notifications. All that it knows it can read again from the store.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) outbox: Arc<dyn Outbox>,
+    pub(super) notifier: Arc<Notifier>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) courier: Arc<dyn Courier>,
+    pub(super) notary: Arc<dyn Notary>,
+    pub(super) vault: Arc<dyn Vault>,
+    pub(super) config: ArcSwap<EngineConfig>,
+    pub(super) stopping: CancellationToken,
+    /// Claimed lanes whose turn has not come.
+    waiting: Mutex<HashMap<u64, Held>>,
+    dispatch: Mutex<Dispatch>,
+    freed: Notify,
+    pub(super) replaying: AtomicBool,
+    runs: TaskTracker,
+    abandoned: CancellationToken,
+}
+
+impl Engine {
+    /// Nothing for a control plane without an outbox.
+    pub fn new(chancery: &Chancery, parts: EngineParts) -> Option<Arc<Self>> {
+        let (outbox, notifier) = chancery.outbox()?;
+        notifier.set_barrier(parts.config.notify.barrier_ms);
+        let dispatch = Dispatch::new(parts.config.slots.clone(), push_breaker());
+        Some(Arc::new(Self {
+            store: Arc::clone(&chancery.0.store),
+            outbox,
+            notifier,
+            clock: Arc::clone(&chancery.0.clock),
+            courier: parts.courier,
+            notary: parts.notary,
+            vault: parts.vault,
+            config: ArcSwap::from_pointee(parts.config),
+            stopping: chancery.shutdown_token(),
+            waiting: Mutex::default(),
+            dispatch: Mutex::new(dispatch),
+            freed: Notify::new(),
+            replaying: AtomicBool::new(false),
+            runs: TaskTracker::new(),
+            abandoned: CancellationToken::new(),
+        }))
+    }
+
+    /// Delivers, and forgets what has grown old, until the control plane stops; its stop waits for that.
+    pub fn start(self: &Arc<Self>, chancery: &Chancery) {
+        let (engine, keeper) = (Arc::clone(self), Arc::clone(self));
+        chancery.0.background.spawn(async move { engine.run().await });
+        chancery.0.background.spawn(async move { keeper.keep_swept().await });
+    }
+
+    /// Delivers until the node stops. Whoever waits for this knows that nothing is under way any more.
+    pub async fn run(self: &Arc<Self>) {
+        while !self.stopping.is_cancelled() {
+            let sleep = self.round().await.unwrap_or_else(|fault| {
+                tracing::error!(error = &fault as &dyn std::error::Error, "webhooks could not be looked for");
+                AFTER_FAULT
+            });
+            tokio::select! {
+                () = self.notifier.rung() => {}
+                () = self.freed.notified() => {}
+                () = tokio::time::sleep(sleep) => {}
+                () = self.stopping.cancelled() => {}
+            }
+        }
+        self.runs.close();
+        self.runs.wait().await;
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.notifier.metrics
+    }
+
+    /// Slots and breakers stay as they are until the next start.
+    pub fn set_config(&self, config: EngineConfig) {
+        self.notifier.set_barrier(config.notify.barrier_ms);
+        self.config.store(Arc::new(config));
+    }
+
+    /// Deliveries under way, and how each origin stands.
+    pub fn standings(&self) -> (u32, Vec<Standing>) {
+        let dispatch = self.dispatch();
+        (dispatch.in_flight(), dispatch.standings())
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(super) fn dispatch(&self) -> MutexGuard<'_, Dispatch> {
+        self.dispatch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Claims and starts what can be started. Answers how long there is nothing to do, unless somebody rings.
+    async fn round(self: &Arc<Self>) -> Result<Duration, StoreError> {
+        self.start_replays().await?;
+        loop {
+            let asked_again = self.start_runs();
+            let room = self.dispatch().room().min(CLAIM);
+            let now = self.now();
+            let closed = self.dispatch().closed(now);
+            if room > 0 && self.claim(now, room, &closed).await? > 0 {
+                continue;
+            }
+            self.dispatch().sweep(now);
+            let due = if room > 0 { self.outbox.next_due(&closed).await? } else { None };
+            let reopens = self.reopens(now);
+            let next = [due, asked_again, reopens].into_iter().flatten().min();
+            let wait = next.map_or(LONGEST_SLEEP, |next| until(now, next));
+            if wait.is_zero() && due.is_some_and(|due| due <= now) {
+                // Something became due while we looked.
+                continue;
+            }
+            return Ok(wait.clamp(Duration::from_millis(1), LONGEST_SLEEP));
+        }
+    }
+
+    async fn claim(&self, now: Timestamp, room: usize, closed: &[Origin]) -> Result<usize, StoreError> {
+        let lease = self.config.load().lease();
+        let claiming = self.notifier.in_flight.claiming();
+        // Before the store is asked: the claim ends at the latest then.
+        let ends = Instant::now() + lease;
+        let lanes = self.outbox.claim(now, lease, room, CLAIM_PER_ORIGIN, closed).await?;
+        let tokens = claiming.begin(lanes.iter().map(|lane| (lane.number(), lane.cursor.epoch)));
+        let claimed = lanes.len();
+        let (mut dispatch, mut waiting) = (self.dispatch(), self.waiting());
+        for (lane, token) in lanes.into_iter().zip(tokens) {
+            let Some(token) = token else { continue };
+            let number = lane.number();
+            let known = waiting.insert(number, Held { token, ends, lane });
+            if known.is_none() {
+                let lane = &waiting[&number].lane;
+                dispatch.offer(number, &origin(lane), &host(lane));
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Starts what may go. Answers when to ask again.
+    fn start_runs(self: &Arc<Self>) -> Option<Timestamp> {
+        loop {
+            let now = self.now();
+            let next = self.dispatch().next(now);
+            match next {
+                Next::Go(grant) => {
+                    let held = self.waiting().remove(&grant.lane);
+                    let engine = Arc::clone(self);
+                    self.spawn(async move { engine.deliver(held, grant).await });
+                }
+                Next::Park { lane, until } => {
+                    if let Some(held) = self.waiting().remove(&lane) {
+                        let engine = Arc::clone(self);
+                        self.spawn(async move { engine.park(held, until).await });
+                    }
+                }
+                Next::Wait { until } => return until,
+            }
+        }
+    }
+
+    /// Lets go of everything under way without another word, as the end of the process would. It is sent again by whoever comes next.
+    pub fn abandon(&self) {
+        self.abandoned.cancel();
+    }
+
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let abandoned = self.abandoned.clone();
+        self.runs.spawn(async move {
+            abandoned.run_until_cancelled(work).await;
+        });
+    }
+
+    /// A slot was handed back, or a lane let go.
+    pub(super) fn one_more_free(&self) {
+        self.freed.notify_one();
+    }
+
+    /// When an origin that is left alone is tried again: its lanes are not asked for until then.
+    fn reopens(&self, now: Timestamp) -> Option<Timestamp> {
+        self.dispatch().reopens(now)
+    }
+}
+
+fn origin(lane: &Lane) -> Origin {
+    let registration = &lane.registration;
+    Origin { tenant: Arc::clone(&registration.owner.tenant), origin: Arc::clone(&registration.origin) }
+}
+
+/// The origin without scheme and port: what requests a second are counted by.
+fn host(lane: &Lane) -> Arc<str> {
+    let origin = &*lane.registration.origin;
+    let host = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+    host.rsplit_once(':').map_or(host, |(host, _)| host).into()
+}
+
+pub(super) fn until(now: Timestamp, then: Timestamp) -> Duration {
+    Duration::from_micros(u64::try_from(then.micros().saturating_sub(now.micros())).unwrap_or(0))
+}

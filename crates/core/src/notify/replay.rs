@@ -1,0 +1,88 @@
+//! Puts dead letters to their receivers again: as they were, in the order of their entries, one after the other for each receiver.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chancery_rules::push::{Answer, Latitude, Verdict, judge};
+
+use super::courier::{Letter, Try};
+use super::engine::Engine;
+use crate::StoreError;
+use crate::push::{OpenSecrets, Replay, ReplayStep};
+
+/// Letters taken from the line at once.
+const MOST: usize = 256;
+
+impl Engine {
+    /// Begins with the letters in line, unless somebody is at it.
+    pub(super) async fn start_replays(self: &Arc<Self>) -> Result<(), StoreError> {
+        if self.replaying.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let claimed = self.outbox.claim_replays(self.now(), self.replay_lease(), MOST).await;
+        let replays = claimed.inspect_err(|_| self.replaying.store(false, Ordering::Relaxed))?;
+        if replays.is_empty() {
+            self.replaying.store(false, Ordering::Relaxed);
+            return Ok(());
+        }
+        let engine = Arc::clone(self);
+        self.spawn(async move {
+            engine.replay_all(replays).await;
+            engine.replaying.store(false, Ordering::Relaxed);
+            // There may be more in line.
+            engine.notifier.ring();
+        });
+        Ok(())
+    }
+
+    /// Long enough for all of them to hang.
+    fn replay_lease(&self) -> Duration {
+        self.config.load().lease() * u32::try_from(MOST).unwrap_or(u32::MAX)
+    }
+
+    async fn replay_all(&self, replays: Vec<Replay>) {
+        let mut receivers: BTreeMap<Arc<str>, Vec<Replay>> = BTreeMap::new();
+        for replay in replays {
+            receivers.entry(Arc::clone(&replay.letter.origin)).or_default().push(replay);
+        }
+        let receivers = receivers.into_values().map(|letters| async {
+            for replay in letters {
+                self.replay_one(replay).await;
+            }
+        });
+        futures::future::join_all(receivers).await;
+    }
+
+    async fn replay_one(&self, replay: Replay) {
+        if self.stopping.is_cancelled() {
+            // It stays in line, and is claimed anew by whoever comes next.
+            return;
+        }
+        let Replay { letter: dead, registration, new_id, epoch } = replay;
+        let again = dead.replays.saturating_add(1);
+        let webhook_id = if new_id { format!("{}-r{again}", dead.webhook_id).into() } else { Arc::clone(&dead.webhook_id) };
+        let letter = Letter { webhook_id, body: Arc::clone(&dead.body), headers: dead.headers.clone() };
+        let now = self.now();
+        let secrets = OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref()).unwrap_or_default();
+        let how = Try { attempt: dead.attempts.saturating_add(again), replay: true, now };
+        let outcome = self.courier.deliver(&registration, &secrets, &letter, how).await;
+        let verdict = judge(outcome.answer, Latitude::default()).verdict;
+        self.metrics().replays.add(1);
+        let http = match outcome.answer {
+            Answer::Answered { status, .. } => Some(status),
+            _ => None,
+        };
+        let taken = verdict == Verdict::Ack;
+        tracing::info!(letter = dead.id, task = %dead.task, origin = &*dead.origin, taken, http, "a dead letter was put to its webhook again");
+        let step = ReplayStep { letter: dead.id, epoch, taken, at: self.now(), http, error: outcome.error };
+        if let Err(fault) = self.outbox.settle_replays(vec![step]).await {
+            tracing::error!(
+                letter = dead.id,
+                error = &fault as &dyn std::error::Error,
+                "what became of a replay could not be kept"
+            );
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What became of a delivery, written down in one step: the cursor, the attempt, a receipt if it was taken, a letter if it is given up.
+
+use std::sync::Arc;
+
+use chancery_protocol::Timestamp;
+use chancery_rules::push::{Answer, Dead, DeadReason, DisableReason, LaneState, Span, Step, Verdict};
+
+use super::courier::{Delivery, Letter};
+use super::engine::until;
+use super::run::{Run, Tried};
+use crate::push::{Attempt, DeadLetter, LaneStep, Receipt, Settled};
+
+/// A receiver that failed so often is worth a word to operators.
+const FAILING: u32 = 4;
+
+impl Run<'_> {
+    /// Writes a step down. Answers whether the lane goes on.
+    pub(super) async fn settle(&mut self, step: Step, tried: Option<Tried>, now: Timestamp) -> bool {
+        let before = self.lane.cursor;
+        let lane = self.lane.number();
+        let taken = tried.as_ref().filter(|tried| tried.judged.verdict == Verdict::Ack);
+        let receipt = taken.and_then(|tried| self.receipt(tried, now));
+        let dead = match step {
+            Step::Reject { reason, .. } => Some(self.dead(reason, tried.as_ref(), true, now).await),
+            Step::GiveUp { .. } => Some(self.dead(DeadReason::Exhausted, tried.as_ref(), false, now).await),
+            Step::Gone => Some(self.dead(DeadReason::Gone, tried.as_ref(), false, now).await),
+            _ => None,
+        };
+        let written = LaneStep {
+            lane,
+            epoch: before.epoch,
+            step,
+            now,
+            attempt: tried.as_ref().map(|tried| self.attempted(tried, before.attempt)),
+            dead: dead.map(Box::new),
+            receipt: receipt.clone().map(Box::new),
+        };
+        let mut given_up = None;
+        let goes_on = match self.engine.outbox.settle_lanes(vec![written]).await.map(|mut settled| settled.pop()) {
+            Ok(Some(Settled::Done { cursor, change })) => {
+                self.lane.cursor = cursor;
+                given_up = change.dead;
+                if let Some(receipt) = receipt {
+                    self.lane.receipt = Some(receipt.hash);
+                    self.engine.metrics().receipts.add(1);
+                }
+                if !change.goes_on && cursor.state == LaneState::Active && cursor.is_pending() {
+                    // It is due again at once, or will be.
+                    self.engine.notifier.ring();
+                }
+                change.goes_on
+            }
+            Ok(_) => {
+                self.engine.metrics().fenced.add(1);
+                false
+            }
+            Err(fault) => {
+                // Without a word from the store nothing has happened: it is sent again when the claim has ended.
+                tracing::error!(
+                    lane,
+                    error = &fault as &dyn std::error::Error,
+                    "what became of a notification could not be kept"
+                );
+                false
+            }
+        };
+        if let Some(tried) = &tried {
+            self.count(tried, given_up, before.attempt, now);
+            self.log_outcome(tried, step, before.attempt);
+        }
+        self.tell_reached(goes_on);
+        goes_on
+    }
+
+    fn attempted(&self, tried: &Tried, failed: u32) -> Attempt {
+        Attempt {
+            lane: self.lane.registration.lane,
+            seq: tried.span.to,
+            n: failed.saturating_add(1),
+            at: tried.began,
+            ms: u32::try_from(tried.took.as_millis()).unwrap_or(u32::MAX),
+            outcome: outcome(tried).into(),
+            http: http(tried),
+        }
+    }
+
+    fn receipt(&self, tried: &Tried, now: Timestamp) -> Option<Receipt> {
+        if !self.config.notify.receipts {
+            return None;
+        }
+        let (registration, notary) = (&self.lane.registration, &self.engine.notary);
+        let mut receipt = Receipt {
+            webhook_id: Arc::clone(&tried.letter.webhook_id),
+            lane: registration.lane,
+            seq: tried.span.to,
+            task: registration.task.clone(),
+            owner: registration.owner.clone(),
+            origin: Arc::clone(&registration.origin),
+            body_sha256: notary.digest(&tried.letter.body),
+            http: http(tried).unwrap_or_default(),
+            at: now,
+            prev_hash: self.lane.receipt.unwrap_or_default(),
+            hash: [0; 32],
+            signature: "".into(),
+            receiver_receipt: tried.outcome.receipt.clone(),
+        };
+        let content = receipt.content();
+        receipt.hash = notary.digest(&content);
+        receipt.signature = notary.sign(&content, now)?.into();
+        Some(receipt)
+    }
+
+    /// A letter that holds all there is to know. A whole range is given up as the task as it was at its end.
+    async fn dead(&mut self, reason: DeadReason, tried: Option<&Tried>, this_one: bool, now: Timestamp) -> DeadLetter {
+        let registration = Arc::clone(&self.lane.registration);
+        let cursor = self.lane.cursor;
+        let (from, to) = (cursor.head, tried.filter(|_| this_one).map_or(cursor.tail, |tried| tried.span.to));
+        let letter = match tried {
+            Some(tried) if tried.span.to == to => tried.letter.clone(),
+            _ => match self.log.whole(to).await {
+                Ok(payload) => self.engine.courier.write(&Delivery {
+                    registration: Arc::clone(&registration),
+                    record: Arc::clone(&self.record),
+                    from,
+                    span: Span::snapshot(to),
+                    payload,
+                }),
+                Err(_) => tried.map_or_else(nothing, |tried| tried.letter.clone()),
+            },
+        };
+        DeadLetter {
+            id: 0,
+            lane: registration.lane,
+            task: registration.task.clone(),
+            registration: registration.id.clone(),
+            owner: registration.owner.clone(),
+            origin: Arc::clone(&registration.origin),
+            webhook_id: letter.webhook_id,
+            from,
+            to,
+            reason: reason.as_str().into(),
+            attempts: cursor.attempt.saturating_add(u32::from(tried.is_some())),
+            first_at: cursor.first_fail_at.or(tried.map(|tried| tried.began)).unwrap_or(now),
+            last_at: now,
+            http: tried.and_then(http),
+            error: tried.and_then(|tried| tried.outcome.error.clone()),
+            body: letter.body,
+            headers: letter.headers,
+            replays: 0,
+        }
+    }
+
+    fn count(&self, tried: &Tried, dead: Option<Dead>, failed: u32, now: Timestamp) {
+        let metrics = self.engine.metrics();
+        metrics.deliveries.add([outcome(tried), self.lane.registration.profile.as_str()]);
+        metrics.attempt.add(tried.took);
+        if tried.judged.verdict == Verdict::Ack {
+            metrics.lag.add(until(tried.recorded, now));
+        }
+        if failed == 0 && tried.span.to > tried.from {
+            metrics.compacted.add(tried.span.to - tried.from + 1);
+        }
+        if let Some(dead) = dead {
+            metrics.dead.add([dead.reason.as_str()]);
+        }
+        if tried.outcome.answer == Answer::Blocked {
+            metrics.blocked.add(["address"]);
+        }
+    }
+
+    fn log_outcome(&self, tried: &Tried, step: Step, failed: u32) {
+        let registration = &self.lane.registration;
+        let (task, origin, attempt) = (&registration.task, &*registration.origin, failed.saturating_add(1));
+        let (http, error) = (http(tried), tried.outcome.error.as_deref().unwrap_or_default());
+        let hash = self.engine.notary.digest(registration.url.as_bytes());
+        let url = format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
+        let seq = tried.span.to;
+        match step {
+            Step::Ack { .. } if failed >= FAILING => {
+                tracing::info!(%task, origin, url, seq, attempt, "push.endpoint.recovered: a webhook answers again");
+            }
+            Step::Ack { .. } => tracing::debug!(%task, origin, url, seq, attempt, "a notification was taken"),
+            Step::Retry { .. } if attempt == FAILING => {
+                tracing::warn!(%task, origin, url, seq, attempt, http, error, "push.endpoint.failing: a webhook fails again and again");
+            }
+            Step::Retry { .. } => {
+                tracing::info!(%task, origin, url, seq, attempt, http, error, "a notification was not taken and is tried again");
+            }
+            Step::Reject { disable: Some(reason), .. } | Step::GiveUp { reason } | Step::Disable { reason } => {
+                self.log_disabled(reason, &url, http, error);
+            }
+            Step::Reject { reason, .. } => {
+                let reason = reason.as_str();
+                tracing::warn!(%task, origin, url, seq, http, reason, "a notification was rejected and is kept as a dead letter");
+            }
+            Step::Gone => tracing::warn!(%task, origin, url, "push.config.gone: a webhook says that it is no more"),
+            Step::Pin { .. } | Step::Skip { .. } | Step::Park { .. } | Step::Release { .. } => {}
+        }
+    }
+
+    fn log_disabled(&self, reason: DisableReason, url: &str, http: Option<u16>, error: &str) {
+        let registration = &self.lane.registration;
+        let (task, origin, why) = (&registration.task, &*registration.origin, reason.as_str());
+        if reason == DisableReason::BlockedAddress {
+            tracing::warn!(security = true, %task, origin, url, error, "a webhook led to an address that may not be called");
+        }
+        tracing::warn!(%task, origin, url, reason = why, http, error, "push.endpoint.disabled: nothing more is sent to a webhook");
+    }
+}
+
+fn nothing() -> Letter {
+    Letter { webhook_id: "".into(), body: Arc::from(&b""[..]), headers: Vec::new() }
+}
+
+pub(super) fn outcome(tried: &Tried) -> &'static str {
+    name(tried.judged.verdict, tried.outcome.answer)
+}
+
+pub(super) fn name(verdict: Verdict, answer: Answer) -> &'static str {
+    match (verdict, answer) {
+        (Verdict::Ack, _) => "delivered",
+        (_, Answer::Failed(class)) => class.as_str(),
+        (Verdict::Retry { .. }, _) => "retry",
+        (Verdict::Reject { reason, .. }, _) => reason.as_str(),
+        (Verdict::Gone, _) => "gone",
+        (Verdict::Disable { reason }, _) => reason.as_str(),
+        (Verdict::Release, _) => "cancelled",
+    }
+}
+
+pub(super) fn http(tried: &Tried) -> Option<u16> {
+    match tried.outcome.answer {
+        Answer::Answered { status, .. } => Some(status),
+        _ => None,
+    }
+}

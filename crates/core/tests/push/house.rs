@@ -1,0 +1,204 @@
+//! A control plane with webhooks over a store in memory, and what a test does with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chancery_core::notify::{Engine, EngineConfig, EngineParts, SlotLimits};
+use chancery_core::push::{Lane, LaneFilter, Outbox, PushLimits, PushParts, PushTarget, PushTargets, Sealed, Secret, Vault};
+use chancery_core::{
+    Agent, Agents, Answer, Chancery, Clock, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, TaskLimits, TaskRunner,
+    TaskUpdateSink, Turn,
+};
+use chancery_protocol::{
+    AgentCard, Artifact, Message, Part, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage, Sent,
+    Task, TaskId, Timestamp,
+};
+use chancery_store::MemoryStore;
+use chancery_testkit::{PlainSeal, call_context};
+use tokio::time::Instant;
+
+use crate::network::{EXCHANGE, Network, Stamp};
+
+/// Goes with tokio's time, which stands still until everybody waits.
+#[derive(Debug)]
+struct TokioClock(Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(1_000_000_000) + self.0.elapsed()
+    }
+}
+
+/// `PIECES [PAUSE_MS] [ask]`: so many pieces of one artifact, with a pause after each, and an end.
+struct Piecework;
+
+#[async_trait]
+impl TaskRunner for Piecework {
+    async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let mut words = turn.message.first_text().unwrap_or_default().split(' ');
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+        let (pieces, pause) = (number(), Duration::from_millis(number()));
+        for piece in 0..pieces {
+            let artifact = Artifact::new("a", vec![Part::text(format!("{piece};"))]);
+            updates.chunk(artifact, piece > 0, piece + 1 == pieces).await?;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+        }
+        match words.next() {
+            Some("ask") => {
+                let question = updates.text("more?");
+                Ok(updates.input_required(question))
+            }
+            _ => Ok(updates.complete(None)),
+        }
+    }
+}
+
+/// Hides nothing; what is hidden from whom is tested where it is done.
+#[derive(Debug)]
+struct OpenVault;
+
+impl Vault for OpenVault {
+    fn seal(&self, _: &[u8], plain: &[u8]) -> Sealed {
+        Sealed { kek_id: "none".into(), bytes: plain.into() }
+    }
+
+    fn open(&self, _: &[u8], sealed: &Sealed) -> Option<Secret> {
+        Some(Secret::new(Arc::clone(&sealed.bytes)))
+    }
+}
+
+/// Everything up to the path is the origin.
+#[derive(Debug)]
+struct AnyTarget;
+
+impl PushTargets for AnyTarget {
+    fn judge(&self, url: &str) -> Result<PushTarget, String> {
+        let host = url.strip_prefix("https://").ok_or("not https")?.split('/').next().unwrap_or_default();
+        Ok(PushTarget { origin: format!("https://{host}:443").into(), profile: None, events: None })
+    }
+
+    fn judge_scheme(&self, _: &str, _: Option<&str>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+pub(crate) struct House {
+    pub(crate) chancery: Chancery,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) network: Arc<Network>,
+    pub(crate) outbox: Arc<dyn Outbox>,
+}
+
+/// Nobody rations tests, unless they say so.
+pub(crate) fn config() -> EngineConfig {
+    let slots = SlotLimits { host_requests_per_second: 0, ..SlotLimits::default() };
+    EngineConfig { exchange: EXCHANGE, slots, ..EngineConfig::default() }
+}
+
+impl House {
+    pub(crate) fn new(network: Arc<Network>) -> Self {
+        Self::with(network, config())
+    }
+
+    pub(crate) fn with(network: Arc<Network>, config: EngineConfig) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), network, config)
+    }
+
+    /// What an engine before this one left in the store is found there.
+    pub(crate) fn over(store: Arc<MemoryStore>, network: Arc<Network>, config: EngineConfig) -> Self {
+        let outbox: Arc<dyn Outbox> = store.clone();
+        let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
+        let runner = Arc::new(Piecework);
+        let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true };
+        let limits = PushLimits { configs_per_task: 100, ..PushLimits::default() };
+        let chancery = Chancery::new(Parts {
+            agents: Agents::new(agent),
+            store,
+            clock: Arc::new(TokioClock(Instant::now())),
+            seal: Arc::new(PlainSeal),
+            limits: TaskLimits::default(),
+            retention: RetentionConfig::default(),
+            dedupe: Dedupe::Off,
+            rules: Rulebook::default(),
+            hops: None,
+            push: Some(PushParts {
+                outbox: Arc::clone(&outbox),
+                vault: Arc::new(OpenVault),
+                targets: Arc::new(AnyTarget),
+                limits,
+                show_secrets: false,
+            }),
+        });
+        let parts = EngineParts { courier: network.clone(), notary: Arc::new(Stamp), vault: Arc::new(OpenVault), config };
+        let engine = Engine::new(&chancery, parts).expect("there is an outbox");
+        Self { chancery, engine, network, outbox }
+    }
+
+    pub(crate) fn start(&self) -> tokio::task::JoinHandle<()> {
+        let engine = Arc::clone(&self.engine);
+        tokio::spawn(async move { engine.run().await })
+    }
+
+    /// A task with a webhook from its beginning, after its turn.
+    pub(crate) async fn task(&self, text: &str, url: &str) -> Arc<Task> {
+        self.send(text, None, Some(url), false).await
+    }
+
+    pub(crate) async fn begun(&self, text: &str, url: &str) -> Arc<Task> {
+        self.send(text, None, Some(url), true).await
+    }
+
+    pub(crate) async fn send(&self, text: &str, task: Option<TaskId>, url: Option<&str>, immediately: bool) -> Arc<Task> {
+        let message = Message { task_id: task, ..Message::text(Role::User, "m", text) };
+        let configuration = SendConfiguration {
+            return_immediately: immediately,
+            task_push_notification_config: url.map(push_config),
+            ..SendConfiguration::default()
+        };
+        let send = SendMessage {
+            tenant: None,
+            message: Arc::new(message),
+            configuration,
+            metadata: None,
+            client_task_id: None,
+            unknown: Default::default(),
+        };
+        match self.chancery.call(&call_context(), Request::SendMessage(send)).await.unwrap() {
+            Answer::Reply(Reply::Sent(Sent::Task(shown))) => shown.task,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) async fn unregister(&self, task: &TaskId, id: &str) {
+        let which = PushConfigRef { tenant: None, task_id: task.clone(), id: Some(id.to_owned()) };
+        self.chancery.call(&call_context(), Request::DeletePushConfig(which)).await.unwrap();
+    }
+
+    pub(crate) async fn lanes(&self) -> Vec<Lane> {
+        self.outbox.lanes(&LaneFilter::default(), 0, 100_000).await.unwrap().lanes
+    }
+
+    pub(crate) async fn lane(&self, task: &TaskId) -> Lane {
+        let filter = LaneFilter { task: Some(task.clone()), ..LaneFilter::default() };
+        self.outbox.lanes(&filter, 0, 1).await.unwrap().lanes.remove(0)
+    }
+
+    /// Until nothing is due any more or `most` has passed. Answers whether nothing is.
+    pub(crate) async fn drained(&self, most: Duration) -> bool {
+        let end = Instant::now() + most;
+        while Instant::now() < end {
+            if self.lanes().await.iter().all(|lane| !lane.cursor.is_pending()) && self.network.under_way() == 0 {
+                return true;
+            }
+            tokio::time::sleep((most / 4_000).max(Duration::from_millis(10))).await;
+        }
+        false
+    }
+}
+
+fn push_config(url: &str) -> PushConfig {
+    PushConfig { tenant: None, id: None, task_id: None, url: url.to_owned(), token: None, authentication: None }
+}

@@ -1,0 +1,8 @@
+//! Deliveries over a scripted network and a real store, in a time that stands still until everybody waits.
+
+mod barrier;
+mod deliveries;
+mod house;
+mod network;
+mod operators;
+mod simulation;

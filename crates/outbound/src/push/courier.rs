@@ -1,0 +1,124 @@
+//! The courier: writes, signs and sends one notification once, through the guarded way out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chancery_core::notify::{Answer, Courier, Delivery, FailClass, Letter, Outcome, Try};
+use chancery_core::push::{OpenSecrets, PushProfile, Registration};
+use chancery_identity::KeyRing;
+use chancery_identity::webhook::{
+    ID_HEADER, PushClaims, SIGNATURE_HEADER, TIMESTAMP_HEADER, body_signature, mint_push_jwt, neuralpost_signature, sign,
+};
+use http::HeaderName;
+use secrecy::ExposeSecret as _;
+
+use super::config::{CourierConfig, OriginRules};
+use super::headers::{Headers, Unsendable, Use, scheme_of, signs_body};
+use super::keys::{OriginSecrets, OwnKeys, Shared};
+use super::{letter, outcome};
+use crate::guard::{Fetch, Guard, GuardedClient};
+
+#[derive(Debug)]
+pub struct HttpCourier {
+    client: GuardedClient,
+    config: CourierConfig,
+    origins: Arc<HashMap<String, OriginRules>>,
+    secrets: OriginSecrets,
+    keys: OwnKeys,
+    /// Who signs tokens, as receivers know us.
+    issuer: String,
+}
+
+impl HttpCourier {
+    /// `guard` with the rules of [`CourierConfig::guard`].
+    pub fn new(
+        guard: Guard,
+        config: CourierConfig,
+        origins: Arc<HashMap<String, OriginRules>>,
+        secrets: OriginSecrets,
+        issuer: String,
+    ) -> Self {
+        Self { client: guard.client(), config, origins, secrets, keys: OwnKeys::default(), issuer }
+    }
+
+    /// Attempts from now on are signed with these.
+    pub fn take_keys(&self, ring: &KeyRing) {
+        self.keys.take(ring);
+    }
+
+    fn headers(
+        &self,
+        registration: &Registration,
+        secrets: &OpenSecrets,
+        letter: &Letter,
+        how: Try,
+    ) -> Result<Headers, Unsendable> {
+        let seconds = how.now.micros().div_euclid(1_000_000);
+        let mut headers = Headers::of(letter, registration, how)?;
+        headers.token(secrets)?;
+        let mut shared: Vec<Shared> = self.secrets.of(&registration.origin).to_vec();
+        match scheme_of(registration, secrets) {
+            Use::Nothing => {}
+            Use::Show { scheme, credentials } => headers.authorization(scheme, credentials)?,
+            Use::Sign { secret } => {
+                let own = Shared::parse(secret).map_err(|_| Unsendable("its secret is no whsec_ secret"))?;
+                shared.insert(0, own);
+            }
+            Use::Mint => {
+                let key = self.keys.at(how.now).ok_or(Unsendable("there is no key to sign a token with"))?;
+                let audience = registration.url.split(['?', '#']).next().unwrap_or_default();
+                let task = registration.task.as_str();
+                let claims = PushClaims::new(&self.issuer, audience, &letter.webhook_id, task, &letter.body, how.now);
+                let token = mint_push_jwt(&key, &claims).map_err(|_| Unsendable("its token cannot be signed"))?;
+                headers.authorization("Bearer", &token)?;
+            }
+        }
+        headers.put(HeaderName::from_static(ID_HEADER), &letter.webhook_id)?;
+        headers.put(HeaderName::from_static(TIMESTAMP_HEADER), &seconds.to_string())?;
+        let key = if self.config.ed25519 { self.keys.at(how.now) } else { None };
+        let signature = sign(&letter.webhook_id, seconds, &letter.body, shared.iter().map(|one| &one.secret), key.as_ref())
+            .map_err(|_| Unsendable("it cannot be signed"))?;
+        if let Some(signature) = signature {
+            headers.put(HeaderName::from_static(SIGNATURE_HEADER), &signature)?;
+        }
+        let token = secrets.token.as_ref();
+        if let Some(token) = token.filter(|_| signs_body(registration, self.config.body_hmac)) {
+            headers.put(HeaderName::from_static("x-a2a-signature"), &body_signature(token.expose(), &letter.body))?;
+        }
+        if registration.profile == PushProfile::NeuralPost {
+            let text = shared.first().map(|one| one.text.expose_secret()).or(token.and_then(|token| token.expose_text()));
+            headers.put(HeaderName::from_static("x-neuralpost-timestamp"), &seconds.to_string())?;
+            headers.put(HeaderName::from_static("x-neuralpost-nonce"), &uuid::Uuid::now_v7().to_string())?;
+            if let Some(text) = text {
+                let signature = neuralpost_signature(text, seconds, &letter.body);
+                headers.put(HeaderName::from_static("x-neuralpost-signature"), &signature)?;
+            }
+        }
+        Ok(headers)
+    }
+}
+
+#[async_trait]
+impl Courier for HttpCourier {
+    fn write(&self, delivery: &Delivery) -> Letter {
+        letter::write(&self.config, self.origins.get(&*delivery.registration.origin), delivery)
+    }
+
+    async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> Outcome {
+        let headers = match self.headers(registration, secrets, letter, how) {
+            Ok(headers) => headers.into_map(),
+            Err(Unsendable(what)) => {
+                let error = Some(what.into());
+                return Outcome { answer: Answer::Failed(FailClass::Protocol), error, receipt: None };
+            }
+        };
+        let mut fetch = Fetch::post(&*registration.url, Bytes::copy_from_slice(&letter.body));
+        fetch.headers = headers;
+        match self.client.tell(fetch).await {
+            Ok((status, headers)) => outcome::answered(status, &headers),
+            Err(fault) => outcome::failed(&fault),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Judges the URLs of registrations by their text, and knows what the operator wants for each origin.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chancery_core::push::{PushTarget, PushTargets};
+use chancery_identity::webhook::HmacSecret;
+
+use super::config::OriginRules;
+use super::headers::is_signing_scheme;
+use crate::guard::{Guard, Target, TargetHost};
+
+#[derive(Clone, Debug)]
+pub struct GuardedTargets {
+    guard: Guard,
+    origins: Arc<HashMap<String, OriginRules>>,
+}
+
+impl GuardedTargets {
+    /// `origins` by `scheme://host:port`.
+    pub fn new(guard: Guard, origins: Arc<HashMap<String, OriginRules>>) -> Self {
+        Self { guard, origins }
+    }
+}
+
+impl PushTargets for GuardedTargets {
+    fn judge(&self, url: &str) -> Result<PushTarget, String> {
+        let target = self.guard.check(url).map_err(|fault| fault.to_string())?;
+        let origin = origin(&target);
+        let rules = self.origins.get(&origin);
+        Ok(PushTarget {
+            profile: rules.and_then(|rules| rules.profile),
+            events: rules.and_then(|rules| rules.events),
+            origin: origin.into(),
+        })
+    }
+
+    fn judge_scheme(&self, scheme: &str, credentials: Option<&str>) -> Result<(), String> {
+        match credentials {
+            Some(secret) if is_signing_scheme(scheme) => HmacSecret::parse(secret).map(drop).map_err(|fault| fault.to_string()),
+            None if is_signing_scheme(scheme) => Err("needs a secret to sign with, as whsec_ and base64".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `scheme://host:port`, the port always there.
+fn origin(target: &Target) -> String {
+    let scheme = target.url().scheme();
+    let port = target.port();
+    match target.host() {
+        TargetHost::Name(name) => format!("{scheme}://{name}:{port}"),
+        TargetHost::Address(std::net::IpAddr::V6(address)) => format!("{scheme}://[{address}]:{port}"),
+        TargetHost::Address(address) => format!("{scheme}://{address}:{port}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::GuardConfig;
+    use chancery_core::push::PushProfile;
+
+    #[test]
+    fn a_url_is_judged_by_its_text_and_its_origin_has_a_port() {
+        let config = GuardConfig { allow_nets: vec!["127.0.0.0/8".parse().unwrap()], allow_http: true, ..GuardConfig::default() };
+        let rules = OriginRules { profile: Some(PushProfile::NeuralPost), ..OriginRules::default() };
+        let origins = HashMap::from([("https://a.example:443".to_owned(), rules)]);
+        let targets = GuardedTargets::new(Guard::new(config, &[]).unwrap(), Arc::new(origins));
+        let target = targets.judge("https://a.example/hook").unwrap();
+        assert_eq!((&*target.origin, target.profile), ("https://a.example:443", Some(PushProfile::NeuralPost)));
+        assert_eq!(&*targets.judge("http://127.0.0.1:9/x").unwrap().origin, "http://127.0.0.1:9");
+        for refused in ["https://10.0.0.1/", "http://a.example/", "https://u@a.example/", "ftp://a.example/", "https://[::1]/"] {
+            targets.judge(refused).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A notification that was let in, held until somebody says how it went.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use chancery_protocol::{TaskId, Timestamp};
+use chancery_wire::Notification;
+use http::StatusCode;
+
+use crate::proof::Proof;
+use crate::receiver::Memory;
+
+/// Accept it when its work is done: until then its sender is told to try again, and what is dropped is forgotten, so that the
+/// next attempt is heard.
+#[must_use = "what is not accepted is sent again"]
+#[derive(Debug)]
+pub struct Delivery {
+    pub notification: Notification,
+    /// The id of the message, the same for every attempt. Only what was signed has one.
+    pub id: Option<String>,
+    /// The number of the entry in the log of its task, and of the lane it came by.
+    pub lane: Option<u64>,
+    pub seq: Option<u64>,
+    /// Which entries it stands for, if more than one.
+    pub compacted: Option<(u64, u64)>,
+    pub attempt: Option<u32>,
+    /// An operator sent it again.
+    pub replay: bool,
+    pub sent_at: Option<Timestamp>,
+    pub proofs: Vec<Proof>,
+    pub(crate) held: Option<Held>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) key: String,
+}
+
+impl Delivery {
+    /// The task it is about. A message need not belong to one.
+    pub fn task(&self) -> Option<&TaskId> {
+        self.notification.face.as_ref().map(|face| &face.task_id)
+    }
+
+    /// It was worked on: from now on it is a copy.
+    pub async fn accept(mut self) -> Accepted {
+        let (task, lane, seq) = (self.task().cloned(), self.lane, self.seq);
+        if let Some(held) = self.held.take() {
+            let memory = &held.memory;
+            let kept = memory.guard.taken(&held.key, memory.clock.now()).await;
+            if let (Some(task), Some(lane), Some(seq)) = (task, lane, seq) {
+                memory.lanes.taken(task.as_str(), lane, seq);
+            }
+            // What could not be kept may come again, which is better than to be sent for ever.
+            return Accepted { remembered: kept.is_ok() };
+        }
+        Accepted { remembered: false }
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            held.memory.guard.dropped(&held.key);
+        }
+    }
+}
+
+/// The answer that tells the sender that it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Whether another copy will be known for one.
+    pub remembered: bool,
+}
+
+impl IntoResponse for Accepted {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
+}

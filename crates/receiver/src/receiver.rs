@@ -1,0 +1,129 @@
+//! Checks a notification from its bytes to the moment somebody may work on it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use chancery_identity::SealKey;
+use chancery_identity::webhook::{Begun, PushKeys};
+use chancery_protocol::TaskId;
+use chancery_wire::{JsonLimits, read_notification};
+use http::HeaderMap;
+
+use crate::builder::Builder;
+use crate::clock::Clock;
+use crate::delivery::{Delivery, Held};
+use crate::guard::ReplayGuard;
+use crate::lanes::Lanes;
+use crate::proof::{Demands, Proof, Shown, text};
+use crate::refusal::Refusal;
+
+/// A longer body is not read.
+pub const MOST_BODY_BYTES: usize = 1 << 20;
+
+/// Takes notifications in. Cheap to clone; all clones remember together.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    pub(crate) demands: Arc<ArcSwap<Demands>>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) expected: Expected,
+    pub(crate) json: Arc<JsonLimits>,
+    pub(crate) most_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) guard: Arc<dyn ReplayGuard>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) lanes: Lanes,
+}
+
+type Waits = dyn Fn(&TaskId) -> bool + Send + Sync;
+
+#[derive(Clone, Default)]
+pub(crate) struct Expected(pub(crate) Option<Arc<Waits>>);
+
+impl fmt::Debug for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "some tasks" } else { "every task" })
+    }
+}
+
+impl Receiver {
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub fn most_body_bytes(&self) -> usize {
+        self.most_bytes
+    }
+
+    /// The keys its senders have published by now, in place of those before.
+    pub fn set_keys(&self, keys: PushKeys) {
+        self.demands.rcu(|demands| {
+            let verifier = demands.verifier.clone().keys(keys.clone());
+            Demands { verifier, ..Demands::clone(demands) }
+        });
+    }
+
+    /// Lets a notification in, or says why not. What a sender has to show is looked at before what it says.
+    pub async fn receive(&self, headers: &HeaderMap, body: Bytes) -> Result<Delivery, Refusal> {
+        if body.len() > self.most_bytes {
+            return Err(Refusal::TooLarge(self.most_bytes));
+        }
+        let now = self.memory.clock.now();
+        let Shown { proofs, verified } = self.demands.load().check(headers, &body, now)?;
+        let notification =
+            read_notification(&body, &self.json).map_err(|fault| Refusal::NotANotification(fault.message.into_owned()))?;
+        let task = notification.face.as_ref().map(|face| face.task_id.clone());
+        if let (Some(task), Some(expected)) = (&task, &self.expected.0)
+            && !expected(task)
+        {
+            return Err(Refusal::UnexpectedTask(task.to_string()));
+        }
+        let made_of = verified.as_ref().and_then(|verified| verified.made_of.as_ref());
+        let replay = text(headers, "a2a-event-replay").is_some_and(|value| value == "1")
+            || made_of.is_some_and(|made_of| made_of.resent.is_some());
+        let mut delivery = Delivery {
+            notification,
+            id: verified.as_ref().map(|verified| verified.id.clone()),
+            lane: made_of.map(|made_of| made_of.lane),
+            seq: made_of.map(|made_of| made_of.seq),
+            compacted: text(headers, "a2a-event-compacted").and_then(range),
+            attempt: text(headers, "a2a-event-attempt").and_then(|text| text.parse().ok()),
+            replay,
+            sent_at: verified.as_ref().map(|verified| verified.sent_at),
+            proofs,
+            held: None,
+        };
+        if let Some(key) = remembered_as(&delivery, &body) {
+            match self.memory.guard.begin(&key, now).await? {
+                Begun::Fresh => delivery.held = Some(Held { memory: self.memory.clone(), key }),
+                Begun::Seen => return Err(Refusal::Duplicate),
+                Begun::UnderWay => return Err(Refusal::UnderWay),
+            }
+        }
+        // After the copies, so that one of those is called by its name. What an operator sends again is late on purpose.
+        if let (Some(task), Some(lane), Some(seq), false) = (&task, delivery.lane, delivery.seq, replay)
+            && self.memory.lanes.is_stale(task.as_str(), lane, seq)
+        {
+            return Err(Refusal::Stale);
+        }
+        Ok(delivery)
+    }
+}
+
+/// By the id that was signed, or else by the bytes that were; what nobody signed is not remembered, for anybody could block it.
+fn remembered_as(delivery: &Delivery, body: &[u8]) -> Option<String> {
+    if let Some(id) = &delivery.id {
+        return Some(id.clone());
+    }
+    let signed = delivery.proofs.iter().any(|proof| matches!(proof, Proof::BodySignature | Proof::NeuralPost | Proof::Jwt));
+    signed.then(|| SealKey::digest(body).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (from, to) = text.split_once('-')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
+}

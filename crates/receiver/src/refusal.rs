@@ -1,0 +1,93 @@
+//! Why a notification is not passed on, and what its sender is told.
+
+use axum::response::{IntoResponse, Response};
+use chancery_identity::webhook::{JwtFault, VerifyFault};
+use http::StatusCode;
+
+use crate::guard::GuardFault;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("the body has more than {0} bytes")]
+    TooLarge(usize),
+    #[error("the body did not arrive whole")]
+    BrokenOff,
+    #[error(transparent)]
+    Signature(#[from] VerifyFault),
+    #[error("the notification token is missing or wrong")]
+    Token,
+    #[error("the credentials are missing or wrong")]
+    Credentials,
+    #[error(transparent)]
+    Jwt(#[from] JwtFault),
+    #[error("there is no signature over the body, or a wrong one")]
+    BodySignature,
+    #[error("not a notification: {0}")]
+    NotANotification(String),
+    #[error("nobody here waits for task {0:?}")]
+    UnexpectedTask(String),
+    /// It was taken before.
+    #[error("this is a copy of a message that was taken")]
+    Duplicate,
+    /// Something later of the same lane was taken before.
+    #[error("something later was taken before this")]
+    Stale,
+    /// Another copy is being worked on.
+    #[error("another copy of this message is being worked on")]
+    UnderWay,
+    #[error(transparent)]
+    Guard(#[from] GuardFault),
+}
+
+impl Refusal {
+    /// For logs, counters and the sender.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooLarge(_) => "too_large",
+            Self::BrokenOff => "broken_off",
+            Self::Signature(fault) => match fault {
+                VerifyFault::Missing(_) => "signature_missing",
+                VerifyFault::Malformed(_) | VerifyFault::TooManySignatures => "signature_malformed",
+                VerifyFault::TooOld { .. } => "too_old",
+                VerifyFault::TooNew { .. } => "too_new",
+                VerifyFault::NoKey | VerifyFault::BadSignature => "signature_wrong",
+                VerifyFault::OtherAudience => "other_audience",
+            },
+            Self::Token => "token",
+            Self::Credentials => "credentials",
+            Self::Jwt(_) => "jwt",
+            Self::BodySignature => "body_signature",
+            Self::NotANotification(_) => "not_a_notification",
+            Self::UnexpectedTask(_) => "unexpected_task",
+            Self::Duplicate => "duplicate",
+            Self::Stale => "stale",
+            Self::UnderWay => "under_way",
+            Self::Guard(_) => "unavailable",
+        }
+    }
+
+    /// A sender tries 4xx no more and 5xx again. What was taken before is a success, or it would come for ever.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BrokenOff | Self::NotANotification(_) => StatusCode::BAD_REQUEST,
+            Self::Signature(_) | Self::Token | Self::Credentials | Self::Jwt(_) | Self::BodySignature => StatusCode::UNAUTHORIZED,
+            Self::UnexpectedTask(_) => StatusCode::NOT_FOUND,
+            Self::Duplicate | Self::Stale => StatusCode::OK,
+            Self::UnderWay => StatusCode::TOO_EARLY,
+            Self::Guard(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Whether somebody without the keys could have made it.
+    pub fn is_unauthorized(&self) -> bool {
+        self.status() == StatusCode::UNAUTHORIZED
+    }
+}
+
+impl IntoResponse for Refusal {
+    /// The code alone: what exactly was wrong is for the receiver's log.
+    fn into_response(self) -> Response {
+        (self.status(), self.code()).into_response()
+    }
+}
