@@ -1,4 +1,5 @@
-//! Webhooks across implementations, both ways: ours under the official Standard Webhooks libraries, theirs under ours; prints one table.
+//! Webhooks across implementations, both ways: ours under the official Standard Webhooks libraries, theirs under ours, and what the
+//! official SDKs send at our receiver; prints tables.
 
 #[path = "interop/implementation.rs"]
 mod implementation;
@@ -6,14 +7,18 @@ mod implementation;
 #[expect(dead_code, reason = "no server runs here, so there is no log of one")]
 mod toolbox;
 
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use axum::extract::{FromRef, State};
+use axum::{Router, routing::post};
 use chancery_identity::keys::Push;
 use chancery_identity::webhook::{
     Carries, HmacSecret, ID_HEADER, SIGNATURE_HEADER, SecretSet, TIMESTAMP_HEADER, Verifier, WebhookId, sign,
 };
 use chancery_identity::{Algorithm, SigningKey};
-use chancery_protocol::Timestamp;
+use chancery_protocol::{TaskEvent, TaskState, Timestamp};
+use chancery_receiver::{Accepted, Builder, Delivery, NotificationForm, Receiver};
 use http::HeaderMap;
 use implementation::{Implementation, Prepare, Table};
 use secrecy::ExposeSecret as _;
@@ -126,4 +131,127 @@ fn changing_secrets(other: &Implementation, table: &mut Table, column: &dyn Fn(&
         let of_new = other.run(&["verify"], &given(&new, now, &signature, body));
         table.row(column(&format!("the new secret, {moment}")), of_new["verified"] == true, &of_new);
     }
+}
+
+#[derive(Clone)]
+struct Inbox {
+    receiver: Receiver,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl FromRef<Inbox> for Receiver {
+    fn from_ref(inbox: &Inbox) -> Self {
+        inbox.receiver.clone()
+    }
+}
+
+async fn hook(State(inbox): State<Inbox>, delivery: Delivery) -> Accepted {
+    let said = match &delivery.notification.event {
+        TaskEvent::Created(task) if task.status.state == TaskState::Working => "task working".to_owned(),
+        TaskEvent::Created(task) => {
+            let text = task.artifacts.first().and_then(|artifact| artifact.parts.first()?.as_text()).unwrap_or("nothing");
+            format!("task {:?} with {text}", task.status.state)
+        }
+        TaskEvent::Artifact(chunk) => format!("artifact {}", chunk.artifact.parts[0].as_text().unwrap_or("nothing")),
+        TaskEvent::Status(change) => format!("status {:?}", change.status.state),
+        other => format!("{other:?}"),
+    };
+    let task = delivery.task().map(ToString::to_string).unwrap_or_default();
+    inbox.seen.lock().unwrap().push(format!("{} {task} {said}", delivery.notification.form.as_str()));
+    delivery.accept().await
+}
+
+/// What got through to somebody who demands that much.
+async fn received(other: &Implementation, arguments: &[&str], given: &Value, demands: fn(Builder) -> Builder) -> Vec<String> {
+    let inbox = Inbox { receiver: demands(Receiver::builder()).build().unwrap(), seen: Arc::default() };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut given = given.clone();
+    given["url"] = format!("http://{}/hook", listener.local_addr().unwrap()).into();
+    let router = Router::new().route("/hook", post(hook)).with_state(inbox.clone());
+    let served = tokio::spawn(async move { axum::serve(listener, router).await });
+    tokio::task::block_in_place(|| other.run(arguments, &given));
+    served.abort();
+    inbox.seen.lock().unwrap().clone()
+}
+
+/// How an SDK's sender is started, what it is asked, and what a receiver can demand of it.
+struct Sender {
+    name: &'static str,
+    prepare: Prepare,
+    arguments: &'static [&'static str],
+    form: NotificationForm,
+    demands: fn(Builder) -> Builder,
+    said: &'static [&'static str],
+}
+
+const WHOLE_TASKS: &[&str] = &["task working", "task Completed with héllo"];
+const EVENTS: &[&str] = &["task working", "artifact héllo", "status Completed"];
+
+fn senders() -> [Sender; 5] {
+    let token: fn(Builder) -> Builder = |builder| builder.token("s3cret".to_owned());
+    let credentials: fn(Builder) -> Builder = |builder| builder.credentials("Bearer", "cred".to_owned());
+    let both: fn(Builder) -> Builder = |builder| builder.token("s3cret".to_owned()).credentials("Bearer", "cred".to_owned());
+    let (v1_0, v0_3) = (NotificationForm::V1_0, NotificationForm::V0_3);
+    [
+        Sender {
+            name: "python 1.3.0",
+            prepare: |tools| tools.python("python_1_3", "pushes.py"),
+            arguments: &[],
+            form: v1_0,
+            demands: both,
+            said: EVENTS,
+        },
+        Sender {
+            name: "python 0.3.26",
+            prepare: |tools| tools.python("python_0_3", "pushes.py"),
+            arguments: &[],
+            form: v0_3,
+            demands: token,
+            said: WHOLE_TASKS,
+        },
+        // With credentials it leaves the token out.
+        Sender {
+            name: "js 1.3.0",
+            prepare: |tools| tools.node("js_1_3", "pushes.mjs"),
+            arguments: &["1.0"],
+            form: v1_0,
+            demands: credentials,
+            said: EVENTS,
+        },
+        // It tells 0.3 the task as it knows it, whatever the event.
+        Sender {
+            name: "js 1.3.0 as 0.3",
+            prepare: |tools| tools.node("js_1_3", "pushes.mjs"),
+            arguments: &["0.3"],
+            form: v0_3,
+            demands: credentials,
+            said: &["task working", "task working", "task working"],
+        },
+        Sender {
+            name: "js 0.3.14",
+            prepare: |tools| tools.node("js_0_3", "pushes.mjs"),
+            arguments: &[],
+            form: v0_3,
+            demands: token,
+            said: WHOLE_TASKS,
+        },
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_push_senders_of_official_sdks_send_reaches_our_receiver() {
+    let tools = Toolbox::new();
+    let mut table = Table::default();
+    for sender in senders() {
+        let Some(other) = Implementation::ready(&tools, sender.prepare) else { return };
+        let column = |what: &str| format!("{:<16} {what}", sender.name);
+        let given = json!({ "token": "s3cret", "credentials": "cred" });
+        let seen = received(&other, sender.arguments, &given, sender.demands).await;
+        let expected: Vec<_> = sender.said.iter().map(|said| format!("{} task-1 {said}", sender.form.as_str())).collect();
+        table.row(column("arrives, in order and in its form"), seen == expected, &format!("{seen:?}"));
+        let wrong = json!({ "token": "other", "credentials": "other" });
+        let seen = received(&other, sender.arguments, &wrong, sender.demands).await;
+        table.row(column("is refused if it shows something else"), seen.is_empty(), &format!("{seen:?}"));
+    }
+    table.settle(2 * 5);
 }
