@@ -1,6 +1,7 @@
 // The checks every JS SDK driver runs, written against a small neutral view of a client.
 //
-// A driver supplies an `agent` with methods card, send, stream, get, list, cancel, subscribe and createPush, the SDK's error classes as
+// A driver supplies an `agent` with methods card, send, stream, get, list, cancel, subscribe, createPush, getPush,
+// listPush and deletePush, the SDK's error classes as
 // `errors`, and whether the SDK passes on `append` as `showsAppend`. It turns what its SDK returns into plain tasks {id, contextId, state,
 // artifacts: [[text]], history} and events {kind, taskId, state, texts, artifactId, append, lastChunk, final}. One line of JSON is
 // printed per check.
@@ -45,7 +46,7 @@ async function card(agent) {
   require('name', found.name, found);
   require('skills', found.skills > 0, found);
   expect('streaming', found.streaming, true);
-  require('push is not claimed', !found.push, found);
+  require('push is claimed', found.push, found);
   require('interfaces of this binding and version', found.interfaces.length > 0, found);
 }
 
@@ -157,9 +158,15 @@ async function taskNotCancelable(agent) {
   await refused(agent, () => agent.cancel(done.id), 'TaskNotCancelableError');
 }
 
-async function pushNotSupported(agent) {
-  const done = await completed(agent);
-  await refused(agent, () => agent.createPush(done.id, 'https://example.invalid/hook'), 'PushNotificationNotSupportedError');
+/** Registers a webhook, reads it, lists it, deletes it; each answered with its URL. */
+async function push(agent) {
+  const [done, url] = [await completed(agent), 'https://example.invalid/hook'];
+  expect('registered', await agent.createPush(done.id, url), url);
+  expect('read back', await agent.getPush(done.id), url);
+  expect('listed', await agent.listPush(done.id), [url]);
+  await agent.deletePush(done.id);
+  expect('listed after it was deleted', await agent.listPush(done.id), []);
+  await refused(agent, () => agent.createPush(randomUUID(), url), 'TaskNotFoundError');
 }
 
 const CHECKS = {
@@ -175,7 +182,7 @@ const CHECKS = {
   'resubscribe-parked': resubscribeParked,
   'task-not-found': taskNotFound,
   'task-not-cancelable': taskNotCancelable,
-  'push-not-supported': pushNotSupported,
+  push,
 };
 
 async function withDeadline(work) {

@@ -1,6 +1,7 @@
 """The checks every Python SDK driver runs, written against a small neutral view of a client.
 
-A driver supplies an `agent` with async methods `card`, `send`, `stream`, `get`, `list`, `cancel`, `subscribe`, `create_push`, plus `error_name`, and turns
+A driver supplies an `agent` with async methods `card`, `send`, `stream`, `get`, `list`, `cancel`, `subscribe`, `create_push`, `get_push`,
+`list_push` and `delete_push` (if `lists_push` says that the SDK has them), plus `error_name`, and turns
 what its SDK returns into `Task` and `Event`. One line of JSON is printed per check.
 """
 
@@ -67,7 +68,7 @@ async def card(agent):
     require("name", found["name"], found)
     require("skills", found["skills"], found)
     expect("streaming", found["streaming"], True)
-    require("push is not claimed", not found["push"], found)
+    require("push is claimed", found["push"], found)
     require("interfaces of this binding and version", found["interfaces"], found)
 
 
@@ -181,9 +182,16 @@ async def task_not_cancelable(agent):
     await refused(agent, agent.cancel(done.id), "task-not-cancelable")
 
 
-async def push_not_supported(agent):
-    done = await completed(agent)
-    await refused(agent, agent.create_push(done.id, "https://example.invalid/hook"), "push-not-supported")
+async def push(agent):
+    """Registers a webhook, reads it, lists it, deletes it; each answered with its URL."""
+    done, url = await completed(agent), "https://example.invalid/hook"
+    expect("registered", await agent.create_push(done.id, url), url)
+    expect("read back", await agent.get_push(done.id), url)
+    if agent.lists_push:
+        expect("listed", await agent.list_push(done.id), [url])
+        await agent.delete_push(done.id)
+        expect("listed after it was deleted", await agent.list_push(done.id), [])
+    await refused(agent, agent.create_push(str(uuid.uuid4()), url), "task-not-found")
 
 
 CHECKS = {
@@ -199,7 +207,7 @@ CHECKS = {
     "resubscribe-parked": resubscribe_parked,
     "task-not-found": task_not_found,
     "task-not-cancelable": task_not_cancelable,
-    "push-not-supported": push_not_supported,
+    "push": push,
 }
 
 

@@ -37,8 +37,6 @@ const SETTINGS: &str = r#"
 [outbound]
 allow_nets = ["127.0.0.1/32"]
 allow_http = true
-[push]
-enabled = false
 [peers]
 poll_ms = 10
 [limits]

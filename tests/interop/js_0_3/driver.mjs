@@ -104,11 +104,23 @@ class Agent {
     yield* neutralEvents((await this.client()).resubscribeTask({ id }));
   }
 
-  /** The SDK refuses this by itself when the card claims no push; a card that claims it lets the server's answer through. */
   async createPush(taskId, url) {
-    const card = await this.fetchCard();
-    const client = await this.factory.createFromAgentCard({ ...card, capabilities: { ...card.capabilities, pushNotifications: true } });
-    return client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig: { id: 'hook', url } });
+    const set = await (await this.client()).setTaskPushNotificationConfig({ taskId, pushNotificationConfig: { id: 'hook', url } });
+    return set.pushNotificationConfig.url;
+  }
+
+  async getPush(id) {
+    const found = await (await this.client()).getTaskPushNotificationConfig({ id, pushNotificationConfigId: 'hook' });
+    return found.pushNotificationConfig.url;
+  }
+
+  async listPush(id) {
+    const all = await (await this.client()).listTaskPushNotificationConfig({ id });
+    return all.map((one) => one.pushNotificationConfig.url);
+  }
+
+  async deletePush(id) {
+    await (await this.client()).deleteTaskPushNotificationConfig({ id, pushNotificationConfigId: 'hook' });
   }
 }
 

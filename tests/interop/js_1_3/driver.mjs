@@ -122,11 +122,22 @@ class Agent {
     yield* neutralEvents((await this.client()).resubscribeTask({ tenant: '', id }));
   }
 
-  /** The SDK refuses this by itself when the card claims no push; a card that claims it lets the server's answer through. */
   async createPush(taskId, url) {
-    const card = await this.fetchCard();
-    const client = await this.factory.createFromAgentCard({ ...card, capabilities: { ...card.capabilities, pushNotifications: true } });
-    return client.createTaskPushNotificationConfig({ tenant: '', id: 'hook', taskId, url, token: '' });
+    const made = await (await this.client()).createTaskPushNotificationConfig({ tenant: '', id: 'hook', taskId, url, token: '' });
+    return made.url;
+  }
+
+  async getPush(taskId) {
+    return (await (await this.client()).getTaskPushNotificationConfig({ tenant: '', id: 'hook', taskId })).url;
+  }
+
+  async listPush(taskId) {
+    const page = await (await this.client()).listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' });
+    return page.configs.map((one) => one.url);
+  }
+
+  async deletePush(taskId) {
+    await (await this.client()).deleteTaskPushNotificationConfig({ tenant: '', id: 'hook', taskId });
   }
 }
 

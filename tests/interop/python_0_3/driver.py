@@ -16,6 +16,7 @@ from a2a.types import (
     Message,
     MessageSendConfiguration,
     Part,
+    GetTaskPushNotificationConfigParams,
     PushNotificationConfig,
     Role,
     Task,
@@ -141,10 +142,18 @@ class Agent:
         async for item in client.resubscribe(TaskIdParams(id=task_id)):
             yield neutral_event(item)
 
+    lists_push = False
+
     async def create_push(self, task_id, url):
         client = await self.client(streaming=True)
         config = PushNotificationConfig(id="hook", url=url)
-        return await client.set_task_callback(TaskPushNotificationConfig(task_id=task_id, push_notification_config=config))
+        set_ = await client.set_task_callback(TaskPushNotificationConfig(task_id=task_id, push_notification_config=config))
+        return set_.push_notification_config.url
+
+    async def get_push(self, task_id):
+        client = await self.client(streaming=True)
+        which = GetTaskPushNotificationConfigParams(id=task_id, push_notification_config_id="hook")
+        return (await client.get_task_callback(which)).push_notification_config.url
 
     def error_name(self, error):
         match error:

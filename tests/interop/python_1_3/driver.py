@@ -138,11 +138,29 @@ class Agent:
         async for response in client.subscribe(pb.SubscribeToTaskRequest(id=task_id)):
             yield neutral_event(response)
 
+    @property
+    def lists_push(self):
+        return (self.protocol, self.binding) != ("0.3", "HTTP+JSON")
+
     async def create_push(self, task_id, url):
         client = await self.client(streaming=True)
-        return await client.create_task_push_notification_config(
-            pb.TaskPushNotificationConfig(task_id=task_id, id="hook", url=url)
-        )
+        config = pb.TaskPushNotificationConfig(task_id=task_id, id="hook", url=url)
+        return (await client.create_task_push_notification_config(config)).url
+
+    async def get_push(self, task_id):
+        client = await self.client(streaming=True)
+        which = pb.GetTaskPushNotificationConfigRequest(task_id=task_id, id="hook")
+        return (await client.get_task_push_notification_config(which)).url
+
+    async def list_push(self, task_id):
+        client = await self.client(streaming=True)
+        page = await client.list_task_push_notification_configs(pb.ListTaskPushNotificationConfigsRequest(task_id=task_id))
+        return [config.url for config in page.configs]
+
+    async def delete_push(self, task_id):
+        client = await self.client(streaming=True)
+        which = pb.DeleteTaskPushNotificationConfigRequest(task_id=task_id, id="hook")
+        await client.delete_task_push_notification_config(which)
 
     @staticmethod
     def error_name(error):

@@ -35,6 +35,7 @@ mod own_certificate;
 mod probes;
 mod published;
 mod push;
+mod push_configs;
 mod push_receiving;
 mod scenarios;
 mod secrets;

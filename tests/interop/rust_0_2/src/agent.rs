@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use a2a::{
-    A2AError, AgentCard, CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, Message, Part, PartContent,
+    A2AError, AgentCard, CancelTaskRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest,
+    GetTaskRequest, ListTaskPushNotificationConfigsRequest, ListTasksRequest, ListTasksResponse, Message, Part, PartContent,
     Role, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task,
     TaskPushNotificationConfig,
 };
@@ -82,6 +83,22 @@ impl Agent {
             tenant: None,
         };
         self.client.create_push_config(&config).await
+    }
+
+    pub async fn get_push(&self, task_id: &str) -> Result<TaskPushNotificationConfig, A2AError> {
+        let which = GetTaskPushNotificationConfigRequest { task_id: task_id.into(), id: "hook".into(), tenant: None };
+        self.client.get_push_config(&which).await
+    }
+
+    pub async fn list_push(&self, task_id: &str) -> Result<Vec<TaskPushNotificationConfig>, A2AError> {
+        let list =
+            ListTaskPushNotificationConfigsRequest { task_id: task_id.into(), page_size: None, page_token: None, tenant: None };
+        Ok(self.client.list_push_configs(&list).await?.configs)
+    }
+
+    pub async fn delete_push(&self, task_id: &str) -> Result<(), A2AError> {
+        let which = DeleteTaskPushNotificationConfigRequest { task_id: task_id.into(), id: "hook".into(), tenant: None };
+        self.client.delete_push_config(&which).await
     }
 }
 

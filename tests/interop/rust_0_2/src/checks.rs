@@ -21,7 +21,7 @@ pub const OPERATIONS: &[&str] = &[
     "resubscribe-parked",
     "task-not-found",
     "task-not-cancelable",
-    "push-not-supported",
+    "push",
 ];
 
 pub async fn run(agent: &Agent, operation: &str) -> Checked {
@@ -41,13 +41,24 @@ pub async fn run(agent: &Agent, operation: &str) -> Checked {
             let done = completed(agent, None).await?;
             refused(agent.cancel(&done.id).await, error_code::TASK_NOT_CANCELABLE)
         }
-        "push-not-supported" => {
-            let done = completed(agent, None).await?;
-            let answer = agent.create_push(&done.id, "https://example.invalid/hook").await;
-            refused(answer, error_code::PUSH_NOTIFICATION_NOT_SUPPORTED)
-        }
+        "push" => push(agent).await,
         other => Err(format!("no check named {other}").into()),
     }
+}
+
+/// Registers a webhook, reads it, lists it, deletes it.
+async fn push(agent: &Agent) -> Checked {
+    let (done, url) = (completed(agent, None).await?, "https://example.invalid/hook");
+    let made = agent.create_push(&done.id, url).await?;
+    require("registered", made.url == url && made.task_id == done.id, &made)?;
+    let found = agent.get_push(&done.id).await?;
+    require("read back", found.url == url, &found)?;
+    let all = agent.list_push(&done.id).await?;
+    require("listed", all.len() == 1 && all[0].url == url, &all)?;
+    agent.delete_push(&done.id).await?;
+    let all = agent.list_push(&done.id).await?;
+    require("listed after it was deleted", all.is_empty(), &all)?;
+    refused(agent.create_push(&fresh(), url).await, error_code::TASK_NOT_FOUND)
 }
 
 fn fresh() -> String {
@@ -82,7 +93,7 @@ async fn card(agent: &Agent) -> Checked {
     require("name", !card.name.is_empty(), &card.name)?;
     require("skills", !card.skills.is_empty(), &card.skills)?;
     require("streaming", card.capabilities.streaming == Some(true), &card.capabilities)?;
-    require("push is not claimed", card.capabilities.push_notifications != Some(true), &card.capabilities)?;
+    require("push is claimed", card.capabilities.push_notifications == Some(true), &card.capabilities)?;
     require("one interface", card.supported_interfaces.iter().filter(offered).count() == 1, &card.supported_interfaces)
 }
 

@@ -94,7 +94,10 @@ async fn no_shape_of_the_card_leads_past_the_gateway_and_every_promise_is_kept()
             assert!(text.contains(gateway.url()), "{what}: {text}");
             assert_eq!((&card["name"], &card["version"]), (&json!("Hidden"), &json!("7")), "{what}");
             assert_eq!(card["capabilities"]["streaming"], true, "{what}: streams are recorded here");
-            assert_ne!(card["capabilities"]["pushNotifications"], true, "{what}: nobody is pushed yet");
+            assert_eq!(
+                card["capabilities"]["pushNotifications"], true,
+                "{what}: the log is here, so webhooks are told from here"
+            );
             for member in ["securitySchemes", "security", "securityRequirements", "supportsAuthenticatedExtendedCard"] {
                 let empty = matches!(&card[member], Value::Null | Value::Bool(false));
                 let empty = empty || card[member].as_object().is_some_and(serde_json::Map::is_empty);

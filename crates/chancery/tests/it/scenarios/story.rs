@@ -36,7 +36,7 @@ pub(crate) enum Verb {
     Cancel,
     /// Look until the task is in the expected state.
     Await,
-    /// Try all that has to do with push notifications.
+    /// Register webhooks for a task in all ways the version has, read, list and delete them.
     Push,
     ExtendedCard,
     /// Call what does not exist.

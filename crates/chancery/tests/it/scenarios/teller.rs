@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_protocol::{
-    CancelTask, ContextId, GetTask, ListTasks, Message, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration,
-    SendMessage, Sent, Shown, SubscribeToTask, TaskId, TaskState, Timestamp, Version,
+    CancelTask, ContextId, GetTask, ListTasks, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Shown,
+    SubscribeToTask, TaskId, TaskState, Timestamp, Version,
 };
 
 use super::check::{self, Outcome};
@@ -81,7 +81,7 @@ impl Teller {
             }
             Verb::List => self.list(step).await,
             Verb::Await => self.wait_for(step).await,
-            Verb::Push => self.push(step).await,
+            Verb::Push => self.webhooks(step).await,
             Verb::ExtendedCard => {
                 let outcome = self.call(Request::GetExtendedCard(Default::default()), step).await;
                 self.settle(step, outcome)
@@ -90,7 +90,7 @@ impl Teller {
         }
     }
 
-    async fn call(&self, request: Request, step: &Step) -> Outcome {
+    pub(super) async fn call(&self, request: Request, step: &Step) -> Outcome {
         match self.client.call(&request, &self.conditions(step)).await {
             Ok(Reply::Sent(Sent::Task(Shown { task, .. })) | Reply::Task(Shown { task, .. })) => Outcome::Task(task),
             Ok(Reply::Sent(Sent::Message(message))) => Outcome::Message(message),
@@ -209,38 +209,7 @@ impl Teller {
         }
     }
 
-    /// Every push operation the version has, and a message that brings a configuration along.
-    async fn push(&mut self, step: &Step) -> Result<(), String> {
-        let task_id = self.task(step);
-        let config = PushConfig {
-            tenant: None,
-            id: None,
-            task_id: Some(task_id.clone()),
-            url: "https://example.org/hook".to_owned(),
-            token: None,
-            authentication: None,
-        };
-        let which = PushConfigRef { tenant: None, task_id: task_id.clone(), id: Some("c".to_owned()) };
-        let mut send = self.message(step);
-        send.configuration.task_push_notification_config = Some(PushConfig { task_id: None, ..config.clone() });
-        let list = chancery_protocol::ListPushConfigs { tenant: None, task_id, page_size: None, page_token: None };
-        let mut requests = vec![
-            Request::SendMessage(send),
-            Request::CreatePushConfig(PushConfig { id: Some("c".to_owned()), ..config }),
-            Request::GetPushConfig(which.clone()),
-        ];
-        if self.client.combination.version != Version::Original {
-            requests.extend([Request::ListPushConfigs(list), Request::DeletePushConfig(which)]);
-        }
-        for request in requests {
-            let operation = request.operation();
-            let outcome = self.call(request, step).await;
-            check::outcome(self, &step.expect, &outcome).map_err(|fault| format!("{operation:?}: {fault}"))?;
-        }
-        Ok(())
-    }
-
-    fn task(&self, step: &Step) -> TaskId {
+    pub(super) fn task(&self, step: &Step) -> TaskId {
         let name = step.task.as_deref().unwrap_or_default();
         self.known.get(name).map_or_else(|| TaskId::from(format!("{}.{name}", self.prefix)), |known| known.id.clone())
     }
@@ -249,7 +218,7 @@ impl Teller {
         self.known.get(name).map_or_else(|| ContextId::from(format!("{}.{name}", self.prefix)), |known| known.context.clone())
     }
 
-    fn conditions(&self, step: &Step) -> Conditions {
+    pub(super) fn conditions(&self, step: &Step) -> Conditions {
         Conditions {
             last_event_id: step.last_event_id.clone(),
             idempotency_key: step.idempotency_key.as_ref().map(|key| format!("{}.{key}", self.prefix)),
@@ -266,7 +235,7 @@ impl Teller {
         (makes_one && self.client.combination.version == Version::Original).then_some(own)
     }
 
-    fn message(&mut self, step: &Step) -> SendMessage {
+    pub(super) fn message(&mut self, step: &Step) -> SendMessage {
         self.messages += 1;
         // A retry is the same message once more, down to its id.
         let id = match &step.idempotency_key {

@@ -147,7 +147,7 @@ pub(super) fn rest_address(version: Version, request: &Request, params: &str) ->
         Request::CancelTask(cancel) => (Method::POST, format!("/tasks/{}:cancel", cancel.id), false),
         Request::SubscribeToTask(subscribe) => (Method::POST, format!("/tasks/{}:subscribe", subscribe.id), false),
         Request::CreatePushConfig(config) => (Method::POST, configs(config.task_id.as_ref().expect("a task").as_str()), true),
-        Request::ListPushConfigs(list) => (Method::GET, configs(list.task_id.as_str()), false),
+        Request::ListPushConfigs(list) => (Method::GET, format!("{}{}", configs(list.task_id.as_str()), query(params)), false),
         Request::GetPushConfig(which) => (Method::GET, config(which), false),
         Request::DeletePushConfig(which) => (Method::DELETE, config(which), false),
         Request::GetExtendedCard(_) => (Method::GET, extended_card(version).to_owned(), false),
