@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chancery_core::notify::Schedule;
 use chancery_protocol::MayCall;
 use chancery_rules::routing::Fallback;
 use url::Url;
@@ -21,6 +22,7 @@ pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
         bounds(config, places),
         rules(config, places),
         slim_wire(config, places),
+        schedule(config, places),
     ]
     .concat()
 }
@@ -31,6 +33,12 @@ fn slim_wire(config: &Config, places: &Places) -> Vec<Fault> {
     let one_sided = config.swp.door.listen.is_some() && tls.cert_file.is_some() && tls.client_ca_file.is_none();
     let fault = || places.fault("swp.listen", "needs tls.client_ca_file beside [tls]: SWP callers show certificates");
     one_sided.then(fault).into_iter().collect()
+}
+
+/// When webhooks are tried again.
+fn schedule(config: &Config, places: &Places) -> Vec<Fault> {
+    let fault = Schedule::new(config.push.notify.schedule_s.clone()).err();
+    fault.iter().map(|fault| places.fault("push.schedule_s", &fault.to_string())).collect()
 }
 
 /// Rules in the operator's own words have to be understood.
