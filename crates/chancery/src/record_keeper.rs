@@ -76,7 +76,7 @@ mod tests {
 
     fn seal(number: u64, end: u64, day: u64) -> Checkpoint {
         let at = Timestamp::from_micros((day * DAY_MICROS) as i64);
-        Checkpoint { number, end, sealed: number % 2 == 0, at, body: String::new(), signature: Vec::new() }
+        Checkpoint { number, end, sealed: number.is_multiple_of(2), at, body: String::new(), signature: Vec::new() }
     }
 
     #[test]
