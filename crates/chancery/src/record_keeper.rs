@@ -9,6 +9,8 @@ use chancery_protocol::Timestamp;
 
 use crate::key_chest::KeyChest;
 
+/// How often to look for what is too old.
+const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
 /// So many blocks go at once, so that writers never wait long behind it.
 const BLOCKS_AT_ONCE: usize = 64;
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
@@ -27,15 +29,20 @@ pub(crate) async fn keep(chancery: Chancery, config: EvidenceConfig) {
     let Some(record) = chancery.record() else { return };
     let stopping = chancery.shutdown_token();
     let every = Duration::from_secs(config.checkpoint_seconds.max(1));
+    let mut untidied = TIDY_EVERY;
     loop {
         tokio::select! {
             () = tokio::time::sleep(every) => {}
             () = stopping.cancelled() => return,
         }
         let now = chancery.now();
+        untidied += every;
         let kept = match record.sign(now).await {
-            Ok(()) => tidy(&*record, &config, now).await,
-            fault => fault,
+            Ok(()) if untidied >= TIDY_EVERY => {
+                untidied = Duration::ZERO;
+                tidy(&*record, &config, now).await
+            }
+            signed => signed,
         };
         if let Err(fault) = kept {
             tracing::error!(error = &fault as &dyn std::error::Error, "the record could not be signed or tidied up");
@@ -69,7 +76,7 @@ mod tests {
 
     fn seal(number: u64, end: u64, day: u64) -> Checkpoint {
         let at = Timestamp::from_micros((day * DAY_MICROS) as i64);
-        Checkpoint { number, end, sealed: number % 2 == 0, at, body: String::new(), signature: Vec::new() }
+        Checkpoint { number, end, sealed: number.is_multiple_of(2), at, body: String::new(), signature: Vec::new() }
     }
 
     #[test]

@@ -44,7 +44,8 @@ const TABLE: &[Room] = &[
     room("chancery-wire", &["chancery-protocol", "chancery-swp"], &[]),
     // What is delivered from a store is tried on a real one.
     room("chancery-core", &["chancery-protocol", "chancery-rules"], &["chancery-store", TESTKIT]),
-    room("chancery-store", BEHIND_A_PORT, &[TESTKIT]),
+    // A record is kept by the store and written by evidence; only together can it be tampered with and checked.
+    room("chancery-store", BEHIND_A_PORT, &[TESTKIT, "chancery-evidence"]),
     room("chancery-memory", BEHIND_A_PORT, &[TESTKIT]),
     room("chancery-evidence", BEHIND_A_PORT, &[TESTKIT]),
     room("chancery-inbound", AT_A_DOOR, &[TESTKIT]),

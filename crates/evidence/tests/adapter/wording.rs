@@ -16,6 +16,7 @@ fn nothing_said_about_discovery_and_handoff_goes_beyond_visibility() {
         ("discovery.rs", include_str!("../../src/adapter/discovery.rs")),
         ("handoff.rs", include_str!("../../src/adapter/handoff.rs")),
         ("adapter/mod.rs", include_str!("../../src/adapter/mod.rs")),
+        ("packets.rs", include_str!("../../src/packets.rs")),
         ("docs/evidence.md, discovery", section(manual, "\n## Discovery\n")),
         ("docs/evidence.md, handoff", section(manual, "\n## Handoff\n")),
     ] {

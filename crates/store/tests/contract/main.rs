@@ -12,6 +12,7 @@ mod listing;
 mod model;
 mod naming;
 mod outbox;
+mod recording;
 mod sample;
 mod spending;
 mod sweeping;

@@ -24,7 +24,7 @@ pub(super) struct Verify {
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
     /// The key that must have signed
-    #[arg(long, value_name = "KID")]
+    #[arg(long, value_name = "KID", allow_hyphen_values = true)]
     key: Option<String>,
 }
 

@@ -83,7 +83,7 @@ async fn a_webhook_that_is_turned_off_keeps_no_task(Opened { store, outbox, .. }
 async fn a_task_that_is_taken_back_takes_its_webhooks_along(Opened { store, outbox, .. }: Opened) {
     let task = task("t1");
     store.append(told_creation(&task, true)).await.unwrap();
-    assert!(store.withdraw(&task.id).await.unwrap());
+    assert!(store.withdraw(&task.id, None).await.unwrap());
     assert_eq!(outbox.outbox_load().await.unwrap().lanes, 0);
     assert_eq!(outbox.next_due(&[]).await.unwrap(), None);
     // Its name is free again, and nothing is left that the next one would find.

@@ -1,0 +1,192 @@
+//! The record: what it holds of each write, that a restart goes on with it, and that rows changed behind its back are found.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chancery_core::{Append, Appended, Block, FreezeScope, Note, Store};
+use chancery_evidence::export::{ExportFault, Stand, Wanted, examine, export};
+use chancery_evidence::record::{EvidenceConfig, NOTHING, Recorder, entries_of, types};
+use chancery_evidence::{bundle, record};
+use chancery_identity::{Algorithm, KeyRing, KeyUse};
+use chancery_protocol::{TaskState, Timestamp};
+use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
+use rusqlite::Connection;
+
+use crate::sample::{at, change, creation, decision, pieces, task};
+
+fn scribe() -> Arc<Recorder> {
+    let recorder = Recorder::new(&EvidenceConfig { segment_entries: 16, checkpoint_entries: 4, ..EvidenceConfig::default() });
+    let mut ring = KeyRing::default();
+    ring.ensure(KeyUse::Receipts, None, Algorithm::EdDsa, at(0)).unwrap();
+    recorder.take_keys(&ring, at(0));
+    Arc::new(recorder)
+}
+
+fn open(path: &Path, scribe: &Arc<Recorder>) -> Arc<dyn Store> {
+    let scribe: Arc<dyn chancery_core::Scribe> = scribe.clone();
+    Arc::new(SqliteStore::open_recording(path, SqliteOptions::default(), Some(scribe)).unwrap())
+}
+
+/// Six tasks that are made and end, a refusal, a task that is taken back, and what nothing came of.
+async fn fill(store: &dyn Store) {
+    for number in 0..6 {
+        let task = task(&format!("t{number}"));
+        store.append(creation(&task)).await.unwrap();
+        store.append(pieces(&task, 2, 3)).await.unwrap();
+        store.append(change(&task, 4, TaskState::Completed, at(number + 1))).await.unwrap();
+    }
+    store.decide(decision("d", None)).await.unwrap();
+    let gone = task("gone");
+    store.append(creation(&gone)).await.unwrap();
+    let note = |at| Note::Withdrawn { task: gone.id.clone(), at };
+    assert!(store.withdraw(&gone.id, Some(note(at(10)))).await.unwrap());
+    assert!(!store.withdraw(&gone.id, Some(note(at(11)))).await.unwrap(), "once");
+    let thaw = Note::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(12) };
+    assert!(!store.thaw(&FreezeScope::Everything, Some(thaw)).await.unwrap(), "nothing was frozen");
+    let out_of_turn = pieces(&task("t0"), 9, 9);
+    assert!(store.append(out_of_turn).await.is_err());
+}
+
+const ENTRIES: u64 = 6 * 4 + 1 + 1 + 1;
+
+async fn kinds(store: &dyn Store) -> Vec<String> {
+    let (mut prev, mut kinds) = (NOTHING, Vec::new());
+    for block in store.record().unwrap().blocks(0, usize::MAX).await.unwrap() {
+        let entries = entries_of(&block, prev).unwrap();
+        prev = block.hash;
+        kinds.extend(entries.into_iter().map(|entry| entry.kind));
+    }
+    kinds
+}
+
+#[tokio::test]
+async fn every_write_that_happened_is_recorded_once_and_none_that_did_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = open(&folder.path().join("chancery.db"), &scribe());
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::recording(scribe()));
+    for store in [&sqlite, &memory] {
+        fill(&**store).await;
+        let kinds = kinds(&**store).await;
+        assert_eq!(kinds.len() as u64, ENTRIES, "{kinds:?}");
+        assert_eq!(kinds[..4], [types::REQUESTED, types::ARTIFACT, types::ARTIFACT, types::UPDATED]);
+        assert_eq!(kinds[24..], [types::REFUSED, types::REQUESTED, types::WITHDRAWN]);
+    }
+    assert_eq!(kinds(&*sqlite).await, kinds(&*memory).await, "both stores tell the same");
+    assert!(MemoryStore::new().record().is_none());
+}
+
+#[tokio::test]
+async fn a_name_that_is_known_records_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("chancery.db"), &scribe());
+    let named = |id: &str| {
+        let mut record = (*task(id)).clone();
+        record.client_task_id = Some("mine".into());
+        Append { task: Arc::new(record.clone()), ..creation(&Arc::new(record)) }
+    };
+    assert_eq!(store.append(named("a")).await.unwrap(), Appended::Recorded);
+    assert!(matches!(store.append(named("b")).await.unwrap(), Appended::ClientIdKnown { .. }));
+    assert_eq!(kinds(&*store).await, [types::REQUESTED]);
+}
+
+async fn stand(store: &dyn Store) -> Result<Stand, ExportFault> {
+    examine(&*store.record().unwrap()).await
+}
+
+async fn close(store: Arc<dyn Store>) {
+    store.close(std::time::Duration::from_secs(20)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_with_the_record_and_old_segments_go_without_breaking_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, scribe) = (folder.path().join("chancery.db"), scribe());
+    let store = open(&path, &scribe);
+    fill(&*store).await;
+    let before = stand(&*store).await.unwrap();
+    close(store).await;
+    let store = open(&path, &scribe);
+    let again = stand(&*store).await.unwrap();
+    assert_eq!(again, before);
+    let more = task("more");
+    store.append(creation(&more)).await.unwrap();
+    assert_eq!(stand(&*store).await.unwrap().end, ENTRIES + 1);
+    let kept = store.record().unwrap();
+    while kept.forget(16, 1).await.unwrap() > 0 {}
+    let stand = stand(&*store).await.unwrap();
+    assert_eq!((stand.first, stand.end, stand.sealed_segments), (16, ENTRIES + 1, 1));
+    let all = export(&*kept, &Wanted::Between(None, None), at(30)).await.unwrap();
+    assert_eq!(bundle::verify(&all, None).unwrap().1.entries as u64, ENTRIES + 1 - 16);
+}
+
+/// The blocks as they lie there.
+fn blocks(database: &Connection) -> Vec<Block> {
+    let mut rows = database.prepare("SELECT first, count, at, hash, entries FROM record ORDER BY first").unwrap();
+    let read = rows.query_map([], |row| {
+        let at = Timestamp::from_micros(row.get(2)?);
+        Ok(Block { first: row.get(0)?, count: row.get(1)?, at, hash: row.get(3)?, entries: row.get(4)? })
+    });
+    read.unwrap().map(Result::unwrap).collect()
+}
+
+/// Changes an entry and makes every hash from there on right again, as somebody would who knows the format but not the key.
+fn recompute(database: &Connection) {
+    let (mut prev, mut changed) = (NOTHING, false);
+    for mut block in blocks(database) {
+        if !changed && block.entries.contains("TASK_STATE_COMPLETED") {
+            block.entries = block.entries.replace("TASK_STATE_COMPLETED", "TASK_STATE_REJECTED");
+            changed = true;
+        }
+        prev = entries_of(&block, prev).unwrap().last().unwrap().hash;
+        let put = "UPDATE record SET hash = ?2, entries = ?3 WHERE first = ?1";
+        database.execute(put, (block.first, prev.as_slice(), &block.entries)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rows_that_were_changed_in_the_database_are_found_and_named() {
+    let run = |database: &Connection, sql: &str| assert!(database.execute(sql, []).unwrap() > 0, "{sql}");
+    let swap = "UPDATE record SET entries = replace(entries, 'TASK_STATE_COMPLETED', 'TASK_STATE_REJECTED')";
+    let back_date = "UPDATE record SET entries = replace(entries, '{\"at\":', '{\"at\":-1')";
+    let drop_one = "DELETE FROM record WHERE first = (SELECT first FROM record ORDER BY first LIMIT 1 OFFSET 2)";
+    let move_one =
+        "UPDATE record SET first = first + 1000 WHERE first = (SELECT first FROM record ORDER BY first LIMIT 1 OFFSET 2)";
+    let cut = "DELETE FROM record WHERE first >= 23";
+    let cut_segment = "DELETE FROM record WHERE first BETWEEN 8 AND 15";
+    let forge =
+        "UPDATE record_checkpoints SET body = replace(body, '\"count\":4', '\"count\":3'), end = end - 1 WHERE number = 1";
+    let exchange =
+        "UPDATE record_checkpoints SET (body, signature) = (SELECT body, signature FROM record_checkpoints WHERE number = 2)
+                    WHERE number = 1";
+    type Change<'a> = Box<dyn Fn(&Connection) + 'a>;
+    let changes: Vec<(&str, Change<'_>)> = vec![
+        ("are not as they were written", Box::new(|database| run(database, swap))),
+        ("are not as they were written", Box::new(|database| run(database, back_date))),
+        ("does not agree with the record", Box::new(recompute)),
+        ("are missing", Box::new(|database| run(database, drop_one))),
+        ("are missing", Box::new(|database| run(database, move_one))),
+        ("were signed and are gone", Box::new(|database| run(database, cut))),
+        ("are missing", Box::new(|database| run(database, cut_segment))),
+        ("is not signed by the key it carries", Box::new(|database| run(database, forge))),
+        ("says something else about itself", Box::new(|database| run(database, exchange))),
+    ];
+    for (fault, change) in changes {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, scribe) = (folder.path().join("chancery.db"), scribe());
+        let store = open(&path, &scribe);
+        fill(&*store).await;
+        store.record().unwrap().sign(at(20)).await.unwrap();
+        assert_eq!(stand(&*store).await.unwrap().signed, ENTRIES);
+        close(store).await;
+        change(&Connection::open(&path).unwrap());
+        let store = open(&path, &scribe);
+        let found = stand(&*store).await.unwrap_err().to_string();
+        assert!(found.contains(fault), "{fault}: {found}");
+        // A node that goes on with it does not cover it up.
+        store.append(creation(&task("later"))).await.unwrap();
+        let later = stand(&*store).await.unwrap_err().to_string();
+        assert!(later.contains(fault) || later.contains("are missing"), "{fault}: {later}");
+        let exported = export(&*store.record().unwrap(), &Wanted::Between(None, None), at(30)).await;
+        assert!(matches!(exported, Err(ExportFault::Record(_))), "{fault}: {:?}", exported.map(|bundle| record::hex(&bundle)));
+    }
+}
