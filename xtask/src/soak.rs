@@ -26,6 +26,9 @@ const SETS: &[Set] = &[
     Set { name: "crash", package: "chancery", binary: Some("it"), filter: "crash::" },
     Set { name: "probes", package: "chancery", binary: Some("it"), filter: "probes::" },
     Set { name: "simulation", package: "chancery-core", binary: Some("simulation"), filter: "" },
+    Set { name: "push-simulation", package: "chancery-core", binary: Some("push"), filter: "simulation::" },
+    Set { name: "push", package: "chancery", binary: Some("it"), filter: "push::weather::" },
+    Set { name: "lanes", package: "chancery-rules", binary: Some("push_lane"), filter: "no_schedule" },
     Set { name: "evidence", package: "chancery-evidence", binary: Some("adapter"), filter: "properties::" },
 ];
 

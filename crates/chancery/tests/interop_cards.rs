@@ -1,13 +1,10 @@
 //! Signed cards across implementations, both ways: ours under their verifiers, theirs under ours; prints one table.
 
+#[path = "interop/implementation.rs"]
+mod implementation;
 #[path = "interop/toolbox.rs"]
 #[expect(dead_code, reason = "no server runs here, so there is no log of one")]
 mod toolbox;
-
-use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 
 use chancery_identity::cards::{
     CardShape, VerifyRules, sign_card, sign_original_card, verify_card, verify_card_signatures, verify_original_card,
@@ -15,11 +12,9 @@ use chancery_identity::cards::{
 };
 use chancery_identity::keys::Cards;
 use chancery_identity::{Algorithm, Jwk, Jwks, SigningKey};
+use implementation::{Implementation, Prepare, Table};
 use serde_json::{Value, json};
 use toolbox::Toolbox;
-
-/// How one implementation is started.
-type Prepare = fn(&Toolbox) -> Result<Command, String>;
 
 const PYTHON: Prepare = |tools| tools.python("python_1_3", "cards.py");
 const OLDER_PYTHON: Prepare = |tools| tools.python("python_0_3", "cards.py");
@@ -229,70 +224,4 @@ fn original_card() -> Value {
         "skills": [{"id": "s", "name": "Say", "description": "Says", "tags": ["t"], "examples": ["hi"]}],
         "metadata": {"ruvector": {"memory": {"type": "rvlake", "witness_format_version": 2, "share": 1.0}}, "\u{e000}": 1, "\u{10000}": 2},
     })
-}
-
-/// A program of `tests/interop` that signs and verifies with somebody else's code.
-struct Implementation {
-    program: OsString,
-    arguments: Vec<OsString>,
-}
-
-impl Implementation {
-    /// Nothing if it cannot be installed here and nobody insists.
-    fn ready(tools: &Toolbox, prepare: Prepare) -> Option<Self> {
-        match prepare(tools) {
-            Ok(command) => Some(Self {
-                program: command.get_program().to_owned(),
-                arguments: command.get_args().map(OsStr::to_owned).collect(),
-            }),
-            Err(missing) if std::env::var_os("CI").is_none() => {
-                say(&format!("skipped, not everything can be installed here: {missing}\n"));
-                None
-            }
-            Err(missing) => panic!("cannot install what the suite needs: {missing}"),
-        }
-    }
-
-    fn run(&self, arguments: &[&str], given: &Value) -> Value {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("a prepared program starts");
-        let mut stdin = child.stdin.take().expect("its input is ours");
-        stdin.write_all(given.to_string().as_bytes()).expect("it reads its input");
-        drop(stdin);
-        let output = child.wait_with_output().expect("it ends");
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?} ended with {}: {complaint}", output.status);
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|fault| panic!("{command:?} printed no JSON: {fault}: {complaint}"))
-    }
-}
-
-#[derive(Default)]
-struct Table {
-    text: String,
-    rows: usize,
-    faults: Vec<String>,
-}
-
-impl Table {
-    fn row(&mut self, row: String, good: bool, seen: &dyn std::fmt::Display) {
-        self.rows += 1;
-        let _ = writeln!(self.text, "{} {row}", if good { "ok  " } else { "FAIL" });
-        if !good {
-            self.faults.push(format!("{row}: {seen}"));
-        }
-    }
-
-    /// Prints the table; it must have every row and no fault.
-    fn settle(self, rows: usize) {
-        say(&format!("\n{}{} of {} rows ok\n", self.text, self.rows - self.faults.len(), self.rows));
-        assert!(self.faults.is_empty(), "{} rows are wrong:\n{}", self.faults.len(), self.faults.join("\n"));
-        assert_eq!(self.rows, rows, "rows are missing");
-    }
-}
-
-/// Straight to the terminal: the table is wanted from a passing run too, whose output the harness would keep.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the table");
 }

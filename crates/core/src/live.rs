@@ -7,7 +7,6 @@ mod account;
 mod turns;
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{Error, ErrorKind, Message, Task, TaskEvent, Timestamp};
@@ -34,7 +33,7 @@ pub(crate) struct LiveTask {
     /// Its place in its tree. Tasks from before anybody was governed have none.
     pub(crate) node: Option<Arc<Node>>,
     /// Whether webhooks are told of it.
-    told: AtomicBool,
+    told: std::sync::atomic::AtomicBool,
 }
 
 impl Drop for LiveTask {

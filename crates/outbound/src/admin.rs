@@ -1,4 +1,6 @@
-//! The operator's calls: every caller's tasks and trees, the callers, the agents, the keys and the freezes of a node, with the node's own token.
+//! The operator's calls: every caller's tasks and trees, the callers, the agents, the keys, the freezes and the webhooks of a node, with the node's own token.
+
+mod push;
 
 use std::time::Duration;
 

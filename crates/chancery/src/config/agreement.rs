@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chancery_core::notify::Schedule;
 use chancery_protocol::MayCall;
 use chancery_rules::routing::Fallback;
 use url::Url;
@@ -14,8 +15,21 @@ use super::places::Places;
 
 /// Everything that contradicts itself, whatever else the node is told on its command line or has in its data folder.
 pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
-    [addresses(config, places), fallbacks(config, places), proofs(config, places), bounds(config, places), rules(config, places)]
-        .concat()
+    [
+        addresses(config, places),
+        fallbacks(config, places),
+        proofs(config, places),
+        bounds(config, places),
+        rules(config, places),
+        schedule(config, places),
+    ]
+    .concat()
+}
+
+/// When webhooks are tried again.
+fn schedule(config: &Config, places: &Places) -> Vec<Fault> {
+    let fault = Schedule::new(config.push.notify.schedule_s.clone()).err();
+    fault.iter().map(|fault| places.fault("push.schedule_s", &fault.to_string())).collect()
 }
 
 /// Rules in the operator's own words have to be understood.

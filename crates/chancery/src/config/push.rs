@@ -119,7 +119,7 @@ mod tests {
         }
         let text = "[push]\nschedule_s = [0, 1]\nbarrier_ms = 0\nin_flight = 3\nbacklog_events = 4\nconfigs_per_task = 5\n";
         let push = Config::parse(text).unwrap().push;
-        assert_eq!(push.notify.schedule_s.attempts(), 2);
+        assert_eq!(push.notify.schedule().attempts(), 2);
         assert_eq!(
             (push.notify.barrier_ms, push.slots.in_flight, push.bounds.backlog_events, push.limits.configs_per_task),
             (0, 3, 4, 5)

@@ -6,7 +6,7 @@ mod vault;
 use std::sync::Arc;
 
 use chancery_core::Chancery;
-use chancery_core::notify::{Engine, EngineParts, NotifyConfig};
+use chancery_core::notify::{Engine, EngineParts};
 use chancery_core::push::{Outbox, PushParts, Vault};
 use chancery_identity::KeyRing;
 use chancery_outbound::Guard;
@@ -109,12 +109,11 @@ pub(crate) struct PushPromise {
 
 impl PushPromise {
     pub(crate) fn of(push: &PushConfig, public_url: &PublicUrl) -> Option<Self> {
-        let NotifyConfig { schedule_s, .. } = &push.notify;
         let algorithms = if push.courier.ed25519 { vec!["v1", "v1a"] } else { vec!["v1"] };
         push.offer.enabled.then(|| Self {
             jwks: public_url.join("/.well-known/jwks.json"),
             algorithms,
-            retry_span_s: schedule_s.span().as_secs(),
+            retry_span_s: push.notify.schedule().span().as_secs(),
         })
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct NotifyConfig {
     /// Seconds before each attempt.
-    pub schedule_s: Schedule,
+    pub schedule_s: Vec<u64>,
     /// A receiver that fails for longer is given up.
     pub give_up_after_s: u64,
     /// How long the answer to a message, and the end of a stream, wait for the first attempts. 0 is not at all.
@@ -32,7 +32,7 @@ pub struct NotifyConfig {
 impl Default for NotifyConfig {
     fn default() -> Self {
         Self {
-            schedule_s: Schedule::default(),
+            schedule_s: Schedule::default().into(),
             give_up_after_s: 5 * 24 * 60 * 60,
             barrier_ms: 250,
             in_a_row: 32,
@@ -55,6 +55,13 @@ pub struct EngineConfig {
     pub lenient: HashSet<Arc<str>>,
     /// The longest an exchange can take, so that none outlives its claim.
     pub exchange: Duration,
+}
+
+impl NotifyConfig {
+    /// The usual one in place of one that nobody can mean, which a config is refused for.
+    pub fn schedule(&self) -> Schedule {
+        Schedule::new(self.schedule_s.clone()).unwrap_or_default()
+    }
 }
 
 impl EngineConfig {

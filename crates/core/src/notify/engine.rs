@@ -55,6 +55,8 @@ pub struct Engine {
     dispatch: Mutex<Dispatch>,
     freed: Notify,
     pub(super) replaying: AtomicBool,
+    /// Whether somebody may have put letters in line: the last run before its end, or an operator.
+    pub(super) letters_wait: AtomicBool,
     runs: TaskTracker,
     abandoned: CancellationToken,
 }
@@ -79,6 +81,7 @@ impl Engine {
             dispatch: Mutex::new(dispatch),
             freed: Notify::new(),
             replaying: AtomicBool::new(false),
+            letters_wait: AtomicBool::new(true),
             runs: TaskTracker::new(),
             abandoned: CancellationToken::new(),
         }))

@@ -1,6 +1,7 @@
 //! What operators do with webhooks: turn them off and on, put letters to them again, try one out.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use chancery_protocol::Error;
 use chancery_rules::push::{LaneState, Latitude, Span, judge};
@@ -36,6 +37,7 @@ impl Engine {
     /// Puts letters in line to be delivered again. Answers which.
     pub async fn replay(&self, filter: &DeadFilter, new_id: bool, after: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
         let queued = self.outbox.replay(filter, new_id, self.now(), after, limit).await?;
+        self.letters_wait.store(true, Ordering::Relaxed);
         self.notifier.ring();
         Ok(queued)
     }

@@ -18,11 +18,15 @@ const MOST: usize = 256;
 impl Engine {
     /// Begins with the letters in line, unless somebody is at it.
     pub(super) async fn start_replays(self: &Arc<Self>) -> Result<(), StoreError> {
-        if self.replaying.swap(true, Ordering::Relaxed) {
+        if !self.letters_wait.load(Ordering::Relaxed) || self.replaying.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
+        self.letters_wait.store(false, Ordering::Relaxed);
         let claimed = self.outbox.claim_replays(self.now(), self.replay_lease(), MOST).await;
-        let replays = claimed.inspect_err(|_| self.replaying.store(false, Ordering::Relaxed))?;
+        let replays = claimed.inspect_err(|_| {
+            self.replaying.store(false, Ordering::Relaxed);
+            self.letters_wait.store(true, Ordering::Relaxed);
+        })?;
         if replays.is_empty() {
             self.replaying.store(false, Ordering::Relaxed);
             return Ok(());
@@ -32,6 +36,7 @@ impl Engine {
             engine.replay_all(replays).await;
             engine.replaying.store(false, Ordering::Relaxed);
             // There may be more in line.
+            engine.letters_wait.store(true, Ordering::Relaxed);
             engine.notifier.ring();
         });
         Ok(())

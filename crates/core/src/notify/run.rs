@@ -152,7 +152,7 @@ impl<'e> Run<'e> {
 
     fn patience(&self) -> Patience {
         let notify = &self.config.notify;
-        Patience { schedule: notify.schedule_s.clone(), most_failing: Duration::from_secs(notify.give_up_after_s) }
+        Patience { schedule: notify.schedule(), most_failing: Duration::from_secs(notify.give_up_after_s) }
     }
 
     /// The claim goes on from now, once the store has said so.

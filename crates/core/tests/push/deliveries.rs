@@ -114,7 +114,7 @@ async fn a_blocked_address_turns_a_webhook_off_and_keeps_what_is_pending() {
 #[tokio::test(start_paused = true)]
 async fn when_the_schedule_is_used_up_everything_pending_becomes_one_letter() {
     let mut config = config();
-    config.notify.schedule_s = serde_json::from_str("[0, 1, 1]").unwrap();
+    config.notify.schedule_s = vec![0, 1, 1];
     let house = House::with(Network::new(|_, _, _| Act::Answer(500)), config);
     house.start();
     let task = house.task("3", HOOK).await;

@@ -52,6 +52,11 @@ async fn tails(house: &House) -> HashMap<u64, u64> {
     house.lanes().await.iter().map(|lane| (lane.number(), lane.cursor.tail)).collect()
 }
 
+/// Nobody gives up: what is lost is lost by us.
+fn patient() -> Vec<u64> {
+    [vec![0], [1, 5, 30].repeat(20)].concat()
+}
+
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let first = std::env::var("CHANCERY_SEED").ok().and_then(|seed| seed.parse().ok());
     let most = if std::env::var_os("CHANCERY_SOAK").is_some() { usual * 50 } else { usual };
@@ -63,8 +68,7 @@ async fn a_flapping_network_loses_nothing_and_keeps_the_order() {
     for seed in seeds(20) {
         let mut random = SmallRng::seed_from_u64(!seed);
         let mut config = config();
-        // Nobody gives up: what is lost is lost by us.
-        config.notify.schedule_s = serde_json::from_str(&format!("[0{}]", ",1,5,30".repeat(20))).unwrap();
+        config.notify.schedule_s = patient();
         let house = House::with(flapping(seed, false), config);
         house.start();
         for number in 0..12 {
@@ -111,7 +115,7 @@ async fn an_engine_that_is_killed_leaves_nothing_behind_that_the_next_one_does_n
         let store = Arc::new(MemoryStore::new());
         let network = flapping(seed, false);
         let mut config = config();
-        config.notify.schedule_s = serde_json::from_str(&format!("[0{}]", ",1,5,30".repeat(20))).unwrap();
+        config.notify.schedule_s = patient();
         let mut tasks: Vec<TaskId> = Vec::new();
         for life in 0..6 {
             let house = House::over(Arc::clone(&store), Arc::clone(&network), config.clone());

@@ -118,3 +118,104 @@ fn face(record: &TaskRecord) -> Face {
 fn shown(record: &TaskRecord, task: Arc<Task>) -> Shown {
     Shown { task, dialect: record.dialect, client_task_id: record.client_task_id.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use chancery_core::notify::Span;
+    use chancery_core::push::{PushEvents, Registration, RegistrationId};
+    use chancery_protocol::{Artifact, Caller, Message, Part, Role, TaskState, TaskStatus, Timestamp, TraceId, Version};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn delivery(profile: PushProfile, span: Span, artifact_bytes: usize) -> Delivery {
+        let at = Timestamp::from_micros(0);
+        let status = TaskStatus { state: TaskState::Completed, message: None, timestamp: None, unknown: Default::default() };
+        let history = (0..12).map(|number| Arc::new(Message::text(Role::User, format!("m{number}"), "hi"))).collect();
+        let task = Task {
+            id: "t".into(),
+            context_id: "c".into(),
+            status,
+            artifacts: vec![Arc::new(Artifact::new("a", vec![Part::text("x".repeat(artifact_bytes))]))],
+            history,
+            metadata: None,
+            unknown: Default::default(),
+        };
+        let registration = Registration {
+            lane: 7,
+            task: "t".into(),
+            id: RegistrationId::new("r"),
+            owner: Caller::new("tenant", "caller"),
+            agent: "agent".into(),
+            version: Version::V0_3,
+            profile,
+            events: PushEvents::Status,
+            url: "https://hooks.example/".into(),
+            origin: "https://hooks.example:443".into(),
+            scheme: None,
+            sealed: None,
+            created_at: at,
+            trace: TraceId(1),
+        };
+        let record = TaskRecord {
+            id: "t".into(),
+            context_id: "c".into(),
+            agent: "agent".into(),
+            owner: Caller::new("tenant", "caller"),
+            dialect: Version::Original,
+            client_task_id: Some("mine".into()),
+            created_at: at,
+        };
+        let (registration, record) = (Arc::new(registration), Arc::new(record));
+        Delivery { registration, record, from: 3, span, payload: Payload::Task(Arc::new(task)) }
+    }
+
+    fn written(profile: PushProfile, artifact_bytes: usize) -> Value {
+        let letter = write(&CourierConfig::default(), None, &delivery(profile, Span::single(5), artifact_bytes));
+        serde_json::from_slice(&letter.body).unwrap()
+    }
+
+    #[test]
+    fn older_versions_get_the_end_of_the_history_and_the_newest_gets_all_of_it() {
+        let old = written(PushProfile::V03Task, 1);
+        assert_eq!(old["history"].as_array().unwrap().len(), 10);
+        assert_eq!(old["history"][0]["messageId"], "m2");
+        assert_eq!(written(PushProfile::V1, 1)["task"]["history"].as_array().unwrap().len(), 12);
+    }
+
+    #[test]
+    fn a_task_at_the_limit_goes_out_whole_and_a_bigger_one_thin() {
+        let most = CourierConfig::default().task_bytes;
+        let around = written(PushProfile::V03Task, 0).to_string().len();
+        let whole = |bytes: usize| written(PushProfile::V03Task, bytes).get("artifacts").is_some();
+        assert!(whole(most - around));
+        assert!(!whole(most - around + 1));
+        let thin = written(PushProfile::V03Task, most);
+        assert_eq!((&thin["id"], &thin["status"]["state"]), (&"t".into(), &"completed".into()));
+        assert!(thin.get("history").is_none_or(|history| history.as_array().is_some_and(Vec::is_empty)), "{thin}");
+        assert!(written(PushProfile::V1, most)["task"]["artifacts"].is_array(), "what can be asked for is what is told");
+    }
+
+    #[test]
+    fn each_form_has_its_headers_and_what_stands_for_several_entries_says_so() {
+        let header = |letter: &Letter, name: &str| {
+            letter.headers.iter().find(|(found, _)| &**found == name).map(|(_, value)| value.to_string())
+        };
+        let config = CourierConfig::default();
+        let letter = write(&config, None, &delivery(PushProfile::V03Task, Span::single(5), 1));
+        assert_eq!(header(&letter, "content-type").as_deref(), Some("application/json"));
+        assert_eq!(header(&letter, "a2a-version").as_deref(), Some("0.3"));
+        assert_eq!((header(&letter, "a2a-event-seq").as_deref(), header(&letter, "a2a-event-compacted")), (Some("5"), None));
+        let rules = OriginRules { content_type: Some("text/json".into()), ..OriginRules::default() };
+        let letter = write(&config, Some(&rules), &delivery(PushProfile::V1, Span::snapshot(9), 1));
+        assert_eq!(header(&letter, "content-type").as_deref(), Some("text/json"));
+        assert_eq!(header(&letter, "a2a-event-compacted").as_deref(), Some("3-9"));
+        assert!(letter.webhook_id.ends_with("_7_9-s"), "{}", letter.webhook_id);
+        let letter = write(&config, None, &delivery(PushProfile::Original, Span::single(5), 1));
+        assert_eq!(header(&letter, "a2a-version"), None);
+        assert_eq!(serde_json::from_slice::<Value>(&letter.body).unwrap()["id"], "mine");
+        let letter = write(&config, None, &delivery(PushProfile::NeuralPost, Span::single(5), 1));
+        assert_eq!(header(&letter, "x-neuralpost-resulttype").as_deref(), Some("task"));
+        assert_eq!(header(&letter, "x-neuralpost-delivery").as_deref(), Some(&*letter.webhook_id));
+    }
+}

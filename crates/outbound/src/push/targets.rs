@@ -69,9 +69,19 @@ mod tests {
         let targets = GuardedTargets::new(Guard::new(config, &[]).unwrap(), Arc::new(origins));
         let target = targets.judge("https://a.example/hook").unwrap();
         assert_eq!((&*target.origin, target.profile), ("https://a.example:443", Some(PushProfile::NeuralPost)));
-        assert_eq!(&*targets.judge("http://127.0.0.1:9/x").unwrap().origin, "http://127.0.0.1:9");
+        assert_eq!(&*targets.judge("http://127.0.0.1:8099/x").unwrap().origin, "http://127.0.0.1:8099");
         for refused in ["https://10.0.0.1/", "http://a.example/", "https://u@a.example/", "ftp://a.example/", "https://[::1]/"] {
             targets.judge(refused).unwrap_err();
         }
+    }
+
+    #[test]
+    fn a_secret_to_sign_with_has_to_be_one_and_other_schemes_are_not_ours_to_judge() {
+        let targets = GuardedTargets::new(Guard::new(GuardConfig::default(), &[]).unwrap(), Arc::default());
+        let good = Some("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD");
+        assert!(targets.judge_scheme("StandardWebhooks", good).is_ok() && targets.judge_scheme("hmac-sha256", good).is_ok());
+        assert!(targets.judge_scheme("StandardWebhooks", Some("secret")).is_err());
+        assert!(targets.judge_scheme("StandardWebhooks", None).is_err());
+        assert!(targets.judge_scheme("Custom", Some("anything")).is_ok() && targets.judge_scheme("Bearer", None).is_ok());
     }
 }

@@ -101,7 +101,7 @@ async fn a_receiver_that_is_gone_or_refuses_us_gets_nothing_more() {
     assert_eq!(story.dead().await[0].0, "gone");
 
     let story = Story::of("", |_| Act::Answer(401)).await;
-    send(&story.server, "chunks 5", json!({ "url": story.receiver.url("/") }), true).await;
+    send(&story.server, "stream 5", json!({ "url": story.receiver.url("/") }), true).await;
     assert_eq!(story.at_rest().await, ("disabled".to_owned(), "auth_rejected".to_owned()));
     assert_eq!(story.attempts(), [(1, 1), (2, 1), (3, 1)]);
 

@@ -13,7 +13,7 @@ async fn a_webhook_is_told_everything_in_order_before_the_answer_comes() {
     let server = server("barrier_ms = 20000");
     let url = receiver.url("/hook?x=1");
     let config = json!({ "url": url, "token": "t-1", "authentication": { "scheme": "bearer", "credentials": "c-1" } });
-    let task = send(&server, "chunks 3", config, false).await;
+    let task = send(&server, "stream 3", config, false).await;
     let got = receiver.got();
     assert!(got.len() >= 3, "{got:?}");
     let seqs: Vec<u64> = got.iter().map(super::receiver::Got::seq).collect();

@@ -6,6 +6,7 @@ mod answers;
 mod delivery;
 mod operating;
 mod versions;
+mod weather;
 
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ async fn nothing_is_sent_after_a_delete_was_answered() {
     let home = Home::new();
     let receiver = Receiver::new(|_| Act::Slow(200, Duration::from_millis(150))).await;
     let server = lasting(&home, "");
-    let task = send(&server, "chunks 40", json!({ "url": receiver.url("/"), "id": "c" }), true).await;
+    let task = send(&server, "stream 40 50", json!({ "url": receiver.url("/"), "id": "c" }), true).await;
     receiver.has_got(2).await;
     let gone = server.call("DeleteTaskPushNotificationConfig", json!({ "taskId": task["id"], "id": "c" })).await;
     let (deleted, before) = (std::time::Instant::now(), receiver.got().len());
@@ -100,10 +100,10 @@ async fn receipts_are_a_signed_chain_and_figures_name_no_receiver() {
     let receiver = Receiver::new(|_| Act::With(200, vec![("a2a-receipt", "their.own.receipt".to_owned())])).await;
     let server = lasting(&home, "");
     let data = home.data();
-    send(&server, "chunks 3", json!({ "url": receiver.url("/") }), true).await;
+    send(&server, "stream 3", json!({ "url": receiver.url("/") }), true).await;
     let receipts = soon("receipts are there", async || {
         let receipts = admin(&server, &data, "/receipts", None).await["receipts"].as_array().unwrap().clone();
-        (receipts.len() >= 3).then_some(receipts)
+        (receipts.len() >= 5).then_some(receipts)
     })
     .await;
     for pair in receipts.windows(2) {

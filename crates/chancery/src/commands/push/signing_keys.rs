@@ -1,0 +1,51 @@
+//! `chancery push keys ls|rotate`: the keys that notifications are signed with.
+
+use serde_json::{Value, json};
+
+use super::super::credentials::OwnCertificate;
+use super::super::{Failure, Shared, nearby, remark, show};
+
+#[derive(clap::Args)]
+pub(super) struct Keys {
+    #[command(flatten)]
+    own: OwnCertificate,
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum KeysCommand {
+    /// List them
+    Ls,
+    /// Publish a new one now, and sign with it in ten minutes; the old one stays published for a day after that
+    Rotate,
+}
+
+impl Keys {
+    pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+        let admin = nearby::admin(shared, &self.own)?;
+        let mut answer = match self.command {
+            KeysCommand::Ls => admin.keys().await?,
+            KeysCommand::Rotate => {
+                let (lead, overlap) = (chancery::KeyChest::LEAD, chancery::KeyChest::OVERLAP);
+                admin.rotate_keys("push", None, lead, overlap).await?
+            }
+        };
+        let keys: Vec<Value> = match answer["keys"].take() {
+            Value::Array(keys) => keys.into_iter().filter(|key| key["use"] == "push").collect(),
+            _ => Vec::new(),
+        };
+        if shared.json {
+            show::print_json(&json!({ "keys": keys }).to_string());
+            return Ok(());
+        }
+        let head = ["ALGORITHM", "STATE", "MADE", "SIGNS FROM", "RETIRES", "KID"].map(str::to_owned);
+        let row =
+            |key: &Value| ["algorithm", "state", "made_at", "used_from", "retires_at", "kid"].map(|name| show::text(&key[name]));
+        if keys.is_empty() {
+            remark("there are no keys for notifications");
+        }
+        show::print(&show::columns(std::iter::once(head).chain(keys.iter().map(row)).collect()));
+        Ok(())
+    }
+}
