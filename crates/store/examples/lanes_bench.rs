@@ -1,5 +1,7 @@
 //! How long a claim, a settlement and an append take while very many lanes wait: `cargo run --release -p chancery-store --example lanes_bench 1000000`.
 
+#![expect(clippy::print_stdout, reason = "a bench says what it found")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
