@@ -19,6 +19,7 @@ mod reload;
 mod send;
 mod serve;
 mod show;
+mod swp;
 mod tasks;
 mod tree;
 mod validate;
@@ -51,6 +52,7 @@ Examples:
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
+  chancery swp decode HEX                      say what SWP frames hold
   chancery init                                write a config file with every setting, and its schema
   chancery validate chancery.toml              say all that is wrong with a config file
 
@@ -121,6 +123,8 @@ enum Command {
     Schema,
     /// Make the node on this machine read its config file anew
     Reload(reload::Reload),
+    /// Send tasks over SWP, listen for them, and say what frames hold
+    Swp(swp::Swp),
     /// Convert packets into evidence events
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
@@ -230,6 +234,7 @@ pub(crate) fn run() -> ExitCode {
             Ok(())
         }
         Command::Reload(reload) => as_client(reload.run(&shared)),
+        Command::Swp(swp) => swp.run(&shared),
         Command::Evidence(evidence) => evidence.run(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -18,6 +18,7 @@ mod routing;
 mod schema;
 mod section;
 mod shape;
+mod swp;
 mod template;
 mod tls;
 
@@ -50,6 +51,7 @@ pub use self::places::Places;
 pub use self::public_url::PublicUrl;
 pub use self::schema::schema;
 use self::section::Section;
+pub use self::swp::{SwpConfig, SwpDoor, SwpUrl};
 pub use self::template::{SCHEMA_FILE, template};
 pub use self::tls::{TlsConfig, TlsFileError};
 use crate::agents::BuiltIn;
@@ -143,6 +145,8 @@ pub struct Config {
     pub identity: IdentityConfig,
     pub keys: KeysConfig,
     pub tls: TlsConfig,
+    /// The slim binary wire.
+    pub swp: SwpConfig,
     /// What may be called, and the limits on it.
     pub outbound: GuardConfig,
     pub discovery: DiscoveryConfig,
@@ -169,6 +173,7 @@ impl Default for Config {
             identity: IdentityConfig::default(),
             keys: KeysConfig::default(),
             tls: TlsConfig::default(),
+            swp: SwpConfig::default(),
             outbound: GuardConfig::default(),
             discovery: DiscoveryConfig::default(),
             peers: PeersConfig::default(),
@@ -219,6 +224,7 @@ impl Config {
             identity: file.section("identity", |section| section.fields()).unwrap_or_default(),
             keys: file.section("keys", keys::read).unwrap_or_default(),
             tls: file.section("tls", tls::read).unwrap_or_default(),
+            swp: file.section("swp", swp::read).unwrap_or_default(),
             outbound: file.section("outbound", |section| section.fields()).unwrap_or_default(),
             discovery: file.section("discovery", |section| section.fields()).unwrap_or_default(),
             peers: file

@@ -9,7 +9,7 @@ use chancery_protocol::{AgentCard, AgentExtension};
 
 use crate::agents::{authority, interfaces};
 use crate::build_error::BuildError;
-use crate::config::{PublicUrl, is_agent_name};
+use crate::config::{PublicUrl, SwpUrl, is_agent_name};
 use crate::gateway::Shown;
 use crate::signs::Signs;
 
@@ -27,6 +27,7 @@ pub(crate) struct Given {
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     public_url: PublicUrl,
+    swp_url: Option<SwpUrl>,
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
     signs: Arc<Signs>,
@@ -34,7 +35,12 @@ pub(crate) struct Mount {
 
 impl Mount {
     pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>) -> Self {
-        Self { public_url, knows_callers: !authenticator.is_open(), signs }
+        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs }
+    }
+
+    /// The same where agents also answer over SWP.
+    pub(crate) fn also_at(self, swp_url: Option<SwpUrl>) -> Self {
+        Self { swp_url, ..self }
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -86,6 +92,8 @@ impl Mount {
                 interfaces(&self.public_url.join(&format!("/agents/{name}")), None)
             };
             card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url));
+            // Last, because it says the least: whoever can speak something else does.
+            card.supported_interfaces.extend(self.swp_url.as_ref().map(|url| url.interface(&name)));
         }
         let extended = extended.filter(|_| self.knows_callers).map(|mut extended| {
             if extended.supported_interfaces.is_empty() {

@@ -20,7 +20,7 @@ use crate::agent_book::AgentBook;
 use crate::authentication::{Reception, authenticator, check_grants, configured_callers, key_sets};
 use crate::build_error::BuildError;
 use crate::caller_book::CallerBook;
-use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, TlsConfig};
+use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpUrl, TlsConfig};
 use crate::data_folder::DataFolder;
 use crate::gateway::{Fleet, Site, Workplace, gather};
 use crate::hops::SignedHops;
@@ -37,6 +37,7 @@ pub struct Node {
     entrance: Entrance,
     folder: Option<Arc<DataFolder>>,
     tls: Option<Tls>,
+    swp_tls: Option<Tls>,
     tls_config: TlsConfig,
     reloader: Arc<Reloader>,
 }
@@ -50,6 +51,7 @@ pub struct NodeBuilder {
     source: Option<Source>,
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
+    swp_url: Option<SwpUrl>,
     config: Config,
     folder: Option<PathBuf>,
     in_memory: bool,
@@ -162,6 +164,12 @@ impl NodeBuilder {
         self
     }
 
+    /// Where SWP peers reach the node; cards say so. What the config says of it counts before.
+    pub fn swp_url(mut self, url: Option<SwpUrl>) -> Self {
+        self.swp_url = url;
+        self
+    }
+
     /// Everything a config says but its agents, its data folder and where to listen, which are left to the caller.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
@@ -199,7 +207,9 @@ impl NodeBuilder {
         let callers = Arc::new(CallerBook::open(folder.clone(), configured.clone())?);
         let keys = Arc::new(KeyChest::open(folder.clone())?);
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
-        let reception = Reception { callers, resolver: self.resolver, public_url, clock };
+        let swp_tls = if config.swp.door.listen.is_some() { config.tls.load()?.map(Tls::for_swp).transpose()? } else { None };
+        let swp_url = config.swp.door.public_url.clone().or(self.swp_url);
+        let reception = Reception { callers, resolver: self.resolver, public_url, swp_url, clock };
         let preview = reception.callers.preview(&configured)?;
         let mut fetched = None;
         let authenticator = authenticator(&config, &reception, preview, || {
@@ -209,10 +219,12 @@ impl NodeBuilder {
         })?;
         let lineup = self.own.clone();
         let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
-        let mount = Mount::new(reception.public_url.clone(), &authenticator, Arc::new(lineup.signs.clone()));
+        let mount = Mount::new(reception.public_url.clone(), &authenticator, Arc::new(lineup.signs.clone()))
+            .also_at(reception.swp_url.clone());
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
+            swp_url: reception.swp_url.clone(),
             clock: Arc::clone(&reception.clock),
             book: Arc::new(AgentBook::open(folder.clone())?),
             knows_callers: mount.knows_callers(),
@@ -284,7 +296,7 @@ impl NodeBuilder {
             behind,
         };
         let reloader = Reloader::new(grounds, self.source, config);
-        Ok(Node { chancery, entrance, folder, tls, tls_config, reloader })
+        Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader })
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
@@ -308,6 +320,11 @@ impl Node {
     /// Lets callers in through a listener, until `stop` fires and the open connections are done.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         chancery_inbound::serve(listener, self.tls.clone(), self.entrance.clone(), stop).await;
+    }
+
+    /// The same for SWP peers. Over TLS they show certificates; without it, nobody may be on the way to read along.
+    pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
+        chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.entrance.clone(), stop).await;
     }
 
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
@@ -336,8 +353,10 @@ impl Node {
 
     /// Reads certificate and key anew. New connections get them; a fault changes nothing.
     pub fn reload_tls(&self) -> Result<(), BuildError> {
-        if let (Some(tls), Some(material)) = (&self.tls, self.tls_config.load()?) {
-            tls.replace(material)?;
+        for tls in [&self.tls, &self.swp_tls].into_iter().flatten() {
+            if let Some(material) = self.tls_config.load()? {
+                tls.replace(material)?;
+            }
         }
         Ok(())
     }

@@ -141,6 +141,11 @@ impl Published {
         self.respond(spot, head, |shapes| &shapes.adr)
     }
 
+    /// The card of 1.0 and its tag, for those who do not ask over HTTP.
+    pub(crate) fn newest(&self, spot: &Spot) -> Option<(Bytes, String)> {
+        self.now.load().shapes(spot).map(|shapes| shapes.v1_0.tagged())
+    }
+
     /// The public keys of this node.
     pub(crate) fn jwks(&self, head: &Parts) -> DoorResponse {
         match &self.now.load().jwks {

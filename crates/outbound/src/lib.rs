@@ -12,6 +12,7 @@ mod jwks;
 mod peer;
 pub mod remote;
 mod sse;
+pub mod swp;
 mod terms;
 mod trust;
 

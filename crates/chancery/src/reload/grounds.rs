@@ -158,10 +158,11 @@ impl Grounds {
     ) -> Result<(Site, Agents, Vec<Arc<Remote>>), BuildError> {
         let lineup = self.lineup(before, config);
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs);
+        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs).also_at(self.reception.swp_url.clone());
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: self.reception.public_url.url().clone(),
+            swp_url: self.reception.swp_url.clone(),
             clock: Arc::clone(&self.reception.clock),
             book: Arc::clone(&self.book),
             knows_callers: mount.knows_callers(),
@@ -242,6 +243,7 @@ pub(crate) fn door_settings(
         admin_routes,
         authenticator,
         signposts: Arc::default(),
+        swp: config.swp.settings(),
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) fn needed(before: &Config, after: &Config, places: &Places) -> Vec<Fa
         ("keys.hop_tokens", was.keys.hop_tokens != is.keys.hop_tokens),
         ("keys.push", was.keys.push != is.keys.push),
         ("keys.receipts", was.keys.receipts != is.keys.receipts),
+        ("swp.listen", was.swp.door.listen != is.swp.door.listen),
+        ("swp.public_url", was.swp.door.public_url != is.swp.door.public_url),
         ("tls.cert_file", was.tls.cert_file != is.tls.cert_file),
         ("tls.key_file", was.tls.key_file != is.tls.key_file),
         ("tls.client_ca_file", was.tls.client_ca_file != is.tls.client_ca_file),

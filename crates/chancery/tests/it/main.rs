@@ -37,5 +37,6 @@ mod published;
 mod scenarios;
 mod secrets;
 mod serve;
+mod swp;
 mod tenancy;
 mod tls;
