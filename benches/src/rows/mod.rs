@@ -9,6 +9,7 @@ mod idle;
 mod ledger;
 mod open;
 mod rate;
+mod slim;
 
 use anyhow::Result;
 
@@ -63,6 +64,8 @@ enum Measure {
     Credential(Credential),
     Ledger(ledger::Ledger),
     Guards,
+    SlimRate,
+    SlimBytes,
 }
 
 /// A row of requests by the second.
@@ -149,6 +152,8 @@ pub(crate) const ROWS: &[Row] = &[
     credential("check-certificate", "certificate checked, beside a send", Credential::Certificate),
     credential("check-signature", "signed request checked, beside a send", Credential::Signature),
     Row { name: "guards", title: "send with every guard on, beside one with none set", measure: Measure::Guards },
+    Row { name: "swp-send-64", title: "task over SWP, beside JSON-RPC, 64", measure: Measure::SlimRate },
+    Row { name: "swp-bytes", title: "bytes of that task on the wire, beside JSON-RPC", measure: Measure::SlimBytes },
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
     ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
@@ -175,6 +180,8 @@ impl Row {
             Measure::Credential(kind) => identity::credential(self, kind, this),
             Measure::Ledger(kind) => ledger::measure(self, kind, this),
             Measure::Guards => gateway::guards(self, this),
+            Measure::SlimRate => slim::throughput(self, this),
+            Measure::SlimBytes => slim::bytes(self, this),
         }
     }
 }
