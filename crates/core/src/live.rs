@@ -4,18 +4,21 @@
 //! store. The *visible* task changes only after the store has said that an update is durable.
 
 mod account;
+mod not_taken;
 mod turns;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use chancery_protocol::{Error, ErrorKind, Message, Task, TaskEvent, Timestamp};
+use chancery_protocol::{Error, Message, Task, TaskEvent, Timestamp};
 use chancery_rules::budget::Amount;
-use chancery_rules::task_state::{self, Head, Refusal};
+use chancery_rules::task_state::{self, Head};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::account::Admission;
+pub(crate) use self::not_taken::NotTaken;
+use self::not_taken::limit_reached;
 pub(crate) use self::turns::{AfterTurn, Place, Said};
 use crate::govern::allot::{Allotment, Stop};
 use crate::govern::report::Report;
@@ -102,33 +105,6 @@ pub(crate) struct ToRecord {
     pub(crate) spend: Option<Spend>,
     pub(crate) decision: Option<Arc<Decision>>,
     pub(crate) notes: Vec<Note>,
-}
-
-/// Why an update was not taken.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum NotTaken {
-    Refused(Refusal),
-    TooManyEvents(u64),
-    TooManyBytes(u64),
-    Broken,
-}
-
-impl From<NotTaken> for Error {
-    fn from(reason: NotTaken) -> Self {
-        match reason {
-            NotTaken::Refused(Refusal::Ended(state)) => {
-                Error::new(ErrorKind::UnsupportedOperation, format!("the task has ended ({})", state.name()))
-            }
-            NotTaken::Refused(refusal) => Error::new(ErrorKind::InvalidAgentResponse, format!("{refusal:?}")),
-            NotTaken::TooManyEvents(limit) => limit_reached("limits.task_events", limit),
-            NotTaken::TooManyBytes(limit) => limit_reached("limits.task_bytes", limit),
-            NotTaken::Broken => Error::new(ErrorKind::Internal, "the task's log could not be written"),
-        }
-    }
-}
-
-fn limit_reached(name: &'static str, limit: u64) -> Error {
-    Error::new(ErrorKind::LimitReached, format!("the task has reached {name} = {limit}")).with_fact("limit", name)
 }
 
 impl LiveTask {

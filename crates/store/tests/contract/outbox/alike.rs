@@ -161,7 +161,7 @@ impl Side {
                 let plan = LaneSweep { drained_before: before, dead_before: before, receipts_before: before, at_most: 100 };
                 format!("{:?}", outbox.sweep_lanes(plan).await.unwrap())
             }
-            Move::Withdraw { task } => format!("{:?}", store.withdraw(&named(task).id).await.unwrap()),
+            Move::Withdraw { task } => format!("{:?}", store.withdraw(&named(task).id, None).await.unwrap()),
         }
     }
 

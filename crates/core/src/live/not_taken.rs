@@ -1,0 +1,31 @@
+//! Why a task does not take an update, and how its caller hears of it.
+
+use chancery_protocol::{Error, ErrorKind};
+use chancery_rules::task_state::Refusal;
+
+/// Why an update was not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NotTaken {
+    Refused(Refusal),
+    TooManyEvents(u64),
+    TooManyBytes(u64),
+    Broken,
+}
+
+impl From<NotTaken> for Error {
+    fn from(reason: NotTaken) -> Self {
+        match reason {
+            NotTaken::Refused(Refusal::Ended(state)) => {
+                Error::new(ErrorKind::UnsupportedOperation, format!("the task has ended ({})", state.name()))
+            }
+            NotTaken::Refused(refusal) => Error::new(ErrorKind::InvalidAgentResponse, format!("{refusal:?}")),
+            NotTaken::TooManyEvents(limit) => limit_reached("limits.task_events", limit),
+            NotTaken::TooManyBytes(limit) => limit_reached("limits.task_bytes", limit),
+            NotTaken::Broken => Error::new(ErrorKind::Internal, "the task's log could not be written"),
+        }
+    }
+}
+
+pub(super) fn limit_reached(name: &'static str, limit: u64) -> Error {
+    Error::new(ErrorKind::LimitReached, format!("the task has reached {name} = {limit}")).with_fact("limit", name)
+}
