@@ -42,6 +42,8 @@ pub(crate) enum Contestant {
     Guarded(PathBuf),
     /// Chancery that keeps no record.
     Unrecorded(PathBuf),
+    /// Chancery that also listens for SWP.
+    Slim(PathBuf),
     /// Chancery's router inside this program.
     Mounted,
     /// Chancery in front of an agent at this address.
@@ -95,6 +97,14 @@ impl Contestant {
                 command.args(["serve", "--config"]).arg(config).arg("--data").arg(folder.join("data"));
                 Server::start(command, log)
             }
+            Self::Slim(program) => {
+                let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
+                let text = fs::read_to_string(&config)? + SLIM;
+                fs::write(&config, text).with_context(|| config.display().to_string())?;
+                let mut command = ground.on_server_core(program);
+                command.args(["serve", "--memory", "--config"]).arg(config);
+                Server::start(command, log)
+            }
             Self::Mounted => {
                 let mut command = ground.on_server_core(ground.own_program());
                 command.args(["mounted", "--config"]).arg(write_config(
@@ -123,10 +133,16 @@ impl Contestant {
         let address = server.address();
         match (self, kind) {
             (
-                Self::Chancery(_) | Self::Guarded(_) | Self::Unrecorded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_),
+                Self::Chancery(_)
+                | Self::Guarded(_)
+                | Self::Unrecorded(_)
+                | Self::Slim(_)
+                | Self::Mounted
+                | Self::Gateway(..)
+                | Self::Proxy(_),
                 _,
             )
-            | (Self::Yardstick(_), Kind::Send) => {
+            | (Self::Yardstick(_), Kind::Send | Kind::Task) => {
                 format!("http://{address}")
             }
             (Self::Yardstick(_), Kind::Stream) => format!("http://{address}/stream"),
@@ -138,7 +154,13 @@ impl Contestant {
     pub(crate) fn idle_url(&self, server: &Server) -> String {
         let address = server.address();
         match self {
-            Self::Chancery(_) | Self::Guarded(_) | Self::Unrecorded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_) => {
+            Self::Chancery(_)
+            | Self::Guarded(_)
+            | Self::Unrecorded(_)
+            | Self::Slim(_)
+            | Self::Mounted
+            | Self::Gateway(..)
+            | Self::Proxy(_) => {
                 format!("http://{address}")
             }
             Self::Yardstick(_) => format!("http://{address}/idle"),
@@ -185,6 +207,13 @@ max_concurrency = 100000
 [[policy.rules]]
 name = "guests stay shallow"
 deny_when = "caller == 'guest' && depth > 2"
+"#;
+
+/// As many frames as can be sent.
+const SLIM: &str = r#"
+[swp]
+listen = "127.0.0.1:0"
+max_frames_per_window = 4000000000
 "#;
 
 fn write_config(folder: &Path, agent: &str, setting: Setting) -> Result<PathBuf> {

@@ -21,12 +21,22 @@ pub(crate) struct Figures {
     pub(crate) body_bytes: usize,
     /// Events of one answer, 0 where it is not a stream.
     pub(crate) events: usize,
+    /// Bytes of one request and its answer, heads and prefixes included.
+    pub(crate) wire_bytes: usize,
     /// Share of one core the load itself used: near 1 means that the load was the limit.
     pub(crate) client_busy: f64,
     /// The same for the server, where its process is known.
     pub(crate) server_busy: Option<f64>,
     /// Processor time of the server for one request.
     pub(crate) server_us: Option<f64>,
+}
+
+/// One request and its answer, by size.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shape {
+    pub(crate) body: usize,
+    pub(crate) events: usize,
+    pub(crate) wire: usize,
 }
 
 /// Processor time used during the measured span.
@@ -37,7 +47,7 @@ pub(crate) struct Used {
 }
 
 impl Figures {
-    pub(crate) fn new(latency: &Histogram<u64>, span: Duration, used: Used, body: (usize, usize)) -> Self {
+    pub(crate) fn new(latency: &Histogram<u64>, span: Duration, used: Used, shape: Shape) -> Self {
         let requests = latency.len();
         let seconds = span.as_secs_f64();
         let micros = |quantile| latency.value_at_quantile(quantile) as f64 / 1000.0;
@@ -50,8 +60,9 @@ impl Figures {
             p99_us: micros(0.99),
             p999_us: micros(0.999),
             max_us: latency.max() as f64 / 1000.0,
-            body_bytes: body.0,
-            events: body.1,
+            body_bytes: shape.body,
+            events: shape.events,
+            wire_bytes: shape.wire,
             client_busy: used.client.as_secs_f64() / seconds,
             server_busy: used.server.map(|time| time.as_secs_f64() / seconds),
             server_us: used.server.map(|time| time.as_secs_f64() * 1e6 / requests.max(1) as f64),
@@ -63,8 +74,8 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:.0} requests/s   ({} in {:.2} s; body {} bytes, {} events)",
-            self.per_second, self.requests, self.seconds, self.body_bytes, self.events
+            "{:.0} requests/s   ({} in {:.2} s; body {} bytes, {} events, {} bytes on the wire)",
+            self.per_second, self.requests, self.seconds, self.body_bytes, self.events, self.wire_bytes
         )?;
         writeln!(
             f,

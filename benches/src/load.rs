@@ -12,10 +12,11 @@ use memchr::memmem;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::figures::{Figures, Used};
+use crate::figures::{Figures, Shape, Used};
 use crate::process;
 use crate::reply::Reply;
 use crate::request::{self, Kind};
+use crate::slim::Exchange;
 
 /// What to send, how often and for how long.
 #[derive(Debug, Clone)]
@@ -54,7 +55,7 @@ struct Run {
     /// Time from one request of a connection to its next, where the rate is set.
     every: Option<Duration>,
     latency: Mutex<Histogram<u64>>,
-    shape: Mutex<(usize, usize)>,
+    shape: Mutex<Shape>,
 }
 
 /// Runs the load and tells what it measured. Connections stay open from the warm-up to the end.
@@ -96,7 +97,7 @@ async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(V
         until,
         every: load.rate.map(|rate| Duration::try_from_secs_f64(load.connections as f64 / rate)).transpose()?,
         latency: Mutex::new(Histogram::new_with_bounds(1, 120_000_000_000, 3)?),
-        shape: Mutex::new((0, 0)),
+        shape: Mutex::default(),
     });
     // Connections take turns: they do not all send at once.
     let step = run.every.unwrap_or_default() / u32::try_from(streams.len())?.max(1);
@@ -104,7 +105,13 @@ async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(V
     let tasks: Vec<_> = streams
         .into_iter()
         .zip(starts)
-        .map(|(stream, first)| tokio::spawn(again_and_again(Arc::clone(&run), stream, first)))
+        .map(|(stream, first)| {
+            let run = Arc::clone(&run);
+            match load.kind {
+                Kind::Task => tokio::spawn(task_after_task(run, stream)),
+                _ => tokio::spawn(again_and_again(run, stream, first)),
+            }
+        })
         .collect();
     let mut streams = Vec::with_capacity(tasks.len());
     for task in tasks {
@@ -148,14 +155,29 @@ async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant)
         }
         let events = match run.kind {
             Kind::Stream => reply.events(),
-            Kind::Send | Kind::Card => 0,
+            Kind::Send | Kind::Card | Kind::Task => 0,
         };
         if let Some(expected) = run.events {
             ensure!(events == expected, "{events} events: {}", excerpt(&reply));
         }
         run.latency.lock().expect("no connection panicked").saturating_record(nanos);
         now = done;
-        *run.shape.lock().expect("no connection panicked") = (reply.body().len(), events);
+        let wire = run.request.len() + reply.head().len() + reply.body().len();
+        *run.shape.lock().expect("no connection panicked") = Shape { body: reply.body().len(), events, wire };
+    }
+    Ok(stream)
+}
+
+/// The same over SWP, as fast as it goes.
+async fn task_after_task(run: Arc<Run>, mut stream: TcpStream) -> Result<TcpStream> {
+    let mut exchange = Exchange::new(&run.request)?;
+    let mut now = Instant::now();
+    while take_turn(&run, now) {
+        let (body, events) = exchange.run(&mut stream).await?;
+        let done = Instant::now();
+        run.latency.lock().expect("no connection panicked").saturating_record((done - now).as_nanos() as u64);
+        now = done;
+        *run.shape.lock().expect("no connection panicked") = Shape { body, events, wire: run.request.len() + body };
     }
     Ok(stream)
 }

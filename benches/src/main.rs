@@ -17,6 +17,7 @@ mod report;
 mod request;
 mod rows;
 mod server;
+mod slim;
 mod yardstick;
 
 use std::process::ExitCode;
@@ -60,7 +61,7 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct LoadOptions {
-    /// `http://HOST:PORT`, with a path where it is not Chancery's own
+    /// `http://HOST:PORT`, with a path where it is not Chancery's own; `swp://HOST:PORT/AGENT` for tasks over SWP
     #[arg(long)]
     url: String,
     #[arg(long, value_enum, default_value = "send")]

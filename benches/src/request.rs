@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Stream,
     /// The public agent card
     Card,
+    /// A task over SWP
+    Task,
 }
 
 impl Kind {
@@ -21,14 +23,14 @@ impl Kind {
     pub(crate) fn usual_text(self) -> &'static str {
         match self {
             Self::Stream => "stream 10",
-            Self::Send | Self::Card => "hello",
+            Self::Send | Self::Card | Self::Task => "hello",
         }
     }
 
     /// Where Chancery answers this.
     fn usual_path(self) -> &'static str {
         match self {
-            Self::Send | Self::Stream => "/",
+            Self::Send | Self::Stream | Self::Task => "/",
             Self::Card => "/.well-known/agent-card.json",
         }
     }
@@ -38,13 +40,16 @@ impl Kind {
         match self {
             Self::Send | Self::Stream => b"TASK_STATE_COMPLETED",
             Self::Card => b"\"skills\"",
+            // Frames are looked into one by one.
+            Self::Task => b"",
         }
     }
 }
 
 /// Splits `http://HOST:PORT[/PATH]`; a missing path is the usual one of the kind.
 pub(crate) fn address_and_path(url: &str, kind: Kind) -> Result<(String, String)> {
-    let rest = url.strip_prefix("http://").with_context(|| format!("{url}: only http:// is measured"))?;
+    let scheme = if kind == Kind::Task { "swp://" } else { "http://" };
+    let rest = url.strip_prefix(scheme).with_context(|| format!("{url}: only {scheme} is measured"))?;
     Ok(match rest.split_once('/') {
         Some((address, path)) if !path.is_empty() => (address.to_owned(), format!("/{path}")),
         Some((address, _)) => (address.to_owned(), kind.usual_path().to_owned()),
@@ -58,6 +63,7 @@ pub(crate) fn bytes(kind: Kind, address: &str, path: &str, text: &str) -> Bytes 
         Kind::Send => call(address, path, "SendMessage", &message(text)),
         Kind::Stream => call(address, path, "SendStreamingMessage", &message(text)),
         Kind::Card => get(address, path),
+        Kind::Task => crate::slim::frame(path, text),
     }
 }
 

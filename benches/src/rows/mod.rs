@@ -10,6 +10,7 @@ mod idle;
 mod ledger;
 mod open;
 mod rate;
+mod slim;
 
 use anyhow::Result;
 
@@ -66,6 +67,8 @@ enum Measure {
     Guards,
     Convert,
     Recording(usize),
+    SlimRate,
+    SlimBytes,
 }
 
 /// A row of requests by the second.
@@ -155,6 +158,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "evidence-convert", title: "packet converted, beside its JSON read", measure: Measure::Convert },
     Row { name: "evidence-send-64", title: "send with a record, beside one without", measure: Measure::Recording(64) },
     Row { name: "evidence-send-256", title: "the same, 256 connections", measure: Measure::Recording(256) },
+    Row { name: "swp-send-64", title: "task over SWP, beside JSON-RPC, 64", measure: Measure::SlimRate },
+    Row { name: "swp-bytes", title: "bytes of that task on the wire, beside JSON-RPC", measure: Measure::SlimBytes },
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
     ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
@@ -183,6 +188,8 @@ impl Row {
             Measure::Guards => gateway::guards(self, this),
             Measure::Convert => evidence::convert(self, this),
             Measure::Recording(connections) => evidence::recording(self, connections, this),
+            Measure::SlimRate => slim::throughput(self, this),
+            Measure::SlimBytes => slim::bytes(self, this),
         }
     }
 }

@@ -8,7 +8,14 @@ use clap::Subcommand;
 
 use super::{Failure, Shared, as_client};
 
+const EXAMPLES: &str = "\
+Examples:
+  chancery swp send swp://127.0.0.1:7777 echo hello   a task to a node or any other SWP agent
+  chancery swp listen                                 an agent for trying things out
+  chancery swp decode HEX                             what frames hold, and whether they are taken";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Swp {
     #[command(subcommand)]
     command: SwpCommand,

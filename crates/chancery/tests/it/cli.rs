@@ -280,7 +280,7 @@ fn help_teaches_with_examples_that_parse_and_says_what_exit_codes_mean() {
     for code in ["0  done", "1  the task failed", "2  wrong arguments", "3  the server cannot be reached"] {
         assert!(help.contains(code), "{code} is not in:\n{help}");
     }
-    for command in ["serve", "send", "discover", "tasks", "tree", "explain", "freeze", "budgets", "callers", "keys"] {
+    for command in ["serve", "send", "discover", "tasks", "tree", "explain", "freeze", "budgets", "callers", "keys", "swp"] {
         assert!(help.contains(&format!("\n  chancery {command}")), "no example of {command}");
         assert!(run(&home, [command, "--help"]).stdout.contains("Examples:"), "{command}");
     }

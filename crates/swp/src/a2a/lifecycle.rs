@@ -172,3 +172,23 @@ fn report<'a>(
     }
     Ok(record)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_abandoned_task_gives_its_place_back_and_a_closed_one_stays_closed() {
+        let mut lifecycle = Lifecycle::new(&Limits { max_open_tasks: 1, ..Limits::default() }, Speakers::TheOtherParty);
+        let task = |id: &'static str| Message::Task(Task { task_id: id.into(), kind: "k".into(), input: "x".into() });
+        assert_eq!(lifecycle.accept(Party::Peer, &task("1")), Ok(Outcome::Started));
+        assert!(lifecycle.accept(Party::Peer, &task("2")).is_err());
+        lifecycle.abandon(b"1");
+        assert_eq!((lifecycle.open(), lifecycle.state(b"1")), (0, None));
+        assert_eq!(lifecycle.accept(Party::Peer, &task("2")), Ok(Outcome::Started));
+        let result = Message::Result(TaskResult::success("2".into(), "y".into()));
+        assert_eq!(lifecycle.accept(Party::Us, &result), Ok(Outcome::Closed));
+        lifecycle.abandon(b"2");
+        assert_eq!(lifecycle.state(b"2"), Some(TaskState::Closed));
+    }
+}
