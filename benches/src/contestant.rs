@@ -40,6 +40,8 @@ pub(crate) enum Contestant {
     Chancery(PathBuf),
     /// Chancery with a cap in every scope, a policy with every bound, and a rule of an operator's own.
     Guarded(PathBuf),
+    /// Chancery that keeps no record.
+    Unrecorded(PathBuf),
     /// Chancery's router inside this program.
     Mounted,
     /// Chancery in front of an agent at this address.
@@ -85,6 +87,14 @@ impl Contestant {
                 command.args(["serve", "--memory", "--config"]).arg(config);
                 Server::start(command, log)
             }
+            Self::Unrecorded(program) => {
+                let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
+                let text = fs::read_to_string(&config)? + "\n[evidence]\nrecord = false\n";
+                fs::write(&config, text).with_context(|| config.display().to_string())?;
+                let mut command = ground.on_server_core(program);
+                command.args(["serve", "--config"]).arg(config).arg("--data").arg(folder.join("data"));
+                Server::start(command, log)
+            }
             Self::Mounted => {
                 let mut command = ground.on_server_core(ground.own_program());
                 command.args(["mounted", "--config"]).arg(write_config(
@@ -112,7 +122,10 @@ impl Contestant {
     pub(crate) fn url(&self, server: &Server, kind: Kind) -> String {
         let address = server.address();
         match (self, kind) {
-            (Self::Chancery(_) | Self::Guarded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_), _)
+            (
+                Self::Chancery(_) | Self::Guarded(_) | Self::Unrecorded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_),
+                _,
+            )
             | (Self::Yardstick(_), Kind::Send) => {
                 format!("http://{address}")
             }
@@ -125,7 +138,7 @@ impl Contestant {
     pub(crate) fn idle_url(&self, server: &Server) -> String {
         let address = server.address();
         match self {
-            Self::Chancery(_) | Self::Guarded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_) => {
+            Self::Chancery(_) | Self::Guarded(_) | Self::Unrecorded(_) | Self::Mounted | Self::Gateway(..) | Self::Proxy(_) => {
                 format!("http://{address}")
             }
             Self::Yardstick(_) => format!("http://{address}/idle"),

@@ -51,7 +51,7 @@ pub(super) fn behind(this: &Match<'_>, kind: Kind) -> Result<Behind> {
     Ok(Behind { agent, proxy: Contestant::Proxy(address.clone()), gateway: Contestant::Gateway(program(this)?, address) })
 }
 
-fn program(this: &Match<'_>) -> Result<PathBuf> {
+pub(super) fn program(this: &Match<'_>) -> Result<PathBuf> {
     match this.subject {
         Contestant::Chancery(program) => Ok(program.clone()),
         _ => bail!("only a built chancery can stand in front of another"),

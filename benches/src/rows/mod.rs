@@ -1,6 +1,7 @@
 //! The rows of the report, what each has to reach, and which part measures it.
 
 mod context;
+mod evidence;
 mod gateway;
 mod growth;
 mod hop_token;
@@ -63,6 +64,8 @@ enum Measure {
     Credential(Credential),
     Ledger(ledger::Ledger),
     Guards,
+    Convert,
+    Recording(usize),
 }
 
 /// A row of requests by the second.
@@ -149,6 +152,9 @@ pub(crate) const ROWS: &[Row] = &[
     credential("check-certificate", "certificate checked, beside a send", Credential::Certificate),
     credential("check-signature", "signed request checked, beside a send", Credential::Signature),
     Row { name: "guards", title: "send with every guard on, beside one with none set", measure: Measure::Guards },
+    Row { name: "evidence-convert", title: "packet converted, beside its JSON read", measure: Measure::Convert },
+    Row { name: "evidence-send-64", title: "send with a record, beside one without", measure: Measure::Recording(64) },
+    Row { name: "evidence-send-256", title: "the same, 256 connections", measure: Measure::Recording(256) },
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
     ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
@@ -175,6 +181,8 @@ impl Row {
             Measure::Credential(kind) => identity::credential(self, kind, this),
             Measure::Ledger(kind) => ledger::measure(self, kind, this),
             Measure::Guards => gateway::guards(self, this),
+            Measure::Convert => evidence::convert(self, this),
+            Measure::Recording(connections) => evidence::recording(self, connections, this),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 mod agents;
 mod config;
+mod evidence;
 mod governance;
+mod memory;
 mod push;
 
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use crate::caller_book::{BookError, CallerBook};
 use crate::config::Config;
 use crate::gateway::Fleet;
 use crate::key_chest::{ChestError, KeyChest};
+use crate::memory::NodeMemory;
 use crate::reload::Behind;
 
 /// What the operator can change while the node runs.
@@ -38,6 +41,7 @@ pub(crate) struct Office {
     /// The node was started without callers: it lets everybody in until it is started again.
     pub(crate) open: bool,
     pub(crate) house: Arc<House>,
+    pub(crate) memory: Option<NodeMemory>,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,
 }
@@ -78,7 +82,8 @@ impl House {
 }
 
 pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
-    let governance = governance::routes(office.clone());
+    let governance = governance::routes(office.clone()).merge(evidence::routes(office.clone()));
+    let memory = memory::routes(office.clone());
     let push = push::routes(office.clone());
     Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
@@ -90,6 +95,7 @@ pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> R
         .merge(agents::routes(fleet))
         .merge(config::routes(reloader))
         .merge(governance)
+        .merge(memory)
         .merge(push)
 }
 

@@ -68,9 +68,9 @@ impl AgentRecord {
             return Some("an agent elsewhere needs its URL".to_owned());
         }
         let is_web = |text: &String| {
-            url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
+            url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "swp" | "swps") && url.has_host())
         };
-        self.urls.iter().find(|url| !is_web(url)).map(|url| format!("{url:?} is no http or https URL"))
+        self.urls.iter().find(|url| !is_web(url)).map(|url| format!("{url:?} is no http, https, swp or swps URL"))
     }
 }
 

@@ -3,6 +3,7 @@
 mod card;
 mod conformance;
 mod echo;
+mod recall;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub use self::card::new_card;
 pub(crate) use self::card::{authority, interfaces};
 pub use self::conformance::Conformance;
 pub use self::echo::Echo;
+pub use self::recall::Recall;
 
 /// An agent that comes with the binary, by the word that config and command line use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,15 +25,18 @@ pub enum BuiltIn {
     Echo,
     /// Does what the message says, so that every state can be seen without a model.
     Conformance,
+    /// Takes over memory by its witness, and says what in it is nearest to a query.
+    Recall,
 }
 
 impl BuiltIn {
-    pub const ALL: [Self; 2] = [Self::Echo, Self::Conformance];
+    pub const ALL: [Self; 3] = [Self::Echo, Self::Conformance, Self::Recall];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
             Self::Conformance => "conformance",
+            Self::Recall => "recall",
         }
     }
 
@@ -39,6 +44,7 @@ impl BuiltIn {
         match self {
             Self::Echo => echo::card(),
             Self::Conformance => conformance::card(),
+            Self::Recall => recall::card(),
         }
     }
 
@@ -46,6 +52,7 @@ impl BuiltIn {
         match self {
             Self::Echo => Arc::new(Echo::default()),
             Self::Conformance => Arc::new(Conformance),
+            Self::Recall => Arc::new(Recall),
         }
     }
 }

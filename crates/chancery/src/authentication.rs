@@ -12,7 +12,7 @@ use chancery_protocol::MayCall;
 
 use crate::build_error::BuildError;
 use crate::caller_book::CallerBook;
-use crate::config::{Config, PublicUrl};
+use crate::config::{Config, PublicUrl, SwpUrl};
 
 /// The callers of the config, with the keys the environment has for them.
 pub(crate) fn configured_callers(config: &Config) -> Result<Vec<CallerRecord>, BuildError> {
@@ -32,6 +32,8 @@ pub(crate) struct Reception {
     pub(crate) callers: Arc<CallerBook>,
     pub(crate) resolver: Option<Arc<dyn IdentityResolver>>,
     pub(crate) public_url: PublicUrl,
+    /// Where SWP peers reach the node, if they do.
+    pub(crate) swp_url: Option<SwpUrl>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 

@@ -51,6 +51,8 @@ pub enum BuildError {
     Key(#[from] KeyError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Memory(#[from] crate::memory::MemoryBuildError),
     #[error("the folder of the config file cannot be watched: {0}")]
     Watch(String),
     #[error("the tasks of the last run could not be taken up: {0}")]

@@ -14,12 +14,14 @@ mod freeze;
 mod init;
 mod keys;
 mod log;
+mod memory;
 mod nearby;
 mod push;
 mod reload;
 mod send;
 mod serve;
 mod show;
+mod swp;
 mod tasks;
 mod tree;
 mod validate;
@@ -52,6 +54,9 @@ Examples:
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
+  chancery swp decode HEX                      say what SWP frames hold
+  chancery evidence export --task TASK         what was recorded of a task, for somebody to check
+  chancery evidence verify BUNDLE              check it, without the node
   chancery push listen                         print what webhooks are sent
   chancery init                                write a config file with every setting, and its schema
   chancery validate chancery.toml              say all that is wrong with a config file
@@ -125,7 +130,11 @@ enum Command {
     Schema,
     /// Make the node on this machine read its config file anew
     Reload(reload::Reload),
-    /// Convert packets into evidence events
+    /// Send tasks over SWP, listen for them, and say what frames hold
+    Swp(swp::Swp),
+    /// Put vectors into the memory tier, hand them out by their witness, and say who may use them
+    Memory(memory::Memory),
+    /// Convert packets into evidence, and write and check bundles of what the node has recorded
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
     Completions {
@@ -235,7 +244,9 @@ pub(crate) fn run() -> ExitCode {
             Ok(())
         }
         Command::Reload(reload) => as_client(reload.run(&shared)),
-        Command::Evidence(evidence) => evidence.run(),
+        Command::Swp(swp) => swp.run(&shared),
+        Command::Memory(memory) => as_client(memory.run(&shared)),
+        Command::Evidence(evidence) => as_client(evidence.run(&shared)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);

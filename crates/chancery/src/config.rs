@@ -19,6 +19,7 @@ mod routing;
 mod schema;
 mod section;
 mod shape;
+mod swp;
 mod template;
 mod tls;
 
@@ -26,8 +27,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
+use chancery_evidence::record::EvidenceConfig;
 use chancery_identity::credentials::Issuer;
 use chancery_inbound::{Headerless, InboundLimits};
+use chancery_memory::MemoryConfig;
 use chancery_outbound::GuardConfig;
 use chancery_outbound::client::ClientLimits;
 use chancery_outbound::discovery::DiscoveryConfig;
@@ -53,6 +56,7 @@ pub(crate) use self::push::origin as push_origin;
 pub use self::push::{PushConfig, PushOffer};
 pub use self::schema::schema;
 use self::section::Section;
+pub use self::swp::{SwpConfig, SwpDoor, SwpUrl};
 pub use self::template::{SCHEMA_FILE, template};
 pub use self::tls::{TlsConfig, TlsFileError};
 use crate::agents::BuiltIn;
@@ -137,6 +141,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     pub card: CardConfig,
     pub store: StoreConfig,
+    /// What is recorded of what is seen and decided.
+    pub evidence: EvidenceConfig,
     /// In the order of the file; the first one also answers at the root.
     pub agents: Vec<(String, AgentConfig)>,
     /// Who may call. With nobody here and none added, everybody on the loopback may.
@@ -146,6 +152,8 @@ pub struct Config {
     pub identity: IdentityConfig,
     pub keys: KeysConfig,
     pub tls: TlsConfig,
+    /// The slim binary wire.
+    pub swp: SwpConfig,
     /// What may be called, and the limits on it.
     pub outbound: GuardConfig,
     pub discovery: DiscoveryConfig,
@@ -156,6 +164,8 @@ pub struct Config {
     pub health: HealthConfig,
     /// What governs calls.
     pub governance: GovernanceConfig,
+    /// Vectors by reference.
+    pub memory: MemoryConfig,
     /// Webhooks.
     pub push: PushConfig,
 }
@@ -168,18 +178,21 @@ impl Default for Config {
             retention: RetentionConfig::default(),
             card: CardConfig::default(),
             store: StoreConfig::default(),
+            evidence: EvidenceConfig::default(),
             agents: vec![("echo".to_owned(), AgentConfig::of(BuiltIn::Echo))],
             callers: Vec::new(),
             issuers: Vec::new(),
             identity: IdentityConfig::default(),
             keys: KeysConfig::default(),
             tls: TlsConfig::default(),
+            swp: SwpConfig::default(),
             outbound: GuardConfig::default(),
             discovery: DiscoveryConfig::default(),
             peers: PeersConfig::default(),
             routing: RoutingConfig::default(),
             health: HealthConfig::default(),
             governance: GovernanceConfig::default(),
+            memory: MemoryConfig::default(),
             push: PushConfig::default(),
         }
     }
@@ -219,12 +232,14 @@ impl Config {
             retention: file.section("retention", |section| section.fields()).unwrap_or_default(),
             card: file.section("card", |section| section.fields()).unwrap_or_default(),
             store: file.section("store", |section| section.fields()).unwrap_or_default(),
+            evidence: file.section("evidence", |section| section.fields()).unwrap_or_default(),
             agents: file.section("agents", agent::read_all).unwrap_or_else(|| Self::default().agents),
             callers: file.section("callers", caller::read_all).unwrap_or_default(),
             issuers: file.section("issuers", issuer::read_all).unwrap_or_default(),
             identity: file.section("identity", |section| section.fields()).unwrap_or_default(),
             keys: file.section("keys", keys::read).unwrap_or_default(),
             tls: file.section("tls", tls::read).unwrap_or_default(),
+            swp: file.section("swp", swp::read).unwrap_or_default(),
             outbound: file.section("outbound", |section| section.fields()).unwrap_or_default(),
             discovery: file.section("discovery", |section| section.fields()).unwrap_or_default(),
             peers: file
@@ -238,6 +253,7 @@ impl Config {
                 recursion: file.section("recursion", |section| section.fields()).unwrap_or_default(),
                 lineage: file.section("lineage", |section| section.fields()).unwrap_or_default(),
             },
+            memory: file.section("memory", |section| section.fields()).unwrap_or_default(),
             push: file.section("push", push::read).unwrap_or_default(),
         }
     }

@@ -35,6 +35,7 @@ impl Peer {
             config: Arc::new(config.clone()),
             // It has no address of its own that others could call back.
             public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
+            swp_url: None,
             clock: Arc::new(SystemClock),
             book: Arc::new(AgentBook::open(None)?),
             knows_callers: false,

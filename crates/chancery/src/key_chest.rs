@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_core::Chancery;
+use chancery_evidence::record::Recorder;
 use chancery_identity::hop_token::HopTokens as KeyedTokens;
 use chancery_identity::keys::{Cards, HopTokens, KeyRecord, Push, Receipts, RingFault};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
@@ -81,6 +82,15 @@ impl KeyChest {
         })
     }
 
+    /// Makes sure that the node has a key for one more use.
+    pub fn ensure(&self, key_use: KeyUse, now: Timestamp) -> Result<(), ChestError> {
+        let has = self.lock().published(now).any(|key| key.key_use == key_use && key.owner.is_none());
+        if has {
+            return Ok(());
+        }
+        self.change(|ring| Ok(ring.ensure(key_use, None, Algorithm::EdDsa, now).map(drop)?))
+    }
+
     /// Puts new keys in the place of those of one use and owner.
     pub fn rotate(
         &self,
@@ -142,6 +152,7 @@ pub(crate) async fn keep_published(
     keys: Arc<KeyChest>,
     callers: Arc<CallerBook>,
     signers: Signers,
+    recorder: Option<Arc<Recorder>>,
     chancery: Chancery,
 ) {
     let mut changes = keys.changes.subscribe();
@@ -164,6 +175,9 @@ pub(crate) async fn keep_published(
         let now = names(&ring, chancery.now());
         if now != shown {
             signers.take_keys(&ring);
+            if let Some(recorder) = &recorder {
+                recorder.take_keys(&ring, chancery.now());
+            }
             match entrance.publish(&ring) {
                 Ok(()) => shown = now,
                 Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, TaskRunner};
+use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, MEMORY_EXTENSION, TaskRunner};
 use chancery_identity::credentials::Authenticator;
 use chancery_inbound::Signposts;
-use chancery_protocol::{AgentCard, AgentExtension};
+use chancery_memory::MemoryConfig;
+use chancery_protocol::{AgentCard, AgentExtension, Metadata};
 
 use crate::agents::{authority, interfaces};
 use crate::build_error::BuildError;
-use crate::config::{PublicUrl, PushConfig, is_agent_name};
+use crate::config::{PublicUrl, PushConfig, SwpUrl, is_agent_name};
 use crate::gateway::Shown;
 use crate::signs::Signs;
 use crate::webhooks::PushPromise;
@@ -28,16 +29,35 @@ pub(crate) struct Given {
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     public_url: PublicUrl,
+    swp_url: Option<SwpUrl>,
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
     signs: Arc<Signs>,
+    /// What every card says of the node's memory.
+    memory: Option<AgentExtension>,
     push: Option<PushPromise>,
 }
 
 impl Mount {
     pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, push: &PushConfig) -> Self {
         let push = PushPromise::of(push, &public_url);
-        Self { public_url, knows_callers: !authenticator.is_open(), signs, push }
+        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None, push }
+    }
+
+    /// The same where agents also answer over SWP.
+    pub(crate) fn also_at(self, swp_url: Option<SwpUrl>) -> Self {
+        Self { swp_url, ..self }
+    }
+
+    /// Cards say what kind of memory this node has.
+    pub(crate) fn with_memory(mut self, config: &MemoryConfig) -> Self {
+        self.memory = config.advertised().map(|facts| AgentExtension {
+            uri: MEMORY_EXTENSION.to_owned(),
+            description: "Takes memory by its ruLake witness, with a grant".to_owned(),
+            required: false,
+            params: Some(Metadata::from_object(facts)),
+        });
+        self
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -89,6 +109,8 @@ impl Mount {
                 interfaces(&self.public_url.join(&format!("/agents/{name}")), None)
             };
             card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url));
+            // Last, because it says the least: whoever can speak something else does.
+            card.supported_interfaces.extend(self.swp_url.as_ref().map(|url| url.interface(&name)));
         }
         let extended = extended.filter(|_| self.knows_callers).map(|mut extended| {
             if extended.supported_interfaces.is_empty() {
@@ -103,6 +125,7 @@ impl Mount {
             card.capabilities.extended_agent_card = Some(true);
         }
         declare_governance(&mut card);
+        card.capabilities.extensions.extend(self.memory.clone());
         PushPromise::declare(self.push.as_ref(), &mut card);
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
     }

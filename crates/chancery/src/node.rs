@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_core::push::Outbox;
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Chancery, Clock, Parts, Store, StoreError, SystemClock, TaskRunner};
+use chancery_core::{Chancery, Clock, Parts, Scribe, Store, StoreError, SystemClock, TaskRunner};
 use chancery_identity::SealKey;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
 use chancery_identity::hop_token::HopTokens;
@@ -21,13 +21,15 @@ use crate::agent_book::AgentBook;
 use crate::authentication::{Reception, authenticator, check_grants, configured_callers, key_sets};
 use crate::build_error::BuildError;
 use crate::caller_book::CallerBook;
-use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, TlsConfig};
+use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpUrl, TlsConfig};
 use crate::data_folder::DataFolder;
 use crate::gateway::{Fleet, Site, Workplace, gather};
 use crate::hops::SignedHops;
 use crate::key_chest::{KeyChest, Signers, keep_published};
 use crate::lineup::Lineup;
+use crate::memory::NodeMemory;
 use crate::mount::Mount;
+use crate::record_keeper;
 use crate::reload::{Behind, Grounds, ReloadError, Reloaded, Reloader, Source, door_settings, furnish};
 use crate::seal::KeySeal;
 use crate::webhooks::Webhooks;
@@ -39,6 +41,7 @@ pub struct Node {
     entrance: Entrance,
     folder: Option<Arc<DataFolder>>,
     tls: Option<Tls>,
+    swp_tls: Option<Tls>,
     tls_config: TlsConfig,
     reloader: Arc<Reloader>,
 }
@@ -52,6 +55,7 @@ pub struct NodeBuilder {
     source: Option<Source>,
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
+    swp_url: Option<SwpUrl>,
     config: Config,
     folder: Option<PathBuf>,
     in_memory: bool,
@@ -164,6 +168,12 @@ impl NodeBuilder {
         self
     }
 
+    /// Where SWP peers reach the node; cards say so. What the config says of it counts before.
+    pub fn swp_url(mut self, url: Option<SwpUrl>) -> Self {
+        self.swp_url = url;
+        self
+    }
+
     /// Everything a config says but its agents, its data folder and where to listen, which are left to the caller.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
@@ -201,7 +211,9 @@ impl NodeBuilder {
         let callers = Arc::new(CallerBook::open(folder.clone(), configured.clone())?);
         let keys = Arc::new(KeyChest::open(folder.clone())?);
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
-        let reception = Reception { callers, resolver: self.resolver, public_url, clock };
+        let swp_tls = if config.swp.door.listen.is_some() { config.tls.load()?.map(Tls::for_swp).transpose()? } else { None };
+        let swp_url = config.swp.door.public_url.clone().or(self.swp_url);
+        let reception = Reception { callers, resolver: self.resolver, public_url, swp_url, clock };
         let preview = reception.callers.preview(&configured)?;
         let mut fetched = None;
         let authenticator = authenticator(&config, &reception, preview, || {
@@ -212,10 +224,13 @@ impl NodeBuilder {
         let lineup = self.own.clone();
         let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push);
+        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push)
+            .also_at(reception.swp_url.clone())
+            .with_memory(&config.memory);
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
+            swp_url: reception.swp_url.clone(),
             clock: Arc::clone(&reception.clock),
             book: Arc::new(AgentBook::open(folder.clone())?),
             knows_callers: mount.knows_callers(),
@@ -228,10 +243,12 @@ impl NodeBuilder {
         check_grants(&reception.callers, &agents)?;
         furnish(&keys, &agents, &config, reception.clock.now())?;
         let admin_token = folder.as_deref().map(DataFolder::admin_token).transpose()?;
+        let recorder = record_keeper::recorder(&config.evidence, &keys, reception.clock.now());
         let (store, outbox, key): (Arc<dyn Store>, Arc<dyn Outbox>, SealKey) = match &folder {
             Some(folder) if !self.in_memory => {
                 let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..config.store.sqlite() };
-                let store = Arc::new(SqliteStore::open(folder.database(), options)?);
+                let scribe = recorder.clone().map(|recorder| recorder as Arc<dyn Scribe>);
+                let store = Arc::new(SqliteStore::open_recording(folder.database(), options, scribe)?);
                 (store.clone(), store, folder.seal_key()?)
             }
             _ => {
@@ -263,12 +280,17 @@ impl NodeBuilder {
         let book = Arc::clone(&site.place.book);
         let fleet = Fleet::new(site, remotes, Arc::clone(&keys), chancery.clone());
         let behind = Behind::default();
+        let memory = NodeMemory::open(&config.memory, &keys, reception.clock.now())?;
+        if let Some(memory) = &memory {
+            chancery.set_memory(Arc::new(memory.clone()));
+        }
         let office = Office {
             callers: Arc::clone(&reception.callers),
             keys: Arc::clone(&keys),
             clock: Arc::clone(&reception.clock),
             open: authenticator.is_open(),
             house: Arc::new(House::of(&config, chancery.clone())),
+            memory: memory.clone(),
             engine: engine.clone(),
         };
         let routes = admin::routes(office, &fleet, &behind);
@@ -280,13 +302,15 @@ impl NodeBuilder {
         fleet.start(entrance.clone());
         let signers = Signers { hops, webhooks };
         let published = (Arc::clone(&keys), Arc::clone(&reception.callers));
-        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, signers, chancery.clone()));
+        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, signers, recorder, chancery.clone()));
+        tokio::spawn(record_keeper::keep(chancery.clone(), config.evidence.clone()));
         let tls_config = config.tls.clone();
         let grounds = Grounds {
             chancery: chancery.clone(),
             entrance: entrance.clone(),
             reception,
             keys,
+            memory,
             book,
             fleet,
             admin_token,
@@ -297,7 +321,7 @@ impl NodeBuilder {
             engine,
         };
         let reloader = Reloader::new(grounds, self.source, config);
-        Ok(Node { chancery, entrance, folder, tls, tls_config, reloader })
+        Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader })
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
@@ -321,6 +345,11 @@ impl Node {
     /// Lets callers in through a listener, until `stop` fires and the open connections are done.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         chancery_inbound::serve(listener, self.tls.clone(), self.entrance.clone(), stop).await;
+    }
+
+    /// The same for SWP peers. Over TLS they show certificates; without it, nobody may be on the way to read along.
+    pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
+        chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.entrance.clone(), stop).await;
     }
 
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
@@ -349,8 +378,10 @@ impl Node {
 
     /// Reads certificate and key anew. New connections get them; a fault changes nothing.
     pub fn reload_tls(&self) -> Result<(), BuildError> {
-        if let (Some(tls), Some(material)) = (&self.tls, self.tls_config.load()?) {
-            tls.replace(material)?;
+        for tls in [&self.tls, &self.swp_tls].into_iter().flatten() {
+            if let Some(material) = self.tls_config.load()? {
+                tls.replace(material)?;
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Shown, TaskState};
 
+use crate::Note;
 use crate::agents::Agent;
 use crate::find::shown;
 use crate::live::{LiveTask, Said};
@@ -22,7 +23,15 @@ impl Inner {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.open(stored).await?;
+        self.note_cancel(&live, || format!("{}/{}", context.caller.tenant, context.caller.name).into());
         self.cancel_with_all_below(&live).await.map(|(shown, _)| shown)
+    }
+
+    /// Who asked goes into the record together with what comes of it.
+    pub(crate) fn note_cancel(&self, live: &LiveTask, by: impl FnOnce() -> Arc<str>) {
+        if let Some(note) = self.noted(|| Note::Cancelled { task: live.record.id.clone(), by: by(), at: self.clock.now() }) {
+            live.note(note);
+        }
     }
 
     /// What was done for the task ends before it does, the deepest first. Says what became of each; of the task itself only if

@@ -20,7 +20,7 @@ use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Place, Said};
 use crate::service::Inner;
 use crate::sink::TaskUpdateSink;
-use crate::{Link, RunError, StoreError, Turn};
+use crate::{Link, Note, Recall, RunError, StoreError, Turn};
 
 /// How a turn came to its end.
 enum End {
@@ -103,6 +103,7 @@ impl Inner {
             extensions: said.extensions,
             selected: said.selected,
             delegation,
+            memory: self.memory.get().map(|_| Recall::new(self, Arc::clone(&live.record), said.presenter)),
         };
         let ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
@@ -157,7 +158,8 @@ impl Inner {
     /// Takes a task back whose first message its agent refused before it said anything. `false` if there is more to it than that.
     async fn withdrawn(self: &Arc<Self>, live: &Arc<LiveTask>, refusal: Option<Box<Error>>) -> bool {
         let Some(refusal) = refusal.filter(|_| live.is_untouched()) else { return false };
-        match self.store.withdraw(&live.record.id).await {
+        let note = self.noted(|| Note::Withdrawn { task: live.record.id.clone(), at: self.clock.now() });
+        match self.store.withdraw(&live.record.id, note).await {
             Ok(true) => {
                 self.open.drop_stale(live);
                 live.give_back();

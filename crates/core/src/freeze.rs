@@ -6,7 +6,7 @@ use chancery_protocol::Error;
 
 use crate::find::internal;
 use crate::service::Chancery;
-use crate::{Freeze, FreezeScope};
+use crate::{Freeze, FreezeScope, Note};
 
 impl Chancery {
     /// Waits for the calls that are being admitted at this moment. What runs goes on; cancel it to stop it.
@@ -24,7 +24,8 @@ impl Chancery {
     pub async fn thaw(&self, scope: &FreezeScope, by: &str) -> Result<bool, Error> {
         let inner = &self.0;
         let change = inner.govern.freezes.change().await;
-        let stored = inner.store.thaw(scope).await.map_err(internal)?;
+        let note = inner.noted(|| Note::Thawed { scope: scope.clone(), by: by.into(), at: inner.clock.now() });
+        let stored = inner.store.thaw(scope, note).await.map_err(internal)?;
         let known = change.apply(|frozen| frozen.remove(scope)).await.is_some();
         tracing::warn!(%scope, by, "thawed");
         Ok(stored || known)

@@ -66,6 +66,8 @@ pub enum Rule {
     Recursion,
     Selector,
     Policy,
+    /// Not one of the order: asked whenever a task looks at shared memory.
+    Memory,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

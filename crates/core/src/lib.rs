@@ -10,6 +10,7 @@ mod contexts;
 mod decide;
 mod delegate;
 mod dispatch;
+mod evidence;
 mod execute;
 mod find;
 mod freeze;
@@ -28,6 +29,7 @@ mod permit;
 mod ports;
 mod publish;
 pub mod push;
+mod recall;
 mod record;
 mod recover;
 mod restore;
@@ -47,6 +49,9 @@ pub use agents::{Agent, Agents};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
 pub use delegate::Delegation;
+pub use evidence::{
+    Block, CardObserved, Chain, Checkpoint, Delivery, Happening, Lines, Mark, Note, Record, RecordEnd, Scribe, Unwritten,
+};
 pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
 pub use governed::{
     Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Scopes, Spend, Verdict,
@@ -57,6 +62,7 @@ pub use ports::{
     Progress, Seal, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 pub use publish::{Next, Subscription};
+pub use recall::{Collection, MEMORY_EXTENSION, Nearest, Recall, SharedMemory, Wanted};
 pub use recover::Recovered;
 pub use retention::RetentionConfig;
 pub use runner::{AfterRestart, Asked, RunError, TaskRunner, Turn};

@@ -22,7 +22,7 @@ use crate::govern::report::Report;
 use crate::govern::trees::Node;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
-use crate::{Decision, Link, LogEntry, Progress, Spend, Stored, TaskRecord};
+use crate::{Decision, Link, LogEntry, Note, Progress, Spend, Stored, TaskRecord};
 
 #[derive(Debug)]
 pub(crate) struct LiveTask {
@@ -84,6 +84,8 @@ struct State {
     spent: Option<Spend>,
     /// Goes to the store with the next entries.
     decision: Option<Arc<Decision>>,
+    /// For the record, with the next entries.
+    notes: Vec<Note>,
     /// What is held for the messages in `arriving`.
     promised: Amount,
     queued: VecDeque<Said>,
@@ -99,6 +101,7 @@ pub(crate) struct ToRecord {
     pub(crate) link: Option<Link>,
     pub(crate) spend: Option<Spend>,
     pub(crate) decision: Option<Arc<Decision>>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Why an update was not taken.
@@ -177,6 +180,7 @@ impl LiveTask {
             spend: None,
             spent: None,
             decision: None,
+            notes: Vec::new(),
             promised: Amount::default(),
             queued: VecDeque::new(),
             arriving: 0,
@@ -330,6 +334,7 @@ impl LiveTask {
             link: state.link.take(),
             spend: state.spend.take(),
             decision: state.decision.take(),
+            notes: std::mem::take(&mut state.notes),
         })
     }
 

@@ -43,6 +43,7 @@ impl Chancery {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.0.open(stored).await?;
+        self.0.note_cancel(&live, || "operator".into());
         self.0.cancel_with_all_below(&live).await
     }
 

@@ -9,6 +9,7 @@ use chancery_protocol::{AgentName, Caller, ContextId, TaskEvent, TaskId, TaskSta
 use chancery_rules::budget::Caps;
 use chancery_rules::lineage::{AgentPath, TokenCheck, TokenClaims};
 
+use crate::evidence::{Note, Record};
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Spend};
 use crate::push::NewRegistration;
 
@@ -116,6 +117,8 @@ pub struct Append {
     pub decision: Option<Arc<Decision>>,
     /// A webhook that is told of the task from its beginning. Only with a creation.
     pub register: Option<Box<NewRegistration>>,
+    /// For the record, if one is kept, beside what all this says by itself.
+    pub notes: Vec<Note>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -231,8 +234,8 @@ pub trait Store: Send + Sync + Debug {
     async fn append(&self, append: Append) -> Result<Appended, StoreError>;
 
     /// Takes a task back that was made and nothing more, with the names it went by, as if it had never been. One that has gone
-    /// on stays. Answers whether it is gone.
-    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError>;
+    /// on stays. Answers whether it is gone. The note goes into the record if it is.
+    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError>;
 
     /// A task of this owner. Someone else's task and none at all are the same answer.
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError>;
@@ -286,11 +289,16 @@ pub trait Store: Send + Sync + Debug {
     /// Another freeze of the same scope is replaced.
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError>;
 
-    /// Answers whether it was frozen.
-    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError>;
+    /// Answers whether it was frozen. The note goes into the record if it was.
+    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError>;
 
     /// Forgets terminal tasks (and expired idempotency keys, as of `now`). Answers how many tasks went.
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError>;
+
+    /// The record that each write adds to, where one is kept.
+    fn record(&self) -> Option<Arc<dyn Record>> {
+        None
+    }
 
     /// Whether reads and writes work, for readiness.
     async fn check(&self) -> Result<(), StoreError>;

@@ -23,7 +23,7 @@ impl Inner {
     }
 
     async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
-        while let Some(ToRecord { progress, entries, link, spend, decision }) = live.next_to_record() {
+        while let Some(ToRecord { progress, entries, link, spend, decision, notes }) = live.next_to_record() {
             if entries.is_empty() {
                 self.record_spend(&live, spend).await;
                 continue;
@@ -39,6 +39,7 @@ impl Inner {
                 spend,
                 decision,
                 register: None,
+                notes,
             };
             match self.store.append(append).await {
                 Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell)) => {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Link;
 use crate::delegate::Delegation;
+use crate::recall::Recall;
 use crate::sink::{Finished, TaskUpdateSink};
 
 /// An agent. One call of `run` is one turn: from a message of the caller to the point where the agent is done or
@@ -86,6 +87,8 @@ pub struct Turn {
     pub selected: Option<Arc<str>>,
     /// Calls other agents on behalf of the task.
     pub delegation: Delegation,
+    /// Looks at memory that came by reference, where the node has a tier.
+    pub memory: Option<Recall>,
 }
 
 /// A turn that could not be finished. The task fails with this as its reason, which its caller can read.

@@ -1,6 +1,6 @@
 //! The one way in. Every transport turns bytes into these two values and an answer back into bytes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,9 +16,10 @@ use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
 use crate::publish::Subscription;
 use crate::push::{Notifier, Outbox, Push, PushParts};
+use crate::recall::SharedMemory;
 use crate::retention::{Retention, RetentionConfig};
 use crate::streams::Streams;
-use crate::{Clock, HopTokens, Seal, Store, StoreError};
+use crate::{Clock, HopTokens, Note, Record, Seal, Store, StoreError};
 
 /// What a call comes back with.
 #[derive(Debug)]
@@ -63,6 +64,8 @@ pub struct Chancery(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) agents: ArcSwap<Agents>,
     pub(crate) store: Arc<dyn Store>,
+    /// The store's record, if it keeps one.
+    pub(crate) record: Option<Arc<dyn Record>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<dyn Seal>,
     pub(crate) limits: ArcSwap<TaskLimits>,
@@ -71,6 +74,7 @@ pub(crate) struct Inner {
     pub(crate) hops: Option<Arc<dyn HopTokens>>,
     pub(crate) push: Option<Push>,
     pub(crate) retention: Retention,
+    pub(crate) memory: OnceLock<Arc<dyn SharedMemory>>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
     /// Turns and recordings that outlive the call that began them.
@@ -85,6 +89,7 @@ impl Chancery {
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
             agents: ArcSwap::from_pointee(parts.agents),
+            record: parts.store.record(),
             store: parts.store,
             clock: parts.clock,
             seal: parts.seal,
@@ -94,6 +99,7 @@ impl Chancery {
             hops: parts.hops,
             push: parts.push.map(Push::new),
             retention: Retention::new(parts.retention),
+            memory: OnceLock::new(),
             open: Arc::default(),
             streams: Arc::default(),
             background: TaskTracker::new(),
@@ -160,6 +166,11 @@ impl Chancery {
         self.0.limits.store(Arc::new(limits));
     }
 
+    /// Turns that begin from now on can look at it. The first one given stays.
+    pub fn set_memory(&self, memory: Arc<dyn SharedMemory>) {
+        let _ = self.0.memory.set(memory);
+    }
+
     pub fn set_dedupe(&self, dedupe: Dedupe) {
         self.0.dedupe.store(Arc::new(dedupe));
     }
@@ -214,7 +225,24 @@ impl Chancery {
         if tokio::time::timeout(patience, inner.background.wait()).await.is_err() {
             tracing::warn!(turns = inner.background.len(), "turns are still running; their tasks are taken up at the next start");
         }
+        if let Some(record) = &inner.record
+            && let Err(fault) = record.sign(inner.clock.now()).await
+        {
+            tracing::error!(error = &fault as &dyn std::error::Error, "the end of the record could not be signed");
+        }
         inner.store.close(patience).await
+    }
+
+    /// The record of what was seen and decided, if one is kept.
+    pub fn record(&self) -> Option<Arc<dyn Record>> {
+        self.0.record.clone()
+    }
+}
+
+impl Inner {
+    /// Nothing is made for a record that is not kept.
+    pub(crate) fn noted(&self, note: impl FnOnce() -> Note) -> Option<Note> {
+        self.record.is_some().then(note)
     }
 }
 

@@ -152,6 +152,7 @@ impl Inner {
             spend: None,
             decision: None,
             register,
+            notes: Vec::new(),
         };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded => {}
@@ -189,6 +190,7 @@ impl Inner {
             selected,
             allotment: Some(Box::new(allotment)),
             brought: self.foreign_tokens(context),
+            presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
@@ -282,6 +284,7 @@ impl Inner {
             selected,
             allotment,
             brought: self.foreign_tokens(context),
+            presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_next_turn(said) {
             self.execute(&live, agent, said, token, false).await;

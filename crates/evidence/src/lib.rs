@@ -1,3 +1,7 @@
 //! Evidence: what was observed, and no more, in forms that others can read.
 
 pub mod adapter;
+pub mod bundle;
+pub mod export;
+pub mod packets;
+pub mod record;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chancery_identity::cards::{
     CardShape, VerifyRules, canonical_card_bytes, sign_adr_card, sign_card, verify_card, verify_card_signatures,
 };
-use chancery_identity::keys::{Cards, HopTokens, MAX_OLD_KEYS, OwnFormat as _, Push, Receipts, RingFault};
+use chancery_identity::keys::{Cards, HopTokens, MAX_OLD_KEYS, MemoryGrants, OwnFormat as _, Push, Receipts, RingFault};
 use chancery_identity::{Algorithm, Jwk, Jwks, KeyRing, KeyUse, SigningKey};
 use chancery_protocol::Timestamp;
 use secrecy::ExposeSecret as _;
@@ -99,6 +99,7 @@ fn a_signature_for_one_use_never_verifies_as_another() {
     let hops = SigningKey::<HopTokens>::from_seed(SEED).unwrap();
     let push = SigningKey::<Push>::from_seed(SEED).unwrap();
     let receipts = SigningKey::<Receipts>::from_seed(SEED).unwrap();
+    let grants = SigningKey::<MemoryGrants>::from_seed(SEED).unwrap();
 
     let mut card = json!({"supportedInterfaces": [{"url": "m"}], "name": "m"});
     let payload = card.to_string();
@@ -115,6 +116,7 @@ fn a_signature_for_one_use_never_verifies_as_another() {
         b"m.1.m".to_vec(),
         [HopTokens::PREFIX, b"m"].concat(),
         [Receipts::PREFIX, b"m"].concat(),
+        [MemoryGrants::PREFIX, b"m"].concat(),
     ];
     let mut signatures: Vec<(&str, Vec<u8>)> = vec![
         ("card of 1.0", URL_SAFE_NO_PAD.decode(part("signature")).unwrap()),
@@ -123,15 +125,17 @@ fn a_signature_for_one_use_never_verifies_as_another() {
     for message in &messages {
         signatures.push(("hop token", hops.sign(message).unwrap()));
         signatures.push(("receipt", receipts.sign(message).unwrap()));
+        signatures.push(("memory grant", grants.sign(message).unwrap()));
         signatures.push(("push", push.sign_push("m", 1, message).unwrap()));
     }
 
     let keys = Jwks { keys: vec![Jwk::of(cards.public(), None)] };
     let public = || cards.public().clone();
-    let (for_hops, for_receipts, for_push) = (public(), public(), public());
+    let (for_hops, for_receipts, for_push, for_grants) = (public(), public(), public(), public());
     let verifiers: Vec<(&str, Verify)> = vec![
         ("hop token", Box::new(move |message, signature| for_hops.verify::<HopTokens>(message, signature))),
         ("receipt", Box::new(move |message, signature| for_receipts.verify::<Receipts>(message, signature))),
+        ("memory grant", Box::new(move |message, signature| for_grants.verify::<MemoryGrants>(message, signature))),
         ("push", Box::new(move |message, signature| for_push.verify_push("m", 1, message, signature))),
         (
             "card of 1.0",
@@ -159,7 +163,7 @@ fn a_signature_for_one_use_never_verifies_as_another() {
             }
         }
     }
-    assert_eq!(kinds.len(), 5, "each verifies as what it is: {kinds:?}");
+    assert_eq!(kinds.len(), 6, "each verifies as what it is: {kinds:?}");
     assert!(push.sign_push("{\"a\":1}", 1, b"").is_err() && push.sign_push("a.b", 1, b"").is_err());
 }
 

@@ -78,6 +78,31 @@ impl Doors {
         self.recognise(presented, head, &[], origin).await.map(AtTheDoor::Known)
     }
 
+    /// Who is at the other end of a channel that has no headers: whoever showed a certificate, or nobody in particular where
+    /// nobody is asked.
+    pub(crate) async fn know_channel(&self, origin: &Origin) -> Result<Known, Error> {
+        let headers = http::HeaderMap::new();
+        let nothing =
+            RequestFacts { method: &http::Method::POST, path_and_query: "/", headers: &headers, body: &[], meant_for: None };
+        let authenticator = &self.settings().authenticator;
+        let presented = authenticator.present(&headers, origin.certificate.as_deref());
+        let presented = presented.map_err(|refusal| self.turned_away(&refusal, origin).error)?;
+        let checked = authenticator.check(&presented, &nothing, self.chancery().now()).await;
+        checked.map_err(|refusal| self.turned_away(&refusal, origin).error)
+    }
+
+    /// The same for one call over it, which is counted.
+    pub(crate) async fn know_caller(&self, origin: &Origin) -> Result<Known, Error> {
+        if let Some(address) = &origin.address {
+            let taken = self.rates().take_address(address);
+            taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
+        }
+        let known = self.know_channel(origin).await?;
+        let taken = self.rates().take_caller(&known.caller);
+        taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;
+        Ok(known)
+    }
+
     /// Lets a caller in once its body is there.
     pub(crate) async fn let_in(
         &self,

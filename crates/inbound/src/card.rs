@@ -141,6 +141,11 @@ impl Published {
         self.respond(spot, head, |shapes| &shapes.adr)
     }
 
+    /// The card of 1.0 and its tag, for those who do not ask over HTTP.
+    pub(crate) fn newest(&self, spot: &Spot) -> Option<(Bytes, String)> {
+        self.now.load().shapes(spot).map(|shapes| shapes.v1_0.tagged())
+    }
+
     /// The public keys of this node.
     pub(crate) fn jwks(&self, head: &Parts) -> DoorResponse {
         match &self.now.load().jwks {
@@ -196,7 +201,7 @@ impl Shapes {
         };
         let (v1_0, v0_3, adr) = (V1_0.encode_card(card), V0_3.encode_card(card), adr(card));
         let (v1_0_signed, v0_3_signed, adr_signed) =
-            (signer.sign(&v1_0, Version::V1_0)?, signer.sign(&v0_3, Version::V0_3)?, signer.sign_original(&adr)?);
+            (signer.sign(&v1_0, Version::V1_0)?, signer.sign(&v0_3, Version::V0_3)?, signer.sign_original(card, &adr)?);
         // Neither version's signature covers a mixture of both.
         let hybrid = hybrid(card);
         Ok(Self {

@@ -26,6 +26,7 @@ use crate::origin::Origin;
 use crate::rates::Rates;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
 use crate::signposts::{Signposts, Spot};
+use crate::swp::SwpSettings;
 use crate::{admin, body, catalog, listening, rest};
 
 /// A gRPC message comes after a flag and its length.
@@ -47,6 +48,8 @@ pub struct DoorSettings {
     pub authenticator: Authenticator,
     /// Hosts and tenants that lead to agents.
     pub signposts: Arc<Signposts>,
+    /// What SWP peers are held to.
+    pub swp: SwpSettings,
 }
 
 /// Every way into one control plane. Cheap to clone.
@@ -244,6 +247,10 @@ impl Doors {
 
     pub(crate) fn rates(&self) -> &Rates {
         &self.0.rates
+    }
+
+    pub(crate) fn published(&self) -> &Published {
+        &self.0.published
     }
 
     /// The extended card as it is served to a call that may see it.

@@ -25,6 +25,7 @@ mod signing;
 mod signposts;
 mod sse;
 mod stall;
+mod swp;
 mod tls;
 
 pub use card::Headerless;
@@ -36,4 +37,5 @@ pub use listen::serve;
 pub use origin::Origin;
 pub use response::DoorBody;
 pub use signposts::{HostSign, Signposts};
+pub use swp::{SwpRules, SwpSettings, Timestamping, serve_swp};
 pub use tls::{ClientCertificates, Tls, TlsError, TlsMaterial};

@@ -143,17 +143,18 @@ async fn connection(
     }
 }
 
+/// How many connections are open, from where.
 #[derive(Debug, Default)]
-struct Connections(Mutex<HashMap<IpAddr, usize>>);
+pub(crate) struct Connections(Mutex<HashMap<IpAddr, usize>>);
 
 /// A place among the open connections. Dropping it gives the place back.
-struct Place {
+pub(crate) struct Place {
     connections: Arc<Connections>,
     address: IpAddr,
 }
 
 impl Connections {
-    fn enter(self: &Arc<Self>, address: IpAddr, limits: &InboundLimits) -> Option<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, limits: &InboundLimits) -> Option<Place> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
         let of_address = open.get(&address).copied().unwrap_or(0);

@@ -32,6 +32,11 @@ impl Rendered {
         Self { bytes: bytes.into(), etag, last_modified: made.clone(), headers }
     }
 
+    /// The bytes and their tag, without its quotes.
+    pub(crate) fn tagged(&self) -> (Bytes, String) {
+        (self.bytes.clone(), self.etag.to_str().unwrap_or_default().trim_matches('"').to_owned())
+    }
+
     pub(crate) fn respond(&self, head: &Parts) -> DoorResponse {
         let known = self.is_known(&head.headers);
         let body = (!known && head.method != Method::HEAD).then(|| self.bytes.clone());

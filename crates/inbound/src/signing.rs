@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use chancery_core::MEMORY_EXTENSION;
 use chancery_identity::cards::{CardFault, CardShape, IdentityFacts, sign_card, sign_original_card};
 use chancery_identity::keys::Cards;
 use chancery_identity::{Algorithm, Jwks, KeyRing, SigningKey};
-use chancery_protocol::{AgentCard, AgentCardSignature, SecurityRequirement, SecurityScheme, Timestamp, Version};
+use chancery_protocol::{
+    ARTIFACT_KIND_VERSION, AgentCard, AgentCardSignature, SecurityRequirement, SecurityScheme, Timestamp, Version,
+};
 use serde_json::{Value, json};
 
 /// The keys of one agent. Without any its cards go out unsigned.
@@ -62,11 +65,21 @@ impl<'a> Signer<'a> {
     }
 
     /// The card of the original protocol's path, for both of its kinds of readers.
-    pub(crate) fn sign_original(&self, card: &[u8]) -> Result<Vec<u8>, CardFault> {
+    pub(crate) fn sign_original(&self, model: &AgentCard, card: &[u8]) -> Result<Vec<u8>, CardFault> {
         let Some(key) = self.keys.iter().find(|key| key.algorithm() == Algorithm::EdDsa) else { return Ok(card.to_vec()) };
         self.signed(card, |card| {
             if let Some(identity) = &self.identity {
-                card["metadata"] = json!({ "ruvector": { "identity": identity.metadata() } });
+                let mut vendor = json!({
+                    "identity": identity.metadata(),
+                    "artifact_kind_version": ARTIFACT_KIND_VERSION,
+                    "artifact_kind_versions_supported": [ARTIFACT_KIND_VERSION],
+                });
+                // What other versions declare as an extension is there too, where this protocol's readers look for it.
+                let memory = model.capabilities.extensions.iter().find(|extension| extension.uri == MEMORY_EXTENSION);
+                if let Some(facts) = memory.and_then(|extension| extension.params.as_ref()) {
+                    vendor["memory"] = Value::Object(facts.to_object());
+                }
+                card["metadata"] = json!({ "ruvector": vendor });
             }
             sign_original_card(card, key).map(drop)
         })

@@ -58,16 +58,31 @@ pub struct Tls(Arc<ArcSwap<Held>>);
 struct Held {
     config: Arc<ServerConfig>,
     certificate: CertificateDer<'static>,
+    speaks: Speaks,
+}
+
+/// What comes inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaks {
+    Http,
+    /// TLS 1.3 and nothing before, and both sides show who they are.
+    Swp,
 }
 
 impl Tls {
     pub fn new(material: TlsMaterial) -> Result<Self, TlsError> {
-        Ok(Self(Arc::new(ArcSwap::from_pointee(held(material)?))))
+        Ok(Self(Arc::new(ArcSwap::from_pointee(held(material, Speaks::Http)?))))
+    }
+
+    /// The same for the SWP listener, where every caller shows a certificate.
+    pub fn for_swp(material: TlsMaterial) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(ArcSwap::from_pointee(held(material, Speaks::Swp)?))))
     }
 
     /// New connections get the new certificate; open ones keep theirs.
     pub fn replace(&self, material: TlsMaterial) -> Result<(), TlsError> {
-        self.0.store(Arc::new(held(material)?));
+        let speaks = self.0.load().speaks;
+        self.0.store(Arc::new(held(material, speaks)?));
         Ok(())
     }
 
@@ -83,18 +98,24 @@ impl Tls {
     }
 }
 
-fn held(material: TlsMaterial) -> Result<Held, TlsError> {
+fn held(material: TlsMaterial, speaks: Speaks) -> Result<Held, TlsError> {
     let certificate = material.chain.first().cloned();
     let certificate = certificate.ok_or(TlsError::Certificate(rustls::Error::NoCertificatesPresented))?;
-    Ok(Held { config: Arc::new(config(material)?), certificate })
+    Ok(Held { config: Arc::new(config(material, speaks)?), certificate, speaks })
 }
 
-fn config(material: TlsMaterial) -> Result<ServerConfig, TlsError> {
+fn config(material: TlsMaterial, speaks: Speaks) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(TlsError::Certificate)?;
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = match speaks {
+        Speaks::Http => builder.with_safe_default_protocol_versions(),
+        Speaks::Swp => builder.with_protocol_versions(&[&rustls::version::TLS13]),
+    };
+    let builder = builder.map_err(TlsError::Certificate)?;
     let builder = if material.client_roots.is_empty() {
+        if speaks == Speaks::Swp {
+            return Err(TlsError::Authority("SWP needs one: set tls.client_ca_file".to_owned()));
+        }
         builder.with_no_client_auth()
     } else {
         let mut roots = RootCertStore::empty();
@@ -103,13 +124,15 @@ fn config(material: TlsMaterial) -> Result<ServerConfig, TlsError> {
         }
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = match material.client_certificates {
-            ClientCertificates::Optional => verifier.allow_unauthenticated(),
-            ClientCertificates::Required => verifier,
+            ClientCertificates::Optional if speaks == Speaks::Http => verifier.allow_unauthenticated(),
+            _ => verifier,
         };
         builder.with_client_cert_verifier(verifier.build().map_err(|fault| TlsError::Authority(fault.to_string()))?)
     };
     let mut config = builder.with_single_cert(material.chain, material.key).map_err(TlsError::Certificate)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if speaks == Speaks::Http {
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    }
     Ok(config)
 }
 

@@ -2,6 +2,8 @@
 
 mod push;
 
+mod memory;
+
 use std::time::Duration;
 
 use chancery_identity::credentials::CallerRecord;
@@ -14,6 +16,8 @@ use crate::frames::{Frames, Opened};
 use crate::peer::Peer;
 
 const ROOT: [&str; 2] = ["admin", "v1"];
+/// For what the node has to go through all of its record for.
+const LONG: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug)]
 pub struct Admin {
@@ -25,6 +29,12 @@ pub struct Admin {
 impl Admin {
     pub fn new(peer: Peer, token: &str) -> Self {
         Self { peer, authorization: format!("Bearer {token}").into() }
+    }
+
+    /// With more time for answers, for what takes long.
+    pub fn patient(mut self, answer_within: Duration) -> Self {
+        self.peer.answer_within = answer_within;
+        self
     }
 
     /// Tasks of all callers, newest status first.
@@ -158,6 +168,28 @@ impl Admin {
             url.query_pairs_mut().append_pair("name", name);
         }
         self.ask(&url, self.peer.http.delete(url.clone())).await
+    }
+
+    /// How the record stands. The node goes through all of it.
+    pub async fn evidence(&self) -> Result<Value, CallError> {
+        let url = self.at(&["evidence"]);
+        self.ask(&url, self.peer.http.get(url.clone()).timeout(LONG)).await
+    }
+
+    /// A bundle of what is recorded about a task, a trace or a stretch of time.
+    pub async fn evidence_bundle(&self, wanted: &[(&str, &str)]) -> Result<Vec<u8>, CallError> {
+        let mut url = self.at(&["evidence", "bundle"]);
+        url.query_pairs_mut().extend_pairs(wanted);
+        let request = self.peer.http.get(url.clone()).header(header::AUTHORIZATION, self.authorization.expose_secret());
+        let sent = request.timeout(LONG).send().await;
+        let response = sent.map_err(|error| self.peer.explain(CallError::unreachable(&url, &error)))?;
+        let status = response.status();
+        let bytes = response.bytes().await.map_err(|error| CallError::unreachable(&url, &error))?;
+        if status.is_success() {
+            return Ok(bytes.into());
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        Err(refusal(&text).unwrap_or_else(|| CallError::status(&url, status, &text)))
     }
 
     /// A task's log after an entry, and then what is added to it.

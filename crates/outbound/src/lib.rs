@@ -13,6 +13,7 @@ mod peer;
 pub mod push;
 pub mod remote;
 mod sse;
+pub mod swp;
 mod terms;
 mod trust;
 

@@ -4,6 +4,7 @@
 //! conversions that live in `chancery-wire`.
 
 mod artifact;
+mod artifact_kind;
 mod call;
 mod card;
 mod error;
@@ -24,6 +25,7 @@ mod unknown;
 mod version;
 
 pub use artifact::{Artifact, ArtifactChunk};
+pub use artifact_kind::{ARTIFACT_KIND_VERSION, ArtifactKind, ArtifactVersions, negotiate_version};
 pub use call::{AgentName, CallContext, Caller, TraceId};
 pub use card::{AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill};
 pub use error::{Error, ErrorKind, FieldViolation};

@@ -36,6 +36,8 @@ pub enum Binding {
     JsonRpc,
     Rest,
     Grpc,
+    /// SWP's A2A profile.
+    Swp,
 }
 
 impl Binding {
@@ -44,6 +46,7 @@ impl Binding {
             Self::JsonRpc => "JSONRPC",
             Self::Rest => "HTTP+JSON",
             Self::Grpc => "GRPC",
+            Self::Swp => "SWP",
         }
     }
 }

@@ -86,6 +86,7 @@ fn told(number: u64) -> Append {
         spend: None,
         decision: None,
         register: Some(Box::new(NewRegistration { registration, limits, held: false })),
+        notes: Vec::new(),
     }
 }
 

@@ -179,6 +179,7 @@ fn appends() -> [Append; 2] {
             spend: None,
             decision: None,
             register: None,
+            notes: Vec::new(),
         },
         Append {
             task: record,
@@ -190,6 +191,7 @@ fn appends() -> [Append; 2] {
             spend: None,
             decision: None,
             register: None,
+            notes: Vec::new(),
         },
     ]
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::Reject;
-use crate::p1::{self, Body};
+use crate::p1;
 
 /// Asks for the card of an agent, unless it is the one the asker has.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -60,44 +60,11 @@ pub enum Message {
     Failure(Failure),
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Wrapper {
-    #[prost(oneof = "Message", tags = "1, 2, 3, 4")]
-    body: Option<Message>,
-}
-
-impl Body for Message {
-    type Wrapper = Wrapper;
-
-    const MSG_TYPES: std::ops::RangeInclusive<u64> = 1..=4;
-
-    fn out_of(wrapper: Wrapper) -> Option<Self> {
-        wrapper.body
-    }
-
-    fn msg_type(&self) -> u64 {
-        match self {
-            Self::Get(_) => 1,
-            Self::Doc(_) => 2,
-            Self::NotModified(_) => 3,
-            Self::Failure(_) => 4,
-        }
-    }
-}
+p1::wrapped!(Message: Get = 1, Doc = 2, NotModified = 3, Failure = 4);
 
 impl Message {
     pub fn read(msg_type: u64, payload: Bytes) -> Result<Self, Reject> {
         p1::read(msg_type, payload)
-    }
-
-    pub fn msg_type(&self) -> u64 {
-        Body::msg_type(self)
-    }
-
-    pub fn to_payload(&self) -> Bytes {
-        let mut payload = Vec::with_capacity(self.encoded_len());
-        self.encode(&mut payload);
-        payload.into()
     }
 }
 

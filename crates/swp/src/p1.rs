@@ -31,3 +31,44 @@ pub(crate) fn read<B: Body>(msg_type: u64, payload: Bytes) -> Result<B, Reject> 
     }
     Ok(body)
 }
+
+/// What the messages of a profile share: the wrapper around them, and reading and writing through it.
+macro_rules! wrapped {
+    ($message:ident: $($variant:ident = $number:literal),+) => {
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub(crate) struct Wrapper {
+            #[prost(oneof = "Message", tags = "1, 2, 3, 4")]
+            body: Option<$message>,
+        }
+
+        impl $crate::p1::Body for $message {
+            type Wrapper = Wrapper;
+
+            const MSG_TYPES: std::ops::RangeInclusive<u64> = 1..=4;
+
+            fn out_of(wrapper: Wrapper) -> Option<Self> {
+                wrapper.body
+            }
+
+            fn msg_type(&self) -> u64 {
+                match self {
+                    $(Self::$variant(_) => $number),+
+                }
+            }
+        }
+
+        impl $message {
+            pub fn msg_type(&self) -> u64 {
+                $crate::p1::Body::msg_type(self)
+            }
+
+            pub fn to_payload(&self) -> bytes::Bytes {
+                let mut payload = Vec::with_capacity(self.encoded_len());
+                self.encode(&mut payload);
+                payload.into()
+            }
+        }
+    };
+}
+
+pub(crate) use wrapped;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
-    Names, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
+    Names, Note, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
 use rand::rngs::SmallRng;
@@ -149,7 +149,7 @@ impl Store for FakeStore {
         guard(&self.rows).write(append)
     }
 
-    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
+    async fn withdraw(&self, task: &TaskId, _note: Option<Note>) -> Result<bool, StoreError> {
         let mut rows = guard(&self.rows);
         if rows.tasks.get(task).is_none_or(|(stored, _)| stored.progress.seq != 1) {
             return Ok(false);
@@ -266,7 +266,7 @@ impl Store for FakeStore {
         Ok(())
     }
 
-    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
+    async fn thaw(&self, scope: &FreezeScope, _note: Option<Note>) -> Result<bool, StoreError> {
         Ok(guard(&self.rows).freezes.remove(scope).is_some())
     }
 

@@ -1,4 +1,4 @@
-//! Bytes to model and back: JSON per version, protobuf, JSON-RPC, the REST table, SSE and the error table.
+//! Bytes to model and back: JSON per version, protobuf, JSON-RPC, the REST table, SSE, SWP and the error table.
 
 mod codec;
 pub mod errors;
@@ -9,6 +9,7 @@ mod notification;
 pub mod pb;
 pub mod rest;
 mod scan;
+pub mod swp;
 
 pub use codec::{Codec, Face};
 pub use frames::Frames;

@@ -112,7 +112,11 @@ impl Add {
             verify: self.verify,
             agent_id: self.agent_id,
             card_keys: self.card_keys,
-            credentials: RemoteCredentials { bearer_env: self.bearer_env, api_key_env: self.api_key_env },
+            credentials: RemoteCredentials {
+                bearer_env: self.bearer_env,
+                api_key_env: self.api_key_env,
+                ..RemoteCredentials::default()
+            },
             title: self.title,
             description: self.description,
             pin: !self.no_pin,

@@ -12,7 +12,8 @@ Examples:
   chancery explain                  the newest refusals, and messages that tasks went on with
   chancery explain TASK --json
 
-Rules are asked in this order, and the first that says no ends it: lineage, freeze, budget, recursion, selector, policy.";
+Rules are asked in this order, and the first that says no ends it: lineage, freeze, budget, recursion, selector, policy.
+A task that looks at shared memory is asked for its grant each time: memory.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -44,7 +44,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Rotate {
-    /// What the keys sign: cards, hop-tokens, push or receipts
+    /// What the keys sign: cards, hop-tokens, push, receipts or memory-grants
     #[arg(value_name = "USE")]
     key_use: KeyUse,
     /// Whose cards [default: those of the only agent]

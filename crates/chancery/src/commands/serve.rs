@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::agents::BuiltIn;
-use chancery::config::{AgentConfig, Config, ConfigFile, PublicUrl};
+use chancery::config::{AgentConfig, Config, ConfigFile, PublicUrl, SwpUrl};
 use chancery::{Announced, DataFolder, Node, NodeBuilder, ReloadError, Whereabouts};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -70,8 +70,10 @@ fn agent_choice(text: &str) -> Result<AgentChoice, String> {
         return Ok(AgentChoice::BuiltIn(built_in));
     }
     match url::Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => Ok(AgentChoice::Url(text.to_owned())),
-        _ => Err("it is `echo`, `conformance`, or the http or https URL of an agent".to_owned()),
+        Ok(url) if matches!(url.scheme(), "http" | "https" | "swp" | "swps") && url.has_host() => {
+            Ok(AgentChoice::Url(text.to_owned()))
+        }
+        _ => Err("it is `echo`, `conformance`, or the http, https, swp or swps URL of an agent".to_owned()),
     }
 }
 
@@ -179,7 +181,8 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let base = format!("{scheme}://{}", reachable(address));
     let public_url = config.node.public_url.as_ref().map_or_else(|| base.clone(), ToString::to_string);
 
-    let mut builder = builder.public_url(public_url.clone());
+    let (slim, slim_url) = listen_for_swp(&config).await?;
+    let mut builder = builder.public_url(public_url.clone()).swp_url(slim_url);
     builder = builder.answer_before_commit(std::env::var_os("CHANCERY_TEST_ANSWER_BEFORE_COMMIT").is_some_and(|set| set == "1"));
     if let Some(folder) = folder {
         builder = builder.data(folder);
@@ -190,6 +193,9 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let node = builder.build().await.map_err(|fault| anyhow!(fault))?;
     let node = Arc::new(node);
     judge_exposure(&node, address, insecure)?;
+    if let Some(slim) = &slim {
+        judge_plain_swp(&node, slim.local_addr().context("the SWP listener has no address")?, insecure)?;
+    }
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id(), certificate: node.certificate() };
     let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
     let announced = announced.map(Arc::new);
@@ -206,12 +212,45 @@ async fn serve(start: Start) -> Result<(), Failure> {
         tracing::info!("stopping");
         node.shut_down(PATIENCE).await
     };
-    let ending = async { tokio::join!(node.serve(listener, stop.clone()), stopping) };
+    let slim = async {
+        if let Some(slim) = slim {
+            node.serve_swp(slim, stop.clone()).await;
+        }
+    };
+    let ending = async { tokio::join!(node.serve(listener, stop.clone()), slim, stopping) };
     tokio::select! {
-        ((), stored) = ending => stored.context("the store did not close in order")?,
+        ((), (), stored) = ending => stored.context("the store did not close in order")?,
         () = overdue(&stop) => tracing::warn!("gave up waiting; what was acknowledged is kept"),
     }
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// The SWP listener and the address that cards say, if there is to be one.
+async fn listen_for_swp(config: &Config) -> Result<(Option<TcpListener>, Option<SwpUrl>), Failure> {
+    let Some(listen) = config.swp.door.listen else { return Ok((None, None)) };
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen for SWP at {listen}"))?;
+    let address = reachable(listener.local_addr().context("the SWP listener has no address")?);
+    let url = config.swp.door.public_url.clone().or_else(|| SwpUrl::at(address, config.tls.cert_file.is_some()));
+    if let Some(url) = &url {
+        tracing::info!(%address, %url, "listening for SWP");
+    }
+    Ok((Some(listener), url))
+}
+
+/// Frames are not sent in plain where others could read them, and without TLS nobody can show who it is.
+fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
+    if node.speaks_tls() {
+        return Ok(());
+    }
+    if !address.ip().is_loopback() && !insecure {
+        return Err(Failure::Usage(format!(
+            "{address} is not a loopback address, and without [tls] SWP is in plain: set [tls] with client_ca_file, or say --insecure"
+        )));
+    }
+    if !node.is_open() {
+        tracing::warn!(%address, "callers are authenticated, and without [tls] no SWP peer can be: all of them are turned away");
+    }
     Ok(())
 }
 

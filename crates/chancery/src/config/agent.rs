@@ -86,6 +86,11 @@ pub struct RemoteCredentials {
     /// The variable with an API key, sent as `X-API-Key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
+    /// A certificate in PEM, then those that lead to its root: shown to agents over `swps://`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cert_file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
 }
 
 impl AgentConfig {

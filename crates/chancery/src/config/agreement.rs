@@ -21,9 +21,18 @@ pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
         proofs(config, places),
         bounds(config, places),
         rules(config, places),
+        slim_wire(config, places),
         schedule(config, places),
     ]
     .concat()
+}
+
+/// Over TLS both sides of SWP show who they are.
+fn slim_wire(config: &Config, places: &Places) -> Vec<Fault> {
+    let tls = &config.tls;
+    let one_sided = config.swp.door.listen.is_some() && tls.cert_file.is_some() && tls.client_ca_file.is_none();
+    let fault = || places.fault("swp.listen", "needs tls.client_ca_file beside [tls]: SWP callers show certificates");
+    one_sided.then(fault).into_iter().collect()
 }
 
 /// When webhooks are tried again.
@@ -46,9 +55,9 @@ fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
         let key = format!("agents.{name}.url");
         for text in &remote.urls {
             let url = match Url::parse(text) {
-                Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => url,
+                Ok(url) if matches!(url.scheme(), "http" | "https" | "swp" | "swps") && url.has_host() => url,
                 _ => {
-                    faults.push(places.fault(&key, &format!("{text:?} is no http or https URL")));
+                    faults.push(places.fault(&key, &format!("{text:?} is no http, https, swp or swps URL")));
                     continue;
                 }
             };
@@ -61,9 +70,12 @@ fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
             }
         }
         let credentials = &remote.credentials;
+        let key = format!("agents.{name}.credentials");
         if credentials.bearer_env.is_some() && credentials.api_key_env.is_some() {
-            let key = format!("agents.{name}.credentials");
             faults.push(places.fault(&key, "a bearer token or an API key, not both"));
+        }
+        if credentials.cert_file.is_some() != credentials.key_file.is_some() {
+            faults.push(places.fault(&key, "a certificate needs both cert_file and key_file"));
         }
     }
     faults
@@ -188,7 +200,7 @@ mod tests {
         let expected = [
             "2:7: agents.a.url: http://h:1/ is there twice",
             "4:7: agents.b.url: http://h:1 is where a is already",
-            "6:7: agents.c.url: \"ftp://h\" is no http or https URL",
+            "6:7: agents.c.url: \"ftp://h\" is no http, https, swp or swps URL",
             "7:15: agents.c.credentials: a bearer token or an API key, not both",
             "9:9: callers.x.token: there is no [issuers.acmee]; did you mean `acme`?",
             "10:15: callers.x.certificate: no certificates are asked for without tls.client_ca_file",

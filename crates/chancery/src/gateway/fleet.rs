@@ -15,6 +15,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 use tokio::task::JoinSet;
 
 use super::gather::Standing;
+use super::observed::Observed;
 use super::remote::{Remote, Shown, Workplace};
 use super::report;
 use crate::agent_book::{AgentBook, AgentBookError, AgentRecord};
@@ -63,6 +64,8 @@ pub(crate) struct Fleet {
     /// Known once they are open.
     entrance: OnceLock<Entrance>,
     remotes: Mutex<BTreeMap<AgentName, Arc<Remote>>>,
+    /// For the record.
+    observed: Observed,
     /// Held while what is served changes, so that no change undoes another.
     serving: Mutex<()>,
     /// Held by an operator's change from its beginning to its end.
@@ -79,6 +82,7 @@ impl Fleet {
             chancery,
             entrance: OnceLock::new(),
             remotes: Mutex::new(remotes),
+            observed: Observed::default(),
             serving: Mutex::default(),
             changing: AsyncMutex::default(),
         })
@@ -122,6 +126,7 @@ impl Fleet {
             self.book.remove(&remote.name)?;
             return Err(error.into());
         }
+        self.observed.note(&remote, &self.chancery).await;
         self.remotes().insert(remote.name.clone(), Arc::clone(&remote));
         self.keep_checked(&remote);
         tracing::info!(agent = %remote.name, "an agent was added");
@@ -229,6 +234,9 @@ impl Fleet {
     /// Looks at the agents' cards again and again, and shows what has changed.
     async fn keep_fresh(self: Arc<Self>) {
         let stopping = self.chancery.shutdown_token();
+        for remote in self.all() {
+            self.observed.note(&remote, &self.chancery).await;
+        }
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -248,7 +256,9 @@ impl Fleet {
     }
 
     async fn show(&self, remote: &Remote) {
-        let Some(cards) = remote.fresh_cards(self.chancery.now()).await else { return };
+        let fresh = remote.fresh_cards(self.chancery.now()).await;
+        self.observed.note(remote, &self.chancery).await;
+        let Some(cards) = fresh else { return };
         let shown = self.serve(|agents| match agents.get(&remote.name) {
             Some(agent) => {
                 let again = self.site.load().mount.again(agent, cards, agents.first().name == agent.name);

@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use chancery_core::{Clock, TaskRunner};
 use chancery_identity::{Jwk, Jwks, PublicKey, SealKey};
+use chancery_outbound::ClientCertificate;
 use chancery_outbound::client::Credentials;
 use chancery_outbound::discovery::{Discovery, PeerAddress, PinKeeper};
 use chancery_outbound::guard::WayOut;
 use chancery_outbound::remote::{Pool, RemoteRunner, Replica};
 use chancery_protocol::{AgentCard, AgentName, Timestamp};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::front::{front, front_extended};
 use super::in_code::InCode;
 use crate::agent_book::AgentBook;
-use crate::config::{AgentConfig, AgentSource, Config, RemoteConfig, RemoteCredentials};
+use crate::config::{AgentConfig, AgentSource, Config, RemoteConfig, RemoteCredentials, SwpUrl};
 use crate::new_card;
 
 /// How long a start waits for an agent's card before it goes on without.
@@ -27,6 +30,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(5);
 pub(crate) struct Workplace {
     pub(crate) config: Arc<Config>,
     pub(crate) public_url: Url,
+    pub(crate) swp_url: Option<SwpUrl>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) book: Arc<AgentBook>,
     /// Whether callers prove who they are, so that there is somebody to show extended cards to.
@@ -73,13 +77,15 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &Workplace) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let Workplace { config, public_url, clock, book, knows_callers, in_code } = place;
+        let Workplace { config, public_url, swp_url, clock, book, knows_callers, in_code } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
-        let way_out = WayOut::new(&config.outbound, &urls, std::slice::from_ref(public_url))?;
+        let own: Vec<Url> = std::iter::once(public_url.clone()).chain(swp_url.as_ref().and_then(SwpUrl::as_web)).collect();
+        let way_out = WayOut::new(&config.outbound, &urls, &own)?;
         let keys = remote.card_keys.as_deref().map(card_keys).transpose()?.unwrap_or_default();
         let credentials = credentials(&remote.credentials)?;
-        let discovery = Arc::new(Discovery::new(way_out.trusted().client(), config.discovery.clone()));
+        let discovery = Discovery::new(way_out.trusted().client(), config.discovery.clone());
+        let discovery = Arc::new(discovery.showing(credentials.certificate().cloned()));
         let replica = |url: &Url| {
             let address = PeerAddress {
                 name: replica_name(name, url),
@@ -233,10 +239,25 @@ fn card_keys(file: &Path) -> Result<Vec<PublicKey>, String> {
 
 fn credentials(config: &RemoteCredentials) -> Result<Credentials, String> {
     let variable = |name: &String| std::env::var(name).map_err(|_| format!("credentials: the environment has no {name}"));
+    if let (Some(cert_file), Some(key_file)) = (&config.cert_file, &config.key_file) {
+        if config.bearer_env.is_some() || config.api_key_env.is_some() {
+            return Err("credentials: a certificate, a bearer token or an API key, and only one of them".to_owned());
+        }
+        return certificate(cert_file, key_file).map(Credentials::Certificate);
+    }
     match (&config.bearer_env, &config.api_key_env) {
         (Some(_), Some(_)) => Err("credentials: a bearer token or an API key, not both".to_owned()),
         (Some(name), None) => variable(name).map(Credentials::bearer),
         (None, Some(name)) => variable(name).map(Credentials::api_key),
         (None, None) => Ok(Credentials::None),
     }
+}
+
+fn certificate(cert_file: &Path, key_file: &Path) -> Result<ClientCertificate, String> {
+    let chain = CertificateDer::pem_file_iter(cert_file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.map_err(|fault| format!("credentials: {}: {fault}", cert_file.display()))?;
+    // Never more than what kind of fault it is: the file holds a secret.
+    let key = PrivateKeyDer::from_pem_file(key_file)
+        .map_err(|fault| format!("credentials: {} holds no private key in PEM: {fault}", key_file.display()))?;
+    Ok(ClientCertificate { chain, key: Arc::new(key) })
 }

@@ -23,6 +23,7 @@ use crate::config::{AgentSource, Config, Fault, Places};
 use crate::gateway::{Fleet, Remote, Site, Workplace, gather};
 use crate::key_chest::KeyChest;
 use crate::lineup::Lineup;
+use crate::memory::NodeMemory;
 use crate::mount::Mount;
 
 pub(crate) struct Grounds {
@@ -30,6 +31,7 @@ pub(crate) struct Grounds {
     pub(crate) entrance: Entrance,
     pub(crate) reception: Reception,
     pub(crate) keys: Arc<KeyChest>,
+    pub(crate) memory: Option<NodeMemory>,
     pub(crate) book: Arc<AgentBook>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) admin_token: Option<SecretString>,
@@ -161,10 +163,13 @@ impl Grounds {
     ) -> Result<(Site, Agents, Vec<Arc<Remote>>), BuildError> {
         let lineup = self.lineup(before, config);
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs, &config.push);
+        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs, &config.push)
+            .also_at(self.reception.swp_url.clone())
+            .with_memory(&config.memory);
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: self.reception.public_url.url().clone(),
+            swp_url: self.reception.swp_url.clone(),
             clock: Arc::clone(&self.reception.clock),
             book: Arc::clone(&self.book),
             knows_callers: mount.knows_callers(),
@@ -206,6 +211,7 @@ impl Grounds {
             clock: Arc::clone(&self.reception.clock),
             open: authenticator.is_open(),
             house: Arc::new(House::of(config, self.chancery.clone())),
+            memory: self.memory.clone(),
             engine: self.engine.clone(),
         };
         let token = self.admin_token.clone();
@@ -246,6 +252,7 @@ pub(crate) fn door_settings(
         admin_routes,
         authenticator,
         signposts: Arc::default(),
+        swp: config.swp.settings(),
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) const BAD: &[Bad] = &[
         text: "[agents.a]\nurl = 'http://h:1'\n[agents.b]\nurl = ['http://h:1', 'ftp://h']\n",
         faults: &[
             "4:7: agents.b.url: http://h:1 is where a is already",
-            "4:7: agents.b.url: \"ftp://h\" is no http or https URL",
+            "4:7: agents.b.url: \"ftp://h\" is no http, https, swp or swps URL",
         ],
     },
     Bad {

@@ -1,4 +1,6 @@
-//! `chancery evidence convert` on the packets the adapter is held to.
+//! `chancery evidence`: the packets the adapter is held to, and bundles out of the record of a running node.
+
+mod record;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -55,4 +57,21 @@ fn a_packet_comes_from_a_file_or_the_standard_input() {
     assert_eq!(piped, from_file.stdout);
     let missing = run(&home, ["evidence", "convert", "no-such-file.json"]);
     assert!(missing.code == Some(2) && missing.stderr.contains("no-such-file.json"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_packet_is_kept_before_it_is_read_also_if_it_is_refused() {
+    let home = Home::new();
+    for packet in packets() {
+        let folder = home.path().join("raw");
+        let ran = run(&home, [Path::new("evidence"), Path::new("convert"), Path::new("--keep"), &folder, &packet]);
+        assert!(matches!(ran.code, Some(0 | 2)), "{}", ran.stderr);
+        let bytes = std::fs::read(&packet).unwrap();
+        let digest = chancery_evidence::record::hex(&chancery_evidence::record::sha256(&bytes));
+        assert_eq!(std::fs::read(folder.join(&digest[..2]).join(&digest)).unwrap(), bytes, "{}", packet.display());
+    }
+    let nowhere = home.path().join("log");
+    std::fs::write(&nowhere, "a file").unwrap();
+    let ran = run(&home, [Path::new("evidence"), Path::new("convert"), Path::new("--keep"), &nowhere, &packets()[0]]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("Infrastructure: "), "{}", ran.stderr);
 }

@@ -95,7 +95,7 @@ impl Setup {
             line.trim_end().to_owned()
         };
         let (url, curl) = (line(), line());
-        let server = Server { process, url, curl, stdout, _home: self.home, log };
+        let server = Server { process, url, curl, stdout, home: self.home, log };
         let somewhere = ["http://127.0.0.1:", "https://127.0.0.1:"].iter().any(|start| server.url.starts_with(start));
         assert!(somewhere, "no address was printed: {}", server.log());
         server
@@ -108,7 +108,7 @@ pub(crate) struct Server {
     curl: String,
     stdout: BufReader<std::process::ChildStdout>,
     /// Kept, so that the folder outlives the process.
-    _home: Home,
+    home: Home,
     log: PathBuf,
 }
 
@@ -120,6 +120,11 @@ impl Server {
     /// The second line it printed.
     pub(crate) fn curl(&self) -> &str {
         &self.curl
+    }
+
+    /// Where it keeps what it keeps.
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
     }
 
     pub(crate) fn pid(&self) -> u32 {

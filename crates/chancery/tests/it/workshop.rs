@@ -7,7 +7,7 @@ use std::time::Duration;
 use chancery::{AgentCard, TaskLimits, TaskRunner, new_card};
 use chancery_core::{
     Agent, Agents, Answer, Append, Appended, Chancery, Clock, Decision, Dedupe, Freeze, FreezeScope, Governed, Ledger, LedgerRow,
-    Link, ListCursor, ListFilter, Listed, LogEntry, Names, Next, Parts, RetentionConfig, Rulebook, Seal, Spend, Store,
+    Link, ListCursor, ListFilter, Listed, LogEntry, Names, Next, Note, Parts, RetentionConfig, Rulebook, Seal, Spend, Store,
     StoreError, Stored, Subscription, SweepPlan,
 };
 use chancery_identity::SealKey;
@@ -59,8 +59,8 @@ impl Store for CountingStore {
         self.inner.append(append).await
     }
 
-    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
-        self.inner.withdraw(task).await
+    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError> {
+        self.inner.withdraw(task, note).await
     }
 
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
@@ -141,8 +141,8 @@ impl Store for CountingStore {
         self.inner.freeze(freeze).await
     }
 
-    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
-        self.inner.thaw(scope).await
+    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError> {
+        self.inner.thaw(scope, note).await
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

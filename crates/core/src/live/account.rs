@@ -11,7 +11,7 @@ use crate::govern::allot::{Allotment, Closed, Stop};
 use crate::govern::announce::{announce, withhold};
 use crate::govern::report::Report;
 use crate::ids::fresh_id;
-use crate::{Decision, Spend, TaskRecord};
+use crate::{Decision, Note, Spend, TaskRecord};
 
 /// What came of asking whether a task may go on with a message.
 #[derive(Debug)]
@@ -114,6 +114,11 @@ impl LiveTask {
             (Some((closed, true)), Some(node)) => announce(event, node, &closed, &state.report),
             _ => withhold(event),
         }
+    }
+
+    /// Goes into the record with the next update.
+    pub(crate) fn note(&self, note: Note) {
+        self.lock().notes.push(note);
     }
 
     /// Nothing was done: what the turn was given is free again, as if it had never been asked for.

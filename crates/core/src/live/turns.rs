@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use chancery_protocol::{Message, Metadata, Role, SendMessage, TraceId, Unknown};
+use chancery_protocol::{AgentId, Message, Metadata, Role, SendMessage, TraceId, Unknown};
 use chancery_rules::budget::Amount;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,8 @@ pub(crate) struct Said {
     pub(crate) allotment: Option<Box<Allotment>>,
     /// Hop tokens of other nodes that came with it.
     pub(crate) brought: Option<Arc<str>>,
+    /// The agent that said it, where the call proved that it is one.
+    pub(crate) presenter: Option<AgentId>,
 }
 
 /// Where a message stands: what of it can have happened before.
@@ -64,6 +66,7 @@ impl Said {
             selected: None,
             allotment: None,
             brought: None,
+            presenter: None,
         })
     }
 }

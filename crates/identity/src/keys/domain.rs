@@ -18,10 +18,11 @@ pub enum KeyUse {
     HopTokens,
     Push,
     Receipts,
+    MemoryGrants,
 }
 
 impl KeyUse {
-    pub const ALL: [Self; 4] = [Self::Cards, Self::HopTokens, Self::Push, Self::Receipts];
+    pub const ALL: [Self; 5] = [Self::Cards, Self::HopTokens, Self::Push, Self::Receipts, Self::MemoryGrants];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,6 +30,7 @@ impl KeyUse {
             Self::HopTokens => "hop-tokens",
             Self::Push => "push",
             Self::Receipts => "receipts",
+            Self::MemoryGrants => "memory-grants",
         }
     }
 }
@@ -43,7 +45,10 @@ impl FromStr for KeyUse {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text).ok_or("a key is for cards, hop-tokens, push or receipts")
+        Self::ALL
+            .into_iter()
+            .find(|one| one.as_str() == text)
+            .ok_or("a key is for cards, hop-tokens, push, receipts or memory-grants")
     }
 }
 
@@ -93,4 +98,9 @@ domain!(
     /// Receipts and evidence.
     Receipts,
     b"chancery receipt v1\0"
+);
+domain!(
+    /// Grants that open shared memory.
+    MemoryGrants,
+    b"chancery memory grant v1\0"
 );

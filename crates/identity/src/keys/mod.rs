@@ -7,7 +7,7 @@ mod record;
 mod ring;
 mod signing;
 
-pub use domain::{Cards, Domain, HopTokens, KeyUse, OwnFormat, Push, Receipts};
+pub use domain::{Cards, Domain, HopTokens, KeyUse, MemoryGrants, OwnFormat, Push, Receipts};
 pub use material::{Algorithm, KeyFault};
 pub use public::PublicKey;
 pub use record::KeyRecord;

@@ -95,7 +95,7 @@ impl Conditions {
 }
 
 /// The caller's trace, and a span of our own in it.
-fn traceparent(trace: TraceId) -> String {
+pub(super) fn traceparent(trace: TraceId) -> String {
     let span = uuid::Uuid::now_v7().as_u64_pair().1.max(1);
     format!("00-{trace}-{span:016x}-01")
 }

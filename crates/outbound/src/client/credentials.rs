@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::terms::ClientCertificate;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -18,6 +19,8 @@ pub enum Credentials {
     Bearer(SecretString),
     /// Headers made by somebody else for this one call, such as a signature's.
     Headers(Vec<(HeaderName, SecretString)>),
+    /// Shown while a channel is secured, over SWP.
+    Certificate(ClientCertificate),
 }
 
 impl Credentials {
@@ -29,10 +32,17 @@ impl Credentials {
         Self::Bearer(SecretString::from(token.into()))
     }
 
+    pub fn certificate(&self) -> Option<&ClientCertificate> {
+        match self {
+            Self::Certificate(certificate) => Some(certificate),
+            _ => None,
+        }
+    }
+
     /// `false` if one of them cannot stand in a header.
     pub(super) fn write(&self, headers: &mut HeaderMap) -> bool {
         match self {
-            Self::None => true,
+            Self::None | Self::Certificate(_) => true,
             Self::ApiKey { header, key } => insert(headers, header, key.expose_secret()),
             Self::Bearer(token) => insert(headers, &AUTHORIZATION, &format!("Bearer {}", token.expose_secret())),
             Self::Headers(given) => given.iter().all(|(name, value)| insert(headers, name, value.expose_secret())),

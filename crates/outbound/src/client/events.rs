@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::gate::Place;
 use super::grpc::GrpcEvents;
 use super::sse::SseEvents;
+use super::swp::SwpEvents;
 use super::{ClientError, Sent, Transport};
 
 /// One event as it was heard.
@@ -36,6 +37,7 @@ pub struct EventStream {
 pub(super) enum Source {
     Sse(Box<SseEvents>),
     Grpc(Box<GrpcEvents>),
+    Swp(Box<SwpEvents>),
     /// An agent that does not stream answered at once.
     Answered(Box<Heard>),
     Ended,
@@ -70,6 +72,7 @@ impl Source {
         match self {
             Self::Sse(events) => events.next().await,
             Self::Grpc(events) => events.next().await,
+            Self::Swp(events) => events.next().await,
             Self::Answered(_) => match std::mem::replace(self, Self::Ended) {
                 Self::Answered(heard) => Ok(Some(*heard)),
                 _ => Ok(None),

@@ -24,7 +24,7 @@ impl Interface {
         card.supported_interfaces.iter().filter_map(Self::read)
     }
 
-    /// Everything an agent client speaks.
+    /// Everything an agent client speaks over HTTP. SWP is beside it, because it can say less.
     pub const ALL: [(Version, Binding); 7] = [
         (Version::V1_0, Binding::JsonRpc),
         (Version::V1_0, Binding::Rest),
@@ -37,6 +37,8 @@ impl Interface {
 
     fn read(listed: &AgentInterface) -> Option<Self> {
         let binding = match listed.protocol_binding.to_ascii_uppercase().as_str() {
+            _ if listed.protocol_binding == chancery_wire::swp::BINDING => Binding::Swp,
+            "SWP" => Binding::Swp,
             "JSONRPC" => Binding::JsonRpc,
             "HTTP+JSON" => Binding::Rest,
             "GRPC" => Binding::Grpc,

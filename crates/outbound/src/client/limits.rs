@@ -31,6 +31,10 @@ pub struct ClientLimits {
     /// The pause before the first such try; it doubles with each.
     pub retry_pause_ms: u64,
     pub rate_limit: RateLimit,
+    /// Frames a second on one SWP connection. Who has more to say opens another.
+    pub swp_frames: u32,
+    /// SWP connections that are kept open for the next call.
+    pub swp_idle: usize,
 }
 
 /// A token bucket per agent.
@@ -64,6 +68,8 @@ impl Default for ClientLimits {
             retries: 2,
             retry_pause_ms: 100,
             rate_limit: RateLimit::default(),
+            swp_frames: 100,
+            swp_idle: 64,
         }
     }
 }

@@ -10,6 +10,7 @@ mod http;
 mod interface;
 mod limits;
 mod sse;
+pub(crate) mod swp;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ use crate::guard::Guard;
 use gate::Gate;
 use grpc::GrpcAgent;
 use http::HttpAgent;
+use swp::SwpAgent;
+pub use swp::SwpTerms;
 
 /// One agent at one of its interfaces. Cheap to clone; clones share the connections and the limits.
 #[derive(Clone, Debug)]
@@ -48,6 +51,7 @@ struct Shared {
 enum Agent {
     Http(Box<HttpAgent>),
     Grpc(Box<GrpcAgent>),
+    Swp(SwpAgent),
 }
 
 impl AgentClient {
@@ -55,13 +59,21 @@ impl AgentClient {
     pub fn new(guard: &Guard, interface: Interface, limits: ClientLimits) -> Result<Self, ClientError> {
         let guard = guard.connecting_within(limits.connect());
         let agent = match (interface.binding, interface.version) {
-            (Binding::Rest | Binding::Grpc, Version::Original) => {
+            (Binding::Rest | Binding::Grpc | Binding::Swp, Version::Original) => {
                 let message = "the original protocol is spoken over JSON-RPC only";
                 return Err(ClientError::NotAsked(Error::new(ErrorKind::VersionNotSupported, message)));
             }
             (Binding::Grpc, _) => Agent::Grpc(Box::new(GrpcAgent::new(&guard, &interface, &limits)?)),
+            (Binding::Swp, _) => return Self::over_swp(&guard, interface, limits, &SwpTerms::default()),
             (Binding::JsonRpc | Binding::Rest, _) => Agent::Http(Box::new(HttpAgent::new(guard, &interface, &limits)?)),
         };
+        Ok(Self { shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }) })
+    }
+
+    /// The same for an SWP peer of which more is known.
+    pub fn over_swp(guard: &Guard, interface: Interface, limits: ClientLimits, terms: &SwpTerms) -> Result<Self, ClientError> {
+        let guard = guard.connecting_within(limits.connect());
+        let agent = Agent::Swp(SwpAgent::new(&guard, &interface, &limits, terms)?);
         Ok(Self { shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }) })
     }
 
@@ -87,6 +99,7 @@ impl AgentClient {
             match &shared.agent {
                 Agent::Http(agent) => agent.call(request, headers, left).await,
                 Agent::Grpc(agent) => Box::pin(agent.call(request, headers, left)).await,
+                Agent::Swp(agent) => Box::pin(agent.call(request, conditions, left)).await,
             }
         })
         .await
@@ -110,6 +123,7 @@ impl AgentClient {
                 match &shared.agent {
                     Agent::Http(agent) => agent.stream(request, headers, left).await,
                     Agent::Grpc(agent) => Box::pin(agent.stream(request, headers, left)).await,
+                    Agent::Swp(agent) => Box::pin(agent.stream(request, conditions, left)).await,
                 }
             })
             .await?;

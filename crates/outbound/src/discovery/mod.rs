@@ -5,6 +5,7 @@ mod changes;
 mod fault;
 mod pin;
 mod read;
+mod slim;
 mod structure;
 mod verify;
 
@@ -28,7 +29,8 @@ pub use self::pin::{Pin, PinKeeper};
 pub use self::structure::structure;
 pub use self::verify::{Verification, Verify};
 
-use crate::guard::{Fetch, Fetched, GuardedClient};
+use crate::guard::{Fetch, Fetched, GuardedClient, as_web};
+use crate::terms::ClientCertificate;
 
 /// Where a peer is and what is known of it before it is asked.
 #[derive(Clone, Debug)]
@@ -89,6 +91,8 @@ impl Default for DiscoveryConfig {
 pub struct Discovery {
     client: GuardedClient,
     config: DiscoveryConfig,
+    /// Shown to SWP peers.
+    certificate: Option<ClientCertificate>,
     kept: Mutex<HashMap<Arc<str>, Arc<Kept>>>,
 }
 
@@ -103,7 +107,13 @@ struct Kept {
 
 impl Discovery {
     pub fn new(client: GuardedClient, config: DiscoveryConfig) -> Self {
-        Self { client, config, kept: Mutex::default() }
+        Self { client, config, certificate: None, kept: Mutex::default() }
+    }
+
+    /// The same, showing a certificate to SWP peers.
+    #[must_use]
+    pub fn showing(self, certificate: Option<ClientCertificate>) -> Self {
+        Self { certificate, ..self }
     }
 
     /// The card of a peer: the one kept, if it is young enough, or the one the peer has now.
@@ -169,6 +179,9 @@ impl Discovery {
         known: Option<(&str, &HeaderValue)>,
     ) -> Result<(String, Fetched), DiscoveryError> {
         let _place = kept.fetches.acquire().await.map_err(|_| DiscoveryError::gone(peer))?;
+        if as_web(&peer.url).is_some() {
+            return self.fetch_slim(peer, known.map(|(_, etag)| etag)).await.map(|fetched| (peer.url.clone(), fetched));
+        }
         let places = match known {
             Some((url, _)) => vec![url.to_owned()],
             None => candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?,

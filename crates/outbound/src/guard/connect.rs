@@ -57,7 +57,7 @@ impl Service<Uri> for Connector {
 }
 
 /// `connect_ms` covers the look-up and all tries together; a silent address only gets its share of what is left.
-async fn reach(guard: &Guard, target: &Target) -> Result<(Box<dyn Stream>, SocketAddr), GuardError> {
+pub(super) async fn reach(guard: &Guard, target: &Target) -> Result<(Box<dyn Stream>, SocketAddr), GuardError> {
     let deadline = Instant::now() + guard.config().connect();
     let addresses =
         timeout_at(deadline, allowed_addresses(guard, target)).await.map_err(|_| GuardError::TimedOut(Stage::Connect))??;

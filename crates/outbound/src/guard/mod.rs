@@ -11,6 +11,7 @@ mod error;
 mod fault;
 mod host;
 mod proxy;
+mod slim;
 mod target;
 mod tls;
 mod way_out;
@@ -29,6 +30,7 @@ pub use connect::{Connection, Connector, PeerAddress};
 pub use dial::{Dial, Dialled, Resolve, Stream, SystemDialer, SystemResolver};
 pub use error::{Blocked, GuardError, Outer, Stage, Whole};
 pub use fault::ConfigFault;
+pub use slim::{SlimWay, as_web};
 pub use target::{Target, TargetHost, check_url};
 pub use way_out::WayOut;
 

@@ -15,6 +15,7 @@ use super::dial::Stream;
 use super::fault::ConfigFault;
 use super::target::{Target, TargetHost};
 use super::{GuardError, Stage};
+use crate::terms::ClientCertificate;
 
 const H2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
@@ -22,7 +23,7 @@ const HTTP_1_1: &[u8] = b"http/1.1";
 /// Whom we believe. A machine without any root can still call plain http where that is allowed.
 #[derive(Clone, Debug)]
 pub(super) enum Trust {
-    Roots { any: Arc<ClientConfig>, h2: Arc<ClientConfig> },
+    Roots { any: Arc<ClientConfig>, h2: Arc<ClientConfig>, verifier: Arc<Verifier> },
     Nobody(String),
 }
 
@@ -49,7 +50,8 @@ impl Trust {
             config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
             Ok(Arc::new(config))
         };
-        Ok(Self::Roots { any: config(&[H2, HTTP_1_1])?, h2: config(&[H2])? })
+        let (any, h2) = (config(&[H2, HTTP_1_1])?, config(&[H2])?);
+        Ok(Self::Roots { any, h2, verifier })
     }
 }
 
@@ -74,16 +76,46 @@ pub(super) async fn handshake(
         Trust::Roots { any, .. } => any.clone(),
         Trust::Nobody(why) => return Err(GuardError::Tls(why.clone())),
     };
+    let stream = shake_hands(config, target, within, stream).await?;
+    if h2_only && !spoke_h2(&stream) {
+        return Err(GuardError::Tls("HTTP/2 was not agreed on".to_owned()));
+    }
+    Ok(stream)
+}
+
+pub(super) async fn shake_hands(
+    config: Arc<ClientConfig>,
+    target: &Target,
+    within: std::time::Duration,
+    stream: Box<dyn Stream>,
+) -> Result<TlsStream<Box<dyn Stream>>, GuardError> {
     let name = match target.host() {
         TargetHost::Name(name) => ServerName::try_from(name.clone()).map_err(|fault| GuardError::Tls(fault.to_string()))?,
         TargetHost::Address(address) => ServerName::from(*address),
     };
     match tokio::time::timeout(within, TlsConnector::from(config).connect(name, stream)).await {
-        Ok(Ok(stream)) if h2_only && !spoke_h2(&stream) => Err(GuardError::Tls("HTTP/2 was not agreed on".to_owned())),
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(fault)) => Err(GuardError::Tls(fault.to_string())),
         Err(_) => Err(GuardError::TimedOut(Stage::Tls)),
     }
+}
+
+/// For SWP: TLS 1.3 and nothing before, with a certificate of our own if there is one.
+pub(super) fn slim(trust: &Trust, own: Option<&ClientCertificate>) -> Result<Arc<ClientConfig>, GuardError> {
+    let verifier = match trust {
+        Trust::Roots { verifier, .. } => Arc::clone(verifier),
+        Trust::Nobody(why) => return Err(GuardError::Tls(why.clone())),
+    };
+    let unusable = |fault: rustls::Error| GuardError::Tls(fault.to_string());
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(unusable)?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    Ok(Arc::new(match own {
+        Some(own) => config.with_client_auth_cert(own.chain.clone(), own.key.clone_key()).map_err(unusable)?,
+        None => config.with_no_client_auth(),
+    }))
 }
 
 pub(super) fn spoke_h2(stream: &TlsStream<Box<dyn Stream>>) -> bool {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use url::{Host, Url};
 
-use super::{Guard, GuardConfig};
+use super::{Guard, GuardConfig, as_web};
 
 /// Two guards: one for the addresses an operator wrote down, one for everything a card may say.
 #[derive(Clone, Debug)]
@@ -18,7 +18,8 @@ pub struct WayOut {
 impl WayOut {
     pub fn new(config: &GuardConfig, urls: &[Url], own_origins: &[Url]) -> Result<Self, String> {
         let mut widened = config.clone();
-        for url in urls {
+        let urls: Vec<Url> = urls.iter().map(|url| as_web(url.as_str()).unwrap_or_else(|| url.clone())).collect();
+        for url in &urls {
             match url.host() {
                 Some(Host::Ipv4(address)) => widened.allow_nets.push(IpNet::from(IpAddr::from(address))),
                 Some(Host::Ipv6(address)) => widened.allow_nets.push(IpNet::from(IpAddr::from(address))),
@@ -31,13 +32,13 @@ impl WayOut {
             Guard::new(config, own_origins)
                 .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         };
-        Ok(Self { written_down: urls.to_vec(), trusted: guard(widened)?, strict: guard(config.clone())? })
+        Ok(Self { written_down: urls, trusted: guard(widened)?, strict: guard(config.clone())? })
     }
 
     /// The guard for an address: wide for exactly the origins that were written down.
     pub fn guard_for(&self, url: &str) -> &Guard {
-        let origin = Url::parse(url).map(|url| url.origin());
-        let known = origin.is_ok_and(|origin| self.written_down.iter().any(|written| written.origin() == origin));
+        let origin = as_web(url).or_else(|| Url::parse(url).ok()).map(|url| url.origin());
+        let known = origin.is_some_and(|origin| self.written_down.iter().any(|written| written.origin() == origin));
         if known { &self.trusted } else { &self.strict }
     }
 

@@ -8,9 +8,9 @@ use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
 use super::extended;
 use super::sight::{Seen, Sight};
-use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
+use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface, SwpTerms};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
-use crate::guard::WayOut;
+use crate::guard::{WayOut, as_web};
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReplicaError {
@@ -120,9 +120,14 @@ impl Replica {
         let interface = interface.ok_or_else(|| ReplicaError::NoInterface(Arc::clone(&self.address.name)))?;
         let version = interface.version;
         let guard = self.way_out.guard_for(&dialled(&interface));
-        let client = AgentClient::new(guard, interface, self.limits.clone())
-            .map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address.name), error })?;
-        let streams = found.card.capabilities.streaming.unwrap_or(false);
+        let is_slim = interface.binding == Binding::Swp;
+        let client = match is_slim {
+            true => AgentClient::over_swp(guard, interface.clone(), self.limits.clone(), &self.slim(&interface, &found.card)),
+            false => AgentClient::new(guard, interface, self.limits.clone()),
+        };
+        let client = client.map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address.name), error })?;
+        // Over SWP everything is a stream, whatever else the agent can.
+        let streams = is_slim || found.card.capabilities.streaming.unwrap_or(false);
         let extensions = found.card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let skill = found.card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
         let spoken = Spoken { client, version, streams, extensions, skill };
@@ -158,13 +163,29 @@ impl Replica {
             // An address without a scheme is dialled with TLS where it cannot be dialled without.
             guard.check(&url).is_ok() || (url != interface.url && guard.check(&secured).is_ok())
         };
-        Interface::spoken(card).find(allowed).or_else(|| Interface::spoken(card).next())
+        // Whoever wrote down an SWP address means SWP, which cards list last.
+        let is_meant = |interface: &Interface| as_web(&self.address.url).is_none() || interface.binding == Binding::Swp;
+        let meant = || Interface::spoken(card).filter(is_meant);
+        meant().find(allowed).or_else(|| meant().next()).or_else(|| Interface::spoken(card).find(allowed))
     }
 }
 
-/// gRPC addresses may come without a scheme.
+impl Replica {
+    /// What is known of an SWP peer by its card.
+    fn slim(&self, interface: &Interface, card: &AgentCard) -> SwpTerms {
+        let listed = card.supported_interfaces.iter().find(|listed| listed.url == interface.url);
+        SwpTerms {
+            speaks_a2a: listed.is_some_and(|listed| listed.protocol_binding == chancery_wire::swp::BINDING),
+            skill: card.skills.first().map(|skill| skill.id.clone()),
+            certificate: self.credentials.certificate().cloned(),
+        }
+    }
+}
+
+/// gRPC addresses may come without a scheme, and those of SWP are to be judged like the web's.
 fn dialled(interface: &Interface) -> String {
     match interface.binding {
+        Binding::Swp => as_web(&interface.url).map_or_else(|| interface.url.clone(), |url| url.to_string()),
         Binding::Grpc if !interface.url.contains("://") => format!("http://{}", interface.url),
         _ => interface.url.clone(),
     }

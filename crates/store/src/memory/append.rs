@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use chancery_core::push::{NewRegistration, Registered};
-use chancery_core::{Append, Appended, Idempotency, Progress, StoreError};
+use chancery_core::{Append, Appended, Happening, Idempotency, Progress, StoreError};
 use chancery_protocol::Timestamp;
 
 use super::shard::Kept;
@@ -38,6 +38,7 @@ fn make_named(store: &MemoryStore, append: Append, idempotency: Option<&Idempote
 
 /// The lock on the task is held throughout: whoever finds it finds all that came with it.
 fn make(store: &MemoryStore, mut append: Append) -> Result<Appended, StoreError> {
+    let lines = store.lines(Happening::Append(&append));
     let (decision, register) = (append.decision.take(), append.register.take());
     let mut shard = store.shard(append.task.id.as_str());
     if let Some(new) = &register
@@ -49,6 +50,9 @@ fn make(store: &MemoryStore, mut append: Append) -> Result<Appended, StoreError>
     let kept = shard.make(append, made)?;
     let appended = register.map_or(Appended::Recorded, |new| begin_lane(store, kept, &new));
     store.indexes.add(kept);
+    if let Some((record, lines)) = lines {
+        record.add(&lines);
+    }
     if let Some(decision) = decision {
         locked(&store.decisions).keep(decision);
     }
@@ -71,6 +75,7 @@ fn begin_lane(store: &MemoryStore, kept: &mut Kept, new: &NewRegistration) -> Ap
 }
 
 fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appended, StoreError> {
+    let lines = store.lines(Happening::Append(&append));
     let decision = append.decision.take();
     let (progress, at) = (append.progress, append.entries.last().map(|entry| entry.at));
     let mut shard = store.shard(append.task.id.as_str());
@@ -80,6 +85,9 @@ fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appen
         store.indexes.add_link(kept);
     }
     let appended = if kept.lanes > 0 { tell(store, kept, progress, at) } else { Appended::Recorded };
+    if let Some((record, lines)) = lines {
+        record.add(&lines);
+    }
     if let Some(decision) = decision {
         locked(&store.decisions).keep(decision);
     }

@@ -7,6 +7,7 @@ mod index;
 mod list;
 mod names;
 mod outbox;
+mod record;
 mod shard;
 mod spent;
 mod sweep;
@@ -19,14 +20,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
-    Names, Spend, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Ledger, LedgerRow, Lines, Link, ListCursor, ListFilter,
+    Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 
 use self::decisions::Decisions;
 use self::index::Indexes;
 use self::names::NamesInUse;
+use self::record::MemoryRecord;
 use self::shard::Shard;
 use self::spent::Spent;
 
@@ -44,11 +46,29 @@ pub struct MemoryStore {
     decisions: Mutex<Decisions>,
     freezes: Mutex<BTreeMap<FreezeScope, Freeze>>,
     outbox: Mutex<outbox::Kept>,
+    /// What each write adds to, if a record is kept.
+    record: Option<Arc<MemoryRecord>>,
 }
 
 impl MemoryStore {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With a record that each write adds to.
+    pub fn recording(scribe: Arc<dyn Scribe>) -> Self {
+        Self { record: Some(Arc::new(MemoryRecord::new(scribe))), ..Self::default() }
+    }
+
+    /// What happens, in the words of the record, if one is kept.
+    fn lines(&self, what: Happening<'_>) -> Option<(&MemoryRecord, Lines)> {
+        self.record.as_deref().map(|record| (record, record.write(what)))
+    }
+
+    fn note(&self, note: Option<&Note>) {
+        if let Some((record, lines)) = note.and_then(|note| self.lines(Happening::Note(note))) {
+            record.add(&lines);
+        }
     }
 
     fn shard(&self, id: &str) -> MutexGuard<'_, Shard> {
@@ -73,8 +93,10 @@ impl Store for MemoryStore {
         append::append(self, append)
     }
 
-    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
-        Ok(sweep::withdraw(self, task))
+    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError> {
+        let gone = sweep::withdraw(self, task);
+        self.note(note.as_ref().filter(|_| gone));
+        Ok(gone)
     }
 
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
@@ -126,6 +148,9 @@ impl Store for MemoryStore {
     }
 
     async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
+        if let Some((record, lines)) = self.lines(Happening::Decision(&decision)) {
+            record.add(&lines);
+        }
         locked(&self.decisions).keep(decision);
         Ok(())
     }
@@ -147,12 +172,21 @@ impl Store for MemoryStore {
     }
 
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
+        if let Some((record, lines)) = self.lines(Happening::Freeze(&freeze)) {
+            record.add(&lines);
+        }
         locked(&self.freezes).insert(freeze.scope.clone(), freeze);
         Ok(())
     }
 
-    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
-        Ok(locked(&self.freezes).remove(scope).is_some())
+    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError> {
+        let thawed = locked(&self.freezes).remove(scope).is_some();
+        self.note(note.as_ref().filter(|_| thawed));
+        Ok(thawed)
+    }
+
+    fn record(&self) -> Option<Arc<dyn Record>> {
+        self.record.clone().map(|record| record as Arc<dyn Record>)
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

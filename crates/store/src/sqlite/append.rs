@@ -1,7 +1,7 @@
 //! Writes one append inside the transaction of its batch.
 
 use chancery_core::push::Registered;
-use chancery_core::{Append, Appended, Idempotency, Spend, StoreError};
+use chancery_core::{Append, Appended, Idempotency, Lines, Spend, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
@@ -24,17 +24,19 @@ pub(super) struct Prepared {
     decision: Option<decisions::Encoded>,
     /// When its last entry came.
     at: Timestamp,
+    /// For the record; none if none is kept.
+    pub(super) lines: Lines,
 }
 
 impl Prepared {
-    pub(super) fn new(mut append: Append) -> Result<Self, StoreError> {
+    pub(super) fn new(mut append: Append, lines: Lines) -> Result<Self, StoreError> {
         let follows = numbering::follows(&append)?;
         let at = append.entries.last().map_or(append.progress.status_at, |entry| entry.at);
         // The writer has no use for the entries themselves, and better things to do than to free them.
         let rows = entries::encode(&std::mem::take(&mut append.entries))?;
         let facts = append.governed.as_deref().map(facts::encode).transpose()?.unwrap_or_default();
         let decision = append.decision.take().map(decisions::Encoded::new).transpose()?;
-        Ok(Self { append, follows, rows, facts, decision, at })
+        Ok(Self { append, follows, rows, facts, decision, at, lines })
     }
 }
 

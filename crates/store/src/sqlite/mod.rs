@@ -17,6 +17,7 @@ mod list;
 mod options;
 mod outbox;
 mod readers;
+mod record;
 mod schema;
 mod spent;
 mod sweep;
@@ -31,8 +32,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
-    Names, Spend, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Ledger, LedgerRow, Lines, Link, ListCursor, ListFilter,
+    Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use rusqlite::Connection;
@@ -45,12 +46,15 @@ use self::checkpoint::{Bell, Rope};
 use self::deed::Write;
 use self::fault::Fault;
 use self::readers::Readers;
+use self::record::SqliteRecord;
 use self::writer::Job;
 
 #[derive(Debug)]
 pub struct SqliteStore {
     writer: mpsc::Sender<Job>,
     readers: Readers,
+    /// What each write adds to, if a record is kept.
+    record: Option<Arc<SqliteRecord>>,
     /// Taken by whoever closes. Stays the last field: it waits for threads that end when the queues above are gone.
     open: Mutex<Option<Open>>,
 }
@@ -75,6 +79,15 @@ impl Drop for Open {
 impl SqliteStore {
     /// Opens the database, makes it if there is none, and brings it to the newest version. Blocks: it is for the start.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
+        Self::open_recording(path, options, None)
+    }
+
+    /// The same, with a record that each write adds to.
+    pub fn open_recording(
+        path: impl AsRef<Path>,
+        options: SqliteOptions,
+        scribe: Option<Arc<dyn Scribe>>,
+    ) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let in_context =
             |error: StoreError| StoreError { message: format!("{}: {}", path.display(), error.message), source: error.source };
@@ -82,6 +95,9 @@ impl SqliteStore {
         let opening = |fault: fault::Fault| in_context(fault.while_doing("opening the database"));
         let mut writing = connection::to_write(path, options).map_err(opening)?;
         schema::migrate(&mut writing).map_err(in_context)?;
+        let end = |_: &Arc<dyn Scribe>| record::end(&writing);
+        let end = scribe.as_ref().map(end).transpose().map_err(|fault| in_context(fault.while_doing("reading the record")))?;
+        let chain = scribe.as_ref().zip(end).map(|(scribe, end)| scribe.go_on(end));
         let tidying = connection::to_write(path, options).map_err(opening)?;
         let (readers, mut threads) = Readers::start(path, options.readers, options.queue_limit).map_err(in_context)?;
 
@@ -90,12 +106,14 @@ impl SqliteStore {
         let rope = Rope(Arc::clone(&bell));
         threads.push(spawn("store-tidy", move || checkpoint::run(&tidying, &bell, options.wal_limit_bytes))?);
         threads.push(spawn("store-write", move || {
-            if let Err(fault) = writer::run(&writing, queue, options, &rope) {
+            if let Err(fault) = writer::run(&writing, queue, options, &rope, chain) {
                 tracing::error!(%fault, "the store cannot write");
             }
         })?);
         let open = Mutex::new(Some(Open { threads, _claim: claim }));
-        Ok(Self { writer, readers, open })
+        let record =
+            scribe.map(|scribe| Arc::new(SqliteRecord { scribe, writer: writer.downgrade(), readers: readers.downgrade() }));
+        Ok(Self { writer, readers, record, open })
     }
 
     async fn write<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Result<T, StoreError> {
@@ -113,6 +131,15 @@ impl SqliteStore {
         self.write(|answer| Job::Do(Box::new(Write { what, work, done: RefCell::new(None), answer }))).await
     }
 
+    /// What happens, in the words of the record. Nothing if none is kept.
+    fn lines(&self, what: Happening<'_>) -> Lines {
+        self.record.as_ref().map_or_else(Lines::default, |record| record.scribe.write(what))
+    }
+
+    fn noted(&self, note: Option<&Note>) -> Lines {
+        note.map_or_else(Lines::default, |note| self.lines(Happening::Note(note)))
+    }
+
     fn take_open(&self) -> Option<Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -126,12 +153,14 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
 #[async_trait]
 impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
-        let prepared = Box::new(Prepared::new(append)?);
+        let lines = self.lines(Happening::Append(&append));
+        let prepared = Box::new(Prepared::new(append, lines)?);
         self.write(|answer| Job::Append(prepared, answer)).await
     }
 
-    async fn withdraw(&self, task: &TaskId) -> Result<bool, StoreError> {
-        self.write(|answer| Job::Withdraw(task.clone(), answer)).await
+    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError> {
+        let lines = self.noted(note.as_ref());
+        self.write(|answer| Job::Withdraw(task.clone(), lines, answer)).await
     }
 
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
@@ -192,8 +221,9 @@ impl Store for SqliteStore {
     }
 
     async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
+        let lines = self.lines(Happening::Decision(&decision));
         let encoded = decisions::Encoded::new(decision)?;
-        self.write(|answer| Job::Decide(encoded, answer)).await
+        self.write(|answer| Job::Decide(encoded, lines, answer)).await
     }
 
     async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError> {
@@ -215,11 +245,17 @@ impl Store for SqliteStore {
     }
 
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
-        self.write(|answer| Job::Freeze(Box::new(freeze), answer)).await
+        let lines = self.lines(Happening::Freeze(&freeze));
+        self.write(|answer| Job::Freeze(Box::new(freeze), lines, answer)).await
     }
 
-    async fn thaw(&self, scope: &FreezeScope) -> Result<bool, StoreError> {
-        self.write(|answer| Job::Thaw(scope.clone(), answer)).await
+    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError> {
+        let lines = self.noted(note.as_ref());
+        self.write(|answer| Job::Thaw(scope.clone(), lines, answer)).await
+    }
+
+    fn record(&self) -> Option<Arc<dyn Record>> {
+        self.record.clone().map(|record| record as Arc<dyn Record>)
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

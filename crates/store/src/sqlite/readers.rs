@@ -18,12 +18,28 @@ enum Job {
 }
 
 /// Hands reads to the threads.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Readers {
     queue: mpsc::Sender<Job>,
 }
 
+/// The same for somebody who does not keep the threads alive.
+#[derive(Debug)]
+pub(super) struct WeakReaders {
+    queue: mpsc::WeakSender<Job>,
+}
+
+impl WeakReaders {
+    pub(super) fn upgrade(&self) -> Option<Readers> {
+        self.queue.upgrade().map(|queue| Readers { queue })
+    }
+}
+
 impl Readers {
+    pub(super) fn downgrade(&self) -> WeakReaders {
+        WeakReaders { queue: self.queue.downgrade() }
+    }
+
     pub(super) fn start(path: &Path, count: usize, queue_limit: usize) -> Result<(Self, Vec<JoinHandle<()>>), StoreError> {
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
         let jobs = Arc::new(Mutex::new(jobs));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::{Appended, Freeze, FreezeScope, Spend, StoreError, SweepPlan};
+use chancery_core::{Appended, Chain, Freeze, FreezeScope, Lines, Spend, StoreError, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -13,18 +13,22 @@ use super::checkpoint::{self, Rope};
 use super::deed::Deed;
 use super::fault::Fault;
 use super::sweep::{self, Place, Withdrawn};
-use super::{decisions, freezes};
+use super::{decisions, freezes, record};
 
 #[derive(Debug)]
 pub(super) enum Job {
     Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
     Settle(TaskId, Box<Spend>, oneshot::Sender<Result<(), StoreError>>),
-    Decide(decisions::Encoded, oneshot::Sender<Result<(), StoreError>>),
-    Freeze(Box<Freeze>, oneshot::Sender<Result<(), StoreError>>),
-    Thaw(FreezeScope, oneshot::Sender<Result<bool, StoreError>>),
+    Decide(decisions::Encoded, Lines, oneshot::Sender<Result<(), StoreError>>),
+    Freeze(Box<Freeze>, Lines, oneshot::Sender<Result<(), StoreError>>),
+    Thaw(FreezeScope, Lines, oneshot::Sender<Result<bool, StoreError>>),
     Sweep(SweepPlan, Timestamp, oneshot::Sender<Result<u64, StoreError>>),
-    Withdraw(TaskId, oneshot::Sender<Result<bool, StoreError>>),
     Do(Box<dyn Deed>),
+    Withdraw(TaskId, Lines, oneshot::Sender<Result<bool, StoreError>>),
+    /// For the record alone.
+    Note(Lines, oneshot::Sender<Result<(), StoreError>>),
+    Sign(Timestamp, oneshot::Sender<Result<(), StoreError>>),
+    Forget(u64, usize, oneshot::Sender<Result<u64, StoreError>>),
     /// A write that changes nothing anyone sees.
     Check(oneshot::Sender<Result<(), StoreError>>),
     /// No more jobs are taken; those that are queued are still done.
@@ -49,8 +53,10 @@ pub(super) fn run(
     mut queue: mpsc::Receiver<Job>,
     options: SqliteOptions,
     rope: &Rope,
+    chain: Option<Box<dyn Chain>>,
 ) -> Result<(), Fault> {
-    let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options, place: Place::default() };
+    let mut writer =
+        Writer { connection, statements: Statements::prepare(connection)?, options, chain, place: Place::default() };
     let mut batch = Vec::new();
     let mut shared = false;
     while let Some(first) = queue.blocking_recv() {
@@ -84,6 +90,8 @@ struct Writer<'c> {
     connection: &'c Connection,
     statements: Statements<'c>,
     options: SqliteOptions,
+    /// The end of the record, if one is kept.
+    chain: Option<Box<dyn Chain>>,
     place: Place,
 }
 
@@ -109,6 +117,7 @@ impl Writer<'_> {
     fn answer_then_commit(&mut self, batch: &mut Vec<Job>) {
         let done = self.connection.execute_batch("BEGIN IMMEDIATE").map_err(Fault::from);
         let done = done.and_then(|()| batch.iter().map(|job| self.perform(job)).collect::<Result<Vec<_>, _>>());
+        let done = done.and_then(|done| self.keep_record().map(|()| done));
         match done {
             Ok(done) => batch.drain(..).zip(done).for_each(|(job, done)| tell(job, Ok(done))),
             Err(fault) => batch.drain(..).for_each(|job| tell(job, Err(fault.clone()))),
@@ -117,6 +126,7 @@ impl Writer<'_> {
         if let Err(error) = self.connection.execute_batch("COMMIT") {
             tracing::error!(%error, "a commit failed after its appends were answered");
         }
+        self.chain.iter_mut().for_each(|chain| chain.written());
     }
 
     fn commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, Fault> {
@@ -124,6 +134,7 @@ impl Writer<'_> {
         let outcome = self.try_commit(batch);
         if outcome.is_err() {
             self.statements.finished = finished_before;
+            self.chain.iter_mut().for_each(|chain| chain.undo());
             // SQLite has undone the transaction by itself after some faults; after the others we do.
             if !self.connection.is_autocommit()
                 && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -137,37 +148,74 @@ impl Writer<'_> {
     fn try_commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, Fault> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let done = batch.iter().map(|job| self.perform(job)).collect::<Result<_, _>>()?;
+        self.keep_record()?;
         self.connection.execute_batch("COMMIT")?;
+        self.chain.iter_mut().for_each(|chain| chain.written());
         Ok(done)
+    }
+
+    fn keep_record(&self) -> Result<(), Fault> {
+        self.chain.as_deref().map_or(Ok(()), |chain| record::keep(self.connection, chain))
+    }
+
+    /// In the order of the commits: only jobs that were done come here.
+    fn add_to_record(&mut self, lines: &Lines) {
+        self.chain.iter_mut().for_each(|chain| chain.add(lines));
     }
 
     fn perform(&mut self, job: &Job) -> Result<Done, Fault> {
         Ok(match job {
-            Job::Append(prepared, _) => Done::Append(self.statements.write(prepared)?),
+            Job::Append(prepared, _) => {
+                let verdict = self.statements.write(prepared)?;
+                if let Ok(Appended::Recorded | Appended::RecordedToTell) = verdict {
+                    self.add_to_record(&prepared.lines);
+                }
+                Done::Append(verdict)
+            }
             Job::Settle(task, spend, _) => Done::Settle(self.statements.settle(task, spend)?),
-            Job::Decide(decision, _) => {
+            Job::Decide(decision, lines, _) => {
                 decisions::keep(self.connection, decision)?;
+                self.add_to_record(lines);
                 Done::Written
             }
-            Job::Freeze(freeze, _) => {
+            Job::Freeze(freeze, lines, _) => {
                 freezes::keep(self.connection, freeze)?;
+                self.add_to_record(lines);
                 Done::Written
             }
-            Job::Thaw(scope, _) => Done::Thaw(freezes::remove(self.connection, scope)?),
+            Job::Thaw(scope, lines, _) => {
+                let thawed = freezes::remove(self.connection, scope)?;
+                if thawed {
+                    self.add_to_record(lines);
+                }
+                Done::Thaw(thawed)
+            }
             Job::Sweep(plan, now, _) => {
                 let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished, &mut self.place)?;
                 self.statements.finished -= gone;
                 Done::Sweep(gone)
             }
-            Job::Withdraw(task, _) => {
+            Job::Withdraw(task, lines, _) => {
                 let withdrawn = sweep::withdraw(self.connection, task)?;
                 self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
+                if withdrawn.is_some() {
+                    self.add_to_record(lines);
+                }
                 Done::Withdraw(withdrawn.is_some())
             }
             Job::Do(deed) => {
                 deed.perform(self.connection)?;
                 Done::Written
             }
+            Job::Note(lines, _) => {
+                self.add_to_record(lines);
+                Done::Written
+            }
+            Job::Sign(at, _) => {
+                self.chain.iter_mut().for_each(|chain| chain.sign(*at));
+                Done::Written
+            }
+            Job::Forget(before, limit, _) => Done::Sweep(record::forget(self.connection, *before, *limit)?),
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
                 Done::Written
@@ -183,17 +231,25 @@ fn tell(job: Job, done: Result<Done, Fault>) {
         (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
         (Job::Settle(.., answer), Ok(Done::Settle(verdict))) => drop(answer.send(verdict)),
         (Job::Settle(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("settling what a task cost")))),
-        (Job::Decide(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
-        (Job::Decide(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("keeping a decision")))),
-        (Job::Freeze(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
-        (Job::Freeze(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("freezing")))),
-        (Job::Thaw(_, answer), Ok(Done::Thaw(was_frozen))) => drop(answer.send(Ok(was_frozen))),
-        (Job::Thaw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("thawing")))),
+        (Job::Decide(.., answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Decide(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("keeping a decision")))),
+        (Job::Freeze(.., answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Freeze(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("freezing")))),
+        (Job::Thaw(.., answer), Ok(Done::Thaw(was_frozen))) => drop(answer.send(Ok(was_frozen))),
+        (Job::Thaw(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("thawing")))),
         (Job::Sweep(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
         (Job::Sweep(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
-        (Job::Withdraw(_, answer), Ok(Done::Withdraw(gone))) => drop(answer.send(Ok(gone))),
-        (Job::Withdraw(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("taking a task back")))),
         (Job::Do(deed), done) => deed.tell(done.map(drop)),
+        (Job::Withdraw(.., answer), Ok(Done::Withdraw(gone))) => drop(answer.send(Ok(gone))),
+        (Job::Withdraw(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("taking a task back")))),
+        (Job::Note(_, answer) | Job::Sign(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
+        (Job::Note(_, answer) | Job::Sign(_, answer), Err(fault)) => {
+            drop(answer.send(Err(fault.while_doing("adding to the record"))));
+        }
+        (Job::Forget(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
+        (Job::Forget(.., answer), Err(fault)) => {
+            drop(answer.send(Err(fault.while_doing("forgetting old entries of the record"))))
+        }
         (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
         (Job::Check(answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("a trial write")))),
         _ => {}

@@ -94,6 +94,7 @@ async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {
         spend: None,
         decision: None,
         register: None,
+        notes: Vec::new(),
     };
     store.append(replied).await.unwrap();
     assert_eq!(store.entries(&reply.id, 0, 10).await.unwrap(), [entry]);

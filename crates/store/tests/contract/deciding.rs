@@ -102,8 +102,8 @@ async fn a_freeze_holds_until_it_is_thawed(Opened { store, .. }: Opened) {
     }
     assert_eq!(store.freezes().await.unwrap(), all);
     for (gone, scope) in scopes.iter().enumerate() {
-        assert!(store.thaw(scope).await.unwrap());
-        assert!(!store.thaw(scope).await.unwrap(), "it was thawed already");
+        assert!(store.thaw(scope, None).await.unwrap());
+        assert!(!store.thaw(scope, None).await.unwrap(), "it was thawed already");
         assert_eq!(store.freezes().await.unwrap(), all[gone + 1..]);
     }
 }

@@ -54,7 +54,7 @@ async fn a_store_that_was_closed_has_kept_what_was_spent_decided_and_frozen() {
     let freeze = |scope| Freeze { scope, by: "op".into(), at: at(4), why: None };
     store.freeze(freeze(FreezeScope::Everything)).await.unwrap();
     store.freeze(freeze(FreezeScope::Agent("echo".into()))).await.unwrap();
-    assert!(store.thaw(&FreezeScope::Everything).await.unwrap());
+    assert!(store.thaw(&FreezeScope::Everything, None).await.unwrap());
     let before = (
         store.ledger(at(0)).await.unwrap(),
         store.tree(&"root".into()).await.unwrap(),

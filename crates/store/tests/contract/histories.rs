@@ -116,7 +116,18 @@ fn append(step: &Step, model: &mut Model) -> Option<Append> {
             let governed = root.map(|root| Box::new(governed(&task, &format!("t{root}"), u128::from(root % 3))));
             let spend = cost.map(|cost| spend(cost, Some(spent_at(cost))));
             let (task, entries) = (Arc::new(task), vec![piece(1)]);
-            Some(Append { task, creation, progress, entries, link: None, governed, spend, decision: None, register: None })
+            Some(Append {
+                task,
+                creation,
+                progress,
+                entries,
+                link: None,
+                governed,
+                spend,
+                decision: None,
+                register: None,
+                notes: Vec::new(),
+            })
         }
         Step::Extend { id, ahead, count, state, now, cost, decision: decided } => {
             let known = model.get(&format!("t{id}")).map(|kept| kept.stored.clone());
@@ -128,7 +139,18 @@ fn append(step: &Step, model: &mut Model) -> Option<Append> {
             let spend = cost.map(|cost| spend(cost, (cost % 4 > 0).then(|| spent_at(cost))));
             let decision = decided.map(|number| decision(&format!("d{number}"), Some(task.id.as_str())));
             let entries = (seq + 1..=last).map(piece).collect();
-            Some(Append { task, creation: None, progress, entries, link: None, governed: None, spend, decision, register: None })
+            Some(Append {
+                task,
+                creation: None,
+                progress,
+                entries,
+                link: None,
+                governed: None,
+                spend,
+                decision,
+                register: None,
+                notes: Vec::new(),
+            })
         }
         Step::Settle { .. } | Step::Decide { .. } | Step::Sweep { .. } => None,
     }

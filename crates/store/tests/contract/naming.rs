@@ -102,8 +102,8 @@ async fn a_forgotten_task_frees_its_names(Opened { store, .. }: Opened) {
 async fn a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on(Opened { store, .. }: Opened) {
     let first = named("t1", "mine");
     store.append(creation_with_key(&first, "k", 1, LATER)).await.unwrap();
-    assert!(store.withdraw(&first.id).await.unwrap());
-    assert!(!store.withdraw(&first.id).await.unwrap(), "once");
+    assert!(store.withdraw(&first.id, None).await.unwrap());
+    assert!(!store.withdraw(&first.id, None).await.unwrap(), "once");
     assert_eq!(store.find_any("t1").await.unwrap(), None);
     assert_eq!(store.find(&ada(), "mine", Names::ServerOrClient).await.unwrap(), None);
     assert!(store.entries(&first.id, 0, 10).await.unwrap().is_empty() && store.unfinished().await.unwrap().is_empty());
@@ -111,7 +111,7 @@ async fn a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on(Opened 
     let second = named("t2", "mine");
     assert_eq!(store.append(creation_with_key(&second, "k", 1, LATER)).await.unwrap(), Appended::Recorded);
     store.append(change(&second, 2, TaskState::Failed, at(1))).await.unwrap();
-    assert!(!store.withdraw(&second.id).await.unwrap());
+    assert!(!store.withdraw(&second.id, None).await.unwrap());
     assert_eq!(store.entries(&second.id, 0, 10).await.unwrap().len(), 2);
     let plan = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
     assert_eq!(store.sweep(plan, at(2)).await.unwrap(), 1, "what is finished is still counted right");

@@ -120,6 +120,7 @@ pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
         spend: None,
         decision: None,
         register: None,
+        notes: Vec::new(),
     }
 }
 
@@ -142,6 +143,7 @@ pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_
         spend: None,
         decision: None,
         register: None,
+        notes: Vec::new(),
     }
 }
 
@@ -157,6 +159,7 @@ pub(crate) fn pieces(task: &Arc<TaskRecord>, first: u64, last: u64) -> Append {
         spend: None,
         decision: None,
         register: None,
+        notes: Vec::new(),
     }
 }
 

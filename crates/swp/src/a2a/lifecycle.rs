@@ -107,6 +107,13 @@ impl Lifecycle {
         self.tasks.len() - self.closed.len()
     }
 
+    /// Forgets a task that nobody will report on any more here, so that it takes no place. Sent again it is started anew.
+    pub fn abandon(&mut self, task_id: &[u8]) {
+        if self.state(task_id) == Some(TaskState::Open) {
+            self.tasks.remove(task_id);
+        }
+    }
+
     fn start(&mut self, from: Party, task: &Task) -> Result<Outcome, Reject> {
         let content = self.fingerprints.of((&task.kind, &task.input));
         if let Some(known) = self.tasks.get(&task.task_id[..]) {

@@ -6,7 +6,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 
 use super::TaskResult;
 use crate::envelope::within;
-use crate::p1::{self, Body};
+use crate::p1;
 use crate::{Limits, Reason, Reject};
 
 /// Who is speaking and what it can do. A claim: it changes no state and proves nothing.
@@ -53,30 +53,7 @@ pub enum Message {
     Result(TaskResult),
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Wrapper {
-    #[prost(oneof = "Message", tags = "1, 2, 3, 4")]
-    body: Option<Message>,
-}
-
-impl Body for Message {
-    type Wrapper = Wrapper;
-
-    const MSG_TYPES: std::ops::RangeInclusive<u64> = 1..=4;
-
-    fn out_of(wrapper: Wrapper) -> Option<Self> {
-        wrapper.body
-    }
-
-    fn msg_type(&self) -> u64 {
-        match self {
-            Self::Handshake(_) => 1,
-            Self::Task(_) => 2,
-            Self::Event(_) => 3,
-            Self::Result(_) => 4,
-        }
-    }
-}
+p1::wrapped!(Message: Handshake = 1, Task = 2, Event = 3, Result = 4);
 
 impl Message {
     pub fn read(msg_type: u64, payload: Bytes, limits: &Limits) -> Result<Self, Reject> {
@@ -115,16 +92,6 @@ impl Message {
             Self::Event(event) => Some(&event.task_id),
             Self::Result(result) => Some(&result.task_id),
         }
-    }
-
-    pub fn msg_type(&self) -> u64 {
-        Body::msg_type(self)
-    }
-
-    pub fn to_payload(&self) -> Bytes {
-        let mut payload = Vec::with_capacity(self.encoded_len());
-        self.encode(&mut payload);
-        payload.into()
     }
 }
 

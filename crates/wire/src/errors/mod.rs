@@ -3,6 +3,7 @@
 pub mod read;
 
 use chancery_protocol::{Error, ErrorKind, Version};
+use chancery_swp::a2a::Condition;
 use serde_json::{Value, json};
 use tonic::Code;
 
@@ -119,6 +120,53 @@ pub fn rest(error: &Error, version: Version) -> Vec<u8> {
         }),
     };
     body.to_string().into_bytes()
+}
+
+/// The words that SWP's A2A profile has for a kind of error.
+pub const fn swp_condition(kind: ErrorKind) -> Condition {
+    match kind {
+        ErrorKind::UnsupportedOperation
+        | ErrorKind::TaskNotCancelable
+        | ErrorKind::PushNotificationNotSupported
+        | ErrorKind::ExtendedAgentCardNotConfigured
+        | ErrorKind::ExtensionSupportRequired
+        | ErrorKind::VersionNotSupported
+        | ErrorKind::MethodNotFound => Condition::UnsupportedCapability,
+        ErrorKind::ContentTypeNotSupported
+        | ErrorKind::Parse
+        | ErrorKind::InvalidRequest
+        | ErrorKind::InvalidParams
+        | ErrorKind::TooLarge => Condition::MalformedInput,
+        ErrorKind::TaskNotFound => Condition::UnknownTask,
+        ErrorKind::Unauthenticated
+        | ErrorKind::PermissionDenied
+        | ErrorKind::BudgetExhausted
+        | ErrorKind::BudgetQueueFull
+        | ErrorKind::RecursionDepth
+        | ErrorKind::RecursionRevisit
+        | ErrorKind::LineageInvalid
+        | ErrorKind::LineageRequired
+        | ErrorKind::SkillDenied
+        | ErrorKind::ConcurrencyFull
+        | ErrorKind::CostOverPolicy
+        | ErrorKind::PolicyDenied
+        | ErrorKind::Frozen => Condition::AuthorizationDenied,
+        ErrorKind::InvalidAgentResponse
+        | ErrorKind::Internal
+        | ErrorKind::RateLimited
+        | ErrorKind::LimitReached
+        | ErrorKind::IdempotencyConflict
+        | ErrorKind::Unavailable
+        | ErrorKind::DeadlineExceeded
+        | ErrorKind::PolicyTimeout
+        | ErrorKind::NoEligiblePeer
+        | ErrorKind::PeerUnavailable => Condition::ExecutionFailed,
+    }
+}
+
+/// The `error_message` of an SWP result: the reason, the profile's words for it, then ours.
+pub fn swp(error: &Error) -> String {
+    format!("{}: {}: {}", row_of(error.kind).reason, swp_condition(error.kind).says(), error.message)
 }
 
 fn details(error: &Error) -> Value {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use chancery_protocol::{Error, ErrorKind, FieldViolation, Operation, Version};
+use chancery_swp::a2a::Condition;
 use serde_json::Value;
 use tonic::{Code, Status};
 
@@ -67,6 +68,24 @@ pub fn grpc(status: &Status, operation: Operation) -> Error {
     }
     error.retry_after = details.retry_info().and_then(|info| info.retry_delay).map(|delay| delay.min(LONGEST_WAIT));
     error
+}
+
+/// The refusal in the `error_message` of an SWP result. None where a task was taken and failed: then the words are the agent's.
+pub fn swp(text: &str) -> Option<Error> {
+    let (reason, rest) = text.split_once(": ").unwrap_or((text, ""));
+    if let Some(kind) = of_reason(reason) {
+        let rest = rest.strip_prefix(super::swp_condition(kind).says()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(rest);
+        return Some(Error::new(kind, message(Some(rest), kind)));
+    }
+    let says = |condition: Condition| text.trim_start().to_ascii_lowercase().starts_with(condition.says());
+    let kinds = [
+        (Condition::UnsupportedCapability, ErrorKind::UnsupportedOperation),
+        (Condition::MalformedInput, ErrorKind::InvalidParams),
+        (Condition::UnknownTask, ErrorKind::TaskNotFound),
+        (Condition::AuthorizationDenied, ErrorKind::PermissionDenied),
+    ];
+    let (_, kind) = kinds.into_iter().find(|(condition, _)| says(*condition))?;
+    Some(Error::new(kind, message(Some(text), kind)))
 }
 
 /// The kind behind an HTTP status that came without an error anybody can read.

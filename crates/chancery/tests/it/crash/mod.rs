@@ -3,6 +3,7 @@
 pub(crate) mod chance;
 mod check;
 mod clients;
+mod record;
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use self::chance::Chance;
 use self::check::{Census, Complaints};
 use self::clients::{Reader, Sender, Tally};
+use self::record::Recorded;
 use crate::counts::full_counts;
 use crate::line::Line;
 use crate::patience::exit_of;
@@ -34,6 +36,7 @@ struct Outcome {
     answers: usize,
     events: usize,
     resumed: u64,
+    recorded: usize,
     census: Census,
 }
 
@@ -51,6 +54,7 @@ impl Torment {
         let mut outcome = Outcome::default();
         let mut answers_checked = vec![0; SENDERS];
         let mut tasks_checked = vec![0; READERS];
+        let mut recorded = Recorded::default();
         loop {
             if outcome.cycles > 0 && chance.within(0..=3) == 0 {
                 kill_while_starting(&home, Duration::from_millis(chance.within(0..=60)));
@@ -62,6 +66,7 @@ impl Torment {
             // Each time what is new, and in the end everything once more.
             let answers =
                 senders.iter().zip(&answers_checked).flat_map(|(sender, from)| &sender.told[if last { 0 } else { *from }..]);
+            outcome.complaints.extend(recorded.hold(&home, answers.clone()));
             outcome.complaints.extend(check::answers(&line, answers).await);
             let watched =
                 readers.iter().zip(&tasks_checked).flat_map(|(reader, from)| reader.journal().skip(if last { 0 } else { *from }));
@@ -93,6 +98,7 @@ impl Torment {
             }
             outcome.cycles += 1;
         }
+        outcome.recorded = recorded.entries;
         outcome.answers = senders.iter().map(|sender| sender.told.len()).sum();
         let watched = || readers.iter().flat_map(Reader::journal);
         outcome.events = watched().map(|watched| watched.seen.len()).sum();
@@ -116,13 +122,14 @@ async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged_or_streamed() 
     let cycles = full_counts(10, 100);
     let outcome = Torment { cycles, answers_first: false }.inflict(Chance::new("a kill at any moment")).await;
     println!(
-        "{} kills; {} answers and {} events checked, {} streams resumed, {:?}",
-        outcome.cycles, outcome.answers, outcome.events, outcome.resumed, outcome.census
+        "{} kills; {} answers and {} events checked, {} streams resumed, {} entries of the record, {:?}",
+        outcome.cycles, outcome.answers, outcome.events, outcome.resumed, outcome.recorded, outcome.census
     );
     assert!(outcome.complaints.is_empty(), "{} complaints, first: {}", outcome.complaints.len(), outcome.complaints[0]);
     // What there was to check, lest the promise be kept by silence.
     assert_eq!(outcome.cycles, cycles);
     assert!(outcome.answers > 20 * cycles && outcome.events > 20 * cycles, "{outcome:?}");
+    assert!(outcome.recorded > outcome.answers, "{outcome:?}");
     assert!(outcome.resumed > cycles as u64 && outcome.census.cut_short > cycles as u64, "{outcome:?}");
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn assert_accepted(answer: &RawAnswer, what: &str) {
 #[track_caller]
 fn assert_refused(combination: Combination, answer: &RawAnswer, (http, grpc, code): (u16, &str, i64), what: &str) {
     match combination.binding {
+        Binding::Swp => panic!("it has no HTTP to be refused in"),
         Binding::JsonRpc => {
             let body = answer.json();
             let seen = (answer.status, body["error"]["code"].as_i64(), body["id"].as_str());

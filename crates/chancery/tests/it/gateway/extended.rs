@@ -52,6 +52,7 @@ fn shown(combination: Combination, answer: &RawAnswer) -> String {
         (Binding::Grpc, _) => text(V0_3.encode_card(&read(pb::v0_3::peer::card(answer.message())))),
         (Binding::JsonRpc, _) => answer.json()["result"].to_string(),
         (Binding::Rest, _) => answer.text(),
+        (Binding::Swp, _) => panic!("the profile has no extended cards"),
     }
 }
 

@@ -12,7 +12,7 @@ mod front_card;
 mod guards_loops;
 mod guards_nodes;
 mod hostile_card;
-mod one_way;
+pub(crate) mod one_way;
 mod pages;
 mod passed_on;
 mod refused;

@@ -7,7 +7,7 @@ use super::scripted::{Asked, Script, Scripted};
 use crate::wire_client::Combination;
 
 /// Cards that list one interface of an agent, each at a path of its own.
-pub(super) async fn cards_of(back: &str) -> Scripted {
+pub(crate) async fn cards_of(back: &str) -> Scripted {
     let back = back.to_owned();
     Scripted::start(|_| {
         move |asked: &Asked| {
@@ -18,7 +18,7 @@ pub(super) async fn cards_of(back: &str) -> Scripted {
     .await
 }
 
-pub(super) fn path(back: Combination) -> String {
+pub(crate) fn path(back: Combination) -> String {
     format!("/{}.json", back.name())
 }
 
@@ -28,6 +28,7 @@ fn only(back: Combination, url: &str) -> Value {
         Binding::JsonRpc => "JSONRPC",
         Binding::Rest => "HTTP+JSON",
         Binding::Grpc => "GRPC",
+        Binding::Swp => chancery_wire::swp::BINDING,
     };
     let url = if back.binding == Binding::Grpc { url.trim_start_matches("http://") } else { url };
     let mut card = json!({

@@ -142,7 +142,7 @@ fn wrapped(asked: &Asked, member: &str, value: &Value) -> Value {
 
 type Answers = dyn Fn(&Asked) -> Script + Send + Sync;
 
-pub(super) struct Scripted {
+pub(crate) struct Scripted {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
     listening: tokio::task::JoinHandle<()>,
@@ -194,7 +194,7 @@ impl Scripted {
         .await
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 

@@ -142,7 +142,7 @@ impl Story {
         let text = std::fs::read_to_string(file).expect("a scenario can be read");
         let mut story: Self = toml::from_str(&text).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
         story.name = file.file_stem().expect("a name").to_string_lossy().into_owned();
-        let known = |word: &String| Combination::ALL.iter().any(|combination| combination.is(word));
+        let known = |word: &String| Combination::ALL.iter().chain([&Combination::SWP]).any(|combination| combination.is(word));
         let words = story.steps.iter().flat_map(|step| step.only.iter().chain(&step.except)).chain(story.not_applicable.keys());
         if let Some(typo) = words.into_iter().find(|word| !known(word)) {
             panic!("{}: {typo:?} is neither a version nor a binding", file.display());

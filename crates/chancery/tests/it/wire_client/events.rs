@@ -12,6 +12,7 @@ use tonic::{Response, Streaming};
 use super::Combination;
 use super::http::{codec, result_of};
 use super::refusal::Refusal;
+use super::swp::SwpStream;
 
 const EVENT_BYTES: usize = 8 * 1024 * 1024;
 
@@ -30,6 +31,7 @@ pub(crate) enum EventStream {
     Sse { response: reqwest::Response, parser: Parser, waiting: VecDeque<ServerSentEvent>, combination: Combination },
     Newer(Streaming<v1::proto::StreamResponse>),
     Older(Streaming<v0_3::proto::StreamResponse>),
+    Swp(Box<SwpStream>),
 }
 
 impl EventStream {
@@ -48,6 +50,7 @@ impl EventStream {
     /// Waits for the next event; nothing at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Refusal> {
         match self {
+            Self::Swp(stream) => stream.next().await,
             Self::Newer(stream) => {
                 let Some(message) = stream.message().await.map_err(Refusal::Grpc)? else { return Ok(None) };
                 Ok(Some(read(v1::event::read(message), None, None)))

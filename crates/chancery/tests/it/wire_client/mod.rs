@@ -6,6 +6,7 @@ mod grpc;
 mod http;
 mod raw;
 mod refusal;
+pub(crate) mod swp;
 
 use chancery_protocol::{Binding, Reply, Request, Version};
 
@@ -31,11 +32,15 @@ impl Combination {
         Self { version: Version::Original, binding: Binding::JsonRpc },
     ];
 
+    /// The slim wire, which cannot say all that the others can.
+    pub(crate) const SWP: Self = Self { version: Version::V1_0, binding: Binding::Swp };
+
     pub(crate) fn binding_name(self) -> &'static str {
         match self.binding {
             Binding::JsonRpc => "json-rpc",
             Binding::Rest => "rest",
             Binding::Grpc => "grpc",
+            Binding::Swp => "swp",
         }
     }
 
@@ -72,16 +77,24 @@ pub(crate) struct WireClient {
     pub(crate) combination: Combination,
     http: http::HttpClient,
     grpc: grpc::GrpcClient,
+    swp: swp::SwpClient,
 }
 
 impl WireClient {
     pub(crate) fn new(url: &str, combination: Combination) -> Self {
-        Self { combination, http: http::HttpClient::new(url, combination), grpc: grpc::GrpcClient::new(url, combination.version) }
+        let http = match combination.binding {
+            Binding::Swp => Combination { binding: Binding::JsonRpc, ..combination },
+            _ => combination,
+        };
+        let http = http::HttpClient::new(url, http);
+        let (grpc, swp) = (grpc::GrpcClient::new(url, combination.version), swp::SwpClient::new(url, http.clone()));
+        Self { combination, http, grpc, swp }
     }
 
     pub(crate) async fn call(&self, request: &Request, conditions: &Conditions) -> Result<Reply, Refusal> {
         match self.combination.binding {
             Binding::Grpc => self.grpc.call(request, conditions).await,
+            Binding::Swp => self.swp.call(request, conditions).await,
             Binding::JsonRpc | Binding::Rest => self.http.call(request, conditions).await,
         }
     }
@@ -89,6 +102,7 @@ impl WireClient {
     pub(crate) async fn stream(&self, request: &Request, conditions: &Conditions) -> Result<EventStream, Refusal> {
         match self.combination.binding {
             Binding::Grpc => self.grpc.stream(request, conditions).await,
+            Binding::Swp => self.swp.stream(request, conditions).await,
             Binding::JsonRpc | Binding::Rest => self.http.stream(request, conditions).await,
         }
     }
@@ -97,6 +111,7 @@ impl WireClient {
     pub(crate) async fn call_nothing(&self) -> Refusal {
         match self.combination.binding {
             Binding::Grpc => self.grpc.call_nothing().await,
+            Binding::Swp => self.swp.call_nothing().await,
             Binding::JsonRpc | Binding::Rest => self.http.call_nothing().await,
         }
     }

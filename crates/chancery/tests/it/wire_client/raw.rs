@@ -30,6 +30,8 @@ impl RawCall {
             headers.insert("a2a-version", HeaderValue::from_static("1.0"));
         }
         let (method, path, content_type, body) = match combination.binding {
+            // It has no HTTP to be raw in.
+            Binding::Swp => return None,
             Binding::Grpc => {
                 let (path, message) = grpc(combination.version, request)?;
                 headers.insert("te", HeaderValue::from_static("trailers"));

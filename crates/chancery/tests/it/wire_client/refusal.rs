@@ -9,9 +9,17 @@ use super::Combination;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
-    JsonRpc { status: u16, error: Value },
-    Rest { status: u16, body: Value },
+    JsonRpc {
+        status: u16,
+        error: Value,
+    },
+    Rest {
+        status: u16,
+        body: Value,
+    },
     Grpc(tonic::Status),
+    /// The `error_message` of a result.
+    Swp(String),
 }
 
 impl Refusal {
@@ -25,6 +33,7 @@ impl Refusal {
             Self::JsonRpc { error, .. } => error["message"].as_str().unwrap_or_default(),
             Self::Rest { body, .. } => body["error"]["message"].as_str().or(body["message"].as_str()).unwrap_or_default(),
             Self::Grpc(status) => status.message(),
+            Self::Swp(reason) => reason,
         }
     }
 
@@ -37,6 +46,7 @@ impl Refusal {
         match self {
             Self::JsonRpc { error, .. } => named(&error["data"]),
             Self::Rest { body, .. } => named(&body["error"]["details"]),
+            Self::Swp(_) => Vec::new(),
             Self::Grpc(status) => {
                 let details = status.get_error_details();
                 let violations = details.bad_request().map(|bad| bad.field_violations.clone()).unwrap_or_default();
@@ -68,6 +78,10 @@ impl Refusal {
                 let code = errors::json_rpc_code(kind, version);
                 (format!("{seen:?}"), format!("{:?}", (row.http_0_3, Value::from(code), Value::from(row.name_0_3))))
             }
+            Self::Swp(reason) => {
+                let seen: Vec<&str> = reason.splitn(3, ": ").take(2).collect();
+                (format!("{seen:?}"), format!("{:?}", [row.reason, errors::swp_condition(kind).says()]))
+            }
             Self::Grpc(status) => {
                 let reason = status.get_error_details().error_info().map(|info| info.reason.clone());
                 let code = if version == Version::V1_0 { row.grpc } else { row.grpc_0_3 };
@@ -80,7 +94,7 @@ impl Refusal {
 
     /// Says what is wrong if the refusal does not name this field.
     pub(crate) fn check_field(&self, field: &str, combination: Combination) -> Result<(), String> {
-        let detailed = !matches!((self, combination.version), (Self::Rest { .. }, Version::V0_3));
+        let detailed = !matches!((self, combination.version), (Self::Rest { .. }, Version::V0_3) | (Self::Swp(_), _));
         let fields = self.fields();
         if !self.message().contains(field) || detailed && fields != [field] {
             return Err(format!("{field} is not named: {} {fields:?}", self.message()));

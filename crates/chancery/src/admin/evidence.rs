@@ -1,0 +1,79 @@
+//! `/admin/v1/evidence`: how the record stands, and bundles of what is in it.
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use chancery_core::Record;
+use chancery_evidence::export::{ExportFault, Wanted, examine, export};
+use chancery_protocol::{Timestamp, TraceId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Fault, Office};
+
+pub(super) fn routes(office: Office) -> Router {
+    Router::new().route("/admin/v1/evidence", get(stand)).route("/admin/v1/evidence/bundle", get(bundle)).with_state(office)
+}
+
+impl From<ExportFault> for Fault {
+    fn from(fault: ExportFault) -> Self {
+        let status = match fault {
+            ExportFault::Nothing => StatusCode::NOT_FOUND,
+            ExportFault::TooMuch => StatusCode::UNPROCESSABLE_ENTITY,
+            ExportFault::Record(_) => StatusCode::CONFLICT,
+            ExportFault::Store(_) | ExportFault::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, fault.to_string())
+    }
+}
+
+fn record(office: &Office) -> Result<std::sync::Arc<dyn Record>, Fault> {
+    let none = "this node keeps no record: its tasks are in memory, or evidence.record is false in its config";
+    office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))
+}
+
+async fn stand(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+    let record = record(&office)?;
+    let stand = examine(&*record).await?;
+    let newest = record.checkpoints(0).await.map_err(ExportFault::from)?.pop();
+    let body = newest.as_ref().and_then(|newest| serde_json::from_str::<Value>(&newest.body).ok());
+    let key = body.map(|body| body["kid"].clone());
+    Ok(Json(json!({ "record": stand, "signed_at": newest.map(|newest| newest.at), "key": key })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    task: Option<String>,
+    trace: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+}
+
+impl Asked {
+    fn wanted(self) -> Result<Wanted, String> {
+        let time = |name: &str, text: Option<String>| {
+            text.map(|text| Timestamp::parse(&text).map_err(|fault| format!("{name}: {fault}"))).transpose()
+        };
+        match self {
+            Self { task: Some(task), trace: None, since: None, until: None } => Ok(Wanted::Task(task)),
+            Self { task: None, trace: Some(trace), since: None, until: None } => {
+                let id = (trace.len() == 32).then(|| u128::from_str_radix(&trace, 16).ok()).flatten();
+                id.map(|id| Wanted::Trace(TraceId(id))).ok_or_else(|| "trace: 32 hexadecimal digits".to_owned())
+            }
+            Self { task: None, trace: None, since, until } => Ok(Wanted::Between(time("since", since)?, time("until", until)?)),
+            _ => Err("a task, a trace, or a stretch of time; not two of them".to_owned()),
+        }
+    }
+}
+
+async fn bundle(State(office): State<Office>, asked: Result<Query<Asked>, QueryRejection>) -> Result<Response, Fault> {
+    let bad = |why: String| Fault(StatusCode::BAD_REQUEST, why);
+    let Query(asked) = asked.map_err(|rejection| bad(rejection.body_text()))?;
+    let wanted = asked.wanted().map_err(bad)?;
+    let bundle = export(&*record(&office)?, &wanted, office.clock.now()).await?;
+    Ok(([(header::CONTENT_TYPE, "application/gzip")], bundle).into_response())
+}

@@ -1,0 +1,191 @@
+//! `/admin/v1/memory`: what the tier holds, who may use it, and a look into it.
+
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post, put};
+use axum::{Json, Router};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chancery_identity::Algorithm;
+use chancery_identity::keys::MemoryGrants;
+use chancery_memory::{Capability, Published, Witness};
+use chancery_protocol::{AgentId, Error, ErrorKind};
+use futures::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{Fault, Office};
+use crate::memory::NodeMemory;
+
+/// Pieces of an upload that wait to be written.
+const PIECES: usize = 8;
+const MAX_QUERIES: usize = 256;
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+
+impl Office {
+    fn memory(&self) -> Result<&NodeMemory, Fault> {
+        let none = || Fault(StatusCode::CONFLICT, "this node has no memory tier; set memory.tier in its config".to_owned());
+        self.memory.as_ref().ok_or_else(none)
+    }
+}
+
+pub(super) fn routes(office: Office) -> Router {
+    Router::new()
+        .route("/admin/v1/memory", get(shown))
+        .route("/admin/v1/memory/collections", put(publish))
+        .route("/admin/v1/memory/resolve", post(resolve))
+        .route("/admin/v1/memory/search", post(search))
+        .route("/admin/v1/memory/grants", get(grants).post(grant))
+        .route("/admin/v1/memory/grants/{id}/revoke", post(revoke))
+        .with_state(office)
+}
+
+fn said<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, Fault> {
+    body.map(|Json(said)| said).map_err(|fault| Fault(StatusCode::BAD_REQUEST, fault.body_text()))
+}
+
+fn json_of(value: impl Serialize) -> Json<Value> {
+    Json(serde_json::to_value(value).unwrap_or_default())
+}
+
+async fn shown(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+    let memory = office.memory()?;
+    let ring = memory.keys.ring();
+    let key = ring.signing::<MemoryGrants>(None, Algorithm::EdDsa, office.clock.now());
+    let issuer = key.map(|key| URL_SAFE_NO_PAD.encode(key.public().raw()));
+    let tier = memory.gate.tier();
+    let (shard, url) = (tier.shard().to_owned(), tier.url().to_owned());
+    let witnesses = memory.blocking(|gate, _| gate.tier().witnesses()).await?;
+    Ok(Json(json!({ "shard": shard, "tier": url, "issuer": issuer, "witnesses": witnesses })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct How {
+    memory_class: Option<String>,
+}
+
+/// The body is a `ruvec1` file of any length up to the limit; no more than a few pieces of it are held.
+async fn publish(State(office): State<Office>, Query(how): Query<How>, body: Body) -> Result<Json<Value>, Fault> {
+    let memory = office.memory()?.clone();
+    let (pieces, mut taken) = mpsc::channel::<bytes::Bytes>(PIECES);
+    let writing = tokio::spawn(async move {
+        memory
+            .blocking(move |gate, _| {
+                let mut incoming = gate.tier().begin()?;
+                while let Some(piece) = taken.blocking_recv() {
+                    incoming.take(&piece)?;
+                }
+                gate.tier().publish(incoming, how.memory_class)
+            })
+            .await
+    });
+    let broken = read(body.into_data_stream(), pieces).await;
+    let published: Result<Published, Error> = writing.await.map_err(|_| Error::new(ErrorKind::Internal, "the work broke off"))?;
+    if broken {
+        return Err(Fault(StatusCode::BAD_REQUEST, "the upload broke off".to_owned()));
+    }
+    let published = published?;
+    tracing::info!(witness = %published.witness, count = published.count, "a collection was published");
+    Ok(json_of(published))
+}
+
+/// Hands the body on until it ends or nobody takes it any more. Whether it broke off.
+async fn read(mut body: BodyDataStream, pieces: mpsc::Sender<bytes::Bytes>) -> bool {
+    while let Some(piece) = body.next().await {
+        let Ok(piece) = piece else { return true };
+        if pieces.send(piece).await.is_err() {
+            break;
+        }
+    }
+    false
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Resolve {
+    witness: Witness,
+    data_ref: Option<String>,
+}
+
+async fn resolve(State(office): State<Office>, body: Result<Json<Resolve>, JsonRejection>) -> Result<Json<Value>, Fault> {
+    let Resolve { witness, data_ref } = said(body)?;
+    let wanted = (witness.to_string(), data_ref.clone().unwrap_or_default());
+    let found = office.memory()?.blocking(move |gate, _| gate.tier().resolve(&witness, data_ref.as_deref())).await;
+    Ok(json_of(office.house.chancery.operator_looked("resolve", &wanted.0, &wanted.1, found).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    witness: Witness,
+    queries: Vec<Vec<f32>>,
+    k: usize,
+}
+
+async fn search(State(office): State<Office>, body: Result<Json<Search>, JsonRejection>) -> Result<Json<Value>, Fault> {
+    let Search { witness, queries, k } = said(body)?;
+    if queries.is_empty() || queries.len() > MAX_QUERIES {
+        return Err(Fault(StatusCode::BAD_REQUEST, "queries: must be from 1 to 256".to_owned()));
+    }
+    let wanted = witness.to_string();
+    let found = office.memory()?.blocking(move |gate, _| gate.tier().search(&witness, &queries, k)).await;
+    let found = office.house.chancery.operator_looked("search", &wanted, "", found).await?;
+    Ok(Json(json!({ "neighbours": found })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewGrant {
+    /// Left out, the whole shard.
+    witness: Option<Witness>,
+    capabilities: Vec<Capability>,
+    grantee: AgentId,
+    presenter: Option<AgentId>,
+    lasts_seconds: Option<u64>,
+}
+
+async fn grant(State(office): State<Office>, body: Result<Json<NewGrant>, JsonRejection>) -> Result<Json<Value>, Fault> {
+    let NewGrant { witness, mut capabilities, grantee, presenter, lasts_seconds } = said(body)?;
+    capabilities.sort_unstable();
+    capabilities.dedup();
+    if capabilities.is_empty() {
+        return Err(Fault(StatusCode::BAD_REQUEST, "capabilities: at least one of read, write, search".to_owned()));
+    }
+    let lasts = Duration::from_secs(lasts_seconds.unwrap_or(DAY_SECONDS));
+    let now = office.clock.now();
+    let issued = office.memory()?.blocking(move |gate, ring| {
+        let grant = gate.draw_up(witness, capabilities, grantee, presenter, now, lasts);
+        let text = gate.grants(ring).issue(&grant)?;
+        Ok((grant, text))
+    });
+    let (grant, text) = issued.await?;
+    tracing::info!(grant = grant.id, grantee = %grant.grantee, "memory was granted");
+    Ok(Json(json!({ "id": grant.id, "grant": text, "says": grant })))
+}
+
+async fn grants(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+    let now = office.clock.now();
+    let listed = office.memory()?.blocking(|gate, ring| gate.grants(ring).list()).await?;
+    let state = |revoked, expires_at| match revoked {
+        true => "revoked",
+        false if expires_at <= now => "expired",
+        false => "open",
+    };
+    let shown: Vec<Value> =
+        listed.iter().map(|(grant, revoked)| json!({ "says": grant, "state": state(*revoked, grant.expires_at) })).collect();
+    Ok(Json(json!({ "grants": shown })))
+}
+
+async fn revoke(State(office): State<Office>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+    let now = office.clock.now();
+    let revoked = id.clone();
+    office.memory()?.blocking(move |gate, ring| gate.grants(ring).revoke(&revoked, now)).await?;
+    tracing::info!(grant = id, "a grant was revoked");
+    Ok(Json(json!({ "id": id, "state": "revoked" })))
+}

@@ -1,0 +1,80 @@
+//! The recall agent: takes over memory by its witness, and says what is nearest to a query.
+
+use async_trait::async_trait;
+use chancery_core::{Finished, RunError, TaskRunner, TaskUpdateSink, Turn};
+use chancery_protocol::{AgentCard, ArtifactKind, Error, ErrorKind, Part, PartContent};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::card::new_card;
+
+/// Queries of one message.
+const MAX_QUERIES: usize = 256;
+
+#[derive(Debug)]
+pub struct Recall;
+
+/// What a message may say beside the witness.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    queries: Vec<Vec<f32>>,
+    #[serde(default = "ten")]
+    k: usize,
+}
+
+fn ten() -> usize {
+    10
+}
+
+#[async_trait]
+impl TaskRunner for Recall {
+    async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let answer = answer(&turn).await.map_err(RunError::refused)?;
+        let artifact = ArtifactKind::StructuredJson { value: answer, schema: None }.to_artifact(updates.new_artifact_id());
+        updates.artifact(artifact).await?;
+        Ok(updates.complete(None))
+    }
+}
+
+async fn answer(turn: &Turn) -> Result<Value, Error> {
+    let none = || Error::new(ErrorKind::UnsupportedOperation, "this node has no memory tier; set memory.tier in its config");
+    let memory = turn.memory.as_ref().ok_or_else(none)?;
+    let is_witness = |part: &&Part| matches!(ArtifactKind::from_part(part), Ok(ArtifactKind::RuLakeWitness { .. }));
+    let missing = || Error::invalid_field("message.parts", "there is no ruLake witness among them");
+    let witness = turn.message.parts.iter().find(is_witness).ok_or_else(missing)?;
+    let Some(search) = search(&turn.message.parts)? else {
+        let found = memory.resolve(witness).await?;
+        return Ok(json!({ "witness": found.witness, "data_ref": found.data_ref, "dim": found.dim, "count": found.count }));
+    };
+    let near = memory.search(witness, search.queries, search.k).await?;
+    let shown = |near: &Vec<chancery_core::Nearest>| -> Value {
+        near.iter().map(|one| json!({ "id": one.id, "score": one.score })).collect()
+    };
+    Ok(json!({ "neighbours": near.iter().map(shown).collect::<Vec<_>>() }))
+}
+
+fn search(parts: &[Part]) -> Result<Option<Search>, Error> {
+    let data = |part: &Part| match &part.content {
+        PartContent::Data(json) => json.member("search"),
+        _ => None,
+    };
+    let Some(said) = parts.iter().find_map(data) else { return Ok(None) };
+    let fault = |fault: serde_json::Error| Error::invalid_field("message.parts.data.search", fault.to_string());
+    let search: Search = serde_json::from_str(said.text()).map_err(fault)?;
+    if search.queries.is_empty() || search.queries.len() > MAX_QUERIES {
+        return Err(Error::invalid_field("message.parts.data.search.queries", "must be from 1 to 256"));
+    }
+    Ok(Some(search))
+}
+
+pub(super) fn card() -> AgentCard {
+    let mut card = new_card("Recall", "Takes over memory by its witness, and says what in it is nearest to a query.");
+    card.default_input_modes = vec!["application/json".to_owned()];
+    card.default_output_modes = vec!["application/json".to_owned()];
+    for skill in &mut card.skills {
+        skill.id = "recall".to_owned();
+        skill.tags = vec!["memory".to_owned(), "vectors".to_owned()];
+    }
+    card
+}

@@ -1,0 +1,62 @@
+//! `chancery evidence convert`: a packet of the older protocol as the frozen adapter sees it.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use chancery_evidence::adapter::{AttachmentPolicy, FolderRawPayloads, MemoryRawPayloads, Mode, RawPayloads, convert};
+
+use super::super::{Failure, show};
+
+/// The longest packet that is converted.
+const MAX_PACKET: u64 = 64 * 1024 * 1024;
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery evidence convert packet.json              one packet, strictly
+  curl … | chancery evidence convert --lenient -     what the strict reading refuses is noted as lost instead
+  chancery evidence convert --keep raw packet.json   the packet's bytes are kept in raw/, also if it is refused
+
+Prints the batch as JSON. A packet that breaks the adapter's contract is refused with the kind of fault, and the exit code is 2.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Convert {
+    /// Refuse what cannot be converted whole [default]
+    #[arg(long, conflicts_with = "lenient")]
+    strict: bool,
+    /// Convert what can be, and note what was lost
+    #[arg(long)]
+    lenient: bool,
+    /// Keep the packet's bytes in this folder, under their digest, before they are read
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// The packet; `-` reads it from the standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl Convert {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let packet = self.read()?;
+        let kept = AttachmentPolicy::new(MAX_PACKET, ["application/json"]);
+        let mode = if self.lenient { Mode::Lenient } else { Mode::Strict };
+        let raw_payloads: Box<dyn RawPayloads> = match &self.keep {
+            Some(folder) => Box::new(FolderRawPayloads::new(folder, kept)),
+            None => Box::new(MemoryRawPayloads::new(kept)),
+        };
+        let batch = convert(&packet, mode, &*raw_payloads).map_err(|error| Failure::Usage(show::safe(&error.to_string())))?;
+        let json = serde_json::to_string(&batch).map_err(|fault| Failure::Refused(fault.to_string()))?;
+        show::print_json(&json);
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Vec<u8>, Failure> {
+        let unreadable = |fault: std::io::Error| Failure::Usage(format!("{}: {fault}", self.file.display()));
+        if self.file.as_os_str() != "-" {
+            return std::fs::read(&self.file).map_err(unreadable);
+        }
+        let mut packet = Vec::new();
+        std::io::stdin().read_to_end(&mut packet).map_err(unreadable)?;
+        Ok(packet)
+    }
+}

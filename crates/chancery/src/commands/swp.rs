@@ -1,0 +1,39 @@
+//! `chancery swp`: send a task over SWP, listen for tasks, and say what frames hold.
+
+mod decode;
+mod listen;
+mod send;
+
+use clap::Subcommand;
+
+use super::{Failure, Shared, as_client};
+
+#[derive(clap::Args)]
+pub(super) struct Swp {
+    #[command(subcommand)]
+    command: SwpCommand,
+}
+
+#[derive(Subcommand)]
+enum SwpCommand {
+    /// Send a task to an SWP agent and print what it reports
+    Send(send::Send),
+    /// Take tasks, print every frame, and answer each task with its own input
+    Listen(listen::Listen),
+    /// Read frames as one connection would and say of each whether it is taken, and what it holds
+    Decode(decode::Decode),
+}
+
+impl Swp {
+    pub(super) fn run(self, shared: &Shared) -> Result<(), Failure> {
+        match self.command {
+            SwpCommand::Send(send) => as_client(send.run(shared)),
+            SwpCommand::Listen(listen) => as_client(listen.run()),
+            SwpCommand::Decode(decode) => decode.run(shared),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

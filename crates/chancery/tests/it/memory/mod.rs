@@ -1,0 +1,6 @@
+//! Memory by reference, told to built nodes that share a tier: what is handed over, to whom, and what is refused.
+
+mod house;
+mod refusals;
+mod relay;
+mod witness_handoff;

@@ -1,0 +1,133 @@
+//! Nobody looks at memory without a grant that fits, and what was refused is on record.
+
+use std::fs;
+
+use chancery_protocol::Part;
+use serde_json::{Value, json};
+
+use super::house::{House, found, witness};
+use crate::cli::run;
+
+/// The reason in the details of an error, and what the memory said.
+fn refused(answer: &Value) -> (String, String, String) {
+    let error = &answer["error"];
+    let details = &error["data"][0];
+    let said = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned();
+    (said(&details["reason"]), said(&details["metadata"]["memory"]), said(&details["metadata"]["decision"]))
+}
+
+/// Hands it to the agent, which is refused for this, and finds that on record.
+async fn is_refused(house: &House, parts: &[Part], reason: &str, why: &str) {
+    let answer = house.tell(parts).await;
+    let (said, because, decision) = refused(&answer);
+    assert_eq!((&*said, &*because), (reason, why), "{answer:#}");
+    let kept = house.at_taker(&["explain", &decision, "--json"]).json();
+    let verdict = &kept["decision"]["verdicts"][0];
+    assert_eq!((&verdict["rule"], &verdict["passed"]), (&json!("memory"), &json!(false)), "{kept:#}");
+    assert!(verdict["facts"].as_array().unwrap().iter().any(|fact| fact == &json!(["memory", why])), "{kept:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_witness_without_a_grant_that_fits_opens_nothing() {
+    let house = House::new();
+    let (published, queries) = house.publish(500);
+    let name = published["witness"].as_str().unwrap();
+    let data_ref = published["data_ref"].as_str().unwrap();
+    let denied = "PERMISSION_DENIED";
+    let with = |grant: Option<&str>| vec![witness(name, data_ref, grant)];
+    let id = |grant: &Value| grant["id"].as_str().unwrap().to_owned();
+
+    is_refused(&house, &with(None), denied, "no_grant").await;
+    is_refused(&house, &with(Some("nonsense")), denied, "malformed_grant").await;
+
+    let good = id(&house.grant(name, &[]));
+    assert_eq!(found(&house.tell(&with(Some(&good))).await)["count"], json!(500));
+
+    let somebody = "ab".repeat(32);
+    let wrong = run(&house.giver_home, ["memory", "grant", name, "--to", &somebody, "--json"]).json();
+    is_refused(&house, &with(Some(&id(&wrong))), denied, "other_grantee").await;
+
+    let expired = id(&house.grant(name, &["--for", "0s"]));
+    is_refused(&house, &with(Some(&expired)), denied, "expired").await;
+
+    let read_only = id(&house.grant(name, &["--can", "read"]));
+    let search = Part::data(&json!({ "search": { "queries": queries, "k": 3 } }));
+    let parts = [with(Some(&read_only)), vec![search]].concat();
+    is_refused(&house, &parts, denied, "capability").await;
+    let writes = id(&house.grant(name, &["--can", "write"]));
+    is_refused(&house, &with(Some(&writes)), denied, "capability").await;
+
+    let from_another = id(&house.grant(name, &["--from", &somebody]));
+    is_refused(&house, &with(Some(&from_another)), denied, "other_presenter").await;
+
+    let (other, _) = house.publish(600);
+    let elsewhere = id(&house.grant(other["witness"].as_str().unwrap(), &[]));
+    is_refused(&house, &with(Some(&elsewhere)), denied, "other_witness").await;
+
+    let revoked = run(&house.giver_home, ["memory", "revoke", &good]);
+    assert_eq!(revoked.stdout, format!("{good} revoked\n"), "{}", revoked.stderr);
+    is_refused(&house, &with(Some(&good)), denied, "revoked").await;
+    let listed = run(&house.giver_home, ["memory", "grants"]).stdout;
+    let line = listed.lines().find(|line| line.starts_with(&good)).unwrap();
+    assert!(line.contains("revoked") && line.contains("read,search") && line.contains(&house.grantee), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_tampered_with_or_lies_elsewhere_is_not_looked_at() {
+    let house = House::new();
+    let (published, _) = house.publish(500);
+    let name = published["witness"].as_str().unwrap();
+    let data_ref = published["data_ref"].as_str().unwrap();
+    // For everything in the tier, so that nothing is refused for the grant.
+    let grant = run(&house.giver_home, ["memory", "grant", "--to", &house.grantee, "--json"]).json();
+    let grant = grant["id"].as_str();
+    let invalid = "INVALID_PARAMS";
+
+    let other = name.replace(|digit: char| digit.is_ascii_digit(), "0");
+    is_refused(&house, &[witness(&other, data_ref, grant)], invalid, "unknown_witness").await;
+    for elsewhere in [
+        "file:///etc/passwd",
+        "/etc/passwd",
+        "../../../etc/passwd",
+        "gs://bucket/vectors",
+        "s3://bucket/vectors",
+        "http://127.0.0.1:1/vectors",
+        "data:,x",
+        "gopher://x",
+        "",
+        &data_ref.replace("/vectors/", "/vectors/../vectors/"),
+        &data_ref.replace("file://", "FILE://"),
+        &data_ref.replace("file://", "file://localhost"),
+    ] {
+        is_refused(&house, &[witness(name, elsewhere, grant)], invalid, "reference").await;
+    }
+    // A witness is never a path.
+    for not_one in ["../../etc/passwd", "", &name.to_uppercase(), &format!("{name}0")] {
+        let answer = house.tell(&[witness(not_one, data_ref, grant)]).await;
+        assert_eq!(answer["error"]["data"][0]["reason"], invalid, "{answer:#}");
+    }
+
+    let tier = house.tier.path();
+    let bundle = tier.join("bundles").join(name).join("table.rulake.json");
+    let good = fs::read_to_string(&bundle).unwrap();
+    fs::write(&bundle, good.replace("\"dim\": 128", "\"dim\": 64")).unwrap();
+    is_refused(&house, &[witness(name, data_ref, grant)], invalid, "tampered").await;
+    fs::write(&bundle, good).unwrap();
+
+    let vectors = tier.join("vectors").join(data_ref.rsplit('/').next().unwrap());
+    let good = fs::read(&vectors).unwrap();
+    let mut bad = good.clone();
+    bad[1000] ^= 1;
+    fs::write(&vectors, &bad).unwrap();
+    is_refused(&house, &[witness(name, data_ref, grant)], invalid, "tampered").await;
+    fs::remove_file(&vectors).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &vectors).unwrap();
+    is_refused(&house, &[witness(name, data_ref, grant)], invalid, "tampered").await;
+    fs::remove_file(&vectors).unwrap();
+    // As long as a file can be without taking room, and far over the limit.
+    fs::File::create(&vectors).unwrap().set_len(1 << 40).unwrap();
+    is_refused(&house, &[witness(name, data_ref, grant)], "TOO_LARGE", "too_large").await;
+
+    fs::write(&vectors, good).unwrap();
+    assert_eq!(found(&house.tell(&[witness(name, data_ref, grant)]).await)["count"], json!(500));
+}

@@ -1,0 +1,50 @@
+//! Memory is handed from node to node in a request that does not grow with it.
+
+use serde_json::json;
+
+use super::house::{House, found, witness};
+
+const MOST: usize = 2048;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn witness_handoff() {
+    let house = House::new();
+    let sizes = [1_000, 10_000, 100_000, 1_000_000];
+    let mut lengths = Vec::new();
+    for count in sizes {
+        let (published, queries) = house.publish(count);
+        let name = published["witness"].as_str().unwrap();
+        let data_ref = published["data_ref"].as_str().unwrap();
+        let grant = house.grant(name, &[]);
+        let part = witness(name, data_ref, grant["id"].as_str());
+
+        let asked_before = house.relay.bodies().len();
+        let taken = house.hand_over(std::slice::from_ref(&part)).await;
+        assert_eq!(found(&taken)["count"], json!(count), "{taken:#}");
+        let bodies = house.relay.bodies();
+        let [body] = &bodies[asked_before..] else { panic!("one request hands it over: {bodies:?}") };
+        assert!(body.contains(name), "{body}");
+        println!("vectors={count} body_bytes={}", body.len());
+        lengths.push(body.len());
+
+        let search = chancery_protocol::Part::data(&json!({ "search": { "queries": queries, "k": 10 } }));
+        let there = house.hand_over(&[part, search]).await;
+        let (here, there) = (house.searched(name, &queries), &found(&there)["neighbours"]);
+        assert_eq!(&here, there, "the same neighbours in the same order");
+        assert_eq!(there.as_array().map(Vec::len), Some(queries.len()));
+        for (place, near) in there.as_array().into_iter().flatten().enumerate() {
+            let nearest = (place as u64 * (count / 5) + 3) * 7 + 1;
+            assert_eq!(near[0]["id"], json!(nearest), "the one the query was made from");
+            assert_eq!(near.as_array().map(Vec::len), Some(10));
+        }
+    }
+    let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
+    assert!(*most <= MOST, "{lengths:?}");
+    assert!(most - least <= 8, "it does not grow with what it stands for: {lengths:?}");
+
+    // Each look is on record, on the node whose agent looked.
+    let decisions = house.at_taker(&["explain", "--json"]).json();
+    let looks = decisions["decisions"].as_array().unwrap().iter().filter(|one| one["verdicts"][0]["rule"] == "memory");
+    assert_eq!(looks.clone().count(), 2 * lengths.len(), "{decisions:#}");
+    assert!(looks.clone().all(|look| look["verdicts"][0]["passed"] == true && look["agent"] == "recall"), "{decisions:#}");
+}

@@ -1,0 +1,130 @@
+//! The slim wire as its peers see it: frames in, frames out, and connections that close.
+
+mod chain;
+mod commands;
+mod door;
+mod policy;
+mod secure;
+
+use bytes::{Bytes, BytesMut};
+use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Received, Timestamps, a2a};
+use chancery_wire::swp::{Convention, Given};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::patience::BOUND;
+use crate::server::{Server, Setup};
+use crate::wire_client::swp::address;
+
+/// A node with the conformance agent, and the echo agent beside it, that listens for SWP. More settings of `[swp]` follow.
+fn node(settings: &str) -> Server {
+    let config = format!(
+        "[agents.conformance]\nrun = 'conformance'\n[agents.echo]\nrun = 'echo'\n[swp]\nlisten = '127.0.0.1:0'\n{settings}\n"
+    );
+    let home = crate::server::Home::new();
+    let data = home.data();
+    Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
+}
+
+/// A peer that says exactly what it is told to.
+struct Peer<S = TcpStream> {
+    line: S,
+    reader: Reader,
+    sent: u64,
+}
+
+impl Peer {
+    async fn of(node: &Server) -> Self {
+        let (authority, _) = address(node.url()).await;
+        Self::over(TcpStream::connect(authority).await.expect("the node listens"))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
+    fn over(line: S) -> Self {
+        let answers = Limits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..Limits::default() };
+        Self { line, reader: Reader::new(answers), sent: 0 }
+    }
+
+    /// An envelope of its own for every message.
+    fn envelope(&mut self, profile: Profile, msg_type: u64, payload: Bytes) -> Envelope {
+        self.sent += 1;
+        Envelope::new(profile, msg_type, Bytes::from(format!("message-{:08}", self.sent)), 0, payload)
+    }
+
+    async fn put(&mut self, envelope: &Envelope) {
+        let wide = Limits {
+            max_frame_bytes: u32::MAX,
+            max_payload_bytes: u32::MAX,
+            max_ext_bytes: u32::MAX,
+            max_msg_id_bytes: u32::MAX,
+            min_msg_id_bytes: 0,
+            ..Limits::default()
+        };
+        let frame = envelope.encode(&wide).expect("can be written");
+        // A node that has closed already takes nothing; whoever listens next notices.
+        let _ = self.line.write_all(&frame).await;
+    }
+
+    async fn say(&mut self, message: &a2a::Message) {
+        let envelope = self.envelope(Profile::A2a, message.msg_type(), message.to_payload());
+        self.put(&envelope).await;
+    }
+
+    /// A task whose input is declared.
+    async fn give(&mut self, task_id: &str, kind: &str, input: &str, convention: Option<Convention>) {
+        let message = task(task_id, kind, input);
+        let mut envelope = self.envelope(Profile::A2a, message.msg_type(), message.to_payload());
+        envelope.extensions = Given { convention, ..Given::default() }.to_extensions();
+        self.put(&envelope).await;
+    }
+
+    /// The next frame; none once the node has closed.
+    async fn hear(&mut self) -> Option<Received> {
+        let hearing = async {
+            loop {
+                if let Some(body) = self.reader.next_frame().expect("whole frames") {
+                    return Some(self.reader.read(body, Timestamps::Ignored, 0).expect("a frame that can be read"));
+                }
+                let mut more = BytesMut::with_capacity(4096);
+                match self.line.read_buf(&mut more).await {
+                    Ok(read) if read > 0 => self.reader.push(&more),
+                    _ => return None,
+                }
+            }
+        };
+        tokio::time::timeout(BOUND, hearing).await.expect("something comes of it")
+    }
+
+    async fn report(&mut self) -> a2a::Message {
+        match self.hear().await.expect("the node has more to say").payload {
+            Payload::A2a(message) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Words of all events, then the result.
+    async fn outcome(&mut self) -> (Vec<String>, a2a::TaskResult) {
+        let mut words = Vec::new();
+        loop {
+            match self.report().await {
+                a2a::Message::Event(event) => words.push(format!("{}{}", event.message, text(&event.event_payload))),
+                a2a::Message::Result(result) => return (words, result),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    async fn is_closed(&mut self) -> bool {
+        self.hear().await.is_none()
+    }
+}
+
+fn task(task_id: &str, kind: &str, input: &str) -> a2a::Message {
+    let (task_id, input) = (Bytes::copy_from_slice(task_id.as_bytes()), Bytes::copy_from_slice(input.as_bytes()));
+    a2a::Message::Task(a2a::Task { task_id, kind: kind.to_owned(), input })
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,184 @@
+//! The record of what was seen and decided: what goes into it beside what the store is given anyway, and the two ports it needs.
+//!
+//! A store that keeps a record asks its [`Scribe`] to put each write into words, and adds them to the record in the same
+//! transaction. Words hold ids, states, sizes and digests, never content.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chancery_protocol::{AgentName, TaskId, Timestamp};
+
+use crate::{Append, Decision, Freeze, FreezeScope, StoreError};
+
+/// Something for the record that no write of the store says by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// An agent's card was fetched.
+    CardObserved(Box<CardObserved>),
+    /// Somebody asked for a task to be cancelled. What came of it is an update of the task.
+    Cancelled {
+        task: TaskId,
+        by: Arc<str>,
+        at: Timestamp,
+    },
+    Thawed {
+        scope: FreezeScope,
+        by: Arc<str>,
+        at: Timestamp,
+    },
+    /// The agent did not take the first message, and the task was taken back.
+    Withdrawn {
+        task: TaskId,
+        at: Timestamp,
+    },
+    /// A notification was handed to a webhook, or given up. For whoever delivers: it belongs into the write that keeps the
+    /// outcome.
+    Delivered(Box<Delivery>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardObserved {
+    pub agent: AgentName,
+    pub url: Arc<str>,
+    /// The protocol version the agent is called in.
+    pub protocol_version: Arc<str>,
+    /// Of the card's bytes as they came.
+    pub sha256: [u8; 32],
+    pub bytes: u64,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    pub task: TaskId,
+    /// The id of the push configuration.
+    pub config: Arc<str>,
+    /// The last entry of the task's log that it told of.
+    pub seq: u64,
+    pub attempts: u32,
+    /// What the receiver answered, if it did.
+    pub status: Option<u16>,
+    /// Nobody will try again.
+    pub given_up: bool,
+    /// Of the body that was sent.
+    pub sha256: [u8; 32],
+    pub bytes: u64,
+    pub at: Timestamp,
+}
+
+/// What a store is about to write.
+#[derive(Clone, Copy, Debug)]
+pub enum Happening<'a> {
+    Append(&'a Append),
+    Decision(&'a Decision),
+    Freeze(&'a Freeze),
+    Note(&'a Note),
+}
+
+/// Words for the record: whole lines, ready to be linked to what comes before them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// Each ends with a line feed.
+    pub text: String,
+    /// Of each line: its time, where its link is put, and where the next line begins.
+    pub marks: Vec<Mark>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub at: Timestamp,
+    pub link: usize,
+    pub end: usize,
+}
+
+/// Entries that became durable together. All are of one segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// The index of the first.
+    pub first: u64,
+    pub count: u64,
+    /// When the first happened.
+    pub at: Timestamp,
+    /// Of the last entry.
+    pub hash: [u8; 32],
+    /// A line for each.
+    pub entries: String,
+}
+
+/// A signed word on how the record stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    pub number: u64,
+    /// The index after the last entry it covers.
+    pub end: u64,
+    /// Its segment is whole and will not grow.
+    pub sealed: bool,
+    pub at: Timestamp,
+    /// What is signed, as canonical JSON.
+    pub body: String,
+    pub signature: Vec<u8>,
+}
+
+/// What is not yet durable of a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Unwritten {
+    pub blocks: Vec<Block>,
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// Where a record goes on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordEnd {
+    /// The last of each kind.
+    pub sealed: Option<Checkpoint>,
+    pub newest: Option<Checkpoint>,
+    /// Everything after the sealed segments.
+    pub blocks: Vec<Block>,
+}
+
+/// Puts what happens into words.
+pub trait Scribe: Send + Sync + Debug {
+    /// Called where a write is asked for, on any thread, so that the one who commits has less to do.
+    fn write(&self, what: Happening<'_>) -> Lines;
+
+    /// Goes on with a record where it ends.
+    fn go_on(&self, end: RecordEnd) -> Box<dyn Chain>;
+}
+
+/// The growing end of a record, in the hands of whoever knows the order of commits.
+pub trait Chain: Send + Debug {
+    /// Links lines to what came before. Signs by itself where enough has gathered.
+    fn add(&mut self, lines: &Lines);
+
+    /// Signs how the record stands, unless that is signed already.
+    fn sign(&mut self, at: Timestamp);
+
+    /// What has to become durable with the transaction that runs.
+    fn unwritten(&self) -> &Unwritten;
+
+    /// It is durable.
+    fn written(&mut self);
+
+    /// The transaction failed: the record is what it was before it.
+    fn undo(&mut self);
+}
+
+/// What a store lets others do with its record.
+#[async_trait]
+pub trait Record: Send + Sync + Debug {
+    async fn note(&self, note: Note) -> Result<(), StoreError>;
+
+    /// Signs how the record stands, unless that is signed already.
+    async fn sign(&self, at: Timestamp) -> Result<(), StoreError>;
+
+    /// From the block that begins at `from`, or the first after it, in order, at most `limit`.
+    async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<Block>, StoreError>;
+
+    /// All that are kept, in order, that cover something after `after`.
+    async fn checkpoints(&self, after: u64) -> Result<Vec<Checkpoint>, StoreError>;
+
+    /// Forgets at most `limit` blocks before this index, which must be where a sealed segment ends. What says how that segment ended
+    /// stays. Answers how many went.
+    async fn forget(&self, before: u64, limit: usize) -> Result<u64, StoreError>;
+}

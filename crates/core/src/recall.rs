@@ -1,0 +1,165 @@
+//! Memory that agents share by reference: what a turn may look at is what it was granted, and every look is kept.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use chancery_protocol::{AgentId, AgentName, ArtifactKind, Caller, Error, ErrorKind, Part, Timestamp};
+
+use crate::ids::fresh_id;
+use crate::service::{Chancery, Inner};
+use crate::{Decision, Fact, Rule, TaskRecord, Verdict};
+
+/// Cards of nodes with a memory tier declare it, with what is known of the tier.
+pub const MEMORY_EXTENSION: &str = "https://chancery.dev/a2a/memory/v1";
+
+/// Where vectors lie that are handed over by their witness.
+#[async_trait]
+pub trait SharedMemory: Send + Sync + Debug {
+    /// What the witness stands for, if the grant lets this agent read it.
+    async fn resolve(&self, wanted: Wanted) -> Result<Collection, Error>;
+
+    /// The nearest to each query, nearest first, if the grant lets this agent search it.
+    async fn search(&self, wanted: Wanted, queries: Vec<Vec<f32>>, k: usize) -> Result<Vec<Vec<Nearest>>, Error>;
+}
+
+/// What somebody wants to look at, with who it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    pub witness: String,
+    pub data_ref: String,
+    pub grant: Option<String>,
+    /// The agent of this node that looks.
+    pub agent: AgentName,
+    /// The agent whose call brought the reference, where the call proved that it is one.
+    pub presenter: Option<AgentId>,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collection {
+    pub witness: String,
+    pub data_ref: String,
+    pub dim: u32,
+    pub count: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Nearest {
+    pub id: u64,
+    /// The square of the distance.
+    pub score: f32,
+}
+
+/// How an agent looks at memory for the task it works on.
+#[derive(Clone, Debug)]
+pub struct Recall {
+    plane: Weak<Inner>,
+    record: Arc<TaskRecord>,
+    presenter: Option<AgentId>,
+}
+
+impl Recall {
+    pub(crate) fn new(plane: &Arc<Inner>, record: Arc<TaskRecord>, presenter: Option<AgentId>) -> Self {
+        Self { plane: Arc::downgrade(plane), record, presenter }
+    }
+
+    /// The collection of a part that is a witness.
+    pub async fn resolve(&self, part: &Part) -> Result<Collection, Error> {
+        let plane = self.plane()?;
+        let (memory, wanted) = self.wanted(&plane, part)?;
+        let seen = memory.resolve(wanted.clone()).await;
+        self.keep(&plane, "resolve", &wanted, seen).await
+    }
+
+    /// The nearest to each query in the collection of a part that is a witness.
+    pub async fn search(&self, part: &Part, queries: Vec<Vec<f32>>, k: usize) -> Result<Vec<Vec<Nearest>>, Error> {
+        let plane = self.plane()?;
+        let (memory, wanted) = self.wanted(&plane, part)?;
+        let seen = memory.search(wanted.clone(), queries, k).await;
+        self.keep(&plane, "search", &wanted, seen).await
+    }
+
+    fn plane(&self) -> Result<Arc<Inner>, Error> {
+        self.plane.upgrade().ok_or_else(|| Error::new(ErrorKind::Unavailable, "the node is shutting down"))
+    }
+
+    fn wanted<'a>(&self, plane: &'a Inner, part: &Part) -> Result<(&'a Arc<dyn SharedMemory>, Wanted), Error> {
+        let none = || Error::new(ErrorKind::UnsupportedOperation, "this node has no memory tier");
+        let memory = plane.memory.get().ok_or_else(none)?;
+        let ArtifactKind::RuLakeWitness { witness, data_ref, .. } = ArtifactKind::from_part(part)? else {
+            return Err(Error::invalid_field("parts", "is not a ruLake witness"));
+        };
+        let grant = part.metadata.as_ref().and_then(|metadata| metadata.get("ruvector"));
+        let grant = grant.and_then(|vendor| vendor.get("grant")?.as_str().map(str::to_owned));
+        let (agent, presenter) = (self.record.agent.clone(), self.presenter.clone());
+        Ok((memory, Wanted { witness, data_ref, grant, agent, presenter, at: plane.clock.now() }))
+    }
+
+    async fn keep<T>(&self, plane: &Inner, what: &'static str, wanted: &Wanted, seen: Result<T, Error>) -> Result<T, Error> {
+        let look = Look { what, witness: &wanted.witness, data_ref: &wanted.data_ref, by: Some(&self.record) };
+        plane.keep_look(look, seen).await
+    }
+}
+
+struct Look<'a> {
+    what: &'static str,
+    witness: &'a str,
+    data_ref: &'a str,
+    /// The task it was for; nothing for the operator.
+    by: Option<&'a TaskRecord>,
+}
+
+impl Chancery {
+    /// Keeps that the operator looked at memory, and what came of it.
+    pub async fn operator_looked<T>(
+        &self,
+        what: &'static str,
+        witness: &str,
+        data_ref: &str,
+        seen: Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.0.keep_look(Look { what, witness, data_ref, by: None }, seen).await
+    }
+}
+
+impl Inner {
+    /// Writes down who looked at what and whether it was let, before anything is shown.
+    async fn keep_look<T>(&self, look: Look<'_>, seen: Result<T, Error>) -> Result<T, Error> {
+        let id = fresh_id();
+        let mut facts = vec![
+            (Cow::Borrowed("look"), Fact::text(look.what)),
+            (Cow::Borrowed("witness"), Fact::text(short(look.witness))),
+            (Cow::Borrowed("data_ref"), Fact::text(short(look.data_ref))),
+        ];
+        if let Err(error) = &seen {
+            facts.extend(error.facts.iter().map(|(name, value)| (Cow::Borrowed(*name), Fact::text(value.clone()))));
+        }
+        let owner = look.by.map_or_else(|| Caller::new("default", "operator"), |task| task.owner.clone());
+        let decision = Decision {
+            id: Arc::clone(&id),
+            at: self.clock.now(),
+            tenant: owner.tenant,
+            caller: owner.name,
+            agent: look.by.map_or_else(|| "operator".into(), |task| task.agent.clone()),
+            task: look.by.map(|task| task.id.clone()),
+            root: None,
+            trace: None,
+            refused: seen.as_ref().err().map(|error| error.kind.reason().into()),
+            verdicts: vec![Verdict { rule: Rule::Memory, passed: seen.is_ok(), facts }],
+        };
+        self.store.decide(Arc::new(decision)).await.map_err(crate::find::internal)?;
+        self.retention.one_more_decided();
+        seen.map_err(|error| {
+            tracing::info!(decision = &*id, witness = look.witness, "memory was refused: {error}");
+            let message = format!("{} decision={id}", error.message);
+            Error { message: message.into(), ..error }.with_fact("decision", id)
+        })
+    }
+}
+
+/// A stranger's text, as much of it as a record needs.
+fn short(text: &str) -> String {
+    text.chars().take(256).collect()
+}

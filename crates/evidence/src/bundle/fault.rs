@@ -1,0 +1,70 @@
+//! Why a bundle is not what it says it is: the first reason that was found.
+
+use std::fmt;
+
+/// The names of the faults of the format are its own; those from `Chain` on are of what ties a bundle to its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    IntegrityGzip,
+    IntegrityTar,
+    IntegrityManifestHash,
+    IntegrityEventHash,
+    IntegrityFileSizeMismatch,
+    IntegrityRunRootMismatch,
+    ContractSchemaVersion,
+    ContractFileOrder,
+    ContractMissingFile,
+    ContractDuplicateFile,
+    ContractUnexpectedFile,
+    ContractRunIdMismatch,
+    ContractBundleIdMismatch,
+    ContractSequenceGap,
+    ContractSequenceStart,
+    ContractInvalidJson,
+    ContractInvalidEvent,
+    LimitPathLength,
+    LimitFileSize,
+    LimitTotalEvents,
+    LimitLineBytes,
+    LimitBundleBytes,
+    LimitDecodeBytes,
+    SecurityPathTraversal,
+    SecurityAbsolutePath,
+    /// An entry is not as it was recorded.
+    ChainAltered,
+    /// An entry is not there that was.
+    ChainMissing,
+    ChainDuplicate,
+    ChainOrder,
+    ChainBackDated,
+    /// An entry without what ties it to the record.
+    ChainUnlinked,
+    /// Nothing that is signed covers an entry.
+    ChainUnsigned,
+    CheckpointSignature,
+    /// A checkpoint that is not of this record, or not of this place in it.
+    CheckpointSwapped,
+    /// Signed by another key than the one that was asked for.
+    CheckpointKey,
+    /// A packet that its entry does not make.
+    PacketMismatch,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct BundleFault {
+    pub code: Code,
+    pub message: String,
+}
+
+impl BundleFault {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}

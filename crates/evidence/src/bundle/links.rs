@@ -1,0 +1,341 @@
+//! How the entries of a bundle are tied to the record they are from: links, checkpoints and proofs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chancery_core::Checkpoint;
+use chancery_protocol::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::event::{rfc3339, subject_of};
+use super::fault::{BundleFault, Code};
+use crate::adapter::{Adapter, Stamps};
+use crate::packets;
+use crate::record::{
+    BACK_DATED_MICROS, CheckpointBody, CheckpointFault, Hash, check_order, from_hex, hash_of_parts, hex, merkle, signed_body,
+    types,
+};
+
+/// What a bundle was found to hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Entries of a record.
+    pub entries: usize,
+    /// Events that the frozen adapter made of them.
+    pub packets: usize,
+    pub checkpoints: usize,
+    /// The first and the last entry, by their indexes.
+    pub first: Option<u64>,
+    pub last: Option<u64>,
+    /// The keys that signed. Whose they are is not in the bundle.
+    pub keys: BTreeSet<String>,
+}
+
+/// `data` of an event with links: for each entry of the bundle where it is, and what it follows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Links {
+    pub(crate) scope: Scope,
+    pub(crate) links: Vec<Link>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Link {
+    pub(crate) seq: u64,
+    pub(crate) index: u64,
+    pub(crate) prev: String,
+}
+
+/// What was asked for. Times are in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scope {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<i64>,
+    /// The first entry that the record still had.
+    pub(crate) kept_from: u64,
+}
+
+impl Scope {
+    /// All entries of a stretch of time, not only some.
+    pub(crate) fn is_range(&self) -> bool {
+        self.task.is_none() && self.trace.is_none()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Signed {
+    /// What is signed, as it was signed.
+    pub(crate) body: String,
+    /// In base64url.
+    pub(crate) signature: String,
+}
+
+/// The way from an entry to the root of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Proof {
+    pub(crate) index: u64,
+    pub(crate) checkpoint: u64,
+    pub(crate) path: Vec<String>,
+}
+
+/// An entry at its place.
+struct Placed<'a> {
+    event: &'a Value,
+    index: u64,
+    hash: Hash,
+}
+
+fn fault(code: Code, message: impl Into<String>) -> BundleFault {
+    BundleFault::new(code, message)
+}
+
+fn kind_of(event: &Value) -> &str {
+    event["type"].as_str().unwrap_or_default()
+}
+
+pub(super) fn check(events: &[Value], kid: Option<&str>) -> Result<Report, BundleFault> {
+    let is_entry = |kind: &str| types::ENTRIES.contains(&kind);
+    let known = |kind: &str| is_entry(kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind);
+    if let Some(stranger) = events.iter().map(kind_of).find(|kind| kind.starts_with("chancery.") && !known(kind)) {
+        return Err(fault(Code::ContractInvalidEvent, format!("nothing of ours is called {stranger}")));
+    }
+    let (scope, links) = links(events)?;
+    let checkpoints = checkpoints(events, kid)?;
+    let entries = placed(events, links)?;
+    in_order(&entries)?;
+    complete(&entries, &scope, &checkpoints)?;
+    covered(&entries, events, &checkpoints)?;
+    let packets = same_packets(events, &entries)?;
+    Ok(Report {
+        entries: entries.len(),
+        packets,
+        checkpoints: checkpoints.len(),
+        first: entries.first().map(|entry| entry.index),
+        last: entries.last().map(|entry| entry.index),
+        keys: checkpoints.values().map(|(_, body)| body.kid.clone()).collect(),
+    })
+}
+
+fn data_of<T: serde::de::DeserializeOwned>(event: &Value) -> Result<T, BundleFault> {
+    let read = serde_json::from_value(event["data"].clone());
+    read.map_err(|why| fault(Code::ContractInvalidEvent, format!("event {}: {why}", event["assayseq"])))
+}
+
+fn links(events: &[Value]) -> Result<(Scope, BTreeMap<u64, Link>), BundleFault> {
+    let (mut scope, mut found) = (None, BTreeMap::new());
+    for event in events.iter().filter(|event| kind_of(event) == types::LINKS) {
+        let links: Links = data_of(event)?;
+        if scope.get_or_insert_with(|| links.scope.clone()) != &links.scope {
+            return Err(fault(Code::ChainUnlinked, "the links are of two different exports"));
+        }
+        for link in links.links {
+            let seq = link.seq;
+            if found.insert(seq, link).is_some() {
+                return Err(fault(Code::ChainDuplicate, format!("event {seq} has two links")));
+            }
+        }
+    }
+    Ok((scope.unwrap_or_default(), found))
+}
+
+type Checkpoints = BTreeMap<u64, (Checkpoint, CheckpointBody)>;
+
+fn checkpoints(events: &[Value], kid: Option<&str>) -> Result<Checkpoints, BundleFault> {
+    let mut found = Vec::new();
+    for event in events.iter().filter(|event| kind_of(event) == types::CHECKPOINT) {
+        let Signed { body, signature } = data_of(event)?;
+        let unreadable = |why: &dyn std::fmt::Display| fault(Code::CheckpointSignature, format!("a checkpoint: {why}"));
+        let says: CheckpointBody = serde_json::from_str(&body).map_err(|why| unreadable(&why))?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|why| unreadable(&why))?;
+        let (number, sealed, at) = (says.number, says.sealed, Timestamp::from_micros(says.at));
+        let end = says.first.checked_add(says.count).ok_or_else(|| unreadable(&"its numbers are too large"))?;
+        let checkpoint = Checkpoint { number, end, sealed, at, body, signature };
+        let says = signed_body(&checkpoint).map_err(|why: CheckpointFault| fault(Code::CheckpointSignature, why.to_string()))?;
+        if event["time"] != rfc3339(at) {
+            return Err(fault(Code::CheckpointSignature, format!("checkpoint {number} was signed at another time")));
+        }
+        if let Some(kid) = kid.filter(|kid| *kid != says.kid) {
+            return Err(fault(Code::CheckpointKey, format!("checkpoint {number} is signed by {}, not by {kid}", says.kid)));
+        }
+        found.push((checkpoint, says));
+    }
+    let order: Vec<_> = found.iter().map(|(checkpoint, body)| (checkpoint, body)).collect();
+    check_order(&order).map_err(|why| fault(Code::CheckpointSwapped, why.to_string()))?;
+    Ok(found.into_iter().map(|(checkpoint, body)| (checkpoint.number, (checkpoint, body))).collect())
+}
+
+/// Each entry gets its link and with it its hash.
+fn placed(events: &[Value], mut links: BTreeMap<u64, Link>) -> Result<Vec<Placed<'_>>, BundleFault> {
+    let mut entries = Vec::new();
+    for (event, seq) in events.iter().zip(0_u64..) {
+        let kind = kind_of(event);
+        if !types::ENTRIES.contains(&kind) {
+            continue;
+        }
+        let Some(Link { index, prev, .. }) = links.remove(&seq) else {
+            return Err(fault(Code::ChainUnlinked, format!("event {seq} has no link to the record")));
+        };
+        let altered = |why: &str| fault(Code::ChainAltered, format!("entry {index} is not as it was recorded: {why}"));
+        let prev = from_hex(&prev).ok_or_else(|| altered("what it follows is no hash"))?;
+        let time = event["time"].as_str().unwrap_or_default();
+        let at = Timestamp::parse(time).ok().filter(|at| rfc3339(*at) == time).ok_or_else(|| altered("its time"))?;
+        let data = &event["data"];
+        if event["subject"].as_str().map(str::to_owned) != subject_of(kind, data) {
+            return Err(altered("its subject"));
+        }
+        let hash = hash_of_parts(at, kind, data, index, &prev).map_err(|why| altered(&why))?;
+        if let Some(Placed { index: before, hash: expected, .. }) = entries.last()
+            && index == before + 1
+            && *expected != prev
+        {
+            let message = format!("entry {before} is not as it was recorded: entry {index} follows another one");
+            return Err(fault(Code::ChainAltered, message));
+        }
+        entries.push(Placed { event, index, hash });
+    }
+    match links.values().next() {
+        Some(left) => Err(fault(Code::ChainMissing, format!("entry {} is missing", left.index))),
+        None => Ok(entries),
+    }
+}
+
+fn at_of(event: &Value) -> i64 {
+    event["time"].as_str().and_then(|time| Timestamp::parse(time).ok()).map_or(0, Timestamp::micros)
+}
+
+fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
+    for pair in entries.windows(2) {
+        let (before, index) = (pair[0].index, pair[1].index);
+        if index == before {
+            return Err(fault(Code::ChainDuplicate, format!("entry {index} stands there twice")));
+        }
+        if index < before {
+            return Err(fault(Code::ChainOrder, format!("entry {index} stands after entry {before}")));
+        }
+        if at_of(pair[1].event) < at_of(pair[0].event).saturating_sub(BACK_DATED_MICROS) {
+            let message = format!("entry {index} says that it happened long before entry {before}, which was recorded earlier");
+            return Err(fault(Code::ChainBackDated, message));
+        }
+    }
+    Ok(())
+}
+
+/// What was asked for is there without a gap.
+fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> Result<(), BundleFault> {
+    let missing = |from: u64, to: u64| Err(fault(Code::ChainMissing, format!("entries {from} to {to} are missing")));
+    if scope.is_range() {
+        for pair in entries.windows(2) {
+            if pair[1].index != pair[0].index + 1 {
+                return missing(pair[0].index + 1, pair[1].index - 1);
+            }
+        }
+        let signed = checkpoints.values().map(|(checkpoint, _)| checkpoint.end).max();
+        if let (Some(last), Some(end), None) = (entries.last(), signed, scope.until)
+            && last.index + 1 < end
+        {
+            return missing(last.index + 1, end - 1);
+        }
+        return Ok(());
+    }
+    // The updates of a task are numbered, and its request is the first.
+    let mut next: BTreeMap<&str, u64> = BTreeMap::new();
+    for entry in entries {
+        let data = &entry.event["data"];
+        let Some(task) = data["task"].as_str() else { continue };
+        let seq = if kind_of(entry.event) == types::REQUESTED { Some(1) } else { data["seq"].as_u64() };
+        let numbered = kind_of(entry.event) != types::DELIVERED;
+        let Some(seq) = seq.filter(|_| numbered) else { continue };
+        let due = next.get(task).copied().unwrap_or(if scope.kept_from > 0 { seq } else { 1 });
+        if seq != due {
+            let message = format!("update {due} of task {task} is missing before entry {}", entry.index);
+            return Err(fault(Code::ChainMissing, message));
+        }
+        next.insert(task, seq + 1);
+    }
+    Ok(())
+}
+
+/// The last entry of each run of neighbours leads to something signed; by their links, so do those before it.
+fn covered(entries: &[Placed<'_>], events: &[Value], checkpoints: &Checkpoints) -> Result<(), BundleFault> {
+    let mut proofs: BTreeMap<u64, Proof> = BTreeMap::new();
+    for event in events.iter().filter(|event| kind_of(event) == types::PROOF) {
+        let proof: Proof = data_of(event)?;
+        proofs.insert(proof.index, proof);
+    }
+    for (place, entry) in entries.iter().enumerate() {
+        let index = entry.index;
+        let run_goes_on = entries.get(place + 1).is_some_and(|next| next.index == index + 1);
+        let Some(proof) = proofs.remove(&index) else {
+            if run_goes_on {
+                continue;
+            }
+            return Err(fault(Code::ChainUnsigned, format!("nothing that is signed covers entry {index}")));
+        };
+        let Some((checkpoint, body)) = checkpoints.get(&proof.checkpoint) else {
+            let message = format!("the checkpoint {} that covers entry {index} is not there", proof.checkpoint);
+            return Err(fault(Code::ChainUnsigned, message));
+        };
+        let path: Option<Vec<Hash>> = proof.path.iter().map(|hash| from_hex(hash)).collect();
+        let root = path.zip(index.checked_sub(body.first));
+        let root = root.and_then(|(path, place)| merkle::root_of_path(&entry.hash, place, body.count, &path));
+        if root.map(|root| hex(&root)) != Some(body.root.clone()) {
+            let message = format!("entry {index} is not the one that checkpoint {} signed", checkpoint.number);
+            return Err(fault(Code::ChainAltered, message));
+        }
+    }
+    if let Some((index, _)) = proofs.first_key_value() {
+        return Err(fault(Code::ChainMissing, format!("entry {index} is missing, only its proof is there")));
+    }
+    for (checkpoint, body) in checkpoints.values() {
+        let last = checkpoint.end.checked_sub(1);
+        let entry = last.and_then(|last| entries.binary_search_by_key(&last, |entry| entry.index).ok()).map(|at| &entries[at]);
+        if entry.is_some_and(|entry| hex(&entry.hash) != body.hash) {
+            let message = format!("checkpoint {} is not of this record", checkpoint.number);
+            return Err(fault(Code::CheckpointSwapped, message));
+        }
+    }
+    Ok(())
+}
+
+/// What stands there of the adapter's is what the adapter makes of the entries, no less and no more.
+fn same_packets(events: &[Value], entries: &[Placed<'_>]) -> Result<usize, BundleFault> {
+    let made: Vec<&Value> = events.iter().filter(|event| kind_of(event).starts_with("assay.adapter.a2a.")).collect();
+    if entries.is_empty() {
+        return Ok(made.len());
+    }
+    let version = made.first().and_then(|event| event["data"]["adapter_version"].as_str()).unwrap_or_default();
+    let adapter = Adapter::new(Stamps { adapter_version: version.to_owned(), ..Stamps::default() });
+    let mut left = made.iter();
+    for entry in entries {
+        let (index, data) = (entry.index, &entry.event["data"]);
+        let wrong = || fault(Code::PacketMismatch, format!("the packet of entry {index} is not what the entry makes"));
+        let at = Timestamp::from_micros(at_of(entry.event));
+        let expected = packets::event_of(&adapter, kind_of(entry.event), at, data).map_err(|_| wrong())?;
+        let Some(expected) = expected else { continue };
+        let found = left.next().ok_or_else(wrong)?;
+        let expected_data = serde_json::to_value(&expected.data).map_err(|_| wrong())?;
+        let same = found["data"] == expected_data
+            && found["type"] == serde_json::to_value(expected.event_type).map_err(|_| wrong())?
+            && found["subject"].as_str() == expected.subject.as_deref()
+            && found["time"] == expected.time;
+        if !same {
+            return Err(wrong());
+        }
+    }
+    match left.next() {
+        Some(extra) => Err(fault(Code::PacketMismatch, format!("no entry makes event {}", extra["assayseq"]))),
+        None => Ok(made.len()),
+    }
+}

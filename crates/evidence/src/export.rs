@@ -1,0 +1,279 @@
+//! Takes what was asked for out of a record and makes a bundle of it, checking the record on the way.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chancery_core::{Checkpoint, Record, StoreError};
+use chancery_protocol::{Timestamp, TraceId};
+use serde_json::{Value, json};
+
+use crate::adapter::Adapter;
+use crate::bundle::{self, BundleEvent, Stamp, limits, rfc3339, subject_of};
+use crate::packets;
+use crate::record::{BACK_DATED_MICROS, Entry, Examination, RecordFault, Segment, hex, merkle, types};
+
+/// So many blocks are read at once.
+const BLOCKS_AT_ONCE: usize = 256;
+/// So many links stand in one event: about a quarter of the longest line.
+const LINKS_IN_EVENT: usize = 2000;
+
+/// Which entries to take.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// Everything about one task.
+    Task(String),
+    /// Everything about the tasks of one trace.
+    Trace(TraceId),
+    /// Everything that happened from one time on, before another.
+    Between(Option<Timestamp>, Option<Timestamp>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExportFault {
+    #[error("the record is damaged: {0}")]
+    Record(#[from] RecordFault),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("there is nothing about that in the record")]
+    Nothing,
+    #[error("a bundle has at most {} events, and this would have more: ask for less, with --since and --until", limits::EVENTS)]
+    TooMuch,
+    #[error("the bundle could not be written: {0}")]
+    Unwritable(String),
+}
+
+/// A bundle of what is wanted. What is recorded is signed first, so that all of it is covered.
+pub async fn export(record: &dyn Record, wanted: &Wanted, now: Timestamp) -> Result<Vec<u8>, ExportFault> {
+    record.sign(now).await?;
+    let taken = take(record, wanted).await?;
+    taken.bundle(wanted)
+}
+
+/// How a record stands, from its first entry to its last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Stand {
+    pub first: u64,
+    /// The index after the last entry.
+    pub end: u64,
+    /// Up to here it is signed.
+    pub signed: u64,
+    pub checkpoints: usize,
+    pub sealed_segments: usize,
+    /// Of the last entry.
+    pub hash: String,
+}
+
+/// Goes through the whole record. The first fault ends it.
+pub async fn examine(record: &dyn Record) -> Result<Stand, ExportFault> {
+    let checkpoints = record.checkpoints(0).await?;
+    let signed = checkpoints.iter().map(|checkpoint| checkpoint.end).max().unwrap_or(0);
+    let sealed_segments = checkpoints.iter().filter(|checkpoint| checkpoint.sealed).count();
+    let count = checkpoints.len();
+    let mut pass = Pass::begin(record, checkpoints).await?;
+    let (first, mut hash) = (pass.first, String::new());
+    while let Some((entries, _)) = pass.next(record).await? {
+        hash = entries.last().map_or(hash, |entry| hex(&entry.hash));
+    }
+    let end = pass.at;
+    pass.examination.end()?;
+    Ok(Stand { first, end, signed, checkpoints: count, sealed_segments, hash })
+}
+
+/// A walk through all blocks.
+struct Pass {
+    examination: Examination,
+    first: u64,
+    at: u64,
+    read: VecDeque<chancery_core::Block>,
+}
+
+impl Pass {
+    async fn begin(record: &dyn Record, checkpoints: Vec<Checkpoint>) -> Result<Self, ExportFault> {
+        let beginning = record.blocks(0, 1).await?.first().map(|block| block.first);
+        // Nothing is left: then it goes on where the last segment ended, or nothing was ever there.
+        let sealed = || checkpoints.iter().filter(|one| one.sealed).map(|one| one.end).max().unwrap_or(0);
+        let first = beginning.unwrap_or_else(sealed);
+        Ok(Self { examination: Examination::begin(checkpoints, first)?, first, at: first, read: VecDeque::new() })
+    }
+
+    async fn next(&mut self, record: &dyn Record) -> Result<Option<(Vec<Entry>, Vec<Segment>)>, ExportFault> {
+        if self.read.is_empty() {
+            self.read = record.blocks(self.at, BLOCKS_AT_ONCE).await?.into();
+        }
+        let Some(block) = self.read.pop_front() else { return Ok(None) };
+        let seen = self.examination.block(&block)?;
+        self.at = block.first + block.count;
+        Ok(Some(seen))
+    }
+}
+
+/// What was taken out, in the order of the record.
+#[derive(Default)]
+struct Taken {
+    kept_from: u64,
+    entries: Vec<Entry>,
+    checkpoints: Vec<Checkpoint>,
+    /// The index, the checkpoint, and the way between them.
+    proofs: Vec<(u64, u64, Vec<String>)>,
+}
+
+async fn take(record: &dyn Record, wanted: &Wanted) -> Result<Taken, ExportFault> {
+    let checkpoints = record.checkpoints(0).await?;
+    // What was recorded since it was signed is not covered, and not taken.
+    let signed = checkpoints.iter().map(|checkpoint| checkpoint.end).max().unwrap_or(0);
+    let mut pass = Pass::begin(record, checkpoints).await?;
+    let mut chosen = Chosen::new(wanted);
+    let mut taken = Taken { kept_from: pass.first, ..Taken::default() };
+    while let Some((entries, segments)) = pass.next(record).await? {
+        for entry in entries.into_iter().filter(|entry| entry.index < signed) {
+            chosen.see(entry, &mut taken.entries);
+        }
+        if taken.entries.len() > limits::EVENTS {
+            return Err(ExportFault::TooMuch);
+        }
+        segments.iter().for_each(|segment| taken.prove(segment));
+    }
+    if let Some(segment) = pass.examination.end()? {
+        taken.prove(&segment);
+    }
+    if taken.entries.is_empty() { Err(ExportFault::Nothing) } else { Ok(taken) }
+}
+
+/// Tells which entries are wanted.
+struct Chosen<'a> {
+    wanted: &'a Wanted,
+    tasks: BTreeSet<String>,
+    trace: String,
+    begun: bool,
+    /// Later than wanted, unless one comes that is not.
+    held_back: Vec<Entry>,
+    over: bool,
+}
+
+impl<'a> Chosen<'a> {
+    fn new(wanted: &'a Wanted) -> Self {
+        let (mut tasks, mut trace) = (BTreeSet::new(), String::new());
+        match wanted {
+            Wanted::Task(task) => drop(tasks.insert(task.clone())),
+            Wanted::Trace(id) => trace = id.to_string(),
+            Wanted::Between(..) => {}
+        }
+        Self { wanted, tasks, trace, begun: false, held_back: Vec::new(), over: false }
+    }
+
+    fn see(&mut self, entry: Entry, taken: &mut Vec<Entry>) {
+        if let Wanted::Between(since, until) = self.wanted {
+            self.begun |= since.is_none_or(|since| entry.at >= since);
+            if !self.begun || self.over {
+                return;
+            }
+            match until {
+                Some(until) if entry.at >= *until => {
+                    self.over = entry.at.micros() > until.micros().saturating_add(BACK_DATED_MICROS);
+                    self.held_back.push(entry);
+                }
+                // A stretch of the record has no gaps.
+                _ => {
+                    taken.append(&mut self.held_back);
+                    taken.push(entry);
+                }
+            }
+            return;
+        }
+        let of_trace = !self.trace.is_empty() && entry.data["trace"] == self.trace;
+        let task = entry.data["task"].as_str();
+        if of_trace && let Some(task) = task {
+            self.tasks.insert(task.to_owned());
+        }
+        if of_trace || task.is_some_and(|task| self.tasks.contains(task)) {
+            taken.push(entry);
+        }
+    }
+}
+
+impl Taken {
+    /// The last of each run of neighbours gets its way to the root of the segment.
+    fn prove(&mut self, segment: &Segment) {
+        let first = self.entries.partition_point(|entry| entry.index < segment.first);
+        if first == self.entries.len() {
+            return;
+        }
+        for (place, entry) in self.entries.iter().enumerate().skip(first) {
+            let goes_on = self.entries.get(place + 1).is_some_and(|next| next.index == entry.index + 1);
+            let at = usize::try_from(entry.index - segment.first).unwrap_or(usize::MAX);
+            if goes_on || at >= segment.hashes.len() {
+                continue;
+            }
+            let path = merkle::path(at, &segment.hashes).iter().map(|hash| hex(hash)).collect();
+            self.proofs.push((entry.index, segment.checkpoint.number, path));
+        }
+        self.checkpoints.push(segment.checkpoint.clone());
+    }
+
+    fn bundle(self, wanted: &Wanted) -> Result<Vec<u8>, ExportFault> {
+        let unwritable = |fault: &dyn std::fmt::Display| ExportFault::Unwritable(fault.to_string());
+        let (first, last) = (self.entries.first(), self.entries.last());
+        let span = first.zip(last).map(|(first, last)| (first.index, last.index)).unwrap_or_default();
+        let mut events = Vec::new();
+        let adapter = Adapter::default();
+        let mut made = Vec::new();
+        for Entry { at, kind, data, .. } in &self.entries {
+            if let Some(event) = packets::event_of(&adapter, kind, *at, data).map_err(|fault| unwritable(&fault))? {
+                let kind = serde_json::to_value(event.event_type).map_err(|fault| unwritable(&fault))?;
+                let data = serde_json::to_value(&event.data).map_err(|fault| unwritable(&fault))?;
+                let kind = kind.as_str().unwrap_or_default().to_owned();
+                made.push(BundleEvent { kind, time: event.time, subject: event.subject, data });
+            }
+            let (time, subject) = (rfc3339(*at), subject_of(kind, data));
+            events.push(BundleEvent { kind: kind.clone(), time, subject, data: data.clone() });
+        }
+        let time = last.map_or_else(String::new, |last| rfc3339(last.at));
+        let own = |kind: &str, data: Value| BundleEvent { kind: kind.to_owned(), time: time.clone(), subject: None, data };
+        events.extend(made);
+        let links: Vec<Value> = self.entries.iter().enumerate().map(link).collect();
+        let scope = scope(wanted, self.kept_from);
+        events.extend(links.chunks(LINKS_IN_EVENT).map(|links| own(types::LINKS, json!({ "scope": scope, "links": links }))));
+        events.extend(self.checkpoints.iter().map(|checkpoint| {
+            let signature = URL_SAFE_NO_PAD.encode(&checkpoint.signature);
+            let signed = own(types::CHECKPOINT, json!({ "body": checkpoint.body, "signature": signature }));
+            BundleEvent { time: rfc3339(checkpoint.at), ..signed }
+        }));
+        events.extend(self.proofs.iter().map(|(index, checkpoint, path)| {
+            own(types::PROOF, json!({ "index": index, "checkpoint": checkpoint, "path": path }))
+        }));
+        if events.len() > limits::EVENTS {
+            return Err(ExportFault::TooMuch);
+        }
+        let stamp = Stamp {
+            source: "urn:chancery:record".to_owned(),
+            run: format!("record-{}-{}-{}", span.0, span.1, self.entries.len()),
+            producer: "chancery".to_owned(),
+            producer_version: env!("CARGO_PKG_VERSION").to_owned(),
+            git: "unknown".to_owned(),
+        };
+        bundle::seal(&stamp, &events).map_err(|fault| unwritable(&fault))
+    }
+}
+
+fn link((seq, entry): (usize, &Entry)) -> Value {
+    json!({ "seq": seq, "index": entry.index, "prev": hex(&entry.prev) })
+}
+
+fn scope(wanted: &Wanted, kept_from: u64) -> Value {
+    let mut scope = match wanted {
+        Wanted::Task(task) => json!({ "task": task }),
+        Wanted::Trace(trace) => json!({ "trace": trace.to_string() }),
+        Wanted::Between(since, until) => {
+            let mut scope = json!({});
+            for (name, time) in [("since", since), ("until", until)] {
+                if let Some(time) = time {
+                    scope[name] = json!(time.micros());
+                }
+            }
+            scope
+        }
+    };
+    scope["kept_from"] = json!(kept_from);
+    scope
+}

@@ -1,0 +1,223 @@
+//! The growing end of the record: links entries, grows the tree of their segment, signs where enough has gathered.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use chancery_core::{Block, Chain, Happening, Lines, RecordEnd, Scribe, Unwritten};
+use chancery_identity::keys::Receipts;
+use chancery_identity::{Algorithm, KeyRing, SigningKey};
+use chancery_protocol::Timestamp;
+
+use super::checkpoint::{self, Stand, signed_body};
+use super::entry::{self, NOTHING, entries_of};
+use super::lines::Writer;
+use super::merkle::Frontier;
+use super::{EvidenceConfig, Hash, from_hex};
+
+/// Writes the record of one node.
+#[derive(Debug)]
+pub struct Recorder {
+    segment_entries: u64,
+    checkpoint_entries: u64,
+    key: Arc<ArcSwapOption<SigningKey<Receipts>>>,
+}
+
+impl Recorder {
+    pub fn new(config: &EvidenceConfig) -> Self {
+        Self {
+            segment_entries: config.segment_entries.max(1),
+            checkpoint_entries: config.checkpoint_entries.max(1),
+            key: Arc::default(),
+        }
+    }
+
+    /// Checkpoints are signed with the key that is in use at this time.
+    pub fn take_keys(&self, ring: &KeyRing, now: Timestamp) {
+        self.key.store(ring.signing::<Receipts>(None, Algorithm::EdDsa, now).map(Arc::new));
+    }
+}
+
+impl Scribe for Recorder {
+    fn write(&self, what: Happening<'_>) -> Lines {
+        Writer::write(what)
+    }
+
+    fn go_on(&self, end: RecordEnd) -> Box<dyn Chain> {
+        let mut stand = Standing::default();
+        if let Some(sealed) = &end.sealed {
+            match signed_body(sealed) {
+                Ok(body) => stand.hash = from_hex(&body.hash).unwrap_or(NOTHING),
+                Err(fault) => tracing::error!(%fault, "the record goes on after a seal that is not whole"),
+            }
+            stand.previous = checkpoint::digest(sealed);
+            (stand.next, stand.first) = (sealed.end, sealed.end);
+            stand.before = stand.hash;
+        }
+        if let Some(newest) = &end.newest {
+            (stand.number, stand.signed) = (newest.number, newest.end);
+        }
+        for block in &end.blocks {
+            stand.take_up(block);
+        }
+        if let Some(newest) = &end.newest
+            && stand.next < newest.end
+        {
+            tracing::error!(signed = newest.end, found = stand.next, "entries of the record are gone that were signed");
+        }
+        Box::new(Recording {
+            durable: stand.clone(),
+            stand,
+            unwritten: Unwritten::default(),
+            segment_entries: self.segment_entries,
+            checkpoint_entries: self.checkpoint_entries,
+            key: Arc::clone(&self.key),
+        })
+    }
+}
+
+/// How the record stands.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    /// The index of the next entry.
+    next: u64,
+    hash: Hash,
+    last_at: Timestamp,
+    /// Of the segment.
+    first: u64,
+    before: Hash,
+    tree: Frontier,
+    /// Of the newest checkpoint, and the digest of the last one that sealed.
+    number: u64,
+    signed: u64,
+    previous: Hash,
+}
+
+impl Standing {
+    /// Entries that an earlier process wrote. A damaged block is told of and kept as it is: whoever checks the record finds it.
+    fn take_up(&mut self, block: &Block) {
+        match entries_of(block, self.hash) {
+            Ok(entries) => {
+                for entry in &entries {
+                    self.tree.push(&entry.hash);
+                }
+                if entries.last().map(|entry| entry.hash) != Some(block.hash) || self.next != block.first {
+                    tracing::error!(first = block.first, "a block of the record is not as it was written");
+                }
+                self.last_at = entries.last().map_or(self.last_at, |entry| entry.at);
+            }
+            Err(fault) => tracing::error!(%fault, "a block of the record is not as it was written"),
+        }
+        self.hash = block.hash;
+        self.next = block.first + block.count;
+    }
+}
+
+#[derive(Debug)]
+struct Recording {
+    stand: Standing,
+    /// As it was after the last transaction.
+    durable: Standing,
+    unwritten: Unwritten,
+    segment_entries: u64,
+    checkpoint_entries: u64,
+    key: Arc<ArcSwapOption<SigningKey<Receipts>>>,
+}
+
+impl Recording {
+    fn signature(&mut self, at: Timestamp, sealed: bool) {
+        let Some(key) = self.key.load_full() else {
+            tracing::error!("there is no key to sign the record with");
+            return;
+        };
+        let stand = &self.stand;
+        let signed = checkpoint::sign(
+            &Stand {
+                at,
+                before: &stand.before,
+                first: stand.first,
+                count: stand.next - stand.first,
+                hash: &stand.hash,
+                root: &stand.tree.root(),
+                number: stand.number + 1,
+                previous: &stand.previous,
+                sealed,
+            },
+            &key,
+        );
+        match signed {
+            Ok(checkpoint) => {
+                self.stand.number += 1;
+                self.stand.signed = self.stand.next;
+                if sealed {
+                    self.stand.previous = checkpoint::digest(&checkpoint);
+                }
+                self.unwritten.checkpoints.push(checkpoint);
+            }
+            Err(fault) => tracing::error!(fault, "the record could not be signed"),
+        }
+    }
+
+    /// The next segment begins, if the last one could be sealed.
+    fn seal(&mut self) {
+        let number = self.stand.number;
+        self.signature(self.stand.last_at, true);
+        if self.stand.number > number {
+            let stand = &mut self.stand;
+            (stand.first, stand.before, stand.tree) = (stand.next, stand.hash, Frontier::default());
+        }
+    }
+}
+
+impl Chain for Recording {
+    fn add(&mut self, lines: &Lines) {
+        let mut start = 0;
+        for mark in &lines.marks {
+            let line = &lines.text[start..mark.end];
+            let (index, whole) = (self.stand.next, line.len() - 1);
+            let hash = entry::hash(&line[..whole], mark.link - start, index, &self.stand.hash);
+            match self.unwritten.blocks.last_mut() {
+                Some(block) if block.first >= self.stand.first => {
+                    block.count += 1;
+                    block.hash = hash;
+                    block.entries.push_str(line);
+                }
+                _ => {
+                    let entries = line.to_owned();
+                    self.unwritten.blocks.push(Block { first: index, count: 1, at: mark.at, hash, entries });
+                }
+            }
+            self.stand.hash = hash;
+            self.stand.next += 1;
+            self.stand.last_at = mark.at;
+            self.stand.tree.push(&hash);
+            start = mark.end;
+            if self.stand.next - self.stand.first >= self.segment_entries {
+                self.seal();
+            } else if self.stand.next - self.stand.signed >= self.checkpoint_entries {
+                self.signature(mark.at, false);
+            }
+        }
+    }
+
+    fn sign(&mut self, at: Timestamp) {
+        if self.stand.next > self.stand.signed {
+            self.signature(at, false);
+        }
+    }
+
+    fn unwritten(&self) -> &Unwritten {
+        &self.unwritten
+    }
+
+    fn written(&mut self) {
+        if !self.unwritten.blocks.is_empty() || !self.unwritten.checkpoints.is_empty() {
+            self.unwritten = Unwritten::default();
+            self.durable.clone_from(&self.stand);
+        }
+    }
+
+    fn undo(&mut self) {
+        self.unwritten = Unwritten::default();
+        self.stand.clone_from(&self.durable);
+    }
+}

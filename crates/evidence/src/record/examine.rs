@@ -1,0 +1,174 @@
+//! Goes through a record from its beginning to its end and stops at the first thing that is not as it was written.
+
+use std::collections::BTreeMap;
+
+use chancery_core::{Block, Checkpoint};
+
+use super::checkpoint::{self, CheckpointBody, CheckpointFault, signed_body};
+use super::entry::{BadLine, Entry, NOTHING, entries_of};
+use super::merkle::Frontier;
+use super::{Hash, from_hex, hex};
+
+/// An entry this much older than the one before it was not recorded when it happened. Entries that happen at once may be
+/// recorded in either order, and clocks are set.
+pub const BACK_DATED_MICROS: i64 = 10 * 60 * 1_000_000;
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RecordFault {
+    #[error("entries {from} to {to} are missing")]
+    Missing { from: u64, to: u64 },
+    #[error("entry {0} stands in the record twice")]
+    Twice(u64),
+    #[error("the entries {from} to {to} are not as they were written")]
+    Altered { from: u64, to: u64 },
+    #[error(transparent)]
+    Unreadable(#[from] BadLine),
+    #[error("entry {index} is back-dated: it says that it happened long before entry {}", index - 1)]
+    BackDated { index: u64 },
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointFault),
+    #[error("checkpoint {number} does not agree with the record at entry {index}: one of them was changed after it was signed")]
+    Disagrees { number: u64, index: u64 },
+    #[error("checkpoint {0} does not follow the seal of the segment before it")]
+    OutOfPlace(u64),
+    #[error("the record begins with entry {0}, and no seal says what came before it")]
+    NoBeginning(u64),
+    #[error("entries {from} to {to} were signed and are gone")]
+    Gone { from: u64, to: u64 },
+}
+
+/// A segment as far as it is signed.
+#[derive(Debug)]
+pub struct Segment {
+    pub first: u64,
+    /// Of its entries.
+    pub hashes: Vec<Hash>,
+    /// Signs all of these.
+    pub checkpoint: Checkpoint,
+}
+
+#[derive(Debug)]
+pub struct Examination {
+    /// By where they end, and in order.
+    checkpoints: BTreeMap<u64, Vec<(Checkpoint, CheckpointBody)>>,
+    next: u64,
+    prev: Hash,
+    last_at: Option<i64>,
+    first: u64,
+    before: Hash,
+    tree: Frontier,
+    hashes: Vec<Hash>,
+    newest: Option<Checkpoint>,
+    /// Where the newest checkpoint of all ends.
+    signed: u64,
+}
+
+impl Examination {
+    /// Of a record with these checkpoints whose first entry that is kept has this index.
+    pub fn begin(checkpoints: Vec<Checkpoint>, first: u64) -> Result<Self, RecordFault> {
+        let mut read = Vec::with_capacity(checkpoints.len());
+        for checkpoint in checkpoints {
+            let body = signed_body(&checkpoint)?;
+            read.push((checkpoint, body));
+        }
+        let bodies: Vec<_> = read.iter().map(|(checkpoint, body)| (checkpoint, body)).collect();
+        check_order(&bodies)?;
+        let before = match first {
+            0 => NOTHING,
+            first => {
+                let seal = read.iter().find(|(checkpoint, _)| checkpoint.sealed && checkpoint.end == first);
+                seal.and_then(|(_, body)| from_hex(&body.hash)).ok_or(RecordFault::NoBeginning(first))?
+            }
+        };
+        let signed = read.iter().map(|(checkpoint, _)| checkpoint.end).max().unwrap_or(0);
+        let mut checkpoints: BTreeMap<u64, Vec<_>> = BTreeMap::new();
+        for (checkpoint, body) in read {
+            checkpoints.entry(checkpoint.end).or_default().push((checkpoint, body));
+        }
+        let (tree, hashes) = (Frontier::default(), Vec::new());
+        Ok(Self { checkpoints, next: first, prev: before, last_at: None, first, before, tree, hashes, newest: None, signed })
+    }
+
+    /// The next block: its entries, and the segments that end in it. Entries that nobody has signed yet are seen, too.
+    pub fn block(&mut self, block: &Block) -> Result<(Vec<Entry>, Vec<Segment>), RecordFault> {
+        let next = self.next;
+        match block.first {
+            first if first > next => return Err(RecordFault::Missing { from: next, to: first - 1 }),
+            first if first < next => return Err(RecordFault::Twice(first)),
+            _ => {}
+        }
+        let entries = entries_of(block, self.prev)?;
+        let last = next + block.count.saturating_sub(1);
+        if entries.len() as u64 != block.count || entries.last().map(|entry| entry.hash) != Some(block.hash) {
+            return Err(RecordFault::Altered { from: next, to: last });
+        }
+        let mut segments = Vec::new();
+        for entry in &entries {
+            segments.extend(self.entry(entry)?);
+        }
+        Ok((entries, segments))
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Result<Option<Segment>, RecordFault> {
+        let at = entry.at.micros();
+        if self.last_at.is_some_and(|last| at < last.saturating_sub(BACK_DATED_MICROS)) {
+            return Err(RecordFault::BackDated { index: entry.index });
+        }
+        self.last_at = Some(at);
+        self.tree.push(&entry.hash);
+        self.hashes.push(entry.hash);
+        (self.prev, self.next) = (entry.hash, entry.index + 1);
+        let mut ended = None;
+        for (checkpoint, body) in self.checkpoints.remove(&self.next).unwrap_or_default() {
+            let agrees = body.first == self.first
+                && body.before == hex(&self.before)
+                && body.hash == hex(&entry.hash)
+                && body.root == hex(&self.tree.root());
+            if !agrees {
+                return Err(RecordFault::Disagrees { number: checkpoint.number, index: entry.index });
+            }
+            if checkpoint.sealed {
+                let hashes = std::mem::take(&mut self.hashes);
+                ended = Some(Segment { first: self.first, hashes, checkpoint });
+                (self.first, self.before, self.tree, self.newest) = (self.next, entry.hash, Frontier::default(), None);
+            } else {
+                self.newest = Some(checkpoint);
+            }
+        }
+        Ok(ended)
+    }
+
+    /// There are no more blocks: what is signed of the segment that is open.
+    pub fn end(self) -> Result<Option<Segment>, RecordFault> {
+        if self.next < self.signed {
+            return Err(RecordFault::Gone { from: self.next, to: self.signed - 1 });
+        }
+        let Self { first, mut hashes, newest, .. } = self;
+        Ok(newest.map(|checkpoint| {
+            hashes.truncate(usize::try_from(checkpoint.end - first).unwrap_or(usize::MAX));
+            Segment { first, hashes, checkpoint }
+        }))
+    }
+}
+
+/// Checkpoints are numbered in the order in which they were signed, and each names the seal before its segment.
+pub(crate) fn check_order(checkpoints: &[(&Checkpoint, &CheckpointBody)]) -> Result<(), RecordFault> {
+    let mut seals: BTreeMap<u64, (&Checkpoint, &CheckpointBody)> = BTreeMap::new();
+    let mut before: Option<&Checkpoint> = None;
+    for (checkpoint, body) in checkpoints {
+        let number = checkpoint.number;
+        let follows = before.is_none_or(|before| before.number < number && before.end <= checkpoint.end);
+        let segment_before = seals.get(&body.first);
+        let in_place = segment_before
+            .is_none_or(|(seal, sealed)| body.before == sealed.hash && body.previous == hex(&checkpoint::digest(seal)));
+        let opens = body.first > 0 || (body.before == hex(&NOTHING) && body.previous == hex(&NOTHING));
+        if !(follows && in_place && opens && body.sealed == checkpoint.sealed) {
+            return Err(RecordFault::OutOfPlace(number));
+        }
+        before = Some(checkpoint);
+        if checkpoint.sealed {
+            seals.insert(checkpoint.end, (checkpoint, body));
+        }
+    }
+    Ok(())
+}

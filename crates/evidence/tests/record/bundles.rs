@@ -1,0 +1,83 @@
+//! Bundles of a task, of a trace and of a stretch of time.
+
+use chancery_core::Record as _;
+use chancery_evidence::bundle::{Code, Report, verify};
+use chancery_evidence::export::{ExportFault, Wanted, examine, export};
+use chancery_protocol::TraceId;
+
+use crate::house::{ListedRecord, TRACE, at};
+
+async fn bundled(record: &ListedRecord, wanted: &Wanted) -> (Vec<serde_json::Value>, Report) {
+    let bundle = export(record, wanted, at(1000)).await.unwrap();
+    assert_eq!(export(record, wanted, at(2000)).await.unwrap(), bundle, "the same entries make the same bytes");
+    let (checked, report) = verify(&bundle, None).unwrap();
+    (checked.events, report)
+}
+
+#[tokio::test]
+async fn a_task_is_exported_with_all_that_is_about_it_and_nothing_else() {
+    for segment in [5, 16, 1000] {
+        let record = ListedRecord::new(segment, 1000).busy();
+        let (events, report) = bundled(&record, &Wanted::Task("task-7".to_owned())).await;
+        assert_eq!(report.entries, 9, "segments of {segment}");
+        let entries = events.iter().filter(|event| event["data"]["task"].is_string());
+        assert!(entries.into_iter().all(|event| event["data"]["task"] == "task-7"));
+        assert_eq!(report.packets, 0, "it is of 1.0");
+        assert_eq!(report.keys.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_trace_is_exported_with_all_its_tasks_and_the_refusals_in_it() {
+    let record = ListedRecord::new(16, 1000).busy();
+    let (events, report) = bundled(&record, &Wanted::Trace(TraceId(TRACE))).await;
+    assert_eq!(report.entries, 10 * 9 + 1);
+    assert!(events.iter().any(|event| event["data"]["refused"] == "BUDGET_EXCEEDED"));
+    assert_eq!(report.packets, 4 * 5, "four of the tasks are of 0.3");
+}
+
+#[tokio::test]
+async fn a_stretch_of_time_has_no_gaps_and_ends_where_it_was_told_to() {
+    let record = ListedRecord::new(16, 1000).busy();
+    let (_, all) = bundled(&record, &Wanted::Between(None, None)).await;
+    assert_eq!((all.first, all.entries), (Some(0), 20 * 9 + 4));
+    let (events, some) = bundled(&record, &Wanted::Between(Some(at(50)), Some(at(70)))).await;
+    assert_eq!((some.first, some.entries), (Some(5 * 9), 2 * 9));
+    let of_other_times = events.iter().filter_map(|event| event["data"]["task"].as_str());
+    assert!(of_other_times.into_iter().all(|task| ["task-5", "task-6"].contains(&task)));
+    let (_, rest) = bundled(&record, &Wanted::Between(Some(at(900)), None)).await;
+    assert_eq!((rest.entries, rest.last), (3, Some(183)));
+}
+
+#[tokio::test]
+async fn what_is_not_there_and_what_is_too_much_is_said() {
+    let record = ListedRecord::new(16, 1000).busy();
+    let nothing = export(&record, &Wanted::Task("no-such".to_owned()), at(1000)).await;
+    assert!(matches!(nothing, Err(ExportFault::Nothing)), "{nothing:?}");
+    let empty = ListedRecord::new(16, 1000);
+    assert_eq!(examine(&empty).await.unwrap().end, 0);
+    assert!(matches!(export(&empty, &Wanted::Between(None, None), at(1)).await, Err(ExportFault::Nothing)));
+}
+
+#[tokio::test]
+async fn the_key_that_must_have_signed_can_be_named() {
+    let record = ListedRecord::new(16, 1000).busy();
+    let bundle = export(&record, &Wanted::Task("task-7".to_owned()), at(1000)).await.unwrap();
+    let key = verify(&bundle, None).unwrap().1.keys.pop_first().unwrap();
+    assert!(verify(&bundle, Some(&key)).is_ok());
+    assert_eq!(verify(&bundle, Some("another")).unwrap_err().code, Code::CheckpointKey);
+}
+
+#[tokio::test]
+async fn a_record_whose_old_segments_went_is_still_checked_from_its_seals_on() {
+    let record = ListedRecord::new(16, 4).busy();
+    record.forget(64, usize::MAX).await.unwrap();
+    record.restart();
+    let stand = examine(&record).await.unwrap();
+    assert_eq!((stand.first, stand.end), (64, 184));
+    assert_eq!(stand.sealed_segments, 11, "the seals stay");
+    let (_, report) = bundled(&record, &Wanted::Between(None, None)).await;
+    assert_eq!((report.first, report.entries), (Some(64), 120));
+    let (_, cut) = bundled(&record, &Wanted::Task("task-7".to_owned())).await;
+    assert_eq!(cut.entries, 8, "its request is gone with its segment");
+}

@@ -1,0 +1,9 @@
+//! The record and its bundles: what is written is canonical, linked and signed, and no change to it goes unnoticed.
+
+mod bundles;
+mod damage;
+mod format;
+mod house;
+mod packets;
+mod tampering;
+mod writing;

@@ -1,0 +1,238 @@
+//! A bundle that somebody changed on its way, with all the digests of the format made right again: each change is found and named.
+
+use chancery_core::Happening;
+use chancery_evidence::bundle::{BundleEvent, Code, Stamp, check, pack, seal, unpack, verify};
+use chancery_evidence::export::{Wanted, export};
+use chancery_evidence::record::types;
+use chancery_protocol::TraceId;
+use serde_json::{Value, json};
+
+use crate::house::{ListedRecord, TRACE, at};
+
+async fn bundle(wanted: Wanted) -> Vec<u8> {
+    let record = ListedRecord::new(16, 1000).busy();
+    export(&record, &wanted, at(1000)).await.unwrap()
+}
+
+/// The events without what their place gave them.
+fn opened(bundle: &[u8]) -> Vec<BundleEvent> {
+    let text = |event: &Value, name: &str| event[name].as_str().map(str::to_owned);
+    let events = check(bundle).unwrap().events;
+    let bare = events.iter().map(|event| BundleEvent {
+        kind: text(event, "type").unwrap(),
+        time: text(event, "time").unwrap(),
+        subject: text(event, "subject"),
+        data: event["data"].clone(),
+    });
+    bare.collect()
+}
+
+fn sealed(events: &[BundleEvent]) -> Vec<u8> {
+    let text = |text: &str| text.to_owned();
+    let stamp = Stamp {
+        source: text("urn:chancery:record"),
+        run: text("forged"),
+        producer: text("chancery"),
+        producer_version: text("0"),
+        git: text("unknown"),
+    };
+    seal(&stamp, events).unwrap()
+}
+
+async fn found(wanted: Wanted, change: impl FnOnce(&mut Vec<BundleEvent>)) -> (Code, String) {
+    let mut events = opened(&bundle(wanted).await);
+    assert!(verify(&sealed(&events), None).is_ok(), "unchanged it is sound");
+    change(&mut events);
+    let forged = sealed(&events);
+    check(&forged).expect("its format is sound");
+    let fault = verify(&forged, None).map(|(_, report)| report).expect_err("it was changed");
+    (fault.code, fault.message)
+}
+
+fn all() -> Wanted {
+    Wanted::Between(None, None)
+}
+
+/// Takes out an entry and its link, and moves the links after it.
+fn remove_entry(events: &mut Vec<BundleEvent>, seq: usize) {
+    events.remove(seq);
+    for event in events.iter_mut().filter(|event| event.kind == types::LINKS) {
+        let links = event.data["links"].as_array_mut().unwrap();
+        links.retain(|link| link["seq"] != seq);
+        for link in links.iter_mut() {
+            let at = link["seq"].as_u64().unwrap();
+            link["seq"] = json!(if at > seq as u64 { at - 1 } else { at });
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_byte_that_was_flipped_anywhere_is_found() {
+    let bundle = bundle(Wanted::Task("task-7".to_owned())).await;
+    let mut unnoticed = 0;
+    for place in (0..bundle.len()).step_by(11) {
+        let mut flipped = bundle.clone();
+        flipped[place] ^= 0x20;
+        // Some bits of a gzip mean nothing, and change nothing.
+        if verify(&flipped, None).is_ok() {
+            assert_eq!(unpack(&flipped).unwrap(), unpack(&bundle).unwrap(), "byte {place}");
+            unnoticed += 1;
+        }
+    }
+    assert!(unnoticed < 40, "{unnoticed} of {} bytes mean nothing", bundle.len());
+    let (manifest, events) = unpack(&bundle).unwrap();
+    for place in (0..events.len()).step_by(7) {
+        let mut flipped = events.clone();
+        flipped[place] ^= 1;
+        assert_eq!(verify(&pack(&manifest, &flipped).unwrap(), None).unwrap_err().code, Code::IntegrityManifestHash);
+    }
+    let cut = verify(&bundle[..bundle.len() - 9], None).unwrap_err();
+    assert_eq!(cut.code, Code::IntegrityGzip);
+}
+
+#[tokio::test]
+async fn a_changed_entry_is_found_whatever_of_it_was_changed() {
+    let (code, message) = found(all(), |events| events[20].data["task"] = json!("another")).await;
+    assert_eq!(code, Code::ChainAltered, "{message}");
+    let (code, message) = found(all(), |events| {
+        let event = events.iter_mut().find(|event| event.data["state"] == "TASK_STATE_CANCELED").unwrap();
+        event.data["state"] = json!("TASK_STATE_COMPLETED");
+    })
+    .await;
+    assert!(code == Code::ChainAltered && message.contains("entry 7 "), "{message}");
+    let (code, message) = found(all(), |events| events[0].subject = Some("another".to_owned())).await;
+    assert!(code == Code::ChainAltered && message.contains("its subject"), "{message}");
+    let (code, _) = found(Wanted::Task("task-7".to_owned()), |events| {
+        let last = events.iter_mut().rfind(|event| types::ENTRIES.contains(&event.kind.as_str())).unwrap();
+        last.data["by"] = json!("nobody");
+    })
+    .await;
+    assert_eq!(code, Code::ChainAltered, "the last of all");
+}
+
+#[tokio::test]
+async fn a_back_dated_entry_is_found() {
+    let (code, message) = found(all(), |events| events[30].time = events[0].time.clone()).await;
+    assert!(code == Code::ChainAltered && message.contains("entry 30"), "{message}");
+    let (code, _) = found(all(), |events| events[30].time = "yesterday".to_owned()).await;
+    assert_eq!(code, Code::ChainAltered);
+}
+
+#[tokio::test]
+async fn removed_entries_are_found_with_and_without_their_links() {
+    let (code, message) = found(all(), |events| drop(events.remove(25))).await;
+    assert_eq!(code, Code::ChainAltered, "the links no longer fit: {message}");
+    let (code, message) = found(all(), |events| remove_entry(events, 25)).await;
+    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 25 to 25 are missing"));
+    let (code, message) = found(all(), |events| remove_entry(events, 183)).await;
+    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 183 to 183 are missing"));
+    let (code, message) = found(Wanted::Task("task-7".to_owned()), |events| remove_entry(events, 5)).await;
+    assert!(code == Code::ChainMissing && message.contains("update 3 of task task-7"), "{message}");
+    let (code, message) = found(Wanted::Trace(TraceId(TRACE)), |events| remove_entry(events, 90)).await;
+    assert_eq!(code, Code::ChainMissing, "a refusal: {message}");
+}
+
+#[tokio::test]
+async fn entries_that_changed_places_or_stand_twice_are_found() {
+    let (code, message) = found(all(), |events| events.swap(40, 41)).await;
+    assert_eq!(code, Code::ChainAltered, "{message}");
+    let exchange_links = |events: &mut Vec<BundleEvent>, one: u64, other: u64| {
+        events.swap(one as usize, other as usize);
+        for event in events.iter_mut().filter(|event| event.kind == types::LINKS) {
+            for link in event.data["links"].as_array_mut().unwrap() {
+                match link["seq"].as_u64().unwrap() {
+                    seq if seq == one => link["seq"] = json!(other),
+                    seq if seq == other => link["seq"] = json!(one),
+                    _ => {}
+                }
+            }
+        }
+    };
+    let (code, message) = found(all(), |events| exchange_links(events, 40, 41)).await;
+    assert!(code == Code::ChainOrder && message == "entry 40 stands after entry 41", "{message}");
+    let (code, message) = found(all(), |events| {
+        let twice = events[183].clone();
+        events.insert(184, twice);
+        let links = events.iter_mut().find(|event| event.kind == types::LINKS).unwrap();
+        let links = links.data["links"].as_array_mut().unwrap();
+        let mut again = links.last().unwrap().clone();
+        again["seq"] = json!(184);
+        links.push(again);
+    })
+    .await;
+    assert_eq!((code, message.as_str()), (Code::ChainDuplicate, "entry 183 stands there twice"));
+}
+
+#[tokio::test]
+async fn exchanged_removed_and_forged_checkpoints_and_proofs_are_found() {
+    let checkpoints = |events: &[BundleEvent]| -> Vec<usize> {
+        let places = events.iter().enumerate().filter(|(_, event)| event.kind == types::CHECKPOINT);
+        places.map(|(place, _)| place).collect()
+    };
+    let (code, message) = found(all(), |events| {
+        let places = checkpoints(events);
+        events.swap(places[0], places[1]);
+    })
+    .await;
+    assert_eq!(code, Code::CheckpointSwapped, "{message}");
+    // Of another record of the same node, with the same numbers.
+    let other = ListedRecord::new(16, 1000);
+    other.commit(&[Happening::Note(&crate::house::card("1.0"))]);
+    let wanted = || Wanted::Task("task-7".to_owned());
+    let other = export(&other.busy(), &wanted(), at(1000)).await.unwrap();
+    let theirs: Vec<_> = opened(&other).into_iter().filter(|event| event.kind == types::CHECKPOINT).collect();
+    let (code, message) = found(wanted(), move |events| {
+        for (place, theirs) in checkpoints(events).into_iter().zip(theirs) {
+            events[place] = theirs;
+        }
+    })
+    .await;
+    assert!(matches!(code, Code::ChainAltered | Code::CheckpointSwapped), "{code} {message}");
+    let (code, _) = found(all(), |events| {
+        let place = checkpoints(events)[0];
+        events.remove(place);
+    })
+    .await;
+    assert_eq!(code, Code::ChainUnsigned);
+    let (code, _) = found(all(), |events| {
+        let place = checkpoints(events)[0];
+        let body = events[place].data["body"].as_str().unwrap().replace("\"sealed\":true", "\"sealed\":false");
+        events[place].data["body"] = json!(body);
+    })
+    .await;
+    assert_eq!(code, Code::CheckpointSignature);
+    let (code, _) = found(Wanted::Task("task-7".to_owned()), |events| events.retain(|event| event.kind != types::PROOF)).await;
+    assert_eq!(code, Code::ChainUnsigned);
+    let (code, _) = found(Wanted::Task("task-7".to_owned()), |events| {
+        let proof = events.iter_mut().find(|event| event.kind == types::PROOF).unwrap();
+        let path = proof.data["path"].as_array_mut().unwrap();
+        path.pop();
+    })
+    .await;
+    assert_eq!(code, Code::ChainAltered);
+    let (code, _) = found(all(), |events| events.retain(|event| event.kind != types::LINKS)).await;
+    assert_eq!(code, Code::ChainUnlinked);
+}
+
+#[tokio::test]
+async fn packets_are_what_their_entries_make_no_less_and_no_more() {
+    let first = |events: &[BundleEvent]| events.iter().position(|event| event.kind.starts_with("assay.")).unwrap();
+    let (code, _) = found(all(), |events| {
+        let place = first(events);
+        events[place].data["handoff"]["visible"] = json!(true);
+    })
+    .await;
+    assert_eq!(code, Code::PacketMismatch);
+    let (code, _) = found(all(), |events| {
+        let place = first(events);
+        events.remove(place);
+    })
+    .await;
+    assert_ne!(code, Code::ContractInvalidEvent);
+    let (code, _) = found(all(), |events| {
+        let more = events[first(events)].clone();
+        events.push(more);
+    })
+    .await;
+    assert_eq!(code, Code::PacketMismatch);
+}

@@ -1,0 +1,135 @@
+//! What is written: canonical, without content, linked, and the same whatever went wrong in between.
+
+use chancery_core::{Block, Happening, Lines};
+use chancery_evidence::export::{Wanted, examine, export};
+use chancery_evidence::record::{Entry, NOTHING, entries_of, merkle, sha256, types};
+use chancery_evidence::{bundle, record};
+use chancery_protocol::Version;
+use serde_json::{Value, json};
+
+use crate::house::{self, ListedRecord, at};
+
+fn entries(blocks: &[Block]) -> Vec<Entry> {
+    let (mut prev, mut all) = (NOTHING, Vec::new());
+    for block in blocks {
+        let entries = entries_of(block, prev).unwrap();
+        prev = block.hash;
+        all.extend(entries);
+    }
+    all
+}
+
+#[test]
+fn every_entry_is_hashed_over_its_canonical_form_with_the_hash_before_it() {
+    let record = ListedRecord::new(1000, 1000).busy();
+    let blocks = record.blocks.lock().unwrap().clone();
+    let entries = entries(&blocks);
+    let mut prev = NOTHING;
+    for (number, entry) in entries.iter().enumerate() {
+        let whole = json!({
+            "at": entry.at.micros(), "data": entry.data, "index": number, "prev": record::hex(&prev), "type": entry.kind,
+        });
+        let canonical = chancery_identity::jcs::canonical(&whole).unwrap();
+        assert_eq!(entry.hash, sha256(&canonical), "{}", String::from_utf8_lossy(&canonical));
+        prev = entry.hash;
+    }
+    for block in &blocks {
+        for line in block.entries.lines() {
+            let value: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(
+                line.as_bytes(),
+                chancery_identity::jcs::canonical(&value).unwrap(),
+                "each line is canonical as it stands"
+            );
+        }
+    }
+    let kinds: std::collections::BTreeSet<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
+    let missing: Vec<_> = types::ENTRIES.iter().filter(|kind| !kinds.contains(*kind)).collect();
+    assert_eq!(missing, [&types::WITHDRAWN, &types::DELIVERED], "the rest of the types are all here");
+}
+
+#[test]
+fn facts_are_recorded_and_content_is_not() {
+    let record = ListedRecord::new(1000, 1000).busy();
+    let blocks = record.blocks.lock().unwrap().clone();
+    let text: String = blocks.iter().map(|block| block.entries.as_str()).collect();
+    assert!(!text.contains("secret"), "content is in the record");
+    let entries = entries(&blocks);
+    let first = &entries[0].data;
+    assert_eq!(first["attribution"], "inferred");
+    assert_eq!(first["message"]["bytes"], 17);
+    assert_eq!(first["protocol_version"], "0.3");
+    let admitted = &entries[1].data;
+    assert_eq!(admitted["rules"][0]["facts"][0], json!(["large", "18446744073709551615"]), "too large for every reader");
+    let artifact = entries.iter().find(|entry| entry.kind == types::ARTIFACT).unwrap();
+    assert_eq!((&artifact.data["parts"], &artifact.data["bytes"]), (&json!(2), &json!(15 + 11)));
+    let mut digested = vec![b't'];
+    digested.extend(15_u64.to_be_bytes());
+    digested.extend(b"a secret answer");
+    digested.push(b'd');
+    digested.extend(11_u64.to_be_bytes());
+    digested.extend(br#"{"a":[1,2]}"#);
+    assert_eq!(artifact.data["sha256"], record::hex(&sha256(&digested)));
+    let refused = entries.iter().find(|entry| entry.kind == types::REFUSED).unwrap();
+    assert_eq!(refused.data["rules"][0], json!({ "facts": [["left", 0]], "passed": false, "rule": "budget" }));
+}
+
+#[test]
+fn nothing_is_written_for_an_empty_happening_and_lines_keep_their_marks() {
+    let task = house::record("t", Version::V1_0, 1);
+    let lines = record::Writer::write(Happening::Append(&house::creation(&task, 1)));
+    let ends: Vec<_> = lines.marks.iter().map(|mark| mark.end).collect();
+    assert_eq!((ends.len(), *ends.last().unwrap()), (2, lines.text.len()));
+    for mark in &lines.marks {
+        assert!(lines.text[mark.link..].starts_with("\"type\":"));
+    }
+    assert_eq!(Lines::default().text.capacity(), 0, "without a record nothing is made");
+}
+
+#[tokio::test]
+async fn a_transaction_that_failed_leaves_no_trace_and_a_restart_goes_on_where_the_record_ends() {
+    let (calm, rough) = (ListedRecord::new(7, 3), ListedRecord::new(7, 3));
+    for number in 0..12 {
+        let task = house::record(&format!("t-{number}"), Version::V1_0, number);
+        let made = house::creation(&task, number);
+        calm.commit(&[Happening::Append(&made)]);
+        if number % 2 == 0 {
+            rough.fail(&[Happening::Append(&made), Happening::Append(&made), Happening::Append(&made)]);
+        }
+        if number % 3 == 0 {
+            rough.restart();
+        }
+        rough.commit(&[Happening::Append(&made)]);
+    }
+    assert_eq!(*calm.blocks.lock().unwrap(), *rough.blocks.lock().unwrap());
+    let (calm, rough) = (examine(&calm).await.unwrap(), examine(&rough).await.unwrap());
+    assert_eq!(calm, rough);
+    assert_eq!((calm.end, calm.sealed_segments), (24, 3));
+}
+
+#[tokio::test]
+async fn checkpoints_come_by_number_and_when_asked_and_segments_are_sealed_with_their_root() {
+    use chancery_core::Record as _;
+    let record = ListedRecord::new(10, 4);
+    for number in 0..9 {
+        let task = house::record(&format!("t-{number}"), Version::V1_0, number);
+        record.commit(&[Happening::Append(&house::creation(&task, number))]);
+    }
+    let ends: Vec<_> = record.checkpoints.lock().unwrap().iter().map(|one| (one.end, one.sealed)).collect();
+    assert_eq!(ends, [(4, false), (8, false), (10, true), (14, false), (18, false)]);
+    record.sign(at(5)).await.unwrap();
+    assert_eq!(record.checkpoints.lock().unwrap().len(), 5, "what is signed is not signed again");
+    record.note(house::card("1.0")).await.unwrap();
+    record.sign(at(6)).await.unwrap();
+    let newest = record.checkpoints.lock().unwrap().last().unwrap().clone();
+    assert_eq!((newest.end, newest.sealed), (19, false));
+
+    let hashes: Vec<_> = entries(&record.blocks.lock().unwrap()).iter().map(|entry| entry.hash).collect();
+    let bodies: Vec<_> = record.checkpoints.lock().unwrap().iter().map(|one| record::signed_body(one).unwrap()).collect();
+    assert_eq!(bodies[2].root, record::hex(&merkle::root(&hashes[..10])));
+    assert_eq!(bodies[5].root, record::hex(&merkle::root(&hashes[10..])));
+    assert_eq!(bodies[5].before, record::hex(&hashes[9]));
+    assert_eq!(examine(&record).await.unwrap().signed, 19);
+    let bundle = export(&record, &Wanted::Between(None, None), at(9)).await.unwrap();
+    assert_eq!(bundle::verify(&bundle, None).unwrap().1.entries, 19);
+}

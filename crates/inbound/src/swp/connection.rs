@@ -1,0 +1,326 @@
+//! One SWP connection: frames in, each to its profile; frames out, in the order they were made.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use chancery_identity::credentials::Known;
+use chancery_protocol::{AgentName, Error, ErrorKind, Proof};
+use chancery_wire::swp::codec::a2a::{self, Handshake};
+use chancery_wire::swp::codec::agdisc::{self, Doc};
+use chancery_wire::swp::codec::{Code, Envelope, Outcome, Party, Payload, Reader, Reason, Received, Reject, TaskState};
+use chancery_wire::swp::refusal;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::scope::Scope;
+use super::task::{Desk, Ended, Work};
+use super::traces::Traces;
+use super::{SwpSettings, millis};
+use crate::doors::Doors;
+use crate::entrance::Entrance;
+use crate::origin::Origin;
+use crate::signposts::Spot;
+
+/// Frames that may wait to be written before those who make them wait too.
+const WAITING_FRAMES: usize = 64;
+/// How long a connection that is closed waits for its peer to have read the last of it.
+const LINGER: Duration = Duration::from_millis(500);
+/// Read from the socket at once.
+const READ_BYTES: usize = 8 * 1024;
+/// How long a card may be kept without asking again, as over HTTP.
+const CARD_AGE_MS: u64 = 3_600_000;
+
+pub(super) struct Connection {
+    entrance: Entrance,
+    origin: Origin,
+    known: Known,
+    settings: SwpSettings,
+    scope: Arc<Scope>,
+    traces: Traces,
+    /// Tasks that are reported on here.
+    own: HashSet<Bytes>,
+    /// Those and the ones that were: what this peer has heard of.
+    told: HashSet<Bytes>,
+    running: JoinSet<(Bytes, Ended)>,
+    stop: CancellationToken,
+    began: Instant,
+}
+
+/// Why a connection is over.
+enum Over {
+    /// The peer has closed, or the node stops, or nothing was said for too long.
+    Done(&'static str),
+    Refused(Reject),
+}
+
+impl From<Reject> for Over {
+    fn from(reject: Reject) -> Self {
+        Self::Refused(reject)
+    }
+}
+
+impl Connection {
+    pub(super) fn new(entrance: Entrance, origin: Origin, known: Known, scope: Arc<Scope>, stop: CancellationToken) -> Self {
+        let settings = entrance.doors().settings().swp.clone();
+        Self {
+            entrance,
+            origin,
+            known,
+            settings,
+            scope,
+            traces: Traces::default(),
+            own: HashSet::new(),
+            told: HashSet::new(),
+            running: JoinSet::new(),
+            stop,
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut self, stream: S) {
+        let (mut incoming, outgoing) = tokio::io::split(stream);
+        let (frames, waiting) = mpsc::channel(WAITING_FRAMES);
+        let writer = tokio::spawn(write(outgoing, waiting));
+        let over = self.serve(&mut incoming, &frames).await;
+        let address = self.origin.address;
+        match over {
+            Over::Done(why) => tracing::debug!(?address, why, "an SWP connection is over"),
+            Over::Refused(reject) => {
+                let (code, reason) = (reject.code(), reject.reason().name());
+                tracing::info!(?address, caller = %self.known.caller.name, %code, reason, %reject, "an SWP frame was refused, and its connection closed");
+            }
+        }
+        // What is under way goes on in the service; only nobody here reports on it any more.
+        self.running.shutdown().await;
+        self.abandon();
+        drop(frames);
+        let _ = timeout(LINGER, writer).await;
+        let _ = timeout(LINGER, drain(&mut incoming)).await;
+    }
+
+    fn abandon(&self) {
+        let mut lifecycle = self.scope.lifecycle();
+        self.own.iter().for_each(|task_id| lifecycle.abandon(task_id));
+    }
+
+    /// Reads frames until there is a reason to stop.
+    async fn serve<R: AsyncRead + Unpin>(&mut self, incoming: &mut R, frames: &mpsc::Sender<Bytes>) -> Over {
+        let mut reader = Reader::new(self.settings.limits.clone());
+        let mut heard_at = Instant::now();
+        loop {
+            loop {
+                match reader.next_frame() {
+                    Ok(Some(body)) => {
+                        heard_at = Instant::now();
+                        if let Err(reject) = self.take(&mut reader, body, frames).await {
+                            return reject.into();
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(reject) => return reject.into(),
+                }
+            }
+            let is_whole = reader.buffer().is_empty();
+            reader.buffer().reserve(READ_BYTES);
+            tokio::select! {
+                biased;
+                read = incoming.read_buf(reader.buffer()) => match read {
+                    Ok(0) => return reader.finish().map_or_else(Over::from, |()| Over::Done("the peer has closed")),
+                    Ok(_) => {}
+                    Err(_) => return Over::Done("the connection was lost"),
+                },
+                Some(ended) = self.running.join_next() => {
+                    match ended {
+                        Ok((task_id, Ended::Reported)) => drop(self.own.remove(&task_id)),
+                        // Whoever was let in and is no longer has no channel here.
+                        Ok((_, Ended::TurnedAway)) => return Reject::from(Reason::SecurityPolicy).into(),
+                        Err(_) => {}
+                    }
+                    heard_at = heard_at.max(Instant::now());
+                }
+                // Whoever waits for results need not say anything, but a frame that was begun has to come.
+                () = sleep_until(heard_at + self.settings.idle()), if self.running.is_empty() || !is_whole => {
+                    return Over::Done("nothing was said for swp.idle_ms");
+                }
+                () = self.stop.cancelled() => return Over::Done("the node stops"),
+                () = frames.closed() => return Over::Done("the peer takes nothing"),
+            }
+        }
+    }
+
+    /// One frame, to its profile.
+    async fn take(&mut self, reader: &mut Reader, body: Bytes, frames: &mpsc::Sender<Bytes>) -> Result<(), Reject> {
+        let doors = self.entrance.doors();
+        let timestamps = self.settings.timestamps(doors.chancery().now());
+        let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let Received { envelope, payload } = reader.read(body, timestamps, elapsed)?;
+        if envelope.flags != 0 {
+            tracing::debug!(flags = envelope.flags, "an SWP envelope has flags that nobody knows");
+        }
+        match payload {
+            Payload::A2a(a2a::Message::Handshake(handshake)) => {
+                self.greeted(&handshake);
+                Ok(())
+            }
+            Payload::A2a(a2a::Message::Task(task)) => self.task(&doors, envelope, task, frames).await,
+            Payload::A2a(report) => Err(self.reported(&doors, &envelope, &report, frames).await),
+            Payload::Agdisc(agdisc::Message::Get(get)) => {
+                let answer = card(&doors, &get);
+                self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await
+            }
+            Payload::Agdisc(_) => Err(Reason::UnsupportedMsgType.into()),
+            Payload::Obs(message) => match self.traces.hear(message)? {
+                Some(answer) => self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await,
+                None => Ok(()),
+            },
+            Payload::Opaque(..) => Err(Reason::UnknownProfile.into()),
+        }
+    }
+
+    /// A handshake is a claim, unless it is what the channel has proved already. Neither changes anything.
+    fn greeted(&self, handshake: &Handshake) {
+        let standing = &self.known.standing;
+        let is_own = |name: &str| name == handshake.agent_id;
+        let proven = standing.proof != Proof::None
+            && (is_own(&self.known.caller.name)
+                || standing.agent.as_deref().is_some_and(is_own)
+                || standing.agent_id.as_ref().is_some_and(|id| is_own(id.as_str())));
+        tracing::debug!(
+            agent_id = handshake.agent_id,
+            proven,
+            capabilities = handshake.capabilities.len(),
+            "an SWP peer says who it is"
+        );
+    }
+
+    async fn task(
+        &mut self,
+        doors: &Doors,
+        envelope: Envelope,
+        task: a2a::Task,
+        frames: &mpsc::Sender<Bytes>,
+    ) -> Result<(), Reject> {
+        let message = a2a::Message::Task(task);
+        let outcome = self.scope.lifecycle().accept(Party::Peer, &message);
+        let a2a::Message::Task(task) = message else { return Err(Reason::Internal.into()) };
+        let told = self.told.contains(&task.task_id);
+        // Who has heard all of it already hears only the end again.
+        let only_result = told && matches!(outcome, Ok(Outcome::AlreadyStarted { .. }));
+        let refused = match outcome {
+            Ok(Outcome::AlreadyStarted { state: TaskState::Open }) if told => return Ok(()),
+            Ok(_) => None,
+            Err(reject) => Some(refused(&reject, told).ok_or(reject)?),
+        };
+        if let Some(error) = refused {
+            let refused = refusal(task.task_id, &error).message;
+            return self.answer(doors, &envelope, refused.msg_type(), refused.to_payload(), frames).await;
+        }
+        let trace = self.traces.of(&task.task_id, &envelope.msg_id);
+        let desk = Desk {
+            doors: doors.clone(),
+            origin: self.origin.clone(),
+            scope: Arc::clone(&self.scope),
+            frames: frames.clone(),
+            limits: self.settings.limits.clone(),
+        };
+        // A copy, because a slice would keep the whole frame in memory.
+        let task_id = Bytes::copy_from_slice(&task.task_id);
+        self.own.insert(task_id.clone());
+        if self.told.len() >= self.settings.limits.max_closed_tasks as usize {
+            self.told.clone_from(&self.own);
+        }
+        self.told.insert(task_id.clone());
+        self.running.spawn(async move {
+            let ended = desk.work(Work { envelope, task, trace, only_result }).await;
+            (task_id, ended)
+        });
+        Ok(())
+    }
+
+    /// Events and results are for those who were given a task to send, and here that is this side. Who speaks of a task that
+    /// nobody knows is told so before the connection closes.
+    async fn reported(&self, doors: &Doors, envelope: &Envelope, report: &a2a::Message, frames: &mpsc::Sender<Bytes>) -> Reject {
+        let judged = self.scope.lifecycle().accept(Party::Peer, report);
+        let reject = judged.err().unwrap_or_else(|| Reason::WrongParty.into());
+        if let (Reason::UnknownTask, Some(task_id)) = (reject.reason(), report.task_id()) {
+            let told = refusal(task_id.clone(), &Error::task_not_found());
+            let _ = self.answer(doors, envelope, told.message.msg_type(), told.message.to_payload(), frames).await;
+        }
+        reject
+    }
+
+    async fn answer(
+        &self,
+        doors: &Doors,
+        to: &Envelope,
+        msg_type: u64,
+        payload: Bytes,
+        frames: &mpsc::Sender<Bytes>,
+    ) -> Result<(), Reject> {
+        let frame = to.reply(msg_type, millis(doors.chancery().now()), payload).encode(&self.settings.limits)?;
+        // Nobody to send it to is noticed where the connection is watched.
+        let _ = frames.send(frame).await;
+        Ok(())
+    }
+}
+
+/// What a task is refused with that is not taken, where its refusal cannot be mistaken for the end of another of the same id.
+fn refused(reject: &Reject, told: bool) -> Option<Error> {
+    match reject.reason() {
+        Reason::TooManyOpenTasks => {
+            let message = "swp.max_open_tasks tasks have no result yet";
+            Some(Error::new(ErrorKind::LimitReached, message).with_fact("limit", "swp.max_open_tasks"))
+        }
+        Reason::TaskConflict if !told => {
+            Some(Error::new(ErrorKind::IdempotencyConflict, "this task id was used with other content"))
+        }
+        _ => None,
+    }
+}
+
+/// The card of the agent of that name, or of the first one.
+fn card(doors: &Doors, get: &agdisc::Get) -> agdisc::Message {
+    let agent = (!get.agent_id.is_empty()).then(|| AgentName::from(get.agent_id.as_str()));
+    let Some((card, etag)) = doors.published().newest(&Spot { agent, host: None }) else {
+        let message = "no agent of that name is served here".to_owned();
+        return agdisc::Message::Failure(agdisc::Failure { code: Code::NotFound.to_string(), message });
+    };
+    let agent_id = get.agent_id.clone();
+    get.answer(Doc { agent_id, schema_revision: "1.0".to_owned(), card_payload: card, etag, max_age_ms: CARD_AGE_MS })
+}
+
+/// Writes what is there at once, and closes when nobody can have more to say.
+async fn write<W: AsyncWrite + Unpin>(mut outgoing: W, mut waiting: mpsc::Receiver<Bytes>) {
+    let mut batch = Vec::with_capacity(WAITING_FRAMES);
+    let mut joined = BytesMut::new();
+    while waiting.recv_many(&mut batch, WAITING_FRAMES).await > 0 {
+        let written = match &batch[..] {
+            [one] => outgoing.write_all(one).await,
+            all => {
+                joined.clear();
+                all.iter().for_each(|frame| joined.extend_from_slice(frame));
+                outgoing.write_all(&joined).await
+            }
+        };
+        batch.clear();
+        if written.is_err() || outgoing.flush().await.is_err() {
+            return;
+        }
+    }
+    let _ = outgoing.shutdown().await;
+}
+
+/// Reads what the peer still sends: closing a socket with something unread in it may cost the peer our last words.
+async fn drain<R: AsyncRead + Unpin>(incoming: &mut R) {
+    let mut left = [0; 1024];
+    for _ in 0..64 {
+        if !matches!(incoming.read(&mut left).await, Ok(read) if read > 0) {
+            return;
+        }
+    }
+}

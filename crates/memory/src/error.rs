@@ -1,0 +1,114 @@
+//! Why memory was not given, and how much of that a caller is told.
+
+use chancery_protocol::{Error, ErrorKind};
+use ruvector_rulake::RuLakeError;
+
+/// Why a grant does not open what was asked for.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Refusal {
+    #[error("there is no grant for it")]
+    NoGrant,
+    #[error("not a grant: {0}")]
+    Malformed(&'static str),
+    #[error("the grant is signed by nobody that is trusted here")]
+    UnknownIssuer,
+    #[error("the signature of the grant is wrong")]
+    BadSignature,
+    #[error("the grant has expired")]
+    Expired,
+    #[error("the grant is not valid yet")]
+    NotYet,
+    #[error("the grant was revoked")]
+    Revoked,
+    #[error("the grant is for another agent")]
+    OtherGrantee,
+    #[error("the grant is to be handed over by another agent")]
+    OtherPresenter,
+    #[error("the grant is for another shard")]
+    OtherShard,
+    #[error("the grant is for another witness")]
+    OtherWitness,
+    #[error("the grant does not allow {0}")]
+    Capability(&'static str),
+}
+
+impl Refusal {
+    /// The word for it in records.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NoGrant => "no_grant",
+            Self::Malformed(_) => "malformed_grant",
+            Self::UnknownIssuer => "unknown_issuer",
+            Self::BadSignature => "bad_signature",
+            Self::Expired => "expired",
+            Self::NotYet => "not_yet",
+            Self::Revoked => "revoked",
+            Self::OtherGrantee => "other_grantee",
+            Self::OtherPresenter => "other_presenter",
+            Self::OtherShard => "other_shard",
+            Self::OtherWitness => "other_witness",
+            Self::Capability(_) => "capability",
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("{field}: {reason}")]
+    Reference { field: &'static str, reason: &'static str },
+    #[error("nothing is kept here by the witness {0}")]
+    Unknown(String),
+    /// What is in the tier is not what its name says.
+    #[error("tampered: {0}")]
+    Tampered(&'static str),
+    #[error("{what} of {bytes} bytes; at most {limit} are taken")]
+    TooLarge { what: &'static str, bytes: u64, limit: u64 },
+    #[error("not vectors: {0}")]
+    NotVectors(&'static str),
+    #[error("the query has {found} dimensions, the collection {wanted}")]
+    Dimensions { wanted: usize, found: usize },
+    #[error("the tier: {0}")]
+    Tier(String, #[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    #[error("ruLake: {0}")]
+    Lake(#[from] RuLakeError),
+    #[error("no key signs grants at this time")]
+    NoKey,
+}
+
+impl MemoryError {
+    pub(crate) fn io(doing: &str, error: std::io::Error) -> Self {
+        Self::Tier(format!("{doing}: {error}"), Some(Box::new(error)))
+    }
+
+    /// The word for it in records.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::Reference { .. } => "reference",
+            Self::Unknown(_) => "unknown_witness",
+            Self::Tampered(_) => "tampered",
+            Self::TooLarge { .. } => "too_large",
+            Self::NotVectors(_) => "not_vectors",
+            Self::Dimensions { .. } => "dimensions",
+            Self::Tier(..) | Self::Lake(_) | Self::NoKey => "tier",
+        }
+    }
+
+    /// What a caller may see. Where things lie on this machine it may not.
+    pub fn public(&self) -> Error {
+        let said = |kind, text: String| Error::new(kind, text).with_fact("memory", self.code());
+        match self {
+            Self::Refused(_) => said(ErrorKind::PermissionDenied, format!("memory: {self}")),
+            Self::Reference { field, reason } => Error::invalid_field(*field, *reason).with_fact("memory", self.code()),
+            Self::TooLarge { .. } => said(ErrorKind::TooLarge, format!("memory: {self}")),
+            Self::Unknown(_) | Self::Tampered(_) | Self::NotVectors(_) | Self::Dimensions { .. } => {
+                said(ErrorKind::InvalidParams, format!("memory: {self}"))
+            }
+            Self::Tier(..) | Self::Lake(_) | Self::NoKey => {
+                said(ErrorKind::Internal, "memory: the tier did not answer".to_owned())
+            }
+        }
+    }
+}

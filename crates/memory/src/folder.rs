@@ -1,0 +1,132 @@
+//! A tier in a folder, its vectors read by ruLake's filesystem backend.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use ruvector_rulake::{BackendAdapter as _, FsBackend, PulledBatch};
+use uuid::Uuid;
+
+use crate::ruvec::HEADER_BYTES;
+use crate::shelf::{Shelf, vectors_name};
+use crate::{Digest, MemoryError, Shape};
+
+pub(crate) struct Folder {
+    root: PathBuf,
+    url: String,
+    lake_side: FsBackend,
+}
+
+impl std::fmt::Debug for Folder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Folder({})", self.url)
+    }
+}
+
+impl Folder {
+    /// Makes the folder if it is not there.
+    pub(crate) fn open(root: &Path) -> Result<Self, MemoryError> {
+        for name in ["vectors", "bundles", "grants", "revoked", "incoming"] {
+            fs::create_dir_all(root.join(name)).map_err(|error| MemoryError::io("make its folders", error))?;
+        }
+        // All that is read later is held against this, so that it has to be the real place.
+        let root = root.canonicalize().map_err(|error| MemoryError::io("find its folder", error))?;
+        let path = root.to_str().ok_or_else(|| MemoryError::Tier("its path is not UTF-8".into(), None))?;
+        let url = format!("file://{path}/");
+        let lake_side = FsBackend::new("files", root.join("vectors"))?;
+        Ok(Self { root, url, lake_side })
+    }
+
+    /// An ordinary file of the tier and its length. Links lead elsewhere, and devices and pipes never end.
+    fn look(&self, name: &str) -> Result<Option<(PathBuf, u64)>, MemoryError> {
+        let path = self.root.join(name);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => Ok(Some((path, found.len()))),
+            Ok(_) => Err(MemoryError::Tampered("something else lies where a file should be")),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(MemoryError::io("look for a file", error)),
+        }
+    }
+
+    fn settle(&self, filled: &Path, name: &str) -> Result<(), MemoryError> {
+        let to = self.root.join(name);
+        let folder = to.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder).map_err(|error| MemoryError::io("make a folder", error))?;
+        fs::rename(filled, &to).map_err(|error| MemoryError::io("put a file in place", error))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| MemoryError::io("flush a folder", error))
+    }
+}
+
+impl Shelf for Folder {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, MemoryError> {
+        let Some((path, _)) = self.look(name)? else { return Ok(None) };
+        let file = File::open(path).map_err(|error| MemoryError::io("open a file", error))?;
+        let mut content = Vec::new();
+        file.take(limit + 1).read_to_end(&mut content).map_err(|error| MemoryError::io("read a file", error))?;
+        match content.len() as u64 {
+            bytes if bytes > limit => Err(MemoryError::TooLarge { what: "a record", bytes, limit }),
+            _ => Ok(Some(content)),
+        }
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), MemoryError> {
+        let blank = self.blank()?;
+        let written = File::create(&blank).and_then(|mut file| {
+            file.write_all(content)?;
+            file.sync_all()
+        });
+        written.map_err(|error| MemoryError::io("write a file", error))?;
+        self.settle(&blank, name)
+    }
+
+    fn exists(&self, name: &str) -> Result<bool, MemoryError> {
+        // Whatever lies there counts: a revocation must not be undone by turning it into something else.
+        match fs::symlink_metadata(self.root.join(name)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(MemoryError::io("look for a file", error)),
+        }
+    }
+
+    fn list(&self, under: &str) -> Result<Vec<String>, MemoryError> {
+        let fault = |error| MemoryError::io("list a folder", error);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.root.join(under)).map_err(fault)? {
+            names.extend(entry.map_err(fault)?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn blank(&self) -> Result<PathBuf, MemoryError> {
+        Ok(self.root.join("incoming").join(Uuid::now_v7().to_string()))
+    }
+
+    fn take_vectors(&self, digest: &Digest, filled: PathBuf) -> Result<(), MemoryError> {
+        self.settle(&filled, &vectors_name(digest))
+    }
+
+    fn vectors(&self, digest: &Digest, limit: u64) -> Result<PulledBatch, MemoryError> {
+        let name = vectors_name(digest);
+        let Some((path, bytes)) = self.look(&name)? else {
+            return Err(MemoryError::Tampered("the vectors of the bundle are gone"));
+        };
+        if bytes > limit {
+            return Err(MemoryError::TooLarge { what: "vectors", bytes, limit });
+        }
+        let mut header = [0; HEADER_BYTES];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+        read.map_err(|_| MemoryError::Tampered("the vectors are cut short"))?;
+        // Before anything is made room for on the word of a header.
+        if Shape::read(&header)?.bytes() != bytes {
+            return Err(MemoryError::Tampered("the vectors are not as many as their header says"));
+        }
+        let collection = digest.to_string();
+        self.lake_side.register(&collection, format!("{digest}.ruvec"))?;
+        Ok(self.lake_side.pull_vectors(&collection)?)
+    }
+}

@@ -1,0 +1,26 @@
+//! Memory by reference: a tier of vector collections on ruLake, the witnesses that name them, and the grants that open them.
+//!
+//! Everything here blocks: it reads files and computes. Callers with an event loop put it on a thread of its own.
+
+mod backend;
+mod config;
+mod digest;
+mod error;
+mod folder;
+mod gate;
+mod grant;
+mod incoming;
+mod ruvec;
+mod shelf;
+mod tier;
+mod witness;
+
+pub use config::{IssuerKey, MemoryConfig};
+pub use digest::Digest;
+pub use error::{MemoryError, Refusal};
+pub use gate::{Ask, Gate};
+pub use grant::{Capability, Grant, GrantBook, MAX_GRANT};
+pub use incoming::Incoming;
+pub use ruvec::{HEADER_BYTES, Shape};
+pub use tier::{Neighbour, Published, Resolved, Tier};
+pub use witness::Witness;

@@ -1,0 +1,148 @@
+//! The reports on one task as a stream of events, over as many connections as that takes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use chancery_protocol::Error;
+use chancery_wire::swp::codec::{Payload, a2a};
+use chancery_wire::swp::{Hearer, Misheard};
+
+use super::Ready;
+use super::line::{Line, Lines};
+use crate::client::events::{Heard, Silence};
+use crate::client::limits::ClientLimits;
+use crate::client::{ClientError, Transport};
+
+#[derive(Debug)]
+pub(crate) struct SwpEvents {
+    lines: Arc<Lines>,
+    /// Gone once the result is there, and while a new one is looked for.
+    line: Option<Line>,
+    ready: Ready,
+    hearer: Hearer,
+    waiting: VecDeque<Heard>,
+    silence: Silence,
+    /// Whether the peer tells the whole story again to whoever sends the same task again.
+    retells: bool,
+    /// Whether the line may have been closed before it got the task.
+    reused: bool,
+    /// Reports that were heard, and those to pass over because they were heard before.
+    heard: usize,
+    skip: usize,
+    tried: u32,
+    limits: ClientLimits,
+    ended: bool,
+}
+
+impl SwpEvents {
+    pub(super) async fn open(
+        lines: Arc<Lines>,
+        ready: Ready,
+        hearer: Hearer,
+        retells: bool,
+        limits: &ClientLimits,
+    ) -> Result<Self, ClientError> {
+        let mut kept = lines.idle(ready.count);
+        if let Some(line) = &mut kept
+            && line.send(&ready.frames, ready.count).await.is_err()
+        {
+            kept = None;
+        }
+        let reused = kept.is_some();
+        let line = match kept {
+            Some(line) => line,
+            None => begin(&lines, &ready).await?,
+        };
+        Ok(Self {
+            lines,
+            line: Some(line),
+            ready,
+            hearer,
+            waiting: VecDeque::new(),
+            silence: Silence::new(limits.read()),
+            retells,
+            reused,
+            heard: 0,
+            skip: 0,
+            tried: 0,
+            limits: limits.clone(),
+            ended: false,
+        })
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+        loop {
+            if let Some(heard) = self.waiting.pop_front() {
+                return Ok(Some(heard));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let Some(line) = &mut self.line else {
+                self.again().await?;
+                continue;
+            };
+            match self.silence.hold(line.next()).await.and_then(|received| received) {
+                Ok(received) => self.take(received.payload, &received.envelope.extensions)?,
+                Err(ClientError::Transport(Transport::Cut(why))) if self.may_repeat() => {
+                    tracing::debug!(why, heard = self.heard, "an SWP line was cut; the task is sent again");
+                    self.line = None;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// The same task again is the same task: a peer that never got it takes it now, one that retells goes on.
+    fn may_repeat(&self) -> bool {
+        let unheard = self.heard == 0 && self.reused;
+        self.ready.may_repeat && self.tried < self.limits.retries.max(1) && (self.retells || unheard)
+    }
+
+    async fn again(&mut self) -> Result<(), ClientError> {
+        if self.tried > 0 {
+            tokio::time::sleep(self.limits.retry_pause(self.tried - 1)).await;
+        }
+        self.tried += 1;
+        self.line = Some(begin(&self.lines, &self.ready).await?);
+        (self.reused, self.skip) = (false, self.heard);
+        Ok(())
+    }
+
+    fn take(&mut self, payload: Payload, extensions: &chancery_wire::swp::codec::Extensions) -> Result<(), ClientError> {
+        let Payload::A2a(message) = payload else { return Ok(()) };
+        if message.task_id().is_some_and(|task_id| *task_id != self.ready.task_id) {
+            return Err(ClientError::NotUnderstood("it spoke of a task that it was not given on this line".to_owned()));
+        }
+        let is_result = matches!(message, a2a::Message::Result(_));
+        let heard = match message {
+            a2a::Message::Handshake(_) => return Ok(()),
+            a2a::Message::Task(_) => return Err(ClientError::NotUnderstood("it gave the task back".to_owned())),
+            a2a::Message::Event(_) if self.skip > 0 => {
+                self.skip -= 1;
+                return Ok(());
+            }
+            a2a::Message::Event(event) => self.hearer.event(event, extensions),
+            a2a::Message::Result(result) => self.hearer.result(result, extensions),
+        };
+        self.heard += 1;
+        if is_result {
+            self.ended = true;
+            if let Some(line) = self.line.take() {
+                self.lines.give_back(line);
+            }
+        }
+        let heard = heard.map_err(|misheard| match misheard {
+            Misheard::Refused(refusal) => ClientError::Refused(refusal),
+            Misheard::NotUnderstood(Error { message, .. }) => ClientError::NotUnderstood(message.into_owned()),
+        })?;
+        self.waiting.extend(heard.into_iter().map(|(face, event)| Heard { face, event, id: None }));
+        Ok(())
+    }
+}
+
+async fn begin(lines: &Lines, ready: &Ready) -> Result<Line, ClientError> {
+    let mut line = lines.open().await?;
+    line.send(&ready.frames, ready.count).await?;
+    Ok(line)
+}

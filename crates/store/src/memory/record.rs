@@ -1,0 +1,82 @@
+//! The record of a store in memory: gone when the process ends, like the rest.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use chancery_core::{Block, Chain, Checkpoint, Happening, Lines, Note, Record, RecordEnd, Scribe, StoreError};
+use chancery_protocol::Timestamp;
+
+use super::locked;
+
+#[derive(Debug)]
+pub(super) struct MemoryRecord {
+    scribe: Arc<dyn Scribe>,
+    /// Taken after all other locks.
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    chain: Box<dyn Chain>,
+    blocks: Vec<Block>,
+    checkpoints: Vec<Checkpoint>,
+}
+
+impl Kept {
+    fn keep(&mut self) {
+        let unwritten = self.chain.unwritten().clone();
+        self.blocks.extend(unwritten.blocks);
+        self.checkpoints.extend(unwritten.checkpoints);
+        self.chain.written();
+    }
+}
+
+impl MemoryRecord {
+    pub(super) fn new(scribe: Arc<dyn Scribe>) -> Self {
+        let chain = scribe.go_on(RecordEnd::default());
+        Self { scribe, kept: Mutex::new(Kept { chain, blocks: Vec::new(), checkpoints: Vec::new() }) }
+    }
+
+    pub(super) fn write(&self, what: Happening<'_>) -> Lines {
+        self.scribe.write(what)
+    }
+
+    pub(super) fn add(&self, lines: &Lines) {
+        let mut kept = locked(&self.kept);
+        kept.chain.add(lines);
+        kept.keep();
+    }
+}
+
+#[async_trait]
+impl Record for MemoryRecord {
+    async fn note(&self, note: Note) -> Result<(), StoreError> {
+        self.add(&self.write(Happening::Note(&note)));
+        Ok(())
+    }
+
+    async fn sign(&self, at: Timestamp) -> Result<(), StoreError> {
+        let mut kept = locked(&self.kept);
+        kept.chain.sign(at);
+        kept.keep();
+        Ok(())
+    }
+
+    async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
+        let kept = locked(&self.kept);
+        let start = kept.blocks.partition_point(|block| block.first < from);
+        Ok(kept.blocks[start..].iter().take(limit).cloned().collect())
+    }
+
+    async fn checkpoints(&self, after: u64) -> Result<Vec<Checkpoint>, StoreError> {
+        Ok(locked(&self.kept).checkpoints.iter().filter(|checkpoint| checkpoint.end > after).cloned().collect())
+    }
+
+    async fn forget(&self, before: u64, limit: usize) -> Result<u64, StoreError> {
+        let mut kept = locked(&self.kept);
+        let gone = kept.blocks.partition_point(|block| block.first < before).min(limit);
+        kept.blocks.drain(..gone);
+        kept.checkpoints.retain(|checkpoint| checkpoint.sealed || checkpoint.end > before);
+        Ok(gone as u64)
+    }
+}

@@ -1,0 +1,33 @@
+//! SWP's A2A profile onto the model and back: a task is a message that is sent, its events and its result are the answer's stream.
+//!
+//! A task says of its input how it is to be read: as text, as JSON, as octets of somebody's own, or as a whole A2A message in
+//! protobuf, in which nothing is lost. Whoever sends the last is answered in kind.
+
+mod content;
+mod hear;
+mod report;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use chancery_swp as codec;
+
+pub use self::content::{Content, Convention, Given};
+pub use self::hear::{Hearer, Misheard};
+pub use self::report::{Report, Reporter, refusal};
+pub use self::task::{read_task, write_task};
+
+/// How cards name this binding.
+pub const BINDING: &str = "https://chancery.dev/a2a/bindings/swp/v1";
+/// The port that an address without one means.
+pub const PORT: u16 = 7777;
+
+/// Extensions of an envelope, of the numbers that profiles have to themselves. Whoever does not know them passes over them.
+pub mod extension {
+    /// One octet: how the opaque octets of this message are to be read.
+    pub const CONVENTION: u64 = 16;
+    /// The media type of octets of somebody's own.
+    pub const MEDIA_TYPE: u64 = 17;
+    /// On a task: shows which task it is given for, to those who made the token.
+    pub const HOP_TOKEN: u64 = 18;
+}

@@ -1,0 +1,186 @@
+//! What happens to a task, as events and the one result of the profile.
+
+use bytes::Bytes;
+use chancery_protocol::{Error, Part, TaskEvent, TaskState, TaskStatus};
+use chancery_swp::a2a::{self, Condition, TaskResult};
+use prost::Message as _;
+
+use super::content::{Content, Convention, Given};
+use crate::codec::Face;
+use crate::errors;
+use crate::pb::v1;
+
+/// Something to send, with what its envelope says of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    pub message: a2a::Message,
+    pub given: Given,
+}
+
+/// Turns the log of one task into reports. What may be its last word is held back until it is known whether it was.
+#[derive(Debug)]
+pub struct Reporter {
+    task_id: Bytes,
+    whole: bool,
+    /// How the task stands, if it may stay so.
+    held: Option<(TaskEvent, Face)>,
+    /// What the task made, in the order it was begun.
+    made: Vec<(chancery_protocol::ArtifactId, Vec<Part>)>,
+}
+
+impl Reporter {
+    /// `convention` is how the task's input was said to be read.
+    pub fn new(task_id: Bytes, convention: Convention) -> Self {
+        Self { task_id, whole: convention == Convention::A2a, held: None, made: Vec::new() }
+    }
+
+    /// What to send now.
+    pub fn hear(&mut self, face: &Face, event: &TaskEvent) -> Vec<Report> {
+        let mut reports = Vec::new();
+        if let Some((earlier, face)) = self.held.take() {
+            reports.extend(self.event(&face, &earlier));
+        }
+        self.note(event);
+        if may_be_last(event) {
+            self.held = Some((event.clone(), face.clone()));
+        } else {
+            reports.extend(self.event(face, event));
+        }
+        reports
+    }
+
+    /// The result, once nothing more will be heard.
+    pub fn finish(mut self) -> Report {
+        let Some((last, face)) = self.held.take() else {
+            let unknown = Error::new(chancery_protocol::ErrorKind::Internal, "the task has no end that could be told");
+            return refusal(self.task_id, &unknown);
+        };
+        let (ok, reason) = match status_of(&last) {
+            Some(status) if status.state == TaskState::Completed => (true, String::new()),
+            Some(status) => (false, failure(status)),
+            None => (true, String::new()),
+        };
+        let content = if self.whole { whole(&face, &last) } else { self.output(&last, ok) };
+        let given = if content.bytes.is_empty() { Given::default() } else { content.given() };
+        let result = TaskResult { task_id: self.task_id, ok, output: content.bytes, error_message: reason };
+        Report { message: a2a::Message::Result(result), given }
+    }
+
+    fn event(&self, face: &Face, event: &TaskEvent) -> Option<Report> {
+        let (message, content) = if self.whole {
+            if matches!(event, TaskEvent::Said(_)) {
+                return None;
+            }
+            (String::new(), whole(face, event))
+        } else {
+            said(event)?
+        };
+        let given = if content.bytes.is_empty() { Given::default() } else { content.given() };
+        let event = a2a::Event { task_id: self.task_id.clone(), message, event_payload: content.bytes };
+        Some(Report { message: a2a::Message::Event(event), given })
+    }
+
+    /// Keeps what belongs into the result. Whoever gets whole events has it already.
+    fn note(&mut self, event: &TaskEvent) {
+        let TaskEvent::Artifact(chunk) = event else { return };
+        if self.whole {
+            return;
+        }
+        let (id, parts) = (&chunk.artifact.artifact_id, chunk.artifact.parts.clone());
+        match self.made.iter_mut().find(|(known, _)| known == id) {
+            Some((_, known)) if chunk.append => known.extend(parts),
+            Some((_, known)) => *known = parts,
+            None => self.made.push((id.clone(), parts)),
+        }
+    }
+
+    /// What the task made, or what was said last if it made nothing. A failure says its words once, as the reason.
+    fn output(&mut self, last: &TaskEvent, ok: bool) -> Content {
+        let words = match last {
+            TaskEvent::Replied(message) => &message.parts[..],
+            last => {
+                status_of(last).filter(|_| ok).and_then(|status| status.message.as_deref()).map_or(&[][..], |said| &said.parts)
+            }
+        };
+        let snapshot = match last {
+            TaskEvent::Created(task) => task.artifacts.iter().flat_map(|artifact| artifact.parts.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let made: Vec<Part> = self.made.drain(..).flat_map(|(_, parts)| parts).chain(snapshot).collect();
+        Content::of(if made.is_empty() { words } else { &made })
+    }
+}
+
+/// A refusal as the result of a task.
+pub fn refusal(task_id: Bytes, error: &Error) -> Report {
+    let message = a2a::Message::Result(TaskResult::failure(task_id, errors::swp(error)));
+    Report { message, given: Given::default() }
+}
+
+fn whole(face: &Face, event: &TaskEvent) -> Content {
+    let bytes = v1::event::write(face, event).map(|event| event.encode_to_vec()).unwrap_or_default();
+    Content { bytes: bytes.into(), convention: Convention::A2a, media_type: None }
+}
+
+/// An event in few words: the news of a status, or a piece of something that comes in pieces. A whole artifact is the result's.
+fn said(event: &TaskEvent) -> Option<(String, Content)> {
+    let nothing = Content::text("");
+    match event {
+        TaskEvent::Status(change) => {
+            let words = change.status.message.as_ref().map(|message| Content::of(&message.parts));
+            match words {
+                Some(Content { bytes, convention: Convention::Text, .. }) if !bytes.trim_ascii().is_empty() => {
+                    Some((String::from_utf8_lossy(&bytes).into_owned(), nothing))
+                }
+                Some(content) if !content.bytes.is_empty() => Some((word(change.status.state).to_owned(), content)),
+                _ => Some((word(change.status.state).to_owned(), nothing)),
+            }
+        }
+        TaskEvent::Artifact(chunk) if chunk.append || !chunk.last_chunk => {
+            let content = Content::of(&chunk.artifact.parts);
+            let name = chunk.artifact.name.clone().unwrap_or_else(|| chunk.artifact.artifact_id.to_string());
+            Some((name, content))
+        }
+        _ => None,
+    }
+}
+
+fn word(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Unspecified | TaskState::Submitted => "submitted",
+        TaskState::Working => "working",
+        TaskState::Completed => "completed",
+        TaskState::Failed => "failed",
+        TaskState::Canceled => "canceled",
+        TaskState::InputRequired => "input required",
+        TaskState::Rejected => "rejected",
+        TaskState::AuthRequired => "auth required",
+    }
+}
+
+/// Why a task that did not complete has no output: its state by name, the profile's words for it, and the agent's.
+fn failure(status: &TaskStatus) -> String {
+    let condition = match status.state {
+        TaskState::AuthRequired => Condition::AuthorizationDenied,
+        _ => Condition::ExecutionFailed,
+    };
+    let words = status.message.as_ref().map(|message| Content::of(&message.parts));
+    let words = words.filter(|content| content.convention == Convention::Text && !content.bytes.trim_ascii().is_empty());
+    let words =
+        words.map_or_else(|| word(status.state).to_owned(), |content| String::from_utf8_lossy(&content.bytes).into_owned());
+    format!("{}: {}: {words}", status.state.name(), condition.says())
+}
+
+fn status_of(event: &TaskEvent) -> Option<&TaskStatus> {
+    match event {
+        TaskEvent::Status(change) => Some(&change.status),
+        TaskEvent::Created(task) => Some(&task.status),
+        _ => None,
+    }
+}
+
+/// Whether a stream can end with this.
+fn may_be_last(event: &TaskEvent) -> bool {
+    let ends = |state: TaskState| state.is_terminal() || state.is_interrupted();
+    matches!(event, TaskEvent::Replied(_)) || status_of(event).is_some_and(|status| ends(status.state))
+}
