@@ -16,8 +16,8 @@ const PAGE: usize = 64;
 /// What goes out next.
 #[derive(Debug)]
 pub(super) enum Pick {
-    /// Nothing up to the tail is for this lane.
-    Nothing,
+    /// Nothing up to that entry is for this lane.
+    Nothing { to: u64 },
     Send {
         /// The first entry it stands for.
         from: u64,
@@ -50,6 +50,8 @@ impl<'a> Log<'a> {
         bounds: &Bounds,
     ) -> Result<Pick, StoreError> {
         self.fill(cursor, bounds).await?;
+        // Only what was looked at can be passed over. What the log has no more is nobody's to tell.
+        let nothing = Pick::Nothing { to: self.window.back().map_or(cursor.tail, |entry| entry.seq) };
         let span = match cursor.span {
             Some(span) => span,
             None => {
@@ -57,14 +59,14 @@ impl<'a> Log<'a> {
                 let pending = pending.iter().map(|entry| Pending::of(entry.seq, &entry.event));
                 match next_span(bounds, cursor.tail, pending) {
                     Some(span) => span,
-                    None => return Ok(Pick::Nothing),
+                    None => return Ok(nothing),
                 }
             }
         };
         // Entries before it are for others, and are passed with it.
         let first = self.meant(registration, cursor).next().or(self.window.front()).cloned();
-        let Some(first) = first else { return Ok(Pick::Nothing) };
-        let Some(payload) = self.payload(registration, first.seq, span).await? else { return Ok(Pick::Nothing) };
+        let Some(first) = first else { return Ok(nothing) };
+        let Some(payload) = self.payload(registration, first.seq, span).await? else { return Ok(nothing) };
         Ok(Pick::Send { from: first.seq, span, payload, recorded: first.at })
     }
 

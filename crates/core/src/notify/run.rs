@@ -171,12 +171,17 @@ impl<'e> Run<'e> {
 
     /// What goes out next, if there is anything and time for it. Entries that are not for this lane are passed over.
     async fn next(&mut self) -> Result<Option<(Pick, Letter)>, StoreError> {
-        let picked = self.log.pick(&self.lane.registration, &self.lane.cursor, &self.config.bounds).await?;
-        let now = self.engine.now();
-        let Pick::Send { from, span, ref payload, .. } = picked else {
-            self.settle(Step::Skip { to: self.lane.cursor.tail, keep: None }, None, now).await;
-            return Ok(None);
+        let picked = loop {
+            let picked = self.log.pick(&self.lane.registration, &self.lane.cursor, &self.config.bounds).await?;
+            let Pick::Nothing { to } = picked else { break picked };
+            let now = self.engine.now();
+            let keep = (to < self.lane.cursor.tail).then(|| self.prolonged(now));
+            if !self.settle(Step::Skip { to, keep }, None, now).await {
+                return Ok(None);
+            }
         };
+        let now = self.engine.now();
+        let Pick::Send { from, span, ref payload, .. } = picked else { return Ok(None) };
         if span.kind != SpanKind::Single && self.lane.cursor.span.is_none() {
             // From here on it is one delivery, whatever happens to us.
             let keep = self.prolonged(now);
@@ -204,7 +209,7 @@ impl<'e> Run<'e> {
     async fn attempt(&mut self, (picked, letter): (Pick, Letter)) -> Tried {
         let (from, span, recorded) = match picked {
             Pick::Send { from, span, recorded, .. } => (from, span, recorded),
-            Pick::Nothing => (self.lane.cursor.head, Span::single(self.lane.cursor.head), self.engine.now()),
+            Pick::Nothing { .. } => (self.lane.cursor.head, Span::single(self.lane.cursor.head), self.engine.now()),
         };
         let began = self.engine.now();
         if self.lane.cursor.attempt == 0 {

@@ -203,3 +203,22 @@ async fn an_origin_that_fails_is_left_alone_and_that_costs_no_attempt() {
     assert!(house.lanes().await.iter().all(|lane| lane.cursor.attempt == 0));
     assert_eq!(house.network.taken().len(), 80);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_told_of_states_only_misses_none_behind_a_long_run_of_pieces() {
+    let usual = Bounds::default();
+    for bounds in [Bounds { preserve: true, ..usual.clone() }, Bounds { backlog_bytes: 100, ..usual.clone() }, usual] {
+        let house = House::with(Network::kind(), EngineConfig { bounds: bounds.clone(), ..config() });
+        // Everything has happened before the first is told.
+        let task = house.task("300", "https://status.example/").await;
+        house.start();
+        assert!(house.drained(Duration::from_secs(60)).await, "{bounds:?}");
+        let taken = house.network.taken();
+        assert_eq!(taken.first().map(|seen| seen.to), Some(1), "{bounds:?}");
+        let last = taken.last().unwrap();
+        assert_eq!(last.to, 302, "{bounds:?}: {:?}", numbers(&house.network));
+        let told = house.network.event(&last.id).map(|event| matches!(event, TaskEvent::Status(_)));
+        let whole = house.network.task(&last.id).map(|told| told.status.state == task.status.state);
+        assert_eq!(told.or(whole), Some(true), "{bounds:?}");
+    }
+}

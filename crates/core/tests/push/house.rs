@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::notify::{Engine, EngineConfig, EngineParts, SlotLimits};
-use chancery_core::push::{Lane, LaneFilter, Outbox, PushLimits, PushParts, PushTarget, PushTargets, Sealed, Secret, Vault};
+use chancery_core::push::{
+    Lane, LaneFilter, Outbox, PushEvents, PushLimits, PushParts, PushTarget, PushTargets, Sealed, Secret, Vault,
+};
 use chancery_core::{
     Agent, Agents, Answer, Chancery, Clock, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, TaskLimits, TaskRunner,
     TaskUpdateSink, Turn,
@@ -77,7 +79,9 @@ struct AnyTarget;
 impl PushTargets for AnyTarget {
     fn judge(&self, url: &str) -> Result<PushTarget, String> {
         let host = url.strip_prefix("https://").ok_or("not https")?.split('/').next().unwrap_or_default();
-        Ok(PushTarget { origin: format!("https://{host}:443").into(), profile: None, events: None })
+        // Receivers by that name are told of states only.
+        let events = host.starts_with("status").then_some(PushEvents::Status);
+        Ok(PushTarget { origin: format!("https://{host}:443").into(), profile: None, events })
     }
 
     fn judge_scheme(&self, _: &str, _: Option<&str>) -> Result<(), String> {
