@@ -353,20 +353,6 @@ impl LiveTask {
         self.refusal().unwrap_or_else(|| NotTaken::Broken.into())
     }
 
-    /// The store refused, or the agent did: nobody waits for what will not come.
-    pub(crate) fn break_off(&self, refusal: Option<Error>) {
-        let mut state = self.lock();
-        state.refusal = refusal;
-        state.queued.clear();
-        state.pending.clear();
-        state.recording = false;
-        if let Some(turn) = &state.turn {
-            turn.cancel();
-        }
-        drop(state);
-        self.visible.send_modify(|visible| visible.broken = true);
-    }
-
     /// Entries after `after` that are still in memory. `None` when some of them are only in the store.
     pub(crate) fn tail_after(&self, after: u64, limit: usize) -> Option<Vec<Arc<LogEntry>>> {
         let state = self.lock();
