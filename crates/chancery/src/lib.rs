@@ -13,6 +13,7 @@ mod data_folder;
 mod executor;
 mod gateway;
 mod hops;
+mod kept;
 mod key_chest;
 mod lineup;
 mod memory;

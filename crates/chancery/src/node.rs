@@ -4,15 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chancery_core::push::Outbox;
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Chancery, Clock, Parts, Scribe, Store, StoreError, SystemClock, TaskRunner};
+use chancery_core::{Chancery, Clock, Parts, Scribe, StoreError, SystemClock, TaskRunner};
 use chancery_identity::SealKey;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
 use chancery_identity::hop_token::HopTokens;
 use chancery_inbound::{DoorSettings, Doors, Entrance, Tls};
 use chancery_protocol::AgentCard;
-use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
+use chancery_store::SqliteOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +24,7 @@ use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpU
 use crate::data_folder::DataFolder;
 use crate::gateway::{Fleet, Site, Workplace, gather};
 use crate::hops::SignedHops;
+use crate::kept::Kept;
 use crate::key_chest::{KeyChest, Signers, keep_published};
 use crate::lineup::Lineup;
 use crate::memory::NodeMemory;
@@ -244,18 +244,10 @@ impl NodeBuilder {
         furnish(&keys, &agents, &config, reception.clock.now())?;
         let admin_token = folder.as_deref().map(DataFolder::admin_token).transpose()?;
         let recorder = record_keeper::recorder(&config.evidence, &keys, reception.clock.now());
-        let (store, outbox, key): (Arc<dyn Store>, Arc<dyn Outbox>, SealKey) = match &folder {
-            Some(folder) if !self.in_memory => {
-                let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..config.store.sqlite() };
-                let scribe = recorder.clone().map(|recorder| recorder as Arc<dyn Scribe>);
-                let store = Arc::new(SqliteStore::open_recording(folder.database(), options, scribe)?);
-                (store.clone(), store, folder.seal_key()?)
-            }
-            _ => {
-                let store = Arc::new(MemoryStore::new());
-                (store.clone(), store, SealKey::new(&SealKey::random_bytes()?)?)
-            }
-        };
+        let scribe = recorder.clone().map(|recorder| recorder as Arc<dyn Scribe>);
+        let lasting = folder.as_deref().filter(|_| !self.in_memory);
+        let options = SqliteOptions { answer_before_commit: self.answer_before_commit, ..config.store.sqlite() };
+        let Kept { store, outbox, key } = Kept::open(lasting, options, scribe)?;
         let now = reception.clock.now();
         let webhooks = Webhooks::open(&config, &reception.public_url, folder.as_deref(), outbox, now)?.map(Arc::new);
         let rules = config.rulebook().map_err(BuildError::Rules)?;

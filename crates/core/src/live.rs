@@ -4,6 +4,7 @@
 //! store. The *visible* task changes only after the store has said that an update is durable.
 
 mod account;
+mod tail;
 mod turns;
 
 use std::collections::VecDeque;
@@ -389,17 +390,5 @@ impl LiveTask {
         }
         drop(state);
         self.visible.send_modify(|visible| visible.broken = true);
-    }
-
-    /// Entries after `after` that are still in memory. `None` when some of them are only in the store.
-    pub(crate) fn tail_after(&self, after: u64, limit: usize) -> Option<Vec<Arc<LogEntry>>> {
-        let state = self.lock();
-        let visible = self.visible.borrow().seq;
-        if after >= visible {
-            return Some(Vec::new());
-        }
-        let first = state.tail.front()?.seq;
-        let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
-        Some(state.tail.iter().skip(skip).take(limit).cloned().collect())
     }
 }

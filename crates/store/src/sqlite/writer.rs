@@ -55,8 +55,7 @@ pub(super) fn run(
     rope: &Rope,
     chain: Option<Box<dyn Chain>>,
 ) -> Result<(), Fault> {
-    let mut writer =
-        Writer { connection, statements: Statements::prepare(connection)?, options, chain, place: Place::default() };
+    let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options, chain, place: Place::default() };
     let mut batch = Vec::new();
     let mut shared = false;
     while let Some(first) = queue.blocking_recv() {
