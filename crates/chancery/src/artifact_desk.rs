@@ -11,7 +11,7 @@ use chancery_protocol::{Artifact, ArtifactKind, ArtifactVersions, Error, ErrorKi
 const CLEAR_EVERY: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
-pub(crate) struct Desk {
+struct Desk {
     schemas: Schemas,
     versions: ArtifactVersions,
     offload: Option<Arc<Offload>>,
@@ -27,7 +27,7 @@ pub enum DeskError {
 
 impl Desk {
     /// Nothing, where nobody wants artifacts looked at.
-    pub(crate) fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, public_url: &str) -> Result<Option<Self>, DeskError> {
+    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, public_url: &str) -> Result<Option<Self>, DeskError> {
         let schemas = config.schemas.as_deref().map(Schemas::load).transpose()?.unwrap_or_default();
         let offload = match (config.offload, tier) {
             (true, None) => return Err(DeskError::NoTier),
@@ -118,8 +118,22 @@ impl ArtifactDesk for Desk {
     }
 }
 
+/// Gives a node its desk, if it is to have one.
+pub(crate) fn set_up(
+    chancery: &Chancery,
+    config: &ArtifactsConfig,
+    tier: Option<&Arc<Tier>>,
+    public_url: &str,
+) -> Result<(), DeskError> {
+    if let Some(desk) = Desk::open(config, tier, public_url)? {
+        chancery.set_artifact_desk(Arc::new(desk));
+        tokio::spawn(keep_cleared(chancery.clone()));
+    }
+    Ok(())
+}
+
 /// Throws away large parts of tasks that were forgotten, until the node stops.
-pub(crate) async fn keep_cleared(chancery: Chancery) {
+async fn keep_cleared(chancery: Chancery) {
     let stop = chancery.shutdown_token();
     while stop.run_until_cancelled(tokio::time::sleep(CLEAR_EVERY)).await.is_some() {
         if let Err(error) = chancery.clear_desk().await {

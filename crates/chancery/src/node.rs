@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::shelf::Shelf;
 use crate::admin::{self, House, Office};
 use crate::agent_book::AgentBook;
-use crate::artifact_desk::{Desk, keep_cleared};
+use crate::artifact_desk;
 use crate::authentication::{Reception, authenticator, check_grants, configured_callers, key_sets};
 use crate::build_error::BuildError;
 use crate::caller_book::CallerBook;
@@ -276,10 +276,7 @@ impl NodeBuilder {
             chancery.set_memory(Arc::new(memory.clone()));
         }
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
-        if let Some(desk) = Desk::open(&config.artifacts, tier, &reception.public_url.to_string())? {
-            chancery.set_artifact_desk(Arc::new(desk));
-            tokio::spawn(keep_cleared(chancery.clone()));
-        }
+        artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let office = Office {
             callers: Arc::clone(&reception.callers),
             keys: Arc::clone(&keys),

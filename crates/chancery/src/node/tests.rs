@@ -35,7 +35,7 @@ async fn cards_name_the_addresses_their_agents_answer_at() {
     let mut mounted = AgentCard::clone(&node.chancery().agents().first().card);
     let push = mounted.capabilities.extensions.pop();
     assert!(push.is_some_and(|extension| extension.uri.ends_with("/push-delivery/v1")));
-    assert_eq!(std::mem::replace(&mut mounted.capabilities.push_notifications, Some(false)), Some(true));
+    assert_eq!(mounted.capabilities.push_notifications.replace(false), Some(true));
     let declared = mounted.capabilities.extensions.pop();
     assert_eq!(declared.map(|extension| extension.uri).as_deref(), Some(chancery_core::GOVERNANCE_EXTENSION));
     assert_eq!(mounted, own, "what the author wrote stays");
