@@ -52,6 +52,8 @@ pub enum BuildError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
+    Artifacts(#[from] crate::artifact_desk::DeskError),
+    #[error(transparent)]
     Memory(#[from] crate::memory::MemoryBuildError),
     #[error("the folder of the config file cannot be watched: {0}")]
     Watch(String),

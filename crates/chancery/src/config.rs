@@ -30,7 +30,7 @@ use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
 use chancery_evidence::record::EvidenceConfig;
 use chancery_identity::credentials::Issuer;
 use chancery_inbound::{Headerless, InboundLimits};
-use chancery_memory::MemoryConfig;
+use chancery_memory::{ArtifactsConfig, MemoryConfig};
 use chancery_outbound::GuardConfig;
 use chancery_outbound::client::ClientLimits;
 use chancery_outbound::discovery::DiscoveryConfig;
@@ -168,6 +168,8 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// Webhooks.
     pub push: PushConfig,
+    /// What artifacts are held to, and what becomes of large ones.
+    pub artifacts: ArtifactsConfig,
 }
 
 impl Default for Config {
@@ -194,6 +196,7 @@ impl Default for Config {
             governance: GovernanceConfig::default(),
             memory: MemoryConfig::default(),
             push: PushConfig::default(),
+            artifacts: ArtifactsConfig::default(),
         }
     }
 }
@@ -255,6 +258,7 @@ impl Config {
             },
             memory: file.section("memory", |section| section.fields()).unwrap_or_default(),
             push: file.section("push", push::read).unwrap_or_default(),
+            artifacts: file.section("artifacts", |section| section.fields()).unwrap_or_default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod admin;
 mod agent_book;
 pub mod agents;
+mod artifact_desk;
 mod authentication;
 mod build_error;
 mod caller_book;

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::shelf::Shelf;
 use crate::admin::{self, House, Office};
 use crate::agent_book::AgentBook;
+use crate::artifact_desk;
 use crate::authentication::{Reception, authenticator, check_grants, configured_callers, key_sets};
 use crate::build_error::BuildError;
 use crate::caller_book::CallerBook;
@@ -274,6 +275,8 @@ impl NodeBuilder {
         if let Some(memory) = &memory {
             chancery.set_memory(Arc::new(memory.clone()));
         }
+        let tier = memory.as_ref().map(|memory| memory.gate.tier());
+        artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let office = Office {
             callers: Arc::clone(&reception.callers),
             keys: Arc::clone(&keys),

@@ -76,7 +76,8 @@ impl Inner {
         token: CancellationToken,
         resumed: bool,
     ) {
-        let sink = TaskUpdateSink::new(Arc::clone(live), Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
+        let (clock, limits) = (Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
+        let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.desk.get().cloned());
         let time_limit = live.time_limit();
         let deadline = time_limit.map(|limit| self.clock.now() + limit);
         let delegation = Delegation::new(

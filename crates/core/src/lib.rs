@@ -2,6 +2,7 @@
 
 mod admit;
 mod agents;
+mod artifacts;
 mod cancel;
 mod carry_on;
 mod check;
@@ -46,6 +47,7 @@ mod trace;
 mod tree;
 
 pub use agents::{Agent, Agents};
+pub use artifacts::{ArtifactDesk, PutAway, REFERENCES_EXTENSION};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
 pub use delegate::Delegation;

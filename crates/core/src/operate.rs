@@ -52,7 +52,7 @@ impl Chancery {
         let stored = self.operator_find(id).await?;
         let live = self.0.open(stored).await?;
         let permit = self.0.streams.enter(&Caller::new("", "operator"), &live.record.id, &self.0.limits.load())?;
-        Ok(Subscription::new(Arc::clone(&self.0), live, after, Until::Terminal, permit))
+        Ok(Subscription::new(Arc::clone(&self.0), live, after, Until::Terminal, permit).with_references(true))
     }
 
     async fn operator_find(&self, id: &str) -> Result<Stored, Error> {

@@ -6,6 +6,7 @@ use chancery_protocol::{ArtifactId, ContextId, Error, TaskEvent, TaskId, Version
 use tokio::sync::watch;
 
 use crate::LogEntry;
+use crate::artifacts::whole_events;
 use crate::live::{LiveTask, Visible};
 use crate::service::Inner;
 use crate::streams::StreamPermit;
@@ -41,17 +42,25 @@ pub struct Subscription {
     until: Until,
     /// Wait for the agent's first word, because it may be a message instead of a task.
     undecided: bool,
+    /// The reader takes references to large parts.
+    references: bool,
     _permit: StreamPermit,
 }
 
 impl Subscription {
     pub(crate) fn new(inner: Arc<Inner>, live: Arc<LiveTask>, cursor: u64, until: Until, permit: StreamPermit) -> Self {
         let visible = live.watch();
-        Self { inner, live, visible, cursor, first: None, until, undecided: false, _permit: permit }
+        Self { inner, live, visible, cursor, first: None, until, undecided: false, references: false, _permit: permit }
     }
 
     pub(crate) fn with_first(mut self, entry: LogEntry) -> Self {
         self.first = Some(Arc::new(entry));
+        self
+    }
+
+    /// For a reader that takes references to large parts instead of the parts.
+    pub(crate) fn with_references(mut self, references: bool) -> Self {
+        self.references = references;
         self
     }
 
@@ -145,6 +154,9 @@ impl Subscription {
             Some(events) => events,
             None => self.inner.entries(&self.live.record.id, self.cursor, limit).await?,
         };
+        if let Some(desk) = self.inner.desk.get().filter(|_| !self.references) {
+            events = whole_events(desk, &self.live.record.id, events).await?;
+        }
         if let Some(last) = events.last() {
             self.cursor = last.seq;
         }

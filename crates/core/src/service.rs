@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::{Agent, Agents};
+use crate::artifacts::ArtifactDesk;
 use crate::govern::{Governance, Rulebook};
 use crate::grant::granted;
 use crate::limits::TaskLimits;
@@ -75,6 +76,7 @@ pub(crate) struct Inner {
     pub(crate) push: Option<Push>,
     pub(crate) retention: Retention,
     pub(crate) memory: OnceLock<Arc<dyn SharedMemory>>,
+    pub(crate) desk: OnceLock<Arc<dyn ArtifactDesk>>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
     /// Turns and recordings that outlive the call that began them.
@@ -100,6 +102,7 @@ impl Chancery {
             push: parts.push.map(Push::new),
             retention: Retention::new(parts.retention),
             memory: OnceLock::new(),
+            desk: OnceLock::new(),
             open: Arc::default(),
             streams: Arc::default(),
             background: TaskTracker::new(),
@@ -117,7 +120,7 @@ impl Chancery {
         let agent = &inner.route(context)?;
         granted(context, &agent.name, &request)?;
         // A blocking send is what most calls are; the rest is boxed so that it stays small.
-        match request {
+        let answer = match request {
             Request::SendMessage(send) => inner.send(context, agent, send).await.map(|sent| Answer::Reply(Reply::Sent(sent))),
             Request::StreamMessage(send) => Box::pin(inner.stream(context, agent, send)).await.map(Answer::from),
             Request::GetTask(get) => Box::pin(inner.get(context, agent, get)).await.map(|task| Answer::Reply(Reply::Task(task))),
@@ -144,6 +147,10 @@ impl Chancery {
                 deleted.map(|()| Answer::Reply(Reply::PushConfigDeleted))
             }
             Request::GetExtendedCard(_) => extended_card(context, agent).map(|card| Answer::Reply(Reply::Card(card))),
+        };
+        match inner.desk.get() {
+            Some(desk) => Box::pin(inner.whole(desk, context, answer?)).await,
+            None => answer,
         }
     }
 

@@ -10,7 +10,7 @@ use chancery_protocol::{
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
-use crate::{Clock, Link};
+use crate::{ArtifactDesk, Clock, Link};
 
 /// Proof that a turn was ended. Only the sink makes it.
 #[derive(Debug)]
@@ -67,11 +67,17 @@ pub struct TaskUpdateSink {
     live: Arc<LiveTask>,
     clock: Arc<dyn Clock>,
     limits: Arc<TaskLimits>,
+    desk: Option<Arc<dyn ArtifactDesk>>,
 }
 
 impl TaskUpdateSink {
-    pub(crate) fn new(live: Arc<LiveTask>, clock: Arc<dyn Clock>, limits: Arc<TaskLimits>) -> Self {
-        Self { live, clock, limits }
+    pub(crate) fn new(
+        live: Arc<LiveTask>,
+        clock: Arc<dyn Clock>,
+        limits: Arc<TaskLimits>,
+        desk: Option<Arc<dyn ArtifactDesk>>,
+    ) -> Self {
+        Self { live, clock, limits, desk }
     }
 
     /// The task is being worked on; `message` may say how far.
@@ -183,7 +189,13 @@ impl TaskUpdateSink {
         }
     }
 
-    async fn update(&mut self, event: TaskEvent) -> Result<(), Closed> {
+    async fn update(&mut self, mut event: TaskEvent) -> Result<(), Closed> {
+        if let (Some(desk), TaskEvent::Artifact(chunk)) = (&self.desk, &mut event)
+            && desk.concerns(&chunk.artifact)
+        {
+            let taken = desk.take_in(&self.live.record.id, Arc::clone(&chunk.artifact)).await;
+            chunk.artifact = taken.map_err(|error| Closed(format!("{}: {error}", error.kind.reason())))?;
+        }
         if self.live.pending() >= self.limits.task_updates_pending {
             let mut visible = self.live.watch();
             while self.live.pending() >= self.limits.task_updates_pending {

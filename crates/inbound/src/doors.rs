@@ -27,7 +27,7 @@ use crate::rates::Rates;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
 use crate::signposts::{Signposts, Spot};
 use crate::swp::SwpSettings;
-use crate::{admin, body, catalog, listening, rest};
+use crate::{admin, body, catalog, listening, put_away, rest};
 
 /// A gRPC message comes after a flag and its length.
 const GRPC_FRAME: usize = 5;
@@ -150,6 +150,12 @@ impl Doors {
         if agent.is_none() && catalog::is_catalog(&head, path) {
             return match self.enter(&head, None, origin, Empty::new()).await {
                 Ok((draft, _)) => self.catalog(&head, &draft.known),
+                Err(away) => refuse_rest(away, Version::V1_0),
+            };
+        }
+        if let (None, Some((task, digest))) = (&agent, put_away::named(&head, path)) {
+            return match self.enter(&head, None, origin, Empty::new()).await {
+                Ok((draft, _)) => self.put_away(&head, &draft.known, task, digest).await,
                 Err(away) => refuse_rest(away, Version::V1_0),
             };
         }

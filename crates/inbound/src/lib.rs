@@ -17,6 +17,7 @@ mod listen;
 mod listening;
 mod opening;
 mod origin;
+mod put_away;
 mod rates;
 mod rendered;
 mod response;

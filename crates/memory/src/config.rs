@@ -1,5 +1,7 @@
 //! The `[memory]` section.
 
+use std::path::PathBuf;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_identity::{Algorithm, PublicKey};
@@ -36,6 +38,34 @@ impl Default for MemoryConfig {
             max_collection_bytes: 1 << 30,
             resident_bytes: 2 << 30,
             max_grant_hours: 30 * 24,
+        }
+    }
+}
+
+/// The `[artifacts]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArtifactsConfig {
+    /// A folder of JSON Schemas. Artifacts that name one of them by its `$id` have to obey it.
+    pub schemas: Option<PathBuf>,
+    /// Take artifacts of a newer version for what they are in ours.
+    pub accept_lower_version_artifacts: bool,
+    /// Large parts are put into the memory tier.
+    pub offload: bool,
+    /// From how many bytes on a part is large.
+    pub offload_above_bytes: u64,
+    /// The most that is put back into one answer for callers that take no references. Streams get it piece by piece.
+    pub restore_bytes: u64,
+}
+
+impl Default for ArtifactsConfig {
+    fn default() -> Self {
+        Self {
+            schemas: None,
+            accept_lower_version_artifacts: false,
+            offload: false,
+            offload_above_bytes: 1 << 18,
+            restore_bytes: 8 << 20,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A tier in a folder, its vectors read by ruLake's filesystem backend.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use ruvector_rulake::{BackendAdapter as _, FsBackend, PulledBatch};
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Folder {
 impl Folder {
     /// Makes the folder if it is not there.
     pub(crate) fn open(root: &Path) -> Result<Self, MemoryError> {
-        for name in ["vectors", "bundles", "grants", "revoked", "incoming"] {
+        for name in ["vectors", "bundles", "grants", "revoked", "incoming", "offload"] {
             fs::create_dir_all(root.join(name)).map_err(|error| MemoryError::io("make its folders", error))?;
         }
         // All that is read later is held against this, so that it has to be the real place.
@@ -89,6 +89,27 @@ impl Shelf for Folder {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(MemoryError::io("look for a file", error)),
+        }
+    }
+
+    fn size(&self, name: &str) -> Result<Option<u64>, MemoryError> {
+        Ok(self.look(name)?.map(|(_, bytes)| bytes))
+    }
+
+    fn read_range(&self, name: &str, from: u64, most: u64) -> Result<Vec<u8>, MemoryError> {
+        let Some((path, _)) = self.look(name)? else { return Err(MemoryError::Unknown(name.to_owned())) };
+        let mut content = Vec::new();
+        let read = File::open(path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(from))?;
+            file.take(most).read_to_end(&mut content)
+        });
+        read.map(|_| content).map_err(|error| MemoryError::io("read a file", error))
+    }
+
+    fn remove_all(&self, under: &str) -> Result<(), MemoryError> {
+        match fs::remove_dir_all(self.root.join(under)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(MemoryError::io("remove a folder", error)),
+            _ => Ok(()),
         }
     }
 

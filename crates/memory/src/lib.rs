@@ -3,6 +3,7 @@
 //! Everything here blocks: it reads files and computes. Callers with an event loop put it on a thread of its own.
 
 mod backend;
+mod bucket;
 mod config;
 mod digest;
 mod error;
@@ -10,17 +11,21 @@ mod folder;
 mod gate;
 mod grant;
 mod incoming;
+mod offload;
 mod ruvec;
+mod schemas;
 mod shelf;
 mod tier;
 mod witness;
 
-pub use config::{IssuerKey, MemoryConfig};
+pub use config::{ArtifactsConfig, IssuerKey, MemoryConfig};
 pub use digest::Digest;
 pub use error::{MemoryError, Refusal};
 pub use gate::{Ask, Gate};
 pub use grant::{Capability, Grant, GrantBook, MAX_GRANT};
 pub use incoming::Incoming;
+pub use offload::Offload;
 pub use ruvec::{HEADER_BYTES, Shape};
+pub use schemas::{SchemaFault, Schemas};
 pub use tier::{Neighbour, Published, Resolved, Tier};
 pub use witness::Witness;

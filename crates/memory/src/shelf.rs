@@ -20,6 +20,15 @@ pub(crate) trait Shelf: Send + Sync + Debug {
 
     fn exists(&self, name: &str) -> Result<bool, MemoryError>;
 
+    /// The length of a thing, if it is there.
+    fn size(&self, name: &str) -> Result<Option<u64>, MemoryError>;
+
+    /// So many bytes of a thing from a place on, or fewer at its end.
+    fn read_range(&self, name: &str, from: u64, most: u64) -> Result<Vec<u8>, MemoryError>;
+
+    /// Removes all that is under a name.
+    fn remove_all(&self, under: &str) -> Result<(), MemoryError>;
+
     /// What is directly under a name.
     fn list(&self, under: &str) -> Result<Vec<String>, MemoryError>;
 

@@ -8,6 +8,7 @@ use ruvector_rulake::{Generation, RuLake, RuLakeBundle, RuLakeError};
 use serde::Serialize;
 
 use crate::backend::Checked;
+use crate::bucket::Bucket;
 use crate::folder::Folder;
 use crate::shelf::{Shelf, vectors_name};
 use crate::{Digest, Incoming, MemoryConfig, MemoryError, Shape, Witness, ruvec};
@@ -69,6 +70,9 @@ impl Tier {
     /// Nothing, if the config has no tier.
     pub fn open(config: &MemoryConfig) -> Result<Option<Self>, MemoryError> {
         let Some(place) = &config.tier else { return Ok(None) };
+        if Bucket::is(place) {
+            return Self::on(Arc::new(Bucket::open(place)?), config).map(Some);
+        }
         let folder = place.strip_prefix("file://").unwrap_or(place);
         Self::on(Arc::new(Folder::open(Path::new(folder))?), config).map(Some)
     }

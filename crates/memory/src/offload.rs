@@ -1,0 +1,147 @@
+//! Large parts of artifacts, put into the tier and put back: what stays in their place is a link with digest and size.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chancery_protocol::{Artifact, Json, Metadata, Part, PartContent, TaskId};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{ArtifactsConfig, Digest, MemoryError, Tier};
+
+const VENDOR: &str = "ruvector";
+const MARK: &str = "offload";
+
+#[derive(Debug)]
+pub struct Offload {
+    tier: Arc<Tier>,
+    /// Where callers find what was put away; without a slash at its end.
+    base: String,
+    above: usize,
+    restore: u64,
+}
+
+/// What a link says of the part it stands for.
+struct Mark {
+    digest: Digest,
+    bytes: u64,
+    text: bool,
+}
+
+impl Mark {
+    fn of(part: &Part) -> Option<Self> {
+        let PartContent::Url(_) = part.content else { return None };
+        let metadata = part.metadata.as_ref().filter(|metadata| metadata.text().contains(MARK))?;
+        let vendor = metadata.get(VENDOR)?;
+        let mark = vendor.get(MARK)?;
+        let digest = mark["digest"].as_str()?.strip_prefix("sha256:")?.parse().ok()?;
+        Some(Self { digest, bytes: mark["bytes"].as_u64()?, text: mark["text"] == true })
+    }
+}
+
+impl Offload {
+    pub fn new(tier: Arc<Tier>, public_url: &str, config: &ArtifactsConfig) -> Self {
+        let above = usize::try_from(config.offload_above_bytes).unwrap_or(usize::MAX);
+        let base = format!("{}/artifacts", public_url.trim_end_matches('/'));
+        Self { tier, base, above, restore: config.restore_bytes }
+    }
+
+    pub fn restore_bytes(&self) -> u64 {
+        self.restore
+    }
+
+    pub fn is_large(&self, part: &Part) -> bool {
+        match &part.content {
+            PartContent::Raw(bytes) => bytes.len() > self.above,
+            PartContent::Text(text) => text.len() > self.above,
+            PartContent::Url(_) | PartContent::Data(_) => false,
+        }
+    }
+
+    /// Large parts go; they are durable in the tier when this returns.
+    pub fn put_away(&self, task: &TaskId, artifact: &Artifact) -> Result<Artifact, MemoryError> {
+        let folder = folder(task)?;
+        let mut kept = artifact.clone();
+        for part in kept.parts.iter_mut().filter(|part| self.is_large(part)) {
+            let (content, text) = match &part.content {
+                PartContent::Raw(bytes) => (&bytes[..], false),
+                PartContent::Text(text) => (text.as_bytes(), true),
+                PartContent::Url(_) | PartContent::Data(_) => continue,
+            };
+            let digest = Digest::of(content);
+            self.tier.shelf().write(&format!("{folder}/{digest}"), content)?;
+            let mark = json!({ MARK: { "digest": format!("sha256:{digest}"), "bytes": content.len(), "text": text } });
+            let metadata = part.metadata.take().unwrap_or_else(Metadata::empty);
+            let vendor = match metadata.get(VENDOR) {
+                Some(Value::Object(mut vendor)) => {
+                    vendor.insert(MARK.to_owned(), mark[MARK].clone());
+                    Value::Object(vendor)
+                }
+                _ => mark,
+            };
+            part.metadata = Some(metadata.with(VENDOR, Json::from_value(&vendor)));
+            part.content = PartContent::Url(format!("{}/{task}/{digest}", self.base));
+        }
+        Ok(kept)
+    }
+
+    /// How many bytes of it are in the tier.
+    pub fn away(&self, artifact: &Artifact) -> u64 {
+        artifact.parts.iter().filter_map(Mark::of).map(|mark| mark.bytes).sum()
+    }
+
+    /// With its parts as they came.
+    pub fn put_back(&self, task: &TaskId, artifact: &Artifact) -> Result<Artifact, MemoryError> {
+        let folder = folder(task)?;
+        let mut whole = artifact.clone();
+        for part in &mut whole.parts {
+            let Some(mark) = Mark::of(part) else { continue };
+            let content = self.tier.shelf().read(&format!("{folder}/{}", mark.digest), mark.bytes)?;
+            let content = content.ok_or(MemoryError::Tampered("a part that was put away is gone"))?;
+            let other = || MemoryError::Tampered("a part that was put away is not what it was");
+            if Digest::of(&content) != mark.digest {
+                return Err(other());
+            }
+            part.content = match mark.text {
+                true => PartContent::Text(String::from_utf8(content).map_err(|_| other())?),
+                false => PartContent::Raw(Bytes::from(content)),
+            };
+            part.metadata = part.metadata.take().and_then(|metadata| unmarked(&metadata));
+        }
+        Ok(whole)
+    }
+
+    pub fn length(&self, task: &TaskId, digest: &str) -> Result<Option<u64>, MemoryError> {
+        let Ok(digest) = digest.parse::<Digest>() else { return Ok(None) };
+        self.tier.shelf().size(&format!("{}/{digest}", folder(task)?))
+    }
+
+    pub fn piece(&self, task: &TaskId, digest: &str, from: u64, most: u64) -> Result<Vec<u8>, MemoryError> {
+        let wrong = |reason| MemoryError::Reference { field: "digest", reason };
+        let digest: Digest = digest.parse().map_err(wrong)?;
+        self.tier.shelf().read_range(&format!("{}/{digest}", folder(task)?), from, most)
+    }
+
+    pub fn tasks(&self) -> Result<Vec<TaskId>, MemoryError> {
+        Ok(self.tier.shelf().list(MARK)?.iter().map(|name| TaskId::from(name.as_str())).collect())
+    }
+
+    pub fn forget(&self, task: &TaskId) -> Result<(), MemoryError> {
+        self.tier.shelf().remove_all(&folder(task)?)
+    }
+}
+
+/// Of a task of ours: other ids name no folder.
+fn folder(task: &TaskId) -> Result<String, MemoryError> {
+    let id = Uuid::parse_str(task.as_str()).map_err(|_| MemoryError::Reference { field: "task", reason: "is not a task" })?;
+    Ok(format!("{MARK}/{id}"))
+}
+
+fn unmarked(metadata: &Metadata) -> Option<Metadata> {
+    let Some(Value::Object(mut vendor)) = metadata.get(VENDOR) else { return Some(metadata.clone()) };
+    vendor.remove(MARK);
+    match vendor.is_empty() {
+        true => metadata.without(VENDOR),
+        false => Some(metadata.with(VENDOR, Json::from_value(&Value::Object(vendor)))),
+    }
+}

@@ -1,0 +1,119 @@
+//! A tier in a bucket holds and refuses what one in a folder does. The server is moto (PyPI), which speaks S3 over real HTTP.
+//!
+//! `MOTO_SERVER` names its program; without it there is nothing to test against, and nothing is tested.
+
+#[allow(dead_code, reason = "shared with the tests of the tier")]
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use chancery_memory::{MemoryConfig, Tier};
+use common::{DIM, publish, vectors};
+use object_store::aws::AmazonS3Builder;
+use object_store::path::Path;
+use object_store::{ObjectStoreExt as _, PutPayload};
+
+struct Moto {
+    process: Child,
+    address: String,
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Moto {
+    fn start(program: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(program);
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+        let moto = Self { process: command.spawn().expect("moto starts"), address: format!("127.0.0.1:{port}") };
+        let patience = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect(&moto.address).is_err() {
+            assert!(Instant::now() < patience, "moto does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        moto
+    }
+}
+
+const INSIDE: &str = "CHANCERY_TEST_INSIDE_BUCKET";
+
+/// Settings for buckets come from the environment, and the environment of a process is not changed while it runs: the test runs itself
+/// again with them.
+#[test]
+fn a_bucket_holds_and_refuses_what_a_folder_does() {
+    if std::env::var_os(INSIDE).is_some() {
+        return inside();
+    }
+    let Ok(program) = std::env::var("MOTO_SERVER") else {
+        return;
+    };
+    let moto = Moto::start(&program);
+    let endpoint = format!("http://{}", moto.address);
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(["a_bucket_holds_and_refuses_what_a_folder_does", "--nocapture", "--exact"]).env(INSIDE, "1").envs([
+        ("AWS_ENDPOINT", endpoint.as_str()),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_REGION", "us-east-1"),
+    ]);
+    assert!(again.status().unwrap().success());
+}
+
+fn inside() {
+    make_bucket();
+    let config = |prefix: &str| MemoryConfig { tier: Some(format!("s3://memories/{prefix}")), ..MemoryConfig::default() };
+    let tier = || Tier::open(&config("prod")).unwrap().unwrap();
+    let (one, two) = (tier(), tier());
+    // More than one part of an upload.
+    let many = vectors(3, 40_000, 64);
+    let published = publish(&one, &many);
+    assert!(published.data_ref.starts_with("s3://memories/prod/vectors/"), "{}", published.data_ref);
+    let resolved = two.resolve(&published.witness, Some(&published.data_ref)).unwrap();
+    assert_eq!((resolved.count, resolved.dim), (40_000, 64));
+    let queries = [many[7].clone(), many[39_999].clone()];
+    assert_eq!(one.search(&published.witness, &queries, 5).unwrap(), two.search(&published.witness, &queries, 5).unwrap());
+    assert_eq!(one.witnesses().unwrap(), std::slice::from_ref(&published.witness));
+    let elsewhere = Tier::open(&config("staging")).unwrap().unwrap();
+    assert_eq!(elsewhere.resolve(&published.witness, None).unwrap_err().code(), "unknown_witness");
+
+    let small = publish(&one, &vectors(4, 20, DIM));
+    let name = small.data_ref.trim_start_matches("s3://memories/");
+    let good = common::file(&vectors(4, 20, DIM));
+    let mut bad = good.clone();
+    bad[100] ^= 1;
+    for content in [&bad[..], &good[..good.len() - 1], &good[..3]] {
+        put(name, content);
+        assert_eq!(tier().resolve(&small.witness, None).unwrap_err().code(), "tampered");
+    }
+    put(name, &good);
+    tier().resolve(&small.witness, None).unwrap();
+    let narrow = MemoryConfig { max_collection_bytes: good.len() as u64 - 1, ..config("prod") };
+    assert_eq!(Tier::open(&narrow).unwrap().unwrap().resolve(&small.witness, None).unwrap_err().code(), "too_large");
+}
+
+/// Moto lets anybody make one.
+fn make_bucket() {
+    let address = std::env::var("AWS_ENDPOINT").unwrap().trim_start_matches("http://").to_owned();
+    let mut wire = TcpStream::connect(&address).unwrap();
+    let head = format!("PUT /memories HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    wire.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    wire.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Somebody else with access to the bucket puts something there.
+fn put(name: &str, content: &[u8]) {
+    let store = AmazonS3Builder::from_env().with_url("s3://memories").build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(store.put(&Path::from(name), PutPayload::from(content.to_vec()))).unwrap();
+}
