@@ -1,9 +1,11 @@
-//! A tier in a bucket holds and refuses what one in a folder does. The server is moto (PyPI), which speaks S3 over real HTTP.
-//!
-//! `MOTO_SERVER` names its program; without it there is nothing to test against, and nothing is tested.
+//! A tier in a bucket holds and refuses what one in a folder does. The server is moto (PyPI), which speaks S3 over real HTTP; it is
+//! installed where it is missing.
 
 #[allow(dead_code, reason = "shared with the tests of the tier")]
 mod common;
+#[allow(dead_code, reason = "shared with the tests against other programs")]
+#[path = "../../chancery/tests/interop/toolbox.rs"]
+mod toolbox;
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,6 +17,7 @@ use common::{DIM, publish, vectors};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt as _, PutPayload};
+use toolbox::Toolbox;
 
 struct Moto {
     process: Child,
@@ -29,9 +32,8 @@ impl Drop for Moto {
 }
 
 impl Moto {
-    fn start(program: &str) -> Self {
+    fn start(mut command: Command) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new(program);
         command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
         let moto = Self { process: command.spawn().expect("moto starts"), address: format!("127.0.0.1:{port}") };
         let patience = Instant::now() + Duration::from_secs(60);
@@ -52,10 +54,12 @@ fn a_bucket_holds_and_refuses_what_a_folder_does() {
     if std::env::var_os(INSIDE).is_some() {
         return inside();
     }
-    let Ok(program) = std::env::var("MOTO_SERVER") else {
-        return;
+    let program = match Toolbox::new().python("bucket", "serve.py") {
+        Ok(program) => program,
+        Err(why) if std::env::var_os("CI").is_some() => panic!("in CI nothing is skipped: {why}"),
+        Err(why) => return eprintln!("skipped, because there is no server for buckets: {why}"),
     };
-    let moto = Moto::start(&program);
+    let moto = Moto::start(program);
     let endpoint = format!("http://{}", moto.address);
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args(["a_bucket_holds_and_refuses_what_a_folder_does", "--nocapture", "--exact"]).env(INSIDE, "1").envs([
