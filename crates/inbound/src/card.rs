@@ -9,7 +9,7 @@ use chancery_core::{Agent, Agents};
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
 use chancery_identity::credentials::Authenticator;
-use chancery_protocol::{AgentCard, AgentName, Binding, Reply, Timestamp, Version};
+use chancery_protocol::{AgentCard, AgentName, Binding, Json, Metadata, Reply, Timestamp, Version};
 use chancery_wire::Codec as _;
 use chancery_wire::json::card::{adr, hybrid};
 use chancery_wire::json::v0_3::V0_3;
@@ -107,7 +107,11 @@ impl Published {
             let sign = signposts.hosts.get(host)?;
             let agent = Agent::clone(agents.get(&sign.agent).filter(|agent| agent.exposed)?);
             let here = |card: Arc<AgentCard>| {
-                Arc::new(AgentCard { supported_interfaces: sign.interfaces.clone(), ..AgentCard::clone(&card) })
+                let mut card = AgentCard { supported_interfaces: sign.interfaces.clone(), ..AgentCard::clone(&card) };
+                for params in card.capabilities.extensions.iter_mut().filter_map(|extension| extension.params.as_mut()) {
+                    self.say_keys_are_at(&sign.jwks_url, params);
+                }
+                Arc::new(card)
             };
             let agent = Agent { card: here(agent.card), extended: agent.extended.map(here), ..agent };
             let signer = Signer::of(keys, &agent.name, &sign.jwks_url, declared.as_ref(), now);
@@ -121,6 +125,16 @@ impl Published {
         let first = Some(agents.first().name.clone());
         self.now.store(Arc::new(Shelf { first, by_agent, by_host, jwks: Some(jwks) }));
         Ok(())
+    }
+
+    /// Whatever names the place of the keys names the one at the host where the card is.
+    fn say_keys_are_at(&self, jwks_url: &str, params: &mut Metadata) {
+        let (node, host) = (Json::from_value(&(*self.jwks_url).into()), Json::from_value(&jwks_url.into()));
+        if params.text().contains(node.text())
+            && let Ok(renamed) = serde_json::from_str(&params.text().replace(node.text(), host.text()))
+        {
+            *params = renamed;
+        }
     }
 
     /// The card of today's well-known path, in the version that was asked for.
