@@ -180,11 +180,22 @@ async fn operate_everything(heard: &mut Heard, home: &Home, server: &Server, roo
     }
 }
 
-/// Every file below a folder, by its name.
+/// Every file below a folder, by its name. A running node puts files in the place of others: if one goes while we look, we look again.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let read = |path: &Path| (path.file_name().expect("a name").to_string_lossy().into_owned(), std::fs::read(path));
-    entries.map(|path| read(&path)).map(|(name, bytes)| (name, bytes.expect("a file that can be read"))).collect()
+    let look = || -> std::io::Result<Vec<(String, Vec<u8>)>> {
+        std::fs::read_dir(folder)?
+            .map(|entry| {
+                entry.and_then(|entry| Ok((entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path())?)))
+            })
+            .collect()
+    };
+    for _ in 0..100 {
+        match look() {
+            Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => {}
+            looked => return looked.expect("files that can be read"),
+        }
+    }
+    panic!("the files of {} do not come to rest", folder.display());
 }
 
 #[tokio::test]
