@@ -70,7 +70,9 @@ mod tests {
         let target = targets.judge("https://a.example/hook").unwrap();
         assert_eq!((&*target.origin, target.profile), ("https://a.example:443", Some(PushProfile::NeuralPost)));
         assert_eq!(&*targets.judge("http://127.0.0.1:8099/x").unwrap().origin, "http://127.0.0.1:8099");
-        for refused in ["https://10.0.0.1/", "http://a.example/", "https://u@a.example/", "ftp://a.example/", "https://[::1]/"] {
+        // Where a name leads is seen when it is called.
+        assert_eq!(&*targets.judge("http://a.example/").unwrap().origin, "http://a.example:80");
+        for refused in ["https://10.0.0.1/", "http://10.0.0.1/", "https://u@a.example/", "ftp://a.example/", "https://[::1]/"] {
             targets.judge(refused).unwrap_err();
         }
     }
