@@ -175,13 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn adapters_never_depend_on_each_other_not_even_in_tests() {
+    fn adapters_never_depend_on_each_other_and_only_one_does_in_its_tests() {
         let adapters = ["chancery-store", "chancery-memory", "chancery-evidence", "chancery-inbound", "chancery-outbound"];
         for one in adapters {
             for other in adapters.into_iter().filter(|other| *other != one) {
                 assert_eq!(faults(&[package(one, &[other])]).len(), 1, "{one} -> {other}");
                 let in_tests = format!("dev:{other}");
-                assert_eq!(faults(&[package(one, &[&in_tests])]).len(), 1, "{one} -> {other}");
+                let tries_its_record = (one, other) == ("chancery-store", "chancery-evidence");
+                assert_eq!(faults(&[package(one, &[&in_tests])]).is_empty(), tries_its_record, "{one} -> {other}");
             }
         }
     }
