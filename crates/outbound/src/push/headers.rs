@@ -28,11 +28,8 @@ impl Headers {
         if how.replay {
             headers.put(HeaderName::from_static("a2a-event-replay"), "1")?;
         }
-        {
-            let trace = registration.trace;
-            let span = uuid::Uuid::now_v7().as_u64_pair().1;
-            headers.put(HeaderName::from_static("traceparent"), &format!("00-{trace}-{span:016x}-01"))?;
-        }
+        let (trace, span) = (registration.trace, uuid::Uuid::now_v7().as_u64_pair().1);
+        headers.put(HeaderName::from_static("traceparent"), &format!("00-{trace}-{span:016x}-01"))?;
         Ok(headers)
     }
 

@@ -31,7 +31,6 @@ pub(super) fn failed(fault: &GuardError) -> Outcome {
         GuardError::Tls(_) => Answer::Failed(FailClass::Tls),
         GuardError::TimedOut(_) => Answer::Failed(FailClass::Timeout),
         GuardError::BrokeOff(_) => Answer::Failed(FailClass::Reset),
-        GuardError::Protocol(why) if why.contains("connection") => Answer::Failed(FailClass::Reset),
         GuardError::Protocol(_)
         | GuardError::Redirect(_)
         | GuardError::TooBig(_)
