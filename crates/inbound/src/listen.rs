@@ -28,20 +28,7 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, entrance: Entrance, 
     let mut http = Arc::new(builder(&doors.settings().limits));
     let connections = Arc::new(Connections::default());
     let tracker = TaskTracker::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
-        };
-        let (stream, address) = match accepted {
-            Ok((stream, address)) => (stream, address.ip()),
-            Err(fault) => {
-                // Out of file descriptors, mostly. Others will close; until then, do not spin.
-                tracing::warn!(error = %fault, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
+    while let Some((stream, address)) = accept(&listener, &stop).await {
         if !entrance.still_has(&doors) {
             doors = entrance.doors();
             http = Arc::new(builder(&doors.settings().limits));
@@ -50,10 +37,6 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, entrance: Entrance, 
             tracing::debug!(%address, "too many connections; one was closed at once");
             continue;
         };
-        // Small writes must not wait for each other: a stream's events are small writes.
-        if let Err(fault) = stream.set_nodelay(true) {
-            tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
-        }
         let (entrance, http, tls, stop) = (entrance.clone(), Arc::clone(&http), tls.clone(), stop.clone());
         tracker.spawn(async move {
             match tls {
@@ -66,6 +49,30 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, entrance: Entrance, 
     drop(listener);
     tracker.close();
     tracker.wait().await;
+}
+
+/// The next connection, unless `stop` fires first.
+pub(crate) async fn accept(listener: &TcpListener, stop: &CancellationToken) -> Option<(TcpStream, IpAddr)> {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => return None,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                // Small writes must not wait for each other: events and frames are small writes.
+                if let Err(fault) = stream.set_nodelay(true) {
+                    tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
+                }
+                return Some((stream, address.ip()));
+            }
+            Err(fault) => {
+                // Out of file descriptors, mostly. Others will close; until then, do not spin.
+                tracing::warn!(error = %fault, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
 }
 
 fn builder(limits: &InboundLimits) -> Builder<TokioExecutor> {

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use self::connection::Connection;
 use self::scope::Scopes;
 use crate::entrance::Entrance;
-use crate::listen::Connections;
+use crate::listen::{Connections, accept};
 use crate::origin::Origin;
 use crate::stall::StallGuard;
 use crate::tls::{self, Tls};
@@ -84,28 +84,11 @@ pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, entrance: Entran
     let connections = Arc::new(Connections::default());
     let scopes = Arc::new(Scopes::default());
     let tracker = TaskTracker::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
-        };
-        let (stream, address) = match accepted {
-            Ok((stream, address)) => (stream, address.ip()),
-            Err(fault) => {
-                // Out of file descriptors, mostly. Others will close; until then, do not spin.
-                tracing::warn!(error = %fault, "an SWP connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
+    while let Some((stream, address)) = accept(&listener, &stop).await {
         let Some(place) = connections.enter(address, &entrance.doors().settings().limits) else {
             tracing::debug!(%address, "too many connections; one was closed at once");
             continue;
         };
-        // Small writes must not wait for each other: frames are small writes.
-        if let Err(fault) = stream.set_nodelay(true) {
-            tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
-        }
         let (entrance, scopes, tls, stop) = (entrance.clone(), Arc::clone(&scopes), tls.clone(), stop.clone());
         tracker.spawn(async move {
             match tls {
