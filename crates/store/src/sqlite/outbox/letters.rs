@@ -8,6 +8,7 @@ use chancery_protocol::{Caller, TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
+use super::conditions::Conditions;
 use super::{origins, rows};
 use crate::sqlite::fault::Fault;
 
@@ -74,24 +75,16 @@ fn letter(row: &Row<'_>) -> Result<DeadLetter, Fault> {
 
 /// What a filter says, to stand after `WHERE`.
 fn conditions(filter: &DeadFilter, after: u64) -> (String, Vec<Value>) {
-    let mut sql = "num > ?".to_owned();
-    let mut values = vec![Value::Integer(after.cast_signed())];
-    let mut and = |condition: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            sql.push_str(" AND ");
-            sql.push_str(condition);
-            values.push(value);
-        }
-    };
-    let text = |text: &Arc<str>| Value::Text(text.as_ref().to_owned());
-    and("tenant = ?", filter.tenant.as_ref().map(text));
-    and("origin = ?", filter.origin.as_ref().map(text));
-    and("task = ?", filter.task.as_ref().map(|task| Value::Text(task.as_str().to_owned())));
-    and("lane = ?", filter.lane.map(|lane| Value::Integer(lane.cast_signed())));
-    and("reason = ?", filter.reason.as_ref().map(text));
-    and("last_at >= ?", filter.since.map(|since| Value::Integer(since.micros())));
-    and("last_at < ?", filter.until.map(|until| Value::Integer(until.micros())));
-    (sql, values)
+    let mut all = Conditions::of("num > ?", after.cast_signed());
+    let text = |text: &Arc<str>| text.as_ref().to_owned();
+    all.and("tenant = ?", filter.tenant.as_ref().map(text));
+    all.and("origin = ?", filter.origin.as_ref().map(text));
+    all.and("task = ?", filter.task.as_ref().map(|task| task.as_str().to_owned()));
+    all.and("lane = ?", filter.lane.map(u64::cast_signed));
+    all.and("reason = ?", filter.reason.as_ref().map(text));
+    all.and("last_at >= ?", filter.since.map(|since| since.micros()));
+    all.and("last_at < ?", filter.until.map(|until| until.micros()));
+    all.into_parts()
 }
 
 fn limit(limit: usize) -> i64 {

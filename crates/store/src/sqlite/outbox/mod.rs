@@ -1,6 +1,7 @@
 //! Lanes in the database, moved in the transactions of their tasks.
 
 mod claim;
+mod conditions;
 mod letters;
 mod operate;
 mod origins;

@@ -7,6 +7,7 @@ use chancery_protocol::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
+use super::conditions::Conditions;
 use super::{origins, register, rows};
 use crate::lanes;
 use crate::sqlite::fault::Fault;
@@ -17,22 +18,15 @@ fn limit(limit: usize) -> i64 {
 
 /// What a filter says, to stand at the end of a query for lanes.
 fn conditions(filter: &LaneFilter, after: u64, most: usize) -> (String, Vec<Value>) {
-    let mut sql = "WHERE l.lane > ?".to_owned();
-    let mut values = vec![Value::Integer(after.cast_signed())];
-    let mut and = |condition: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            sql.push_str(" AND ");
-            sql.push_str(condition);
-            values.push(value);
-        }
-    };
-    let text = |text: &Arc<str>| Value::Text(text.as_ref().to_owned());
-    and("t.tenant = ?", filter.tenant.as_ref().map(text));
-    and("o.origin = ?", filter.origin.as_ref().map(text));
-    and("t.id = ?", filter.task.as_ref().map(|task| Value::Text(task.as_str().to_owned())));
-    and("r.id = ?", filter.registration.as_ref().map(text));
-    and("l.lane = ?", filter.lane.map(|lane| Value::Integer(lane.cast_signed())));
-    and("l.state = ?", filter.state.as_ref().map(|state| Value::Integer(state_number(state))));
+    let mut all = Conditions::of("WHERE l.lane > ?", after.cast_signed());
+    let text = |text: &Arc<str>| text.as_ref().to_owned();
+    all.and("t.tenant = ?", filter.tenant.as_ref().map(text));
+    all.and("o.origin = ?", filter.origin.as_ref().map(text));
+    all.and("t.id = ?", filter.task.as_ref().map(|task| task.as_str().to_owned()));
+    all.and("r.id = ?", filter.registration.as_ref().map(text));
+    all.and("l.lane = ?", filter.lane.map(u64::cast_signed));
+    all.and("l.state = ?", filter.state.as_ref().map(|state| state_number(state)));
+    let (mut sql, mut values) = all.into_parts();
     sql.push_str(" ORDER BY l.lane LIMIT ?");
     values.push(Value::Integer(limit(most)));
     (sql, values)
