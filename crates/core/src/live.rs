@@ -8,6 +8,7 @@ mod not_taken;
 mod turns;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_protocol::{Error, Message, Task, TaskEvent, Timestamp};
@@ -36,7 +37,7 @@ pub(crate) struct LiveTask {
     /// Its place in its tree. Tasks from before anybody was governed have none.
     pub(crate) node: Option<Arc<Node>>,
     /// Whether webhooks are told of it.
-    told: std::sync::atomic::AtomicBool,
+    told: AtomicBool,
 }
 
 impl Drop for LiveTask {
@@ -351,6 +352,29 @@ impl LiveTask {
     /// What those are told who wait for what will not come.
     pub(crate) fn broken(&self) -> Error {
         self.refusal().unwrap_or_else(|| NotTaken::Broken.into())
+    }
+
+    /// The store refused, or the agent did: nobody waits for what will not come.
+    pub(crate) fn break_off(&self, refusal: Option<Error>) {
+        let mut state = self.lock();
+        state.refusal = refusal;
+        state.queued.clear();
+        state.pending.clear();
+        state.recording = false;
+        if let Some(turn) = &state.turn {
+            turn.cancel();
+        }
+        drop(state);
+        self.visible.send_modify(|visible| visible.broken = true);
+    }
+
+    /// Webhooks are told of it from now on.
+    pub(crate) fn set_told(&self) {
+        self.told.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
     }
 
     /// Entries after `after` that are still in memory. `None` when some of them are only in the store.

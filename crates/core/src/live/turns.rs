@@ -1,9 +1,8 @@
 //! The turns of a task: one at a time, the next message waits in line.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use chancery_protocol::{AgentId, Error, Message, Metadata, Role, SendMessage, TraceId, Unknown};
+use chancery_protocol::{AgentId, Message, Metadata, Role, SendMessage, TraceId, Unknown};
 use chancery_rules::budget::Amount;
 use tokio_util::sync::CancellationToken;
 
@@ -93,29 +92,6 @@ impl State {
 }
 
 impl LiveTask {
-    /// The store refused, or the agent did: nobody waits for what will not come.
-    pub(crate) fn break_off(&self, refusal: Option<Error>) {
-        let mut state = self.lock();
-        state.refusal = refusal;
-        state.queued.clear();
-        state.pending.clear();
-        state.recording = false;
-        if let Some(turn) = &state.turn {
-            turn.cancel();
-        }
-        drop(state);
-        self.visible.send_modify(|visible| visible.broken = true);
-    }
-
-    /// Webhooks are told of it from now on.
-    pub(crate) fn set_told(&self) {
-        self.told.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_told(&self) -> bool {
-        self.told.load(Ordering::Relaxed)
-    }
-
     /// Begins the turn of a follow-up message that was taken.
     pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
         let mut state = self.lock();
