@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chancery_protocol::{Task, Timestamp};
-use chancery_rules::push::{Answer, Span};
+use chancery_rules::push::{Answer, FailClass, Span};
 
 use crate::push::{OpenSecrets, Registration};
 use crate::{LogEntry, TaskRecord};
@@ -57,6 +57,14 @@ pub struct Outcome {
     pub error: Option<Arc<str>>,
     /// What the receiver gave us in return.
     pub receipt: Option<Arc<str>>,
+}
+
+impl Outcome {
+    /// What the receiver asked to be shown or signed with cannot be read any more, so nothing is sent.
+    pub(super) fn without_secrets() -> Self {
+        let error = Some("the secrets of the registration cannot be opened".into());
+        Self { answer: Answer::Failed(FailClass::Protocol), error, receipt: None }
+    }
 }
 
 /// Sends one notification once. Dropping the future of `deliver` breaks the exchange off.

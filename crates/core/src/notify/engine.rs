@@ -176,10 +176,13 @@ impl Engine {
         for (lane, token) in lanes.into_iter().zip(tokens) {
             let Some(token) = token else { continue };
             let number = lane.number();
-            let known = waiting.insert(number, Held { token, ends, lane });
-            if known.is_none() {
-                let lane = &waiting[&number].lane;
-                dispatch.offer(number, &origin(lane), &host(lane));
+            match waiting.insert(number, Held { token, ends, lane }) {
+                // Its turn did not come before its claim ended: it stays in line, under the new claim.
+                Some(before) => self.notifier.in_flight.end(number, before.lane.cursor.epoch),
+                None => {
+                    let lane = &waiting[&number].lane;
+                    dispatch.offer(number, &origin(lane), &host(lane));
+                }
             }
         }
         Ok(claimed)

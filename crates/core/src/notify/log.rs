@@ -17,15 +17,20 @@ const PAGE: usize = 64;
 #[derive(Debug)]
 pub(super) enum Pick {
     /// Nothing up to that entry is for this lane.
-    Nothing { to: u64 },
-    Send {
-        /// The first entry it stands for.
-        from: u64,
-        span: Span,
-        payload: Payload,
-        /// When the first entry was recorded.
-        recorded: Timestamp,
+    Nothing {
+        to: u64,
     },
+    Send(Picked),
+}
+
+#[derive(Debug)]
+pub(super) struct Picked {
+    /// The first entry it stands for.
+    pub(super) from: u64,
+    pub(super) span: Span,
+    pub(super) payload: Payload,
+    /// When the first entry was recorded.
+    pub(super) recorded: Timestamp,
 }
 
 #[derive(Debug)]
@@ -67,7 +72,7 @@ impl<'a> Log<'a> {
         let first = self.meant(registration, cursor).next().or(self.window.front()).cloned();
         let Some(first) = first else { return Ok(nothing) };
         let Some(payload) = self.payload(registration, first.seq, span).await? else { return Ok(nothing) };
-        Ok(Pick::Send { from: first.seq, span, payload, recorded: first.at })
+        Ok(Pick::Send(Picked { from: first.seq, span, payload, recorded: first.at }))
     }
 
     /// As many entries as have to be looked at.

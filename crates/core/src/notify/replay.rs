@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chancery_rules::push::{Answer, Latitude, Verdict, judge};
 
-use super::courier::{Letter, Try};
+use super::courier::{Letter, Outcome, Try};
 use super::engine::Engine;
 use crate::StoreError;
 use crate::push::{OpenSecrets, Replay, ReplayStep};
@@ -70,9 +70,11 @@ impl Engine {
         let webhook_id = if new_id { format!("{}-r{again}", dead.webhook_id).into() } else { Arc::clone(&dead.webhook_id) };
         let letter = Letter { webhook_id, body: Arc::clone(&dead.body), headers: dead.headers.clone() };
         let now = self.now();
-        let secrets = OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref()).unwrap_or_default();
         let how = Try { attempt: dead.attempts.saturating_add(again), replay: true, now };
-        let outcome = self.courier.deliver(&registration, &secrets, &letter, how).await;
+        let outcome = match OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref()) {
+            Some(secrets) => self.courier.deliver(&registration, &secrets, &letter, how).await,
+            None => Outcome::without_secrets(),
+        };
         let verdict = judge(outcome.answer, Latitude::default()).verdict;
         self.metrics().replays.add(1);
         let http = match outcome.answer {

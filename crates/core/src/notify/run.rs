@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_rules::push::{
-    self as rules, Answer, FailClass, Grant, Judged, Latitude, Patience, Report, Span, SpanKind, Step, Verdict, after, judge,
+    self as rules, Answer, Grant, Judged, Latitude, Patience, Report, Span, SpanKind, Step, Verdict, after, judge,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use super::config::EngineConfig;
 use super::courier::{Delivery, Letter, Outcome, Try};
 use super::engine::{Engine, until};
 use super::first_attempts::Reached;
-use super::log::{Log, Pick};
+use super::log::{Log, Pick, Picked};
 use crate::push::{Lane, OpenSecrets};
 use crate::{StoreError, TaskRecord};
 
@@ -170,10 +170,12 @@ impl<'e> Run<'e> {
     }
 
     /// What goes out next, if there is anything and time for it. Entries that are not for this lane are passed over.
-    async fn next(&mut self) -> Result<Option<(Pick, Letter)>, StoreError> {
+    async fn next(&mut self) -> Result<Option<(Picked, Letter)>, StoreError> {
         let picked = loop {
-            let picked = self.log.pick(&self.lane.registration, &self.lane.cursor, &self.config.bounds).await?;
-            let Pick::Nothing { to } = picked else { break picked };
+            let to = match self.log.pick(&self.lane.registration, &self.lane.cursor, &self.config.bounds).await? {
+                Pick::Send(picked) => break picked,
+                Pick::Nothing { to } => to,
+            };
             let now = self.engine.now();
             let keep = (to < self.lane.cursor.tail).then(|| self.prolonged(now));
             if !self.settle(Step::Skip { to, keep }, None, now).await {
@@ -181,7 +183,7 @@ impl<'e> Run<'e> {
             }
         };
         let now = self.engine.now();
-        let Pick::Send { from, span, ref payload, .. } = picked else { return Ok(None) };
+        let span = picked.span;
         if span.kind != SpanKind::Single && self.lane.cursor.span.is_none() {
             // From here on it is one delivery, whatever happens to us.
             let keep = self.prolonged(now);
@@ -192,9 +194,9 @@ impl<'e> Run<'e> {
         let delivery = Delivery {
             registration: Arc::clone(&self.lane.registration),
             record: Arc::clone(&self.record),
-            from,
+            from: picked.from,
             span,
-            payload: payload.clone(),
+            payload: picked.payload.clone(),
         };
         let letter = self.engine.courier.write(&delivery);
         if self.token.is_cancelled() || Instant::now() + self.config.exchange + EngineConfig::MARGIN > self.ends {
@@ -206,11 +208,8 @@ impl<'e> Run<'e> {
         Ok(Some((picked, letter)))
     }
 
-    async fn attempt(&mut self, (picked, letter): (Pick, Letter)) -> Tried {
-        let (from, span, recorded) = match picked {
-            Pick::Send { from, span, recorded, .. } => (from, span, recorded),
-            Pick::Nothing { .. } => (self.lane.cursor.head, Span::single(self.lane.cursor.head), self.engine.now()),
-        };
+    async fn attempt(&mut self, (picked, letter): (Picked, Letter)) -> Tried {
+        let Picked { from, span, recorded, .. } = picked;
         let began = self.engine.now();
         if self.lane.cursor.attempt == 0 {
             self.engine.metrics().first_attempt.add(until(recorded, began));
@@ -218,11 +217,7 @@ impl<'e> Run<'e> {
         let started = Instant::now();
         let how = Try { attempt: self.lane.cursor.attempt.saturating_add(1), replay: false, now: began };
         let outcome = match &self.secrets {
-            None => Outcome {
-                answer: Answer::Failed(FailClass::Protocol),
-                error: Some("the secrets of the registration cannot be opened".into()),
-                receipt: None,
-            },
+            None => Outcome::without_secrets(),
             Some(secrets) => {
                 tokio::select! {
                     biased;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::notify::{Bounds, EngineConfig};
+use chancery_core::notify::{Bounds, EngineConfig, SlotLimits};
 use chancery_core::push::DeadFilter;
 use chancery_protocol::{TaskEvent, TaskState};
 use tokio::time::Instant;
@@ -221,4 +221,19 @@ async fn whoever_is_told_of_states_only_misses_none_behind_a_long_run_of_pieces(
         let whole = house.network.task(&last.id).map(|told| told.status.state == task.status.state);
         assert_eq!(told.or(whole), Some(true), "{bounds:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_longer_than_its_claim_lasts_is_delivered_once_and_leaves_nothing_behind() {
+    let slots = SlotLimits { in_flight_per_origin: 1, in_flight_per_origin_most: 1, ..config().slots };
+    let slow = Network::new(|_, _, _| Act::Slow(200, Duration::from_secs(6)));
+    let house = House::with(slow, EngineConfig { slots, ..config() });
+    house.start();
+    for _ in 0..8 {
+        house.begun("0", HOOK).await;
+    }
+    assert!(house.drained(Duration::from_secs(600)).await);
+    assert_eq!(house.network.seen().len(), 16, "two entries each, and none of them twice");
+    let (_, notifier) = house.chancery.outbox().unwrap();
+    assert!(notifier.in_flight.is_empty(), "{} are thought to be under way", notifier.in_flight.len());
 }

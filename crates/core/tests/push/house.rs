@@ -1,6 +1,7 @@
 //! A control plane with webhooks over a store in memory, and what a test does with it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -59,8 +60,11 @@ impl TaskRunner for Piecework {
 }
 
 /// Hides nothing; what is hidden from whom is tested where it is done.
-#[derive(Debug)]
-struct OpenVault;
+#[derive(Debug, Default)]
+pub(crate) struct OpenVault {
+    /// Nothing can be opened any more.
+    pub(crate) lost: AtomicBool,
+}
 
 impl Vault for OpenVault {
     fn seal(&self, _: &[u8], plain: &[u8]) -> Sealed {
@@ -68,7 +72,7 @@ impl Vault for OpenVault {
     }
 
     fn open(&self, _: &[u8], sealed: &Sealed) -> Option<Secret> {
-        Some(Secret::new(Arc::clone(&sealed.bytes)))
+        (!self.lost.load(Ordering::Relaxed)).then(|| Secret::new(Arc::clone(&sealed.bytes)))
     }
 }
 
@@ -94,6 +98,7 @@ pub(crate) struct House {
     pub(crate) engine: Arc<Engine>,
     pub(crate) network: Arc<Network>,
     pub(crate) outbox: Arc<dyn Outbox>,
+    pub(crate) vault: Arc<OpenVault>,
 }
 
 /// Nobody rations tests, unless they say so.
@@ -114,6 +119,7 @@ impl House {
     /// What an engine before this one left in the store is found there.
     pub(crate) fn over(store: Arc<MemoryStore>, network: Arc<Network>, config: EngineConfig) -> Self {
         let outbox: Arc<dyn Outbox> = store.clone();
+        let vault = Arc::<OpenVault>::default();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let runner = Arc::new(Piecework);
         let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true };
@@ -130,15 +136,15 @@ impl House {
             hops: None,
             push: Some(PushParts {
                 outbox: Arc::clone(&outbox),
-                vault: Arc::new(OpenVault),
+                vault: vault.clone(),
                 targets: Arc::new(AnyTarget),
                 limits,
                 show_secrets: false,
             }),
         });
-        let parts = EngineParts { courier: network.clone(), notary: Arc::new(Stamp), vault: Arc::new(OpenVault), config };
+        let parts = EngineParts { courier: network.clone(), notary: Arc::new(Stamp), vault: vault.clone(), config };
         let engine = Engine::new(&chancery, parts).expect("there is an outbox");
-        Self { chancery, engine, network, outbox }
+        Self { chancery, engine, network, outbox, vault }
     }
 
     pub(crate) fn start(&self) -> tokio::task::JoinHandle<()> {
@@ -203,6 +209,8 @@ impl House {
     }
 }
 
+/// Receivers at `/secret` have a token.
 fn push_config(url: &str) -> PushConfig {
-    PushConfig { tenant: None, id: None, task_id: None, url: url.to_owned(), token: None, authentication: None }
+    let token = url.ends_with("/secret").then(|| "token".to_owned());
+    PushConfig { tenant: None, id: None, task_id: None, url: url.to_owned(), token, authentication: None }
 }

@@ -1,5 +1,6 @@
 //! Delete, pause, resume, re-enable and replay, while deliveries go on.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chancery_core::push::{DeadFilter, LaneFilter, StateChange};
@@ -86,4 +87,19 @@ async fn dead_letters_are_replayed_in_order_with_their_ids_and_bytes() {
     let last = house.network.seen().pop().unwrap();
     assert!(last.taken && last.id.starts_with(&*rejected[3].id) && last.id != rejected[3].id, "{}", last.id);
     assert!(house.outbox.dead_letters(&DeadFilter::default(), 0, 10).await.unwrap().letters.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_replayed_without_the_secrets_its_receiver_asked_for() {
+    let house = House::new(Network::new(|_, _, _| Act::Answer(422)));
+    house.start();
+    house.task("0", "https://hooks.example/secret").await;
+    assert!(house.drained(Duration::from_secs(5)).await);
+    let before = house.network.seen().len();
+    house.vault.lost.store(true, Ordering::Relaxed);
+    house.engine.replay(&DeadFilter::default(), false, 0, 100).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(house.network.seen().len(), before, "nobody was asked");
+    let left = house.outbox.dead_letters(&DeadFilter::default(), 0, 10).await.unwrap().letters;
+    assert!(!left.is_empty() && left.iter().all(|letter| letter.error.as_deref().is_some_and(|why| why.contains("secrets"))));
 }
