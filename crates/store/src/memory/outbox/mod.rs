@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
     Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
-    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange, SweptLanes,
+    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled, StateChange,
+    SweptLanes,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -203,6 +204,11 @@ impl Outbox for MemoryStore {
         }
         let (dead, receipts) = locked(&self.outbox).letters.sweep(plan);
         Ok(SweptLanes { lanes, dead, receipts })
+    }
+
+    async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError> {
+        let mut outbox = locked(&self.outbox);
+        Ok(anew.iter().filter(|one| outbox.lanes.reseal(one)).count() as u64)
     }
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError> {
