@@ -124,8 +124,8 @@ async fn removed_entries_are_found_with_and_without_their_links() {
     assert_eq!(code, Code::ChainAltered, "the links no longer fit: {message}");
     let (code, message) = found(all(), |events| remove_entry(events, 25)).await;
     assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 25 to 25 are missing"));
-    let (code, message) = found(all(), |events| remove_entry(events, 183)).await;
-    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 183 to 183 are missing"));
+    let (code, message) = found(all(), |events| remove_entry(events, 187)).await;
+    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 187 to 187 are missing"));
     let (code, message) = found(Wanted::Task("task-7".to_owned()), |events| remove_entry(events, 5)).await;
     assert!(code == Code::ChainMissing && message.contains("update 3 of task task-7"), "{message}");
     let (code, message) = found(Wanted::Trace(TraceId(TRACE)), |events| remove_entry(events, 90)).await;
@@ -151,16 +151,16 @@ async fn entries_that_changed_places_or_stand_twice_are_found() {
     let (code, message) = found(all(), |events| exchange_links(events, 40, 41)).await;
     assert!(code == Code::ChainOrder && message == "entry 40 stands after entry 41", "{message}");
     let (code, message) = found(all(), |events| {
-        let twice = events[183].clone();
-        events.insert(184, twice);
+        let twice = events[187].clone();
+        events.insert(188, twice);
         let links = events.iter_mut().find(|event| event.kind == types::LINKS).unwrap();
         let links = links.data["links"].as_array_mut().unwrap();
         let mut again = links.last().unwrap().clone();
-        again["seq"] = json!(184);
+        again["seq"] = json!(188);
         links.push(again);
     })
     .await;
-    assert_eq!((code, message.as_str()), (Code::ChainDuplicate, "entry 183 stands there twice"));
+    assert_eq!((code, message.as_str()), (Code::ChainDuplicate, "entry 187 stands there twice"));
 }
 
 #[tokio::test]
