@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::content::content_of;
 use super::hex;
 use super::words::{
-    About, Admitted, Card, Delivered, Facts, Frozen, Looked, Older, Refused, Requested, Routed, Rules, Said, Shared, Spoken,
-    Updated, types,
+    About, Admitted, Card, Clock, Delivered, Facts, Frozen, Looked, Older, Refused, Requested, Routed, Rules, Said, Shared,
+    Spoken, Updated, types,
 };
 
 /// Room for what most calls leave behind, so that it is not moved as it grows.
@@ -29,6 +29,13 @@ impl Writer {
             Happening::Freeze(freeze) => writer.freeze(freeze),
             Happening::Note(note) => writer.note(note),
         }
+        writer.lines
+    }
+
+    /// The clock was set back to `at`. It had said `before`.
+    pub(super) fn clock(at: Timestamp, before: Timestamp) -> Lines {
+        let mut writer = Self::default();
+        writer.line(at, types::CLOCK, &Clock { before: before.micros() });
         writer.lines
     }
 

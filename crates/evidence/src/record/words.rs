@@ -28,6 +28,7 @@ pub mod types {
     pub const CANCELLED: &str = "chancery.decision.cancelled";
     pub const DELIVERED: &str = "chancery.decision.delivered";
     pub const LOOKED: &str = "chancery.memory.looked";
+    pub const CLOCK: &str = "chancery.record.clock";
 
     /// Only in bundles.
     pub const LINKS: &str = "chancery.evidence.links";
@@ -35,9 +36,9 @@ pub mod types {
     pub const PROOF: &str = "chancery.evidence.proof";
 
     /// What an entry can be.
-    pub const ENTRIES: [&str; 14] = [
+    pub const ENTRIES: [&str; 15] = [
         REQUESTED, UPDATED, WITHDRAWN, ARTIFACT, MESSAGE, CARD, ADMITTED, REFUSED, ROUTED, FROZEN, THAWED, CANCELLED, DELIVERED,
-        LOOKED,
+        LOOKED, CLOCK,
     ];
 }
 
@@ -228,6 +229,12 @@ pub(super) struct Delivered<'a> {
     pub(super) status: Option<u16>,
     pub(super) task: &'a str,
     pub(super) webhook: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct Clock {
+    /// What it said before, in microseconds.
+    pub(super) before: i64,
 }
 
 /// What each rule said, in the order they were asked.
