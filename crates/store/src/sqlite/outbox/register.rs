@@ -26,6 +26,9 @@ pub(super) fn register(connection: &Connection, new: &NewRegistration) -> Result
         return Ok(refusal);
     }
     let lane = begin(connection, task, new, seq, ended.then_some(status_at))?;
+    if new.snapshot {
+        make_due(connection, &lane)?;
+    }
     Ok(Registered::Kept { lane: lane.number(), replaced: false })
 }
 
@@ -42,12 +45,18 @@ pub(in crate::sqlite) fn begin_with_task(
         return Ok(false);
     }
     lane.cursor.append(progress.seq, new.registration.created_at);
+    make_due(connection, &lane)?;
+    Ok(lane.cursor.is_pending())
+}
+
+/// Something is there to be told from the beginning.
+fn make_due(connection: &Connection, lane: &Lane) -> Result<(), Fault> {
     rows::put_cursor(connection, lane.number(), &lane.cursor)?;
     let found = rows::cursor_of(connection, lane.number())?;
     if let (Some((cursor, origin)), true) = (found, lane.cursor.is_pending()) {
         origins::hurry(connection, origin, cursor.next_at)?;
     }
-    Ok(lane.cursor.is_pending())
+    Ok(())
 }
 
 pub(in crate::sqlite) fn too_many(
