@@ -10,8 +10,8 @@ use chancery_core::push::{
     Lane, LaneFilter, Outbox, PushEvents, PushLimits, PushParts, PushTarget, PushTargets, Sealed, Secret, Vault,
 };
 use chancery_core::{
-    Agent, Agents, Answer, Chancery, Clock, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, TaskLimits, TaskRunner,
-    TaskUpdateSink, Turn,
+    Agent, Agents, Answer, Chancery, Clock, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, Store, TaskLimits,
+    TaskRunner, TaskUpdateSink, Turn,
 };
 use chancery_protocol::{
     AgentCard, Artifact, Message, Part, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage, Sent,
@@ -118,7 +118,11 @@ impl House {
 
     /// What an engine before this one left in the store is found there.
     pub(crate) fn over(store: Arc<MemoryStore>, network: Arc<Network>, config: EngineConfig) -> Self {
-        let outbox: Arc<dyn Outbox> = store.clone();
+        Self::built(store.clone(), store, network, config)
+    }
+
+    /// With an outbox that stands before the store.
+    pub(crate) fn built(store: Arc<dyn Store>, outbox: Arc<dyn Outbox>, network: Arc<Network>, config: EngineConfig) -> Self {
         let vault = Arc::<OpenVault>::default();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let runner = Arc::new(Piecework);

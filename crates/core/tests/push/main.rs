@@ -2,6 +2,8 @@
 
 mod barrier;
 mod deliveries;
+mod doomed;
+mod ends;
 mod house;
 mod network;
 mod operators;
