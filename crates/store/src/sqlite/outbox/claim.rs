@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use chancery_core::Note;
 use chancery_core::push::{Attempt, Lane, LaneStep, Origin, Settled};
 use chancery_protocol::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::{letters, origins, rows};
-use crate::lanes::ATTEMPTS_KEPT;
+use crate::lanes::{ATTEMPTS_KEPT, told};
 use crate::sqlite::fault::Fault;
 
 pub(super) const DUE: &str = "SELECT lane FROM lanes WHERE origin = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT ?3";
@@ -72,11 +73,14 @@ pub(in crate::sqlite) fn orphan_all(connection: &mut Connection) -> Result<(), F
     Ok(transaction.commit()?)
 }
 
-pub(super) fn settle(connection: &Connection, steps: &[LaneStep]) -> Result<Vec<Settled>, Fault> {
+pub(super) fn settle(connection: &Connection, steps: &[LaneStep], record: &mut dyn FnMut(&Note)) -> Result<Vec<Settled>, Fault> {
     let mut settled = Vec::with_capacity(steps.len());
     let mut moved = BTreeSet::new();
     for step in steps {
         let (done, origin) = settle_one(connection, step)?;
+        if let Settled::Done { change, .. } = &done {
+            told(step, change).iter().for_each(&mut *record);
+        }
         settled.push(done);
         moved.extend(origin);
     }

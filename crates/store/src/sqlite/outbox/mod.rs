@@ -65,7 +65,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError> {
-        self.perform("settling deliveries", move |connection| claim::settle(connection, &steps)).await
+        self.perform_noting("settling deliveries", move |connection, note| claim::settle(connection, &steps, note)).await
     }
 
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
@@ -129,7 +129,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn settle_replays(&self, steps: Vec<ReplayStep>) -> Result<(), StoreError> {
-        self.perform("settling dead letters", move |connection| letters::settle(connection, &steps)).await
+        self.perform_noting("settling dead letters", move |connection, note| letters::settle(connection, &steps, note)).await
     }
 
     async fn purge(&self, filter: &DeadFilter, limit: usize) -> Result<u64, StoreError> {
