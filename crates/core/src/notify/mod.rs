@@ -12,6 +12,7 @@ mod replay;
 mod run;
 mod settle;
 mod sweep;
+mod timeline;
 
 pub use chancery_rules::push::{
     Answer, Bounds, FailClass, RetryAfter, Schedule, SlotLimits, Span, SpanKind, Standing as OriginStanding,

@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
-    Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
-    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange, Step, SweptLanes,
+    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange,
+    Step, SweptLanes,
 };
 use chancery_protocol::{TaskId, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -109,6 +110,10 @@ impl Outbox for Doomed {
 
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
         self.inner.park(origin, until).await
+    }
+
+    async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError> {
+        self.inner.clock_set(set).await
     }
 
     async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {

@@ -1,7 +1,7 @@
 //! A control plane with webhooks over a store in memory, and what a test does with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,13 +23,27 @@ use tokio::time::Instant;
 
 use crate::network::{EXCHANGE, Network, Stamp};
 
-/// Goes with tokio's time, which stands still until everybody waits.
+/// Goes with tokio's time, which stands still until everybody waits, and can be set.
 #[derive(Debug)]
-struct TokioClock(Instant);
+pub(crate) struct TokioClock {
+    began: Instant,
+    set_by_seconds: AtomicI64,
+}
+
+impl TokioClock {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { began: Instant::now(), set_by_seconds: AtomicI64::new(0) })
+    }
+
+    pub(crate) fn set_by(&self, seconds: i64) {
+        self.set_by_seconds.fetch_add(seconds, Ordering::Relaxed);
+    }
+}
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_micros(1_000_000_000) + self.0.elapsed()
+        let set_by = self.set_by_seconds.load(Ordering::Relaxed);
+        Timestamp::from_micros((1_000_000 + set_by) * 1_000_000) + self.began.elapsed()
     }
 }
 
@@ -99,6 +113,7 @@ pub(crate) struct House {
     pub(crate) network: Arc<Network>,
     pub(crate) outbox: Arc<dyn Outbox>,
     pub(crate) vault: Arc<OpenVault>,
+    pub(crate) clock: Arc<TokioClock>,
 }
 
 /// Nobody rations tests, unless they say so.
@@ -124,16 +139,17 @@ impl House {
     /// With an outbox that stands before the store.
     pub(crate) fn built(store: Arc<dyn Store>, outbox: Arc<dyn Outbox>, network: Arc<Network>, config: EngineConfig) -> Self {
         let vault = Arc::<OpenVault>::default();
+        let clock = TokioClock::new();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let runner = Arc::new(Piecework);
         let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true };
-        let limits = PushLimits { configs_per_task: 100, ..PushLimits::default() };
+        let limits = PushLimits { configs_per_task: 100, configs_per_tenant: 100_000, ..PushLimits::default() };
         let chancery = Chancery::new(Parts {
             agents: Agents::new(agent),
             store,
-            clock: Arc::new(TokioClock(Instant::now())),
+            clock: clock.clone(),
             seal: Arc::new(PlainSeal),
-            limits: TaskLimits::default(),
+            limits: TaskLimits { task_events: 2_000_000, task_bytes: 1 << 32, ..TaskLimits::default() },
             retention: RetentionConfig::default(),
             dedupe: Dedupe::Off,
             rules: Rulebook::default(),
@@ -148,7 +164,7 @@ impl House {
         });
         let parts = EngineParts { courier: network.clone(), notary: Arc::new(Stamp), vault: vault.clone(), config };
         let engine = Engine::new(&chancery, parts).expect("there is an outbox");
-        Self { chancery, engine, network, outbox, vault }
+        Self { chancery, engine, network, outbox, vault, clock }
     }
 
     pub(crate) fn start(&self) -> tokio::task::JoinHandle<()> {

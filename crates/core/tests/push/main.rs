@@ -1,6 +1,7 @@
 //! Deliveries over a scripted network and a real store, in a time that stands still until everybody waits.
 
 mod barrier;
+mod clocks;
 mod deliveries;
 mod doomed;
 mod ends;
