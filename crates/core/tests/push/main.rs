@@ -2,6 +2,7 @@
 
 mod barrier;
 mod clocks;
+mod crowds;
 mod deliveries;
 mod doomed;
 mod ends;
