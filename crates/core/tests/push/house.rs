@@ -14,8 +14,8 @@ use chancery_core::{
     TaskRunner, TaskUpdateSink, Turn,
 };
 use chancery_protocol::{
-    AgentCard, Artifact, Message, Part, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage, Sent,
-    Task, TaskId, Timestamp,
+    AgentCard, Artifact, Error, Message, Part, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage,
+    Sent, Task, TaskId, Timestamp,
 };
 use chancery_store::MemoryStore;
 use chancery_testkit::{PlainSeal, call_context};
@@ -182,6 +182,16 @@ impl House {
     }
 
     pub(crate) async fn send(&self, text: &str, task: Option<TaskId>, url: Option<&str>, immediately: bool) -> Arc<Task> {
+        self.try_send(text, task, url, immediately).await.unwrap()
+    }
+
+    pub(crate) async fn try_send(
+        &self,
+        text: &str,
+        task: Option<TaskId>,
+        url: Option<&str>,
+        immediately: bool,
+    ) -> Result<Arc<Task>, Error> {
         let message = Message { task_id: task, ..Message::text(Role::User, "m", text) };
         let configuration = SendConfiguration {
             return_immediately: immediately,
@@ -196,8 +206,8 @@ impl House {
             client_task_id: None,
             unknown: Default::default(),
         };
-        match self.chancery.call(&call_context(), Request::SendMessage(send)).await.unwrap() {
-            Answer::Reply(Reply::Sent(Sent::Task(shown))) => shown.task,
+        match self.chancery.call(&call_context(), Request::SendMessage(send)).await? {
+            Answer::Reply(Reply::Sent(Sent::Task(shown))) => Ok(shown.task),
             other => panic!("{other:?}"),
         }
     }
