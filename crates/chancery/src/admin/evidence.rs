@@ -1,5 +1,7 @@
 //! `/admin/v1/evidence`: how the record stands, and bundles of what is in it.
 
+use std::collections::BTreeSet;
+
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
@@ -62,7 +64,7 @@ impl Asked {
             Self { task: Some(task), trace: None, since: None, until: None } => Ok(Wanted::Task(task)),
             Self { task: None, trace: Some(trace), since: None, until: None } => {
                 let id = (trace.len() == 32).then(|| u128::from_str_radix(&trace, 16).ok()).flatten();
-                id.map(|id| Wanted::Trace(TraceId(id))).ok_or_else(|| "trace: 32 hexadecimal digits".to_owned())
+                id.map(|id| Wanted::Trace(TraceId(id), BTreeSet::new())).ok_or_else(|| "trace: 32 hexadecimal digits".to_owned())
             }
             Self { task: None, trace: None, since, until } => Ok(Wanted::Between(time("since", since)?, time("until", until)?)),
             _ => Err("a task, a trace, or a stretch of time; not two of them".to_owned()),
@@ -73,7 +75,11 @@ impl Asked {
 async fn bundle(State(office): State<Office>, asked: Result<Query<Asked>, QueryRejection>) -> Result<Response, Fault> {
     let bad = |why: String| Fault(StatusCode::BAD_REQUEST, why);
     let Query(asked) = asked.map_err(|rejection| bad(rejection.body_text()))?;
-    let wanted = asked.wanted().map_err(bad)?;
+    let mut wanted = asked.wanted().map_err(bad)?;
+    if let Wanted::Trace(trace, known) = &mut wanted {
+        let trees = office.house.chancery.trees(&trace.to_string()).await?;
+        known.extend(trees.iter().flat_map(|tree| &tree.tasks).map(|task| task.task.as_str().to_owned()));
+    }
     let bundle = export(&*record(&office)?, &wanted, office.clock.now()).await?;
     Ok(([(header::CONTENT_TYPE, "application/gzip")], bundle).into_response())
 }

@@ -3,6 +3,7 @@
 mod deliveries;
 mod live;
 mod record;
+mod retention;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
