@@ -10,6 +10,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use chancery_core::Record;
 use chancery_evidence::export::{ExportFault, Wanted, examine, export};
+use chancery_evidence::record::check_signers;
 use chancery_protocol::{Timestamp, TraceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,13 +33,17 @@ impl From<ExportFault> for Fault {
     }
 }
 
-fn record(office: &Office) -> Result<std::sync::Arc<dyn Record>, Fault> {
+/// The record, if only keys of this node signed it.
+async fn record(office: &Office) -> Result<std::sync::Arc<dyn Record>, Fault> {
     let none = "this node keeps no record: its tasks are in memory, or evidence.record is false in its config";
-    office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))
+    let record = office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))?;
+    let checkpoints = record.checkpoints(0).await.map_err(ExportFault::from)?;
+    check_signers(&checkpoints, &office.keys.signers()).map_err(ExportFault::from)?;
+    Ok(record)
 }
 
 async fn stand(State(office): State<Office>) -> Result<Json<Value>, Fault> {
-    let record = record(&office)?;
+    let record = record(&office).await?;
     let stand = examine(&*record).await?;
     let newest = record.checkpoints(0).await.map_err(ExportFault::from)?.pop();
     let body = newest.as_ref().and_then(|newest| serde_json::from_str::<Value>(&newest.body).ok());
@@ -80,6 +85,6 @@ async fn bundle(State(office): State<Office>, asked: Result<Query<Asked>, QueryR
         let trees = office.house.chancery.trees(&trace.to_string()).await?;
         known.extend(trees.iter().flat_map(|tree| &tree.tasks).map(|task| task.task.as_str().to_owned()));
     }
-    let bundle = export(&*record(&office)?, &wanted, office.clock.now()).await?;
+    let bundle = export(&*record(&office).await?, &wanted, office.clock.now()).await?;
     Ok(([(header::CONTENT_TYPE, "application/gzip")], bundle).into_response())
 }

@@ -4,6 +4,7 @@ mod deliveries;
 mod live;
 mod record;
 mod retention;
+mod signers;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
