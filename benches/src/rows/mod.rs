@@ -9,6 +9,7 @@ mod identity;
 mod idle;
 mod ledger;
 mod open;
+mod push;
 mod rate;
 mod slim;
 
@@ -69,6 +70,10 @@ enum Measure {
     Recording(usize),
     SlimRate,
     SlimBytes,
+    Deliver,
+    FirstByte(push::Share),
+    SendCost { told: bool },
+    Hanging,
 }
 
 /// A row of requests by the second.
@@ -160,6 +165,12 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "evidence-send-256", title: "the same, 256 connections", measure: Measure::Recording(256) },
     Row { name: "swp-send-64", title: "task over SWP, beside JSON-RPC, 64", measure: Measure::SlimRate },
     Row { name: "swp-bytes", title: "bytes of that task on the wire, beside JSON-RPC", measure: Measure::SlimBytes },
+    Row { name: "push-deliver", title: "notifications of 1 KB, beside a bare client", measure: Measure::Deliver },
+    Row { name: "push-first-byte", title: "state to first byte, median", measure: Measure::FirstByte(push::Share::Half) },
+    Row { name: "push-first-byte-p99", title: "state to first byte, p99", measure: Measure::FirstByte(push::Share::Nearly) },
+    Row { name: "push-send-cost", title: "send with a webhook, beside one without", measure: Measure::SendCost { told: false } },
+    Row { name: "push-send-told", title: "the same, and the webhook is told", measure: Measure::SendCost { told: true } },
+    Row { name: "push-hanging", title: "webhooks beside 50 that hang, beside none", measure: Measure::Hanging },
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
     ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
@@ -190,6 +201,10 @@ impl Row {
             Measure::Recording(connections) => evidence::recording(self, connections, this),
             Measure::SlimRate => slim::throughput(self, this),
             Measure::SlimBytes => slim::bytes(self, this),
+            Measure::Deliver => push::deliver(self, this),
+            Measure::FirstByte(share) => push::first_byte(self, share, this),
+            Measure::SendCost { told } => push::send_cost(self, told, this),
+            Measure::Hanging => push::hanging(self, this),
         }
     }
 }

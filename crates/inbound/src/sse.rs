@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::{Next, Subscription};
-use chancery_protocol::Version;
+use chancery_protocol::{Part, PartContent, TaskEvent, Version};
 use chancery_wire::{Codec, Face, Frames, errors};
 use futures::Stream;
 
@@ -76,6 +76,20 @@ pub(crate) fn farewell(subscription: &Subscription) -> String {
     format!("the node is shutting down; resume with Last-Event-ID: {}", subscription.cursor())
 }
 
+/// About how much an event takes that has parts of many bytes: a buffer that grows under them takes twice that, and more.
+fn large(event: &TaskEvent) -> Option<usize> {
+    const LARGE: usize = 64 << 10;
+    const AROUND: usize = 4 << 10;
+    let TaskEvent::Artifact(chunk) = event else { return None };
+    let bytes = |part: &Part| match &part.content {
+        PartContent::Raw(raw) => raw.len() / 3 * 4,
+        PartContent::Text(text) => text.len(),
+        PartContent::Url(_) | PartContent::Data(_) => 0,
+    };
+    let bytes: usize = chunk.artifact.parts.iter().map(bytes).sum();
+    (bytes > LARGE).then_some(bytes + AROUND)
+}
+
 impl Writer {
     /// Writes what comes next. `false` when that was the last of it.
     async fn write(&mut self) -> bool {
@@ -92,6 +106,9 @@ impl Writer {
                     }
                     for entry in entries {
                         self.frames.set_event_id(entry.seq);
+                        if let Some(bytes) = large(&entry.event) {
+                            self.frames.reserve(bytes);
+                        }
                         self.codec.encode_event(&mut self.frames, &self.face, &entry.event);
                     }
                     // Events that this version does not show leave nothing to send.

@@ -63,9 +63,9 @@ impl Shelf for Folder {
     }
 
     fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, MemoryError> {
-        let Some((path, _)) = self.look(name)? else { return Ok(None) };
+        let Some((path, bytes)) = self.look(name)? else { return Ok(None) };
         let file = File::open(path).map_err(|error| MemoryError::io("open a file", error))?;
-        let mut content = Vec::new();
+        let mut content = Vec::with_capacity(usize::try_from(bytes.min(limit) + 1).unwrap_or(0));
         file.take(limit + 1).read_to_end(&mut content).map_err(|error| MemoryError::io("read a file", error))?;
         match content.len() as u64 {
             bytes if bytes > limit => Err(MemoryError::TooLarge { what: "a record", bytes, limit }),

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
+/// Room of this size is used again. Less is quickly had, and more should not lie about.
+const WORTH_KEEPING: std::ops::Range<usize> = 64 << 10..4 << 20;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSentEvent {
     /// The last id the stream has named so far.
@@ -73,15 +76,37 @@ impl Parser {
             } else {
                 self.line.extend_from_slice(piece);
                 let line = std::mem::take(&mut self.line);
-                self.end_line(&line)
+                self.end_put_together(line)
             });
         }
         Ok(events)
     }
 
+    /// Takes back the room of large data that was read, for the next of its kind.
+    pub fn reuse(&mut self, data: String) {
+        if WORTH_KEEPING.contains(&data.capacity()) && data.capacity() > self.line.capacity() {
+            let mut room = data.into_bytes();
+            room.clear();
+            room.extend_from_slice(&self.line);
+            self.line = room;
+        }
+    }
+
     /// Whether the bytes so far end inside an event.
     pub fn is_unfinished(&self) -> bool {
         self.has_data || !self.line.is_empty()
+    }
+
+    /// A long line of data becomes the data itself: events of megabytes are there once.
+    fn end_put_together(&mut self, mut line: Vec<u8>) -> Option<ServerSentEvent> {
+        if self.has_data || self.at_start || !line.starts_with(b"data:") {
+            return self.end_line(&line);
+        }
+        let before = if line.starts_with(b"data: ") { 6 } else { 5 };
+        line.drain(..before);
+        self.has_data = true;
+        self.data = String::from_utf8(line).unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
+        None
     }
 
     fn end_line(&mut self, line: &[u8]) -> Option<ServerSentEvent> {
@@ -157,6 +182,22 @@ mod tests {
         let mut parser = Parser::new(1000);
         let single: Vec<_> = bytes.iter().flat_map(|byte| parser.feed(&[*byte]).unwrap()).collect();
         assert_eq!(single, expected());
+    }
+
+    #[test]
+    fn the_room_of_a_large_event_serves_the_next() {
+        let large = "x".repeat(100_000);
+        let stream = format!("id: 1\ndata: {large}\n\ndata: {large}\n\n");
+        let (first, second) = stream.split_at(100_020);
+        let mut parser = Parser::new(1 << 20);
+        let mut events: Vec<_> = first.as_bytes().chunks(7_000).flat_map(|piece| parser.feed(piece).unwrap()).collect();
+        let read = events.remove(0).data;
+        assert_eq!(read, large);
+        let room = read.as_ptr();
+        parser.reuse(read);
+        let events: Vec<_> = second.as_bytes().chunks(7_000).flat_map(|piece| parser.feed(piece).unwrap()).collect();
+        assert_eq!(events, [event(Some("1"), "message", &large)]);
+        assert_eq!(events[0].data.as_ptr(), room);
     }
 
     #[test]

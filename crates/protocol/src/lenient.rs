@@ -2,10 +2,11 @@
 
 use base64::Engine as _;
 use base64::alphabet;
+use base64::display::Base64Display;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
@@ -70,29 +71,43 @@ const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, EITHER
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, EITHER_PADDING);
 
 /// Reads either base64 alphabet, padded or not; both occur in the wild.
-pub(crate) fn decode_base64(text: &str) -> Result<Bytes, base64::DecodeError> {
+fn decode_base64(text: &str) -> Result<Bytes, base64::DecodeError> {
     let engine = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
     engine.decode(text).map(Bytes::from)
 }
 
-/// Writes the one form every reader takes: standard alphabet, padded.
-pub(crate) fn encode_base64(bytes: &[u8]) -> String {
-    base64::engine::general_purpose::STANDARD.encode(bytes)
+/// Bytes that were read from base64 text. A type of its own, so that faults name the member it stands in.
+#[derive(Debug)]
+pub struct Base64(pub Bytes);
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Base64;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("base64 text")
+            }
+
+            // The text may be megabytes: it is read where it stands.
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Base64, E> {
+                decode_base64(text).map(Base64).map_err(|fault| E::custom(format_args!("not base64: {fault}")))
+            }
+        }
+
+        from.deserialize_str(Text)
+    }
 }
 
-pub(crate) mod base64_bytes {
-    //! Serde form of a bytes field.
-    use super::*;
+/// Bytes to write as the one form of base64 that every reader takes: standard alphabet, padded. Written piece by piece.
+#[derive(Clone, Copy, Debug)]
+pub struct AsBase64<'a>(pub &'a [u8]);
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
-        let Some(text) = Option::<std::borrow::Cow<'de, str>>::deserialize(from)? else {
-            return Ok(None);
-        };
-        decode_base64(&text).map(Some).map_err(|fault| de::Error::custom(format_args!("not base64: {fault}")))
-    }
-
-    pub(crate) fn serialize<S: Serializer>(bytes: &Bytes, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&encode_base64(bytes))
+impl Serialize for AsBase64<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&Base64Display::new(self.0, &base64::engine::general_purpose::STANDARD))
     }
 }
 

@@ -5,7 +5,7 @@ use serde::de::{self, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::lenient::{base64_bytes, decode_base64, encode_base64, non_empty, null_default, present};
+use crate::lenient::{AsBase64, Base64, non_empty, null_default, present};
 use crate::unknown::open_object;
 use crate::{ContextId, Json, MessageId, Metadata, OpenObject, TaskId, Unknown};
 
@@ -132,16 +132,6 @@ impl Part {
             _ => None,
         }
     }
-
-    /// Base64 as the protocol writes it, for codecs that have their own part shape.
-    pub fn raw_to_base64(bytes: &[u8]) -> String {
-        encode_base64(bytes)
-    }
-
-    /// Reads either base64 alphabet.
-    pub fn raw_from_base64(text: &str) -> Result<Bytes, String> {
-        decode_base64(text).map_err(|fault| format!("not base64: {fault}"))
-    }
 }
 
 impl Serialize for Part {
@@ -149,7 +139,7 @@ impl Serialize for Part {
         let mut map = to.serialize_map(None)?;
         match &self.content {
             PartContent::Text(text) => map.serialize_entry("text", text)?,
-            PartContent::Raw(bytes) => map.serialize_entry("raw", &RawBytes(bytes))?,
+            PartContent::Raw(bytes) => map.serialize_entry("raw", &AsBase64(bytes))?,
             PartContent::Url(url) => map.serialize_entry("url", url)?,
             PartContent::Data(json) => map.serialize_entry("data", json)?,
         }
@@ -169,14 +159,6 @@ impl Serialize for Part {
     }
 }
 
-struct RawBytes<'a>(&'a Bytes);
-
-impl Serialize for RawBytes<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        base64_bytes::serialize(self.0, to)
-    }
-}
-
 impl<'de> Deserialize<'de> for Part {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -184,8 +166,8 @@ impl<'de> Deserialize<'de> for Part {
         struct Members {
             #[serde(default)]
             text: Option<String>,
-            #[serde(default, deserialize_with = "base64_bytes::deserialize")]
-            raw: Option<Bytes>,
+            #[serde(default)]
+            raw: Option<Base64>,
             #[serde(default)]
             url: Option<String>,
             #[serde(default, deserialize_with = "present")]
@@ -203,7 +185,7 @@ impl<'de> Deserialize<'de> for Part {
         let Members { text, raw, url, data, metadata, filename, media_type, unknown } = Members::deserialize(from)?;
         let content = match (text, raw, url, data) {
             (Some(text), None, None, None) => PartContent::Text(text),
-            (None, Some(bytes), None, None) => PartContent::Raw(bytes),
+            (None, Some(Base64(bytes)), None, None) => PartContent::Raw(bytes),
             (None, None, Some(url), None) => PartContent::Url(url),
             (None, None, None, Some(json)) => PartContent::Data(json),
             _ => return Err(de::Error::custom("a part has exactly one of text, raw, url and data")),

@@ -31,6 +31,11 @@ impl Frames {
         self.event_id = event_id;
     }
 
+    /// Makes room for so many bytes at once, where much is to come.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
     /// Adds a frame. Only the last frame of an event carries its id, so that a reader who saw some of them and
     /// reconnects is sent the event whole.
     pub fn push<T: Serialize + ?Sized>(&mut self, payload: &T, last: bool) {

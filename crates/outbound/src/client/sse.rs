@@ -47,7 +47,9 @@ impl SseEvents {
     pub(super) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         loop {
             while let Some(event) = self.waiting.pop_front() {
-                if let Some(heard) = self.reader.read(event)? {
+                let heard = self.reader.read(&event)?;
+                self.parser.reuse(event.data);
+                if let Some(heard) = heard {
                     return Ok(Some(heard));
                 }
             }
@@ -68,7 +70,7 @@ impl SseEvents {
 
 impl Reader {
     /// Nothing for what is no event of the task.
-    fn read(&self, event: ServerSentEvent) -> Result<Option<Heard>, ClientError> {
+    fn read(&self, event: &ServerSentEvent) -> Result<Option<Heard>, ClientError> {
         let is_error = event.event == "error";
         if event.data.trim().is_empty() || (self.version == Version::Original && event.event == "warning") {
             return Ok(None);
@@ -79,7 +81,7 @@ impl Reader {
             && let Some((face, happened)) =
                 json_rpc::usual_result(text, CALL_ID).and_then(|one| self.codec.decode_event(one).ok())
         {
-            return Ok(Some(Heard { face, event: happened, id: event.id }));
+            return Ok(Some(Heard { face, event: happened, id: event.id.clone() }));
         }
         let payload = match self.payload {
             Payload::Wrapped => match json_rpc::open_response(text) {
@@ -93,7 +95,7 @@ impl Reader {
             Payload::Bare => text,
         };
         match self.codec.decode_event(payload) {
-            Ok((face, happened)) => Ok(Some(Heard { face, event: happened, id: event.id })),
+            Ok((face, happened)) => Ok(Some(Heard { face, event: happened, id: event.id.clone() })),
             // Not every agent gives its errors the name of one.
             Err(_) if self.payload == Payload::Bare && errors::read::is_rest_error(text) => Err(self.refused(text)),
             Err(fault) => Err(ClientError::NotUnderstood(fault.to_string())),

@@ -95,6 +95,7 @@ impl SqliteStore {
         let opening = |fault: fault::Fault| in_context(fault.while_doing("opening the database"));
         let mut writing = connection::to_write(path, options).map_err(opening)?;
         schema::migrate(&mut writing).map_err(in_context)?;
+        outbox::orphan_all(&mut writing).map_err(|fault| in_context(fault.while_doing("taking over deliveries")))?;
         let end = |_: &Arc<dyn Scribe>| record::end(&writing);
         let end = scribe.as_ref().map(end).transpose().map_err(|fault| in_context(fault.while_doing("reading the record")))?;
         let chain = scribe.as_ref().zip(end).map(|(scribe, end)| scribe.go_on(end));

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use bytes::Bytes;
-use chancery_protocol::lenient::{non_empty, present};
+use chancery_protocol::lenient::{AsBase64, Base64, non_empty, present};
 use chancery_protocol::{Json, Metadata, Part, PartContent, Unknown};
 use serde::de::{self, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
@@ -40,8 +39,7 @@ impl Serialize for Tagged<'_> {
             }
             PartContent::Raw(bytes) => {
                 map.serialize_entry(self.tag, "file")?;
-                let bytes = Part::raw_to_base64(bytes);
-                map.serialize_entry("file", &File { bytes: Some(&bytes), uri: None, ..File::described(self.part) })?;
+                map.serialize_entry("file", &File { bytes: Some(AsBase64(bytes)), uri: None, ..File::described(self.part) })?;
             }
             PartContent::Url(url) => {
                 map.serialize_entry(self.tag, "file")?;
@@ -76,7 +74,7 @@ pub(crate) fn with_unknown<M: SerializeMap>(mut map: M, part: &Part) -> Result<M
 #[serde(rename_all = "camelCase")]
 struct File<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<&'a str>,
+    bytes: Option<AsBase64<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uri: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,17 +113,6 @@ pub(crate) fn unwrapped(data: Json, metadata: Option<Metadata>) -> (Json, Option
     match (marked.map(|marked| marked.without(WRAPPED)), data.member(WRAPPER)) {
         (Some(rest), Some(value)) => (value, rest),
         _ => (data, metadata),
-    }
-}
-
-/// Base64 in either alphabet, as a member of its own so that faults name it.
-#[derive(Debug)]
-pub(crate) struct Base64(pub Bytes);
-
-impl<'de> Deserialize<'de> for Base64 {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-        Part::raw_from_base64(&text).map(Self).map_err(de::Error::custom)
     }
 }
 

@@ -50,6 +50,29 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
+/// Whoever claimed something before this process began is gone: nobody else can have the database open. Without this a restart would
+/// wait for the ends of leases that nobody holds.
+pub(in crate::sqlite) fn orphan_all(connection: &mut Connection) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    let held = {
+        let mut statement = transaction.prepare("SELECT lane FROM lanes WHERE lease_until > 0")?;
+        statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<u64>, _>>()?
+    };
+    let mut moved = BTreeSet::new();
+    for lane in held {
+        let Some((mut cursor, origin)) = rows::cursor_of(&transaction, lane)? else { continue };
+        if cursor.orphan() {
+            rows::put_cursor(&transaction, lane, &cursor)?;
+            moved.insert(origin);
+        }
+    }
+    for origin in moved {
+        origins::reline(&transaction, origin)?;
+    }
+    transaction.execute("UPDATE dead_letters SET replay_at = 0 WHERE replay_at IS NOT NULL", [])?;
+    Ok(transaction.commit()?)
+}
+
 pub(super) fn settle(connection: &Connection, steps: &[LaneStep], record: &mut dyn FnMut(&Note)) -> Result<Vec<Settled>, Fault> {
     let mut settled = Vec::with_capacity(steps.len());
     let mut moved = BTreeSet::new();

@@ -19,6 +19,7 @@ use chancery_core::push::{
 };
 use chancery_protocol::{TaskId, Timestamp};
 
+pub(super) use self::claim::orphan_all;
 pub(super) use self::register::{begin_with_task, holds, remove_all, tell, too_many};
 use super::SqliteStore;
 

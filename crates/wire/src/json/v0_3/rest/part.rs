@@ -3,13 +3,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use chancery_protocol::lenient::non_empty;
+use chancery_protocol::lenient::{AsBase64, Base64, non_empty};
 use chancery_protocol::{Json, Metadata, Part, PartContent, Unknown};
 use serde::de::{self, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::json::part::{Base64, Wrapper, marked, unwrapped, with_unknown};
+use crate::json::part::{Wrapper, marked, unwrapped, with_unknown};
 
 pub(super) struct PartView<'a>(pub &'a Part);
 
@@ -20,8 +20,7 @@ impl Serialize for PartView<'_> {
         match &part.content {
             PartContent::Text(text) => map.serialize_entry("text", text)?,
             PartContent::Raw(bytes) => {
-                let bytes = Part::raw_to_base64(bytes);
-                map.serialize_entry("file", &File { file_with_bytes: Some(&bytes), ..File::described(part) })?;
+                map.serialize_entry("file", &File { file_with_bytes: Some(AsBase64(bytes)), ..File::described(part) })?;
             }
             PartContent::Url(url) => {
                 map.serialize_entry("file", &File { file_with_uri: Some(url), ..File::described(part) })?;
@@ -46,7 +45,7 @@ struct File<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file_with_uri: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file_with_bytes: Option<&'a str>,
+    file_with_bytes: Option<AsBase64<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
