@@ -4,6 +4,7 @@ mod context;
 mod evidence;
 mod gateway;
 mod growth;
+mod handoff;
 mod hop_token;
 mod identity;
 mod idle;
@@ -69,6 +70,8 @@ enum Measure {
     Recording(usize),
     SlimRate,
     SlimBytes,
+    /// Of so many vectors.
+    Handoff(u64),
 }
 
 /// A row of requests by the second.
@@ -113,6 +116,10 @@ const fn credential(name: &'static str, title: &'static str, kind: Credential) -
 
 const fn ledger(name: &'static str, title: &'static str, kind: ledger::Ledger) -> Row {
     Row { name, title, measure: Measure::Ledger(kind) }
+}
+
+const fn handoff(name: &'static str, title: &'static str, vectors: u64) -> Row {
+    Row { name, title, measure: Measure::Handoff(vectors) }
 }
 
 /// All rows, in the order of the report.
@@ -160,6 +167,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "evidence-send-256", title: "the same, 256 connections", measure: Measure::Recording(256) },
     Row { name: "swp-send-64", title: "task over SWP, beside JSON-RPC, 64", measure: Measure::SlimRate },
     Row { name: "swp-bytes", title: "bytes of that task on the wire, beside JSON-RPC", measure: Measure::SlimBytes },
+    handoff("handoff-1k", "1,000 vectors by reference, beside inline", 1_000),
+    handoff("handoff-10k", "10,000 vectors by reference, beside inline", 10_000),
+    handoff("handoff-100k", "100,000 vectors by reference, beside inline", 100_000),
+    handoff("handoff-1m", "1,000,000 vectors by reference, beside inline", 1_000_000),
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
     ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
@@ -190,6 +201,7 @@ impl Row {
             Measure::Recording(connections) => evidence::recording(self, connections, this),
             Measure::SlimRate => slim::throughput(self, this),
             Measure::SlimBytes => slim::bytes(self, this),
+            Measure::Handoff(vectors) => handoff::measure(self, vectors, this),
         }
     }
 }
