@@ -42,6 +42,8 @@ pub(crate) enum Contestant {
     Guarded(PathBuf),
     /// Chancery that keeps no record.
     Unrecorded(PathBuf),
+    /// Chancery that tells webhooks on this machine.
+    Notifying(PathBuf),
     /// Chancery that also listens for SWP.
     Slim(PathBuf),
     /// Chancery's router inside this program.
@@ -97,6 +99,14 @@ impl Contestant {
                 command.args(["serve", "--config"]).arg(config).arg("--data").arg(folder.join("data"));
                 Server::start(command, log)
             }
+            Self::Notifying(program) => {
+                let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
+                let text = fs::read_to_string(&config)? + WEBHOOKS;
+                fs::write(&config, text).with_context(|| config.display().to_string())?;
+                let mut command = ground.on_server_core(program);
+                command.args(["serve", "--config"]).arg(config).arg("--data").arg(folder.join("data"));
+                Server::start(command, log)
+            }
             Self::Slim(program) => {
                 let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
                 let text = fs::read_to_string(&config)? + SLIM;
@@ -136,6 +146,7 @@ impl Contestant {
                 Self::Chancery(_)
                 | Self::Guarded(_)
                 | Self::Unrecorded(_)
+                | Self::Notifying(_)
                 | Self::Slim(_)
                 | Self::Mounted
                 | Self::Gateway(..)
@@ -157,6 +168,7 @@ impl Contestant {
             Self::Chancery(_)
             | Self::Guarded(_)
             | Self::Unrecorded(_)
+            | Self::Notifying(_)
             | Self::Slim(_)
             | Self::Mounted
             | Self::Gateway(..)
@@ -207,6 +219,18 @@ max_concurrency = 100000
 [[policy.rules]]
 name = "guests stay shallow"
 deny_when = "caller == 'guest' && depth > 2"
+"#;
+
+/// Receivers on this machine, as many as there are, every event told by itself, and nobody waits for them.
+const WEBHOOKS: &str = r#"
+[push]
+allow_nets = ["127.0.0.0/8"]
+allow_http = true
+barrier_ms = 0
+exchange_ms = 60000
+host_requests_per_second = 0
+configs_per_tenant = 100000000
+preserve = true
 "#;
 
 /// As many frames as can be sent.

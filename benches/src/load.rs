@@ -1,6 +1,6 @@
 //! A loop of C connections: each sends its request again as soon as the answer is whole, or when the next one is due.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,8 @@ pub(crate) struct Load {
     /// How many events every stream must have.
     pub(crate) events: Option<usize>,
     pub(crate) server: Option<u32>,
+    /// Webhooks that sends register, in turn.
+    pub(crate) hooks: Vec<String>,
 }
 
 /// When a run is over.
@@ -46,7 +48,9 @@ pub(crate) enum Extent {
 
 /// What the connections of one run share.
 struct Run {
-    request: Bytes,
+    /// Sent in turn.
+    requests: Vec<Bytes>,
+    turn: AtomicUsize,
     kind: Kind,
     events: Option<usize>,
     /// Requests that may still be started.
@@ -90,7 +94,8 @@ async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(V
         Extent::Time(span) => (u64::MAX, Some(start + span)),
     };
     let run = Arc::new(Run {
-        request: request::bytes(load.kind, &load.address, &load.path, &load.text),
+        requests: requests(load),
+        turn: AtomicUsize::new(0),
         kind: load.kind,
         events: load.events,
         left: AtomicU64::new(left),
@@ -129,6 +134,13 @@ async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(V
     Ok((streams, Figures::new(&latency, span, used, shape)))
 }
 
+fn requests(load: &Load) -> Vec<Bytes> {
+    if load.hooks.is_empty() {
+        return vec![request::bytes(load.kind, &load.address, &load.path, &load.text)];
+    }
+    load.hooks.iter().map(|hook| request::with_webhook(&load.address, &load.path, &load.text, hook)).collect()
+}
+
 fn processor(load: &Load) -> Result<Used> {
     Ok(Used { client: process::cpu_time(std::process::id())?, server: load.server.map(process::cpu_time).transpose()? })
 }
@@ -146,7 +158,8 @@ async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant)
             now = if late { due } else { Instant::now() };
             due += every;
         }
-        stream.write_all(&run.request).await.context("writing")?;
+        let request = &run.requests[run.turn.fetch_add(1, Ordering::Relaxed) % run.requests.len()];
+        stream.write_all(request).await.context("writing")?;
         reply.read_whole(&mut stream).await?;
         let done = Instant::now();
         let nanos = (done - now).as_nanos() as u64;
@@ -162,7 +175,7 @@ async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant)
         }
         run.latency.lock().expect("no connection panicked").saturating_record(nanos);
         now = done;
-        let wire = run.request.len() + reply.head().len() + reply.body().len();
+        let wire = request.len() + reply.head().len() + reply.body().len();
         *run.shape.lock().expect("no connection panicked") = Shape { body: reply.body().len(), events, wire };
     }
     Ok(stream)
@@ -170,14 +183,14 @@ async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant)
 
 /// The same over SWP, as fast as it goes.
 async fn task_after_task(run: Arc<Run>, mut stream: TcpStream) -> Result<TcpStream> {
-    let mut exchange = Exchange::new(&run.request)?;
+    let mut exchange = Exchange::new(&run.requests[0])?;
     let mut now = Instant::now();
     while take_turn(&run, now) {
         let (body, events) = exchange.run(&mut stream).await?;
         let done = Instant::now();
         run.latency.lock().expect("no connection panicked").saturating_record((done - now).as_nanos() as u64);
         now = done;
-        *run.shape.lock().expect("no connection panicked") = Shape { body, events, wire: run.request.len() + body };
+        *run.shape.lock().expect("no connection panicked") = Shape { body, events, wire: run.requests[0].len() + body };
     }
     Ok(stream)
 }

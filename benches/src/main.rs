@@ -18,6 +18,7 @@ mod request;
 mod rows;
 mod server;
 mod slim;
+mod webhooks;
 mod yardstick;
 
 use std::process::ExitCode;
@@ -57,6 +58,9 @@ enum Command {
     /// Pass everything on to another server
     #[command(hide = true)]
     Proxy(proxy::Proxy),
+    /// Receive notifications at many origins
+    #[command(hide = true)]
+    Webhooks(webhooks::Webhooks),
 }
 
 #[derive(Debug, Args)]
@@ -93,6 +97,12 @@ struct LoadOptions {
     /// Process of the server, to tell its processor time for a request
     #[arg(long)]
     server_pid: Option<u32>,
+    /// Register a webhook with each send, at this port of the loopback
+    #[arg(long, value_name = "PORT")]
+    hook: Option<String>,
+    /// At which origins there, in turn
+    #[arg(long, value_name = "FIRST..END", default_value = "0..1", value_parser = webhooks::origins)]
+    origins: std::ops::Range<usize>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -107,6 +117,7 @@ fn main() -> Result<ExitCode> {
         Some(Command::Yardstick(options)) => on_workers()?.block_on(yardstick::serve(&options))?,
         Some(Command::Mounted(options)) => on_workers()?.block_on(mounted::serve(&options))?,
         Some(Command::Proxy(options)) => on_workers()?.block_on(proxy::serve(&options))?,
+        Some(Command::Webhooks(options)) => on_one_thread()?.block_on(webhooks::serve(&options))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -141,6 +152,10 @@ fn send_load(options: &LoadOptions) -> Result<()> {
         at_most: Duration::try_from_secs_f64(options.at_most)?,
         events: options.events,
         server: options.server_pid,
+        hooks: match &options.hook {
+            Some(port) => options.origins.clone().map(|number| webhooks::url(number, port)).collect(),
+            None => Vec::new(),
+        },
     };
     let figures = on_one_thread()?.block_on(load::run(&load))?;
     if options.json {

@@ -67,6 +67,14 @@ pub(crate) fn bytes(kind: Kind, address: &str, path: &str, text: &str) -> Bytes 
     }
 }
 
+/// A send that registers a webhook, signed with a secret and with the node's own key.
+pub(crate) fn with_webhook(address: &str, path: &str, text: &str, hook: &str) -> Bytes {
+    let mut params = message(text);
+    let authentication = json!({"scheme": "StandardWebhooks", "credentials": crate::webhooks::SECRET});
+    params["configuration"] = json!({"taskPushNotificationConfig": {"url": hook, "authentication": authentication}});
+    call(address, path, "SendMessage", &params)
+}
+
 /// A JSON-RPC call of A2A 1.0 as bytes.
 pub(crate) fn call(address: &str, path: &str, method: &str, params: &serde_json::Value) -> Bytes {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();

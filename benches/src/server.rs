@@ -23,11 +23,22 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts `command` with `--listen` and a free port added, and waits until it accepts.
-    pub(crate) fn start(mut command: Command, log: PathBuf) -> Result<Self> {
+    pub(crate) fn start(command: Command, log: PathBuf) -> Result<Self> {
         let address = free_address()?;
+        Self::start_at(command, log, address.clone(), &address)
+    }
+
+    /// The same, but it is reached at every address of the loopback.
+    pub(crate) fn start_everywhere(command: Command, log: PathBuf) -> Result<Self> {
+        let address = free_address()?;
+        let everywhere = address.replacen("127.0.0.1", "0.0.0.0", 1);
+        Self::start_at(command, log, address, &everywhere)
+    }
+
+    fn start_at(mut command: Command, log: PathBuf, address: String, listen: &str) -> Result<Self> {
         let output = File::create(&log).with_context(|| log.display().to_string())?;
         let child = command
-            .args(["--listen", &address])
+            .args(["--listen", listen])
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)

@@ -28,6 +28,7 @@ const SETS: &[Set] = &[
     Set { name: "simulation", package: "chancery-core", binary: Some("simulation"), filter: "" },
     Set { name: "push-simulation", package: "chancery-core", binary: Some("push"), filter: "simulation::" },
     Set { name: "push", package: "chancery", binary: Some("it"), filter: "push::weather::" },
+    Set { name: "push-faults", package: "chancery", binary: Some("it"), filter: "push_faults::" },
     Set { name: "lanes", package: "chancery-rules", binary: Some("push_lane"), filter: "no_schedule" },
     Set { name: "evidence", package: "chancery-evidence", binary: Some("adapter"), filter: "properties::" },
 ];

@@ -10,6 +10,7 @@ mod identity;
 mod idle;
 mod ledger;
 mod open;
+mod push;
 mod rate;
 mod slim;
 
@@ -72,6 +73,10 @@ enum Measure {
     SlimBytes,
     /// Of so many vectors.
     Handoff(u64),
+    Deliver,
+    FirstByte(push::Share),
+    SendCost { told: bool },
+    Hanging,
 }
 
 /// A row of requests by the second.
@@ -171,6 +176,12 @@ pub(crate) const ROWS: &[Row] = &[
     handoff("handoff-10k", "10,000 vectors by reference, beside inline", 10_000),
     handoff("handoff-100k", "100,000 vectors by reference, beside inline", 100_000),
     handoff("handoff-1m", "1,000,000 vectors by reference, beside inline", 1_000_000),
+    Row { name: "push-deliver", title: "notifications of 1 KB, beside a bare client", measure: Measure::Deliver },
+    Row { name: "push-first-byte", title: "state to first byte, median", measure: Measure::FirstByte(push::Share::Half) },
+    Row { name: "push-first-byte-p99", title: "state to first byte, p99", measure: Measure::FirstByte(push::Share::Nearly) },
+    Row { name: "push-send-cost", title: "send with a webhook, beside one without", measure: Measure::SendCost { told: false } },
+    Row { name: "push-send-told", title: "the same, and the webhook is told", measure: Measure::SendCost { told: true } },
+    Row { name: "push-hanging", title: "webhooks beside 50 that hang, beside none", measure: Measure::Hanging },
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
     ledger("ledger-capped-100k-entries", "the same, 100,000 in the window", ledger::MANY_ENTRIES),
@@ -202,6 +213,10 @@ impl Row {
             Measure::SlimRate => slim::throughput(self, this),
             Measure::SlimBytes => slim::bytes(self, this),
             Measure::Handoff(vectors) => handoff::measure(self, vectors, this),
+            Measure::Deliver => push::deliver(self, this),
+            Measure::FirstByte(share) => push::first_byte(self, share, this),
+            Measure::SendCost { told } => push::send_cost(self, told, this),
+            Measure::Hanging => push::hanging(self, this),
         }
     }
 }

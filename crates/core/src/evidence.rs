@@ -32,9 +32,8 @@ pub enum Note {
         task: TaskId,
         at: Timestamp,
     },
-    /// A notification was handed to a webhook, or given up. For whoever delivers: it belongs into the write that keeps the
-    /// outcome.
-    Delivered(Box<Delivery>),
+    /// A notification was handed to a webhook, or given up.
+    Delivered(Box<Delivered>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -49,19 +48,25 @@ pub struct CardObserved {
     pub at: Timestamp,
 }
 
+/// Neither where it went nor what was shown there: addresses and headers may hold secrets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Delivery {
+pub struct Delivered {
     pub task: TaskId,
     /// The id of the push configuration.
     pub config: Arc<str>,
-    /// The last entry of the task's log that it told of.
+    pub lane: u64,
+    pub webhook_id: Arc<str>,
+    /// The entries of the task's log that it told of, the first and the last.
+    pub from: u64,
     pub seq: u64,
     pub attempts: u32,
     /// What the receiver answered, if it did.
     pub status: Option<u16>,
-    /// Nobody will try again.
-    pub given_up: bool,
-    /// Of the body that was sent.
+    /// Why nobody will try again by himself.
+    pub given_up: Option<Arc<str>>,
+    /// It had been given up before, and an operator asked for it.
+    pub replay: bool,
+    /// Of the body that was taken, or that is kept as a dead letter.
     pub sha256: [u8; 32],
     pub bytes: u64,
     pub at: Timestamp,

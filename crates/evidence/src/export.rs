@@ -181,6 +181,11 @@ impl<'a> Chosen<'a> {
             }
             return;
         }
+        // Without it, what comes after it would seem to be back-dated.
+        if entry.kind == types::CLOCK && !taken.is_empty() {
+            taken.push(entry);
+            return;
+        }
         let of_trace = !self.trace.is_empty() && entry.data["trace"] == self.trace;
         let task = entry.data["task"].as_str();
         if of_trace && let Some(task) = task {

@@ -1,9 +1,11 @@
 //! Token buckets by key, kept as one number each: the time at which the bucket would be full again.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::hash::{BuildHasher as _, Hash};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use foldhash::fast::RandomState;
 
 const SHARDS: usize = 16;
 /// A shard with more keys than this is rid of full buckets before it takes another.
@@ -16,14 +18,14 @@ pub(crate) struct Buckets<K> {
     /// Time a whole burst is worth.
     burst: Duration,
     hasher: RandomState,
-    shards: [Mutex<HashMap<K, Duration>>; SHARDS],
+    shards: [Mutex<HashMap<K, Duration, RandomState>>; SHARDS],
 }
 
 impl<K: Hash + Eq + Clone> Buckets<K> {
     /// `None` when there is no limit.
     pub(crate) fn new(per_second: u32, burst: u32) -> Option<Self> {
         let interval = Duration::from_secs(1).checked_div(per_second)?;
-        Some(Self { interval, burst: interval * burst.max(1), hasher: RandomState::new(), shards: Default::default() })
+        Some(Self { interval, burst: interval * burst.max(1), hasher: RandomState::default(), shards: Default::default() })
     }
 
     /// Takes one token at `now`, a time since some fixed start; or says how long to wait for it.

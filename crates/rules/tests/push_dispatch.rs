@@ -43,9 +43,43 @@ fn go(dispatch: &mut Dispatch, now: Timestamp) -> Vec<Grant> {
     grants
 }
 
+/// It has answered before, so it is trusted with more than two at once.
+fn heard(dispatch: &mut Dispatch, tenant: &str, name: &str) {
+    offer(dispatch, tenant, name, [u64::MAX]);
+    for grant in go(dispatch, at(0)) {
+        dispatch.finish(grant, FINE, at(0));
+    }
+}
+
+#[test]
+fn an_origin_that_never_answered_holds_two_slots_and_fifty_of_them_leave_the_others_theirs() {
+    let mut dispatch = dispatch(unrationed());
+    heard(&mut dispatch, "t", "fine");
+    (0..50).for_each(|name| offer(&mut dispatch, "t", &format!("hangs{name}"), 0..10));
+    assert_eq!(go(&mut dispatch, at(0)).len(), 100);
+    offer(&mut dispatch, "t", "fine", 1_000..1_100);
+    assert_eq!(go(&mut dispatch, at(0)).len(), 8);
+}
+
+#[test]
+fn while_half_of_the_slots_are_held_the_rest_is_for_those_who_hold_few() {
+    let mut dispatch = dispatch(unrationed());
+    let names: Vec<String> = (0..50).map(|name| format!("went{name}")).collect();
+    names.iter().for_each(|name| heard(&mut dispatch, "t", name));
+    heard(&mut dispatch, "t", "fine");
+    // All of them hang from now on, and want as much as they can get.
+    names.iter().for_each(|name| offer(&mut dispatch, "t", name, 0..100));
+    let held = go(&mut dispatch, at(0));
+    assert!(held.len() < 256, "{}", held.len());
+    offer(&mut dispatch, "t", "fine", 1_000..1_100);
+    assert_eq!(go(&mut dispatch, at(0)).len(), 2);
+}
+
 #[test]
 fn an_origin_that_hangs_holds_eight_slots_and_the_others_go_on() {
     let mut dispatch = dispatch(unrationed());
+    heard(&mut dispatch, "t", "hangs");
+    heard(&mut dispatch, "t", "fine");
     offer(&mut dispatch, "t", "hangs", 0..1_000);
     offer(&mut dispatch, "t", "fine", 1_000..1_005);
     let grants = go(&mut dispatch, at(0));
@@ -158,6 +192,7 @@ fn another_tenants_breaker_is_its_own_but_a_host_is_rationed_for_all() {
 #[test]
 fn a_run_ends_when_the_origin_asks_for_less() {
     let mut dispatch = dispatch(unrationed());
+    heard(&mut dispatch, "t", "busy");
     offer(&mut dispatch, "t", "busy", 0..8);
     let mut grants = go(&mut dispatch, at(0));
     assert_eq!(grants.len(), 8);
@@ -174,7 +209,7 @@ fn what_nobody_used_for_long_is_forgotten_but_a_failing_origin_is_not() {
     let mut dispatch = dispatch(SlotLimits::default());
     offer(&mut dispatch, "t", "quiet", [1]);
     offer(&mut dispatch, "t", "down", 2..7);
-    for grant in go(&mut dispatch, at(0)) {
+    while let Next::Go(grant) = dispatch.next(at(0)) {
         let report = if grant.lane == 1 { FINE } else { DOWN };
         dispatch.finish(grant, report, at(0));
     }

@@ -147,6 +147,8 @@ enum Happening {
     Die {
         worker: usize,
     },
+    /// The only process that there is ends and begins anew: nobody waits for leases of the one before.
+    Restart,
     Wait {
         seconds: u16,
     },
@@ -165,6 +167,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         8 => (worker.clone(), any::<bool>()).prop_map(|(worker, goes_on)| Happening::Settle { worker, goes_on }),
         1 => worker.clone().prop_map(|worker| Happening::Park { worker }),
         1 => worker.prop_map(|worker| Happening::Die { worker }),
+        1 => Just(Happening::Restart),
         3 => (0..90_u16).prop_map(|seconds| Happening::Wait { seconds }),
         1 => any::<u8>().prop_map(|what| Happening::Operator { what }),
     ]
@@ -223,6 +226,10 @@ impl World {
             Happening::Settle { worker, goes_on } => self.settle(worker, goes_on),
             Happening::Park { worker } => self.park(worker),
             Happening::Die { worker } => self.workers[worker] = Worker::default(),
+            Happening::Restart => {
+                self.workers = Default::default();
+                self.lane.orphan();
+            }
             Happening::Wait { seconds } => self.now = self.now + Duration::from_secs(seconds.into()),
             Happening::Operator { what } => self.operate(what),
         }

@@ -116,6 +116,7 @@ async fn main() {
             attempt: None,
             dead: None,
             receipt: None,
+            delivered: None,
         };
         let at = Instant::now();
         delivered += store.settle_lanes(claimed.iter().map(step).collect()).await.expect("a settlement").len();

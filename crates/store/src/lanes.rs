@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chancery_core::push::{Cursor, Lane, LaneState, LaneStep, NewRegistration, Registration, Settled, StateChange};
+use chancery_core::Note;
+use chancery_core::push::{Change, Cursor, Lane, LaneState, LaneStep, NewRegistration, Registration, Settled, StateChange};
 use chancery_protocol::Timestamp;
 
 /// So many attempts of a lane are kept, the newest.
@@ -40,6 +41,15 @@ pub(crate) fn settle(lane: &mut Lane, step: &LaneStep) -> Settled {
         }
         Err(_) => Settled::Fenced,
     }
+}
+
+/// What the record says of a step that was done. Of what was given up it is known only now which entries it was.
+pub(crate) fn told(step: &LaneStep, change: &Change) -> Option<Note> {
+    let mut delivered = step.delivered.clone()?;
+    if delivered.given_up.is_some() {
+        (delivered.from, delivered.seq) = change.dead.map(|dead| (dead.from, dead.to))?;
+    }
+    Some(Note::Delivered(delivered))
 }
 
 /// Answers whether it made a difference.

@@ -47,6 +47,10 @@ impl Signer {
         self.sign(&CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).expect("names"))
     }
 
+    pub(crate) fn named(&self, names: &[&str]) -> Signed {
+        self.sign(&CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("names"))
+    }
+
     pub(crate) fn caller(&self, uri: &str) -> Signed {
         self.sign(&Self::of_caller(uri))
     }

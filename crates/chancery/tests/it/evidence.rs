@@ -1,5 +1,7 @@
 //! `chancery evidence`: the packets the adapter is held to, and bundles out of the record of a running node.
 
+mod deliveries;
+mod live;
 mod record;
 
 use std::path::{Path, PathBuf};

@@ -37,6 +37,7 @@ mod probes;
 mod published;
 mod push;
 mod push_configs;
+mod push_faults;
 mod push_receiving;
 mod scenarios;
 mod secrets;

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use chancery_protocol::{AgentName, Caller};
 use chancery_rules::budget::Accounts;
 use chancery_rules::policy::TaskPolicy;
+use foldhash::fast::RandomState;
 
 /// The budgets that are not a tree's, the widest first, and the bounds.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ const MOST_REMEMBERED: usize = 10_000;
 
 /// Belongs to one set of rules and goes with it.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(RwLock<HashMap<Asking, Arc<Conditions>>>);
+pub(super) struct Remembered(RwLock<HashMap<Asking, Arc<Conditions>, RandomState>>);
 
 impl Remembered {
     pub(super) fn get(

@@ -49,6 +49,8 @@ pub struct Engine {
     pub(super) notary: Arc<dyn Notary>,
     pub(super) vault: Arc<dyn Vault>,
     pub(super) config: ArcSwap<EngineConfig>,
+    /// Whether the store keeps a record of what becomes of notifications.
+    pub(super) recording: bool,
     pub(super) stopping: CancellationToken,
     /// Claimed lanes whose turn has not come.
     waiting: Mutex<HashMap<u64, Held>>,
@@ -76,6 +78,7 @@ impl Engine {
             notary: parts.notary,
             vault: parts.vault,
             config: ArcSwap::from_pointee(parts.config),
+            recording: chancery.0.store.record().is_some(),
             stopping: chancery.shutdown_token(),
             waiting: Mutex::default(),
             dispatch: Mutex::new(dispatch),

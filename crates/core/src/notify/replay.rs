@@ -9,8 +9,8 @@ use chancery_rules::push::{Answer, Latitude, Verdict, judge};
 
 use super::courier::{Letter, Outcome, Try};
 use super::engine::Engine;
-use crate::StoreError;
 use crate::push::{OpenSecrets, Replay, ReplayStep};
+use crate::{Delivered, StoreError};
 
 /// Letters taken from the line at once.
 const MOST: usize = 256;
@@ -83,7 +83,18 @@ impl Engine {
         };
         let taken = verdict == Verdict::Ack;
         tracing::info!(letter = dead.id, task = %dead.task, origin = &*dead.origin, taken, http, "a dead letter was put to its webhook again");
-        let step = ReplayStep { letter: dead.id, epoch, taken, at: self.now(), http, error: outcome.error };
+        let at = self.now();
+        let delivered = self.recording.then(|| Delivered {
+            webhook_id: letter.webhook_id,
+            attempts: how.attempt,
+            status: http,
+            given_up: (!taken).then(|| Arc::clone(&dead.reason)),
+            replay: true,
+            at,
+            ..self.given_up(&dead)
+        });
+        let delivered = delivered.map(Box::new);
+        let step = ReplayStep { letter: dead.id, epoch, taken, at, http, error: outcome.error, delivered };
         if let Err(fault) = self.outbox.settle_replays(vec![step]).await {
             tracing::error!(
                 letter = dead.id,

@@ -6,8 +6,9 @@ use chancery_protocol::Timestamp;
 use chancery_rules::push::{Answer, Dead, DeadReason, DisableReason, LaneState, Span, Step, Verdict};
 
 use super::courier::{Delivery, Letter};
-use super::engine::until;
+use super::engine::{Engine, until};
 use super::run::{Run, Tried};
+use crate::Delivered;
 use crate::push::{Attempt, DeadLetter, LaneStep, Receipt, Settled};
 
 /// A receiver that failed so often is worth a word to operators.
@@ -26,6 +27,7 @@ impl Run<'_> {
             Step::Gone => Some(self.dead(DeadReason::Gone, tried.as_ref(), false, now).await),
             _ => None,
         };
+        let delivered = self.delivered(taken, dead.as_ref(), receipt.as_ref(), now);
         let written = LaneStep {
             lane,
             epoch: before.epoch,
@@ -34,6 +36,7 @@ impl Run<'_> {
             attempt: tried.as_ref().map(|tried| self.attempted(tried, before.attempt)),
             dead: dead.map(Box::new),
             receipt: receipt.clone().map(Box::new),
+            delivered: delivered.map(Box::new),
         };
         let mut given_up = None;
         let goes_on = match self.engine.outbox.settle_lanes(vec![written]).await.map(|mut settled| settled.pop()) {
@@ -108,6 +111,39 @@ impl Run<'_> {
         receipt.hash = notary.digest(&content);
         receipt.signature = notary.sign(&content, now)?.into();
         Some(receipt)
+    }
+
+    /// What the record says of a notification that was taken or given up.
+    fn delivered(
+        &self,
+        taken: Option<&Tried>,
+        dead: Option<&DeadLetter>,
+        receipt: Option<&Receipt>,
+        now: Timestamp,
+    ) -> Option<Delivered> {
+        if !self.engine.recording {
+            return None;
+        }
+        if let Some(dead) = dead {
+            return Some(Delivered { at: now, ..self.engine.given_up(dead) });
+        }
+        let Tried { span, from, letter, .. } = taken?;
+        let registration = &self.lane.registration;
+        Some(Delivered {
+            task: registration.task.clone(),
+            config: registration.id.as_str().into(),
+            lane: registration.lane,
+            webhook_id: Arc::clone(&letter.webhook_id),
+            from: *from,
+            seq: span.to,
+            attempts: self.lane.cursor.attempt.saturating_add(1),
+            status: taken.and_then(http),
+            given_up: None,
+            replay: false,
+            sha256: receipt.map_or_else(|| self.engine.notary.digest(&letter.body), |receipt| receipt.body_sha256),
+            bytes: letter.body.len() as u64,
+            at: now,
+        })
     }
 
     /// A letter that holds all there is to know. A whole range is given up as the task as it was at its end.
@@ -205,6 +241,26 @@ impl Run<'_> {
             tracing::warn!(security = true, %task, origin, url, error, "a webhook led to an address that may not be called");
         }
         tracing::warn!(%task, origin, url, reason = why, http, error, "push.endpoint.disabled: nothing more is sent to a webhook");
+    }
+}
+
+impl Engine {
+    pub(super) fn given_up(&self, letter: &DeadLetter) -> Delivered {
+        Delivered {
+            task: letter.task.clone(),
+            config: letter.registration.as_str().into(),
+            lane: letter.lane,
+            webhook_id: Arc::clone(&letter.webhook_id),
+            from: letter.from,
+            seq: letter.to,
+            attempts: letter.attempts,
+            status: letter.http,
+            given_up: Some(Arc::clone(&letter.reason)),
+            replay: false,
+            sha256: self.notary.digest(&letter.body),
+            bytes: letter.body.len() as u64,
+            at: letter.last_at,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use chancery_rules::push::{Change, Cursor, Step};
 
 use super::letter::{Attempt, DeadLetter, Receipt};
 use super::registration::Registration;
+use crate::Delivered;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
@@ -34,6 +35,8 @@ pub struct LaneStep {
     /// What was given up, if the step gives something up. The store says which entries it stands for.
     pub dead: Option<Box<DeadLetter>>,
     pub receipt: Option<Box<Receipt>>,
+    /// For the record, if one is kept. Of what is given up, the store says which entries it stands for.
+    pub delivered: Option<Box<Delivered>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chancery_protocol::{Caller, TaskId, Timestamp};
 
 use super::registration::{Registration, RegistrationId};
+use crate::Delivered;
 
 /// A delivery that was given up. It holds all that there is to know, whatever becomes of its task.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,4 +106,6 @@ pub struct ReplayStep {
     pub at: Timestamp,
     pub http: Option<u16>,
     pub error: Option<Arc<str>>,
+    /// For the record, if one is kept.
+    pub delivered: Option<Box<Delivered>>,
 }

@@ -74,7 +74,7 @@ pub fn subject_of(kind: &str, data: &Value) -> Option<String> {
     let member = match kind {
         types::CARD => "agent",
         types::FROZEN | types::THAWED => "scope",
-        types::REFUSED if data["task"].is_null() => "decision",
+        types::REFUSED | types::LOOKED if data["task"].is_null() => "decision",
         types::ARTIFACT => "artifact",
         _ => "task",
     };

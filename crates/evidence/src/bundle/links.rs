@@ -14,8 +14,7 @@ use super::fault::{BundleFault, Code};
 use crate::adapter::{Adapter, Stamps};
 use crate::packets;
 use crate::record::{
-    BACK_DATED_MICROS, CheckpointBody, CheckpointFault, Hash, check_order, from_hex, hash_of_parts, hex, merkle, signed_body,
-    types,
+    CheckpointBody, CheckpointFault, Hash, check_order, from_hex, hash_of_parts, hex, is_back_dated, merkle, signed_body, types,
 };
 
 /// What a bundle was found to hold.
@@ -224,7 +223,8 @@ fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
         if index < before {
             return Err(fault(Code::ChainOrder, format!("entry {index} stands after entry {before}")));
         }
-        if at_of(pair[1].event) < at_of(pair[0].event).saturating_sub(BACK_DATED_MICROS) {
+        let (earlier, at) = (at_of(pair[0].event), at_of(pair[1].event));
+        if is_back_dated(at, earlier) && kind_of(pair[1].event) != types::CLOCK {
             let message = format!("entry {index} says that it happened long before entry {before}, which was recorded earlier");
             return Err(fault(Code::ChainBackDated, message));
         }

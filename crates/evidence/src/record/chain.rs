@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use chancery_core::{Block, Chain, Happening, Lines, RecordEnd, Scribe, Unwritten};
+use chancery_core::{Block, Chain, Happening, Lines, Mark, RecordEnd, Scribe, Unwritten};
 use chancery_identity::keys::Receipts;
 use chancery_identity::{Algorithm, KeyRing, SigningKey};
 use chancery_protocol::Timestamp;
 
 use super::checkpoint::{self, Stand, signed_body};
 use super::entry::{self, NOTHING, entries_of};
+use super::examine::is_back_dated;
 use super::lines::Writer;
 use super::merkle::Frontier;
 use super::{EvidenceConfig, Hash, from_hex};
@@ -51,6 +52,8 @@ impl Scribe for Recorder {
             }
             stand.previous = checkpoint::digest(sealed);
             (stand.next, stand.first) = (sealed.end, sealed.end);
+            // Its entries may be gone; it was signed when the last of them was recorded.
+            stand.last_at = sealed.at;
             stand.before = stand.hash;
         }
         if let Some(newest) = &end.newest {
@@ -160,6 +163,33 @@ impl Recording {
         }
     }
 
+    /// The line that begins at `start` and ends with the text becomes the next entry.
+    fn link(&mut self, text: &str, mark: Mark, start: usize) {
+        let line = &text[start..];
+        let (index, whole) = (self.stand.next, line.len() - 1);
+        let hash = entry::hash(&line[..whole], mark.link - start, index, &self.stand.hash);
+        match self.unwritten.blocks.last_mut() {
+            Some(block) if block.first >= self.stand.first => {
+                block.count += 1;
+                block.hash = hash;
+                block.entries.push_str(line);
+            }
+            _ => {
+                let entries = line.to_owned();
+                self.unwritten.blocks.push(Block { first: index, count: 1, at: mark.at, hash, entries });
+            }
+        }
+        self.stand.hash = hash;
+        self.stand.next += 1;
+        self.stand.last_at = mark.at;
+        self.stand.tree.push(&hash);
+        if self.stand.next - self.stand.first >= self.segment_entries {
+            self.seal();
+        } else if self.stand.next - self.stand.signed >= self.checkpoint_entries {
+            self.signature(mark.at, false);
+        }
+    }
+
     /// The next segment begins, if the last one could be sealed.
     fn seal(&mut self) {
         let number = self.stand.number;
@@ -175,30 +205,12 @@ impl Chain for Recording {
     fn add(&mut self, lines: &Lines) {
         let mut start = 0;
         for mark in &lines.marks {
-            let line = &lines.text[start..mark.end];
-            let (index, whole) = (self.stand.next, line.len() - 1);
-            let hash = entry::hash(&line[..whole], mark.link - start, index, &self.stand.hash);
-            match self.unwritten.blocks.last_mut() {
-                Some(block) if block.first >= self.stand.first => {
-                    block.count += 1;
-                    block.hash = hash;
-                    block.entries.push_str(line);
-                }
-                _ => {
-                    let entries = line.to_owned();
-                    self.unwritten.blocks.push(Block { first: index, count: 1, at: mark.at, hash, entries });
-                }
+            if is_back_dated(mark.at.micros(), self.stand.last_at.micros()) {
+                let word = Writer::clock(mark.at, self.stand.last_at);
+                word.marks.iter().for_each(|mark| self.link(&word.text, *mark, 0));
             }
-            self.stand.hash = hash;
-            self.stand.next += 1;
-            self.stand.last_at = mark.at;
-            self.stand.tree.push(&hash);
+            self.link(&lines.text[..mark.end], *mark, start);
             start = mark.end;
-            if self.stand.next - self.stand.first >= self.segment_entries {
-                self.seal();
-            } else if self.stand.next - self.stand.signed >= self.checkpoint_entries {
-                self.signature(mark.at, false);
-            }
         }
     }
 

@@ -7,11 +7,16 @@ use chancery_core::{Block, Checkpoint};
 use super::checkpoint::{self, CheckpointBody, CheckpointFault, signed_body};
 use super::entry::{BadLine, Entry, NOTHING, entries_of};
 use super::merkle::Frontier;
+use super::words::types;
 use super::{Hash, from_hex, hex};
 
-/// An entry this much older than the one before it was not recorded when it happened. Entries that happen at once may be
-/// recorded in either order, and clocks are set.
+/// An entry this much older than the one before it was not recorded when it happened, unless the record says before it that
+/// the clock was set back. Entries that happen at once may be recorded in either order, and clocks are set by a little.
 pub const BACK_DATED_MICROS: i64 = 10 * 60 * 1_000_000;
+
+pub(crate) fn is_back_dated(at: i64, last: i64) -> bool {
+    at < last.saturating_sub(BACK_DATED_MICROS)
+}
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RecordFault {
@@ -111,7 +116,10 @@ impl Examination {
 
     fn entry(&mut self, entry: &Entry) -> Result<Option<Segment>, RecordFault> {
         let at = entry.at.micros();
-        if self.last_at.is_some_and(|last| at < last.saturating_sub(BACK_DATED_MICROS)) {
+        if let Some(last) = self.last_at
+            && is_back_dated(at, last)
+            && !(entry.kind == types::CLOCK && entry.data["before"] == last)
+        {
             return Err(RecordFault::BackDated { index: entry.index });
         }
         self.last_at = Some(at);

@@ -1,13 +1,14 @@
 //! Puts what a store is about to write into words, a line for each thing.
 
-use chancery_core::{Append, Decision, Freeze, Happening, Lines, LogEntry, Mark, Note, TaskRecord};
+use chancery_core::{Append, Decision, Freeze, Happening, Lines, LogEntry, Mark, Note, Rule, TaskRecord, Verdict};
 use chancery_protocol::{TaskEvent, Timestamp, Version};
 use serde::Serialize;
 
 use super::content::content_of;
 use super::hex;
 use super::words::{
-    About, Admitted, Card, Delivered, Frozen, Older, Refused, Requested, Routed, Rules, Said, Shared, Spoken, Updated, types,
+    About, Admitted, Card, Clock, Delivered, Facts, Frozen, Looked, Older, Refused, Requested, Routed, Rules, Said, Shared,
+    Spoken, Updated, types,
 };
 
 /// Room for what most calls leave behind, so that it is not moved as it grows.
@@ -28,6 +29,13 @@ impl Writer {
             Happening::Freeze(freeze) => writer.freeze(freeze),
             Happening::Note(note) => writer.note(note),
         }
+        writer.lines
+    }
+
+    /// The clock was set back to `at`. It had said `before`.
+    pub(super) fn clock(at: Timestamp, before: Timestamp) -> Lines {
+        let mut writer = Self::default();
+        writer.line(at, types::CLOCK, &Clock { before: before.micros() });
         writer.lines
     }
 
@@ -100,7 +108,7 @@ impl Writer {
         };
         self.line(entry.at, types::REQUESTED, &requested);
         if let Some(governed) = governed {
-            let admitted = Admitted { decision: None, rules: Rules(&governed.verdicts), task: task.id.as_str() };
+            let admitted = Admitted { decision: None, rules: Rules(&governed.verdicts), task: Some(task.id.as_str()) };
             self.line(entry.at, types::ADMITTED, &admitted);
         }
     }
@@ -142,17 +150,28 @@ impl Writer {
 
     fn decision(&mut self, decision: &Decision) {
         let task = decision.task.as_ref().map(|task| task.as_str());
+        if let [Verdict { rule: Rule::Memory, passed, facts }] = &*decision.verdicts {
+            let looked = Looked {
+                agent: &decision.agent,
+                caller: &decision.caller,
+                decision: &decision.id,
+                facts: Facts(facts),
+                granted: *passed,
+                refused: decision.refused.as_deref(),
+                task,
+                tenant: &decision.tenant,
+            };
+            return self.line(decision.at, types::LOOKED, &looked);
+        }
         let rules = Rules(&decision.verdicts);
-        match (&decision.refused, task) {
-            (None, Some(task)) => {
-                self.line(decision.at, types::ADMITTED, &Admitted { decision: Some(&decision.id), rules, task });
-            }
-            (refused, task) => {
+        match &decision.refused {
+            None => self.line(decision.at, types::ADMITTED, &Admitted { decision: Some(&decision.id), rules, task }),
+            Some(refused) => {
                 let refused = Refused {
                     agent: &decision.agent,
                     caller: &decision.caller,
                     decision: &decision.id,
-                    refused: refused.as_deref().unwrap_or_default(),
+                    refused,
                     root: decision.root.as_ref().map(|root| root.as_str()),
                     rules,
                     task,
@@ -193,11 +212,15 @@ impl Writer {
                     attempts: delivery.attempts,
                     bytes: delivery.bytes,
                     config: &delivery.config,
-                    given_up: delivery.given_up,
+                    from: delivery.from,
+                    given_up: delivery.given_up.as_deref(),
+                    lane: delivery.lane,
+                    replay: delivery.replay,
                     seq: delivery.seq,
                     sha256: hex(&delivery.sha256),
                     status: delivery.status,
                     task: delivery.task.as_str(),
+                    webhook: &delivery.webhook_id,
                 };
                 self.line(delivery.at, types::DELIVERED, &delivered);
             }

@@ -27,6 +27,8 @@ pub mod types {
     pub const THAWED: &str = "chancery.decision.thawed";
     pub const CANCELLED: &str = "chancery.decision.cancelled";
     pub const DELIVERED: &str = "chancery.decision.delivered";
+    pub const LOOKED: &str = "chancery.memory.looked";
+    pub const CLOCK: &str = "chancery.record.clock";
 
     /// Only in bundles.
     pub const LINKS: &str = "chancery.evidence.links";
@@ -34,8 +36,10 @@ pub mod types {
     pub const PROOF: &str = "chancery.evidence.proof";
 
     /// What an entry can be.
-    pub const ENTRIES: [&str; 13] =
-        [REQUESTED, UPDATED, WITHDRAWN, ARTIFACT, MESSAGE, CARD, ADMITTED, REFUSED, ROUTED, FROZEN, THAWED, CANCELLED, DELIVERED];
+    pub const ENTRIES: [&str; 15] = [
+        REQUESTED, UPDATED, WITHDRAWN, ARTIFACT, MESSAGE, CARD, ADMITTED, REFUSED, ROUTED, FROZEN, THAWED, CANCELLED, DELIVERED,
+        LOOKED, CLOCK,
+    ];
 }
 
 fn is_none<T>(value: &Option<T>) -> bool {
@@ -139,7 +143,23 @@ pub(super) struct Admitted<'a> {
     #[serde(skip_serializing_if = "is_none")]
     pub(super) decision: Option<&'a str>,
     pub(super) rules: Rules<'a>,
-    pub(super) task: &'a str,
+    #[serde(skip_serializing_if = "is_none")]
+    pub(super) task: Option<&'a str>,
+}
+
+/// Somebody looked at memory, or was not let.
+#[derive(Serialize)]
+pub(super) struct Looked<'a> {
+    pub(super) agent: &'a str,
+    pub(super) caller: &'a str,
+    pub(super) decision: &'a str,
+    pub(super) facts: Facts<'a>,
+    pub(super) granted: bool,
+    #[serde(skip_serializing_if = "is_none")]
+    pub(super) refused: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_none")]
+    pub(super) task: Option<&'a str>,
+    pub(super) tenant: &'a str,
 }
 
 #[derive(Serialize)]
@@ -198,12 +218,23 @@ pub(super) struct Delivered<'a> {
     pub(super) attempts: u32,
     pub(super) bytes: u64,
     pub(super) config: &'a str,
-    pub(super) given_up: bool,
+    pub(super) from: u64,
+    #[serde(skip_serializing_if = "is_none")]
+    pub(super) given_up: Option<&'a str>,
+    pub(super) lane: u64,
+    pub(super) replay: bool,
     pub(super) seq: u64,
     pub(super) sha256: String,
     #[serde(skip_serializing_if = "is_none")]
     pub(super) status: Option<u16>,
     pub(super) task: &'a str,
+    pub(super) webhook: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct Clock {
+    /// What it said before, in microseconds.
+    pub(super) before: i64,
 }
 
 /// What each rule said, in the order they were asked.
@@ -229,7 +260,7 @@ impl Serialize for Rules<'_> {
 }
 
 /// Pairs of a name and a value, in the order they were found.
-struct Facts<'a>(&'a [(Cow<'static, str>, Fact)]);
+pub(super) struct Facts<'a>(pub(super) &'a [(Cow<'static, str>, Fact)]);
 
 impl Facts<'_> {
     fn is_empty(&self) -> bool {

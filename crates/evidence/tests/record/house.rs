@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use chancery_core::lineage::{AgentPath, Attribution};
 use chancery_core::{
-    Append, Block, CardObserved, Chain, Checkpoint, Creation, Decision, Fact, Freeze, FreezeScope, Governed, Happening, Kinship,
-    Link, LogEntry, Note, Progress, Record, RecordEnd, Rule, Scribe as _, Spend, StoreError, TaskRecord, Verdict,
+    Append, Block, CardObserved, Chain, Checkpoint, Creation, Decision, Delivered, Fact, Freeze, FreezeScope, Governed,
+    Happening, Kinship, Link, LogEntry, Note, Progress, Record, RecordEnd, Rule, Scribe as _, Spend, StoreError, TaskRecord,
+    Verdict,
 };
 use chancery_evidence::record::{EvidenceConfig, Recorder};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
@@ -89,6 +90,10 @@ impl ListedRecord {
         let thaw = Note::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(901) };
         let card = card("0.3");
         self.commit(&[Happening::Decision(&refusal), Happening::Freeze(&freeze), Happening::Note(&thaw), Happening::Note(&card)]);
+        let (taken, given_up) = (delivery("task-3", None), delivery("task-3", Some("exhausted")));
+        let (seen, not_seen) = (look(Some("task-4"), None), look(None, Some("PERMISSION_DENIED")));
+        self.commit(&[Happening::Note(&taken), Happening::Decision(&seen), Happening::Decision(&not_seen)]);
+        self.commit(&[Happening::Note(&given_up)]);
         self
     }
 }
@@ -228,6 +233,37 @@ pub(crate) fn refusal() -> Decision {
         trace: Some(TraceId(TRACE)),
         refused: Some("BUDGET_EXCEEDED".into()),
         verdicts: vec![Verdict { rule: Rule::Budget, passed: false, facts: vec![("left".into(), Fact::Number(0))] }],
+    }
+}
+
+pub(crate) fn delivery(task: &str, given_up: Option<&str>) -> Note {
+    Note::Delivered(Box::new(Delivered {
+        task: task.into(),
+        config: "hook".into(),
+        lane: 3,
+        webhook_id: "msg_3".into(),
+        from: 4,
+        seq: 5,
+        attempts: 2,
+        status: given_up.is_none().then_some(204),
+        given_up: given_up.map(Into::into),
+        replay: false,
+        sha256: [8; 32],
+        bytes: 77,
+        at: at(910),
+    }))
+}
+
+/// A look at memory.
+pub(crate) fn look(task: Option<&str>, refused: Option<&str>) -> Decision {
+    let facts = vec![("look".into(), Fact::text("resolve")), ("witness".into(), Fact::text("abc"))];
+    Decision {
+        id: "look-1".into(),
+        at: at(911),
+        task: task.map(Into::into),
+        refused: refused.map(Into::into),
+        verdicts: vec![Verdict { rule: Rule::Memory, passed: refused.is_none(), facts }],
+        ..refusal()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The record and its bundles: what is written is canonical, linked and signed, and no change to it goes unnoticed.
 
 mod bundles;
+mod clock;
 mod damage;
 mod format;
 mod house;

@@ -45,7 +45,7 @@ fn every_entry_is_hashed_over_its_canonical_form_with_the_hash_before_it() {
     }
     let kinds: std::collections::BTreeSet<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     let missing: Vec<_> = types::ENTRIES.iter().filter(|kind| !kinds.contains(*kind)).collect();
-    assert_eq!(missing, [&types::WITHDRAWN, &types::DELIVERED], "the rest of the types are all here");
+    assert_eq!(missing, [&types::WITHDRAWN, &types::CLOCK], "the rest of the types are all here");
 }
 
 #[test]
@@ -72,6 +72,29 @@ fn facts_are_recorded_and_content_is_not() {
     assert_eq!(artifact.data["sha256"], record::hex(&sha256(&digested)));
     let refused = entries.iter().find(|entry| entry.kind == types::REFUSED).unwrap();
     assert_eq!(refused.data["rules"][0], json!({ "facts": [["left", 0]], "passed": false, "rule": "budget" }));
+}
+
+#[test]
+fn deliveries_and_looks_at_memory_have_types_of_their_own() {
+    let record = ListedRecord::new(1000, 1000).busy();
+    let entries = entries(&record.blocks.lock().unwrap());
+    let of = |kind: &str| entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.data.clone()).collect::<Vec<_>>();
+    let taken = json!({
+        "attempts": 2, "bytes": 77, "config": "hook", "from": 4, "lane": 3, "replay": false, "seq": 5, "sha256": "08".repeat(32),
+        "status": 204, "task": "task-3", "webhook": "msg_3",
+    });
+    let mut given_up = taken.clone();
+    given_up.as_object_mut().unwrap().remove("status");
+    given_up["given_up"] = json!("exhausted");
+    assert_eq!(of(types::DELIVERED), [taken, given_up]);
+    let facts = json!([["look", "resolve"], ["witness", "abc"]]);
+    let seen = json!({
+        "agent": "echo", "caller": "eve", "decision": "look-1", "facts": facts, "granted": true, "task": "task-4", "tenant": "acme",
+    });
+    let mut not_seen = seen.clone();
+    not_seen.as_object_mut().unwrap().remove("task");
+    (not_seen["granted"], not_seen["refused"]) = (json!(false), json!("PERMISSION_DENIED"));
+    assert_eq!(of(types::LOOKED), [seen, not_seen], "a look that was let is never taken for a refusal");
 }
 
 #[test]

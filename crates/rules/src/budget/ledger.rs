@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use chancery_protocol::Timestamp;
+use foldhash::fast::RandomState;
 
 use super::account::{Account, Accounts};
 use super::amount::{Amount, Caps, Counts, Dimension, Quantity};
@@ -17,7 +18,7 @@ use super::scope::{Limit, Scope};
 #[derive(Debug, Default)]
 pub struct BudgetLedger {
     pub(super) books: Arc<Books>,
-    accounts: RwLock<HashMap<Scope, Account>>,
+    accounts: RwLock<HashMap<Scope, Account, RandomState>>,
 }
 
 /// Where a scope stands.

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use foldhash::fast::RandomState;
+
 use super::PolicyError;
 use super::config::RuleConfig;
 use crate::MicroUsd;
@@ -127,7 +129,7 @@ impl Rules {
 
 /// Calls that every rule let through which does not ask for money: working them out again would give the same.
 #[derive(Debug, Default)]
-struct Passed(RwLock<HashSet<Box<[u8]>>>);
+struct Passed(RwLock<HashSet<Box<[u8]>, RandomState>>);
 
 /// So many are remembered. Skills are named by callers, so they could be any number.
 const MOST_PASSED: usize = 10_000;

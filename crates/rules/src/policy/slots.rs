@@ -1,10 +1,11 @@
 //! How many tasks of a caller run with a skill at this moment.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_protocol::Caller;
+use foldhash::fast::RandomState;
 
 use super::PolicyError;
 
@@ -14,12 +15,13 @@ const SHARDS: usize = 16;
 pub const UNLIMITED: u32 = u32::MAX;
 
 type Key = (Caller, Option<Arc<str>>);
+type Running = HashMap<Key, u32, RandomState>;
 
 /// Counts per caller and skill. Whoever has no task running is not in it.
 #[derive(Debug, Default)]
 pub struct Slots {
     hasher: RandomState,
-    shards: [Mutex<HashMap<Key, u32>>; SHARDS],
+    shards: [Mutex<Running>; SHARDS],
 }
 
 impl Slots {
@@ -55,7 +57,7 @@ impl Slots {
         self.len() == 0
     }
 
-    fn shard(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, u32>> {
+    fn shard(&self, key: &Key) -> MutexGuard<'_, Running> {
         let shard = self.hasher.hash_one(key) as usize % SHARDS;
         // Nothing that panics runs under the lock.
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)

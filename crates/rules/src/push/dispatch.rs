@@ -8,7 +8,7 @@ use chancery_protocol::Timestamp;
 
 use super::bucket::Bucket;
 use super::config::SlotLimits;
-use super::origin::{Origin, Width};
+use super::origin::{FEW, Origin, Width};
 use super::outcome::{Judged, Pressure};
 use super::turns::{Turns, Waiting};
 use crate::health::{Breaker, BreakerConfig, BreakerState, Ticket};
@@ -129,11 +129,15 @@ impl Dispatch {
                 }
                 break;
             }
-            if known.in_flight >= known.width.calls() {
+            let held = self.tenants.get(&origin.tenant).copied().unwrap_or(0);
+            // The second half of the slots is for those who hold few, so that some that hang leave room for the rest.
+            let scarce = 2 * held >= self.limits.in_flight_per_tenant || 2 * self.in_flight >= self.limits.in_flight;
+            let most = if scarce { known.width.calls().min(FEW) } else { known.width.calls() };
+            if known.in_flight >= most {
                 self.turns.stall();
                 continue;
             }
-            if self.tenants.get(&origin.tenant).is_some_and(|held| *held >= self.limits.in_flight_per_tenant) {
+            if held >= self.limits.in_flight_per_tenant {
                 self.turns.rotate();
                 passed += 1;
                 continue;

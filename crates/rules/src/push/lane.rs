@@ -179,13 +179,20 @@ impl Cursor {
         if !self.is_due(now) {
             return None;
         }
-        // Whoever held it has gone without a word, and may have sent the head before.
-        if self.is_held() && self.span.is_none() {
-            self.span = Some(Span::single(self.head));
-        }
+        self.orphan();
         self.epoch += 1;
         self.lease_until = now + lease;
         Some(Claim { epoch: self.epoch, head: self.head, span: self.span })
+    }
+
+    /// Whoever held it has gone without a word, and may have sent the head before. Tells whether somebody did.
+    pub fn orphan(&mut self) -> bool {
+        let held = self.is_held();
+        if held {
+            self.span = self.span.or(Some(Span::single(self.head)));
+            self.lease_until = FREE;
+        }
+        held
     }
 
     pub fn settle(&mut self, epoch: u64, step: Step, now: Timestamp) -> Result<Change, Fenced> {

@@ -12,26 +12,32 @@ pub struct Origin {
     pub origin: Arc<str>,
 }
 
-/// How many calls at once: one more for each full round that went well, half as many as soon as it is too much.
+/// Calls at once to an origin that has not answered yet, and to each while many slots are held.
+pub(super) const FEW: u32 = 2;
+
+/// How many calls at once: few until there was an answer, then one more for each full round that went well, half as many as soon as it is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     calls: u32,
     most: u32,
     well: u32,
+    heard: bool,
 }
 
 impl Width {
     pub fn new(start: u32, most: u32) -> Self {
         let most = most.max(1);
-        Self { calls: start.clamp(1, most), most, well: 0 }
+        Self { calls: start.clamp(1, most), most, well: 0, heard: false }
     }
 
+    /// Somebody who never answers must not be able to take what others need.
     pub fn calls(self) -> u32 {
-        self.calls
+        if self.heard { self.calls } else { self.calls.min(FEW) }
     }
 
     /// Calls that go well while there is room left say nothing about more of them: `full` tells whether there was none.
     pub fn report(&mut self, pressure: Pressure, full: bool) {
+        self.heard |= pressure != Pressure::Neither;
         match pressure {
             Pressure::Fine if full => {
                 self.well += 1;
@@ -56,6 +62,7 @@ mod tests {
     #[test]
     fn it_grows_by_one_a_round_halves_at_once_and_stays_between_one_and_the_most() {
         let mut width = Width::new(8, 32);
+        assert_eq!(width.calls(), FEW, "nothing was heard of it");
         (0..7).for_each(|_| width.report(Pressure::Fine, true));
         assert_eq!(width.calls(), 8);
         width.report(Pressure::Fine, true);

@@ -1,10 +1,11 @@
 //! Tasks by something they have in common, in the order they were made.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, MutexGuard};
 
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId};
+use foldhash::fast::RandomState;
 
 use super::shard::Kept;
 use super::{SHARDS, locked};
@@ -20,11 +21,11 @@ struct Index<K> {
 }
 
 /// Most keys have one task, and those that go are nearly always the first.
-type Part<K> = HashMap<K, VecDeque<(Made, TaskId)>>;
+type Part<K> = HashMap<K, VecDeque<(Made, TaskId)>, RandomState>;
 
 impl<K> Default for Index<K> {
     fn default() -> Self {
-        Self { parts: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::new() }
+        Self { parts: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::default() }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::SqliteOptions;
@@ -27,15 +28,21 @@ pub(super) fn to_write(path: &Path, options: SqliteOptions) -> Result<Connection
     // Below this size the log's file is written over and over, which costs less than to cut and to grow it.
     let keep = i64::try_from(options.wal_limit_bytes).unwrap_or(i64::MAX);
     connection.pragma_update(None, "journal_size_limit", keep)?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    prepare_once(&connection)?;
     Ok(connection)
 }
 
 pub(super) fn to_read(path: &Path) -> Result<Connection, Fault> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    prepare_once(&connection)?;
     Ok(connection)
+}
+
+/// A statement is planned once. Without the guarantee, one that compares an indexed column is planned anew for each value.
+fn prepare_once(connection: &Connection) -> Result<(), Fault> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
 }

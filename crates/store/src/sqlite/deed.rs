@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use chancery_core::StoreError;
+use chancery_core::{Lines, StoreError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::Fault;
 
 pub(super) trait Deed: Send + fmt::Debug {
-    /// May be done again after a transaction that failed.
-    fn perform(&self, connection: &Connection) -> Result<(), Fault>;
+    /// May be done again after a transaction that failed, and what it said for the record with it.
+    fn perform(&self, connection: &Connection, record: &mut dyn FnMut(&Lines)) -> Result<(), Fault>;
 
     fn tell(self: Box<Self>, outcome: Result<(), Fault>);
 }
@@ -29,9 +29,9 @@ impl<T, W> fmt::Debug for Write<T, W> {
     }
 }
 
-impl<T: Send, W: Fn(&Connection) -> Result<T, Fault> + Send> Deed for Write<T, W> {
-    fn perform(&self, connection: &Connection) -> Result<(), Fault> {
-        let done = (self.work)(connection)?;
+impl<T: Send, W: Fn(&Connection, &mut dyn FnMut(&Lines)) -> Result<T, Fault> + Send> Deed for Write<T, W> {
+    fn perform(&self, connection: &Connection, record: &mut dyn FnMut(&Lines)) -> Result<(), Fault> {
+        let done = (self.work)(connection, record)?;
         self.done.replace(Some(done));
         Ok(())
     }

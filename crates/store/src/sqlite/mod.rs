@@ -95,6 +95,7 @@ impl SqliteStore {
         let opening = |fault: fault::Fault| in_context(fault.while_doing("opening the database"));
         let mut writing = connection::to_write(path, options).map_err(opening)?;
         schema::migrate(&mut writing).map_err(in_context)?;
+        outbox::orphan_all(&mut writing).map_err(|fault| in_context(fault.while_doing("taking over deliveries")))?;
         let end = |_: &Arc<dyn Scribe>| record::end(&writing);
         let end = scribe.as_ref().map(end).transpose().map_err(|fault| in_context(fault.while_doing("reading the record")))?;
         let chain = scribe.as_ref().zip(end).map(|(scribe, end)| scribe.go_on(end));
@@ -128,6 +129,19 @@ impl SqliteStore {
         what: &'static str,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.perform_noting(what, move |connection, _| work(connection)).await
+    }
+
+    /// The same for what may say something for the record.
+    async fn perform_noting<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&Connection, &mut dyn FnMut(&Note)) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let scribe = self.record.as_ref().map(|record| Arc::clone(&record.scribe));
+        let work = move |connection: &Connection, record: &mut dyn FnMut(&Lines)| {
+            work(connection, &mut |note| scribe.iter().for_each(|scribe| record(&scribe.write(Happening::Note(note)))))
+        };
         self.write(|answer| Job::Do(Box::new(Write { what, work, done: RefCell::new(None), answer }))).await
     }
 

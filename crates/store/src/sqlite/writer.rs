@@ -203,7 +203,8 @@ impl Writer<'_> {
                 Done::Withdraw(withdrawn.is_some())
             }
             Job::Do(deed) => {
-                deed.perform(self.connection)?;
+                let chain = &mut self.chain;
+                deed.perform(self.connection, &mut |lines| chain.iter_mut().for_each(|chain| chain.add(lines)))?;
                 Done::Written
             }
             Job::Note(lines, _) => {

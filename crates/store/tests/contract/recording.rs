@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chancery_core::{Append, Appended, Block, FreezeScope, Note, Store};
 use chancery_evidence::export::{ExportFault, Stand, Wanted, examine, export};
-use chancery_evidence::record::{EvidenceConfig, NOTHING, Recorder, entries_of, types};
+use chancery_evidence::record::{Entry, EvidenceConfig, NOTHING, Recorder, entries_of, types};
 use chancery_evidence::{bundle, record};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_protocol::{TaskState, Timestamp};
@@ -14,7 +14,7 @@ use rusqlite::Connection;
 
 use crate::sample::{at, change, creation, decision, pieces, task};
 
-fn scribe() -> Arc<Recorder> {
+pub(crate) fn scribe() -> Arc<Recorder> {
     let recorder = Recorder::new(&EvidenceConfig { segment_entries: 16, checkpoint_entries: 4, ..EvidenceConfig::default() });
     let mut ring = KeyRing::default();
     ring.ensure(KeyUse::Receipts, None, Algorithm::EdDsa, at(0)).unwrap();
@@ -49,14 +49,18 @@ async fn fill(store: &dyn Store) {
 
 const ENTRIES: u64 = 6 * 4 + 1 + 1 + 1;
 
-async fn kinds(store: &dyn Store) -> Vec<String> {
-    let (mut prev, mut kinds) = (NOTHING, Vec::new());
+pub(crate) async fn entries(store: &dyn Store) -> Vec<Entry> {
+    let (mut prev, mut all) = (NOTHING, Vec::new());
     for block in store.record().unwrap().blocks(0, usize::MAX).await.unwrap() {
         let entries = entries_of(&block, prev).unwrap();
         prev = block.hash;
-        kinds.extend(entries.into_iter().map(|entry| entry.kind));
+        all.extend(entries);
     }
-    kinds
+    all
+}
+
+async fn kinds(store: &dyn Store) -> Vec<String> {
+    entries(store).await.into_iter().map(|entry| entry.kind).collect()
 }
 
 #[tokio::test]
@@ -89,7 +93,7 @@ async fn a_name_that_is_known_records_nothing() {
     assert_eq!(kinds(&*store).await, [types::REQUESTED]);
 }
 
-async fn stand(store: &dyn Store) -> Result<Stand, ExportFault> {
+pub(crate) async fn stand(store: &dyn Store) -> Result<Stand, ExportFault> {
     examine(&*store.record().unwrap()).await
 }
 

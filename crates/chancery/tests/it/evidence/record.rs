@@ -18,11 +18,11 @@ fn serve(home: &Home, config: &str) -> (Server, Line) {
     (server, line)
 }
 
-fn evidence(home: &Home, arguments: &[&str]) -> Ran {
+pub(super) fn evidence(home: &Home, arguments: &[&str]) -> Ran {
     run(home, [&["evidence"], arguments].concat())
 }
 
-fn exported(home: &Home, arguments: &[&str]) -> (PathBuf, Vec<Value>, Report) {
+pub(super) fn exported(home: &Home, arguments: &[&str]) -> (PathBuf, Vec<Value>, Report) {
     let file = home.path().join("bundle.tar.gz");
     let ran = evidence(home, &[&["export", "-o", &file.to_string_lossy()], arguments].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -30,7 +30,7 @@ fn exported(home: &Home, arguments: &[&str]) -> (PathBuf, Vec<Value>, Report) {
     (file, checked.events, report)
 }
 
-fn kinds<'a>(events: &'a [Value], task: &str) -> Vec<&'a str> {
+pub(super) fn kinds<'a>(events: &'a [Value], task: &str) -> Vec<&'a str> {
     let of_task = events.iter().filter(|event| event["data"]["task"] == task);
     of_task.filter_map(|event| event["type"].as_str()).collect()
 }

@@ -131,3 +131,34 @@ async fn what_was_tampered_with_or_lies_elsewhere_is_not_looked_at() {
     fs::write(&vectors, good).unwrap();
     assert_eq!(found(&house.tell(&[witness(name, data_ref, grant)]).await)["count"], json!(500));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_look_is_an_entry_of_the_record_whether_it_was_let_or_not() {
+    let house = House::new();
+    let (published, _) = house.publish(500);
+    let name = published["witness"].as_str().unwrap();
+    let data_ref = published["data_ref"].as_str().unwrap();
+    let grant = house.grant(name, &[])["id"].as_str().unwrap().to_owned();
+    let seen = house.tell(&[witness(name, data_ref, Some(&grant))]).await;
+    let seen = seen["result"]["task"]["id"].as_str().unwrap().to_owned();
+    let (reason, _, decision) = refused(&house.tell(&[witness(name, data_ref, None)]).await);
+    assert_eq!(house.at_taker(&["memory", "resolve", name]).code, Some(0));
+
+    let file = house.taker_home.path().join("looks.tar.gz");
+    let exported = house.at_taker(&["evidence", "export", "-o", file.to_str().unwrap()]);
+    assert_eq!(exported.code, Some(0), "{}", exported.stderr);
+    let (bundle, _) = chancery_evidence::bundle::verify(&fs::read(&file).unwrap(), None).unwrap();
+    let looks = bundle.events.iter().filter(|event| event["type"] == "chancery.memory.looked");
+    let looks: Vec<_> = looks.map(|event| &event["data"]).collect();
+    let [let_in, turned_away, operator] = looks[..] else { panic!("{looks:?}") };
+    let fact = |look: &Value, name: &str| {
+        let facts = look["facts"].as_array().unwrap().iter();
+        facts.clone().find(|fact| fact[0] == name).map(|fact| fact[1].clone())
+    };
+    assert_eq!((&let_in["granted"], &let_in["task"], &let_in["agent"]), (&json!(true), &json!(seen), &json!("recall")));
+    assert_eq!(fact(let_in, "witness"), Some(json!(name)));
+    assert_eq!((&turned_away["granted"], &turned_away["refused"]), (&json!(false), &json!(reason)));
+    assert_eq!((&turned_away["decision"], fact(turned_away, "memory")), (&json!(decision), Some(json!("no_grant"))));
+    assert_eq!((&operator["granted"], &operator["agent"]), (&json!(true), &json!("operator")));
+    assert!(!serde_json::to_string(&looks).unwrap().contains(&grant), "grants stay out of the record");
+}

@@ -4,7 +4,11 @@ pub(crate) mod receiver;
 
 mod answers;
 mod delivery;
+mod evil;
+mod no_way_in;
 mod operating;
+mod raw;
+mod rebinding;
 mod versions;
 mod weather;
 

@@ -112,17 +112,19 @@ impl Letters {
         claimed
     }
 
-    pub(super) fn settle(&mut self, step: ReplayStep) {
-        let Some(dead) = self.dead.get_mut(&step.letter).filter(|dead| dead.epoch == step.epoch) else { return };
+    /// Answers whether it was for whoever says it to say.
+    pub(super) fn settle(&mut self, step: ReplayStep) -> bool {
+        let Some(dead) = self.dead.get_mut(&step.letter).filter(|dead| dead.epoch == step.epoch) else { return false };
         if step.taken {
             self.dead.remove(&step.letter);
-            return;
+            return true;
         }
         dead.in_line = None;
         dead.letter.replays += 1;
         dead.letter.last_at = step.at;
         dead.letter.http = step.http;
         dead.letter.error = step.error;
+        true
     }
 
     pub(super) fn purge(&mut self, filter: &DeadFilter, limit: usize) -> u64 {

@@ -10,16 +10,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_core::StoreError;
 use chancery_core::push::{
     Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
     Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange, SweptLanes,
 };
+use chancery_core::{Note, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 
 use self::book::Lanes;
 use self::letters::Letters;
 use super::{MemoryStore, locked};
+use crate::lanes::told;
 
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -100,6 +101,7 @@ impl Outbox for MemoryStore {
         let mut settle = |step: LaneStep| {
             let settled = lanes.settle(&step);
             if let Settled::Done { change, .. } = settled {
+                self.note(self.record.as_ref().and_then(|_| told(&step, &change)).as_ref());
                 if let (Some(letter), Some(dead)) = (step.dead, change.dead) {
                     letters.keep(DeadLetter { from: dead.from, to: dead.to, ..*letter });
                 }
@@ -170,7 +172,12 @@ impl Outbox for MemoryStore {
 
     async fn settle_replays(&self, steps: Vec<ReplayStep>) -> Result<(), StoreError> {
         let mut outbox = locked(&self.outbox);
-        steps.into_iter().for_each(|step| outbox.letters.settle(step));
+        for mut step in steps {
+            let note = step.delivered.take().map(Note::Delivered);
+            if outbox.letters.settle(step) {
+                self.note(note.as_ref());
+            }
+        }
         Ok(())
     }
 

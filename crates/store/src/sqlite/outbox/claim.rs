@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use chancery_core::Note;
 use chancery_core::push::{Attempt, Lane, LaneStep, Origin, Settled};
 use chancery_protocol::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::{letters, origins, rows};
-use crate::lanes::ATTEMPTS_KEPT;
+use crate::lanes::{ATTEMPTS_KEPT, told};
 use crate::sqlite::fault::Fault;
 
 pub(super) const DUE: &str = "SELECT lane FROM lanes WHERE origin = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT ?3";
@@ -49,11 +50,37 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-pub(super) fn settle(connection: &Connection, steps: &[LaneStep]) -> Result<Vec<Settled>, Fault> {
+/// Whoever claimed something before this process began is gone: nobody else can have the database open. Without this a restart would
+/// wait for the ends of leases that nobody holds.
+pub(in crate::sqlite) fn orphan_all(connection: &mut Connection) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    let held = {
+        let mut statement = transaction.prepare("SELECT lane FROM lanes WHERE lease_until > 0")?;
+        statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<u64>, _>>()?
+    };
+    let mut moved = BTreeSet::new();
+    for lane in held {
+        let Some((mut cursor, origin)) = rows::cursor_of(&transaction, lane)? else { continue };
+        if cursor.orphan() {
+            rows::put_cursor(&transaction, lane, &cursor)?;
+            moved.insert(origin);
+        }
+    }
+    for origin in moved {
+        origins::reline(&transaction, origin)?;
+    }
+    transaction.execute("UPDATE dead_letters SET replay_at = 0 WHERE replay_at IS NOT NULL", [])?;
+    Ok(transaction.commit()?)
+}
+
+pub(super) fn settle(connection: &Connection, steps: &[LaneStep], record: &mut dyn FnMut(&Note)) -> Result<Vec<Settled>, Fault> {
     let mut settled = Vec::with_capacity(steps.len());
     let mut moved = BTreeSet::new();
     for step in steps {
         let (done, origin) = settle_one(connection, step)?;
+        if let Settled::Done { change, .. } = &done {
+            told(step, change).iter().for_each(&mut *record);
+        }
         settled.push(done);
         moved.extend(origin);
     }

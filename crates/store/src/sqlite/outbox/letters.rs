@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::Note;
 use chancery_core::push::{DeadFilter, DeadLetter, Receipt, RegistrationId, Replay, ReplayStep};
 use chancery_protocol::{Caller, TaskId, Timestamp};
 use rusqlite::types::Value;
@@ -154,16 +155,19 @@ pub(super) fn claim(connection: &Connection, now: Timestamp, lease: Duration, mo
     Ok(claimed)
 }
 
-pub(super) fn settle(connection: &Connection, steps: &[ReplayStep]) -> Result<(), Fault> {
+pub(super) fn settle(connection: &Connection, steps: &[ReplayStep], record: &mut dyn FnMut(&Note)) -> Result<(), Fault> {
     for step in steps {
-        if step.taken {
+        let settled = if step.taken {
             let sql = "DELETE FROM dead_letters WHERE num = ?1 AND epoch = ?2";
-            connection.prepare_cached(sql)?.execute((step.letter, step.epoch))?;
+            connection.prepare_cached(sql)?.execute((step.letter, step.epoch))?
         } else {
             let sql = "UPDATE dead_letters SET replay_at = NULL, replays = replays + 1, last_at = ?3, http = ?4, error = ?5
                        WHERE num = ?1 AND epoch = ?2";
             let values = params![step.letter, step.epoch, step.at.micros(), step.http, step.error.as_deref()];
-            connection.prepare_cached(sql)?.execute(values)?;
+            connection.prepare_cached(sql)?.execute(values)?
+        };
+        if settled > 0 {
+            step.delivered.clone().map(Note::Delivered).iter().for_each(&mut *record);
         }
     }
     Ok(())

@@ -19,6 +19,7 @@ use chancery_core::push::{
 };
 use chancery_protocol::{TaskId, Timestamp};
 
+pub(super) use self::claim::orphan_all;
 pub(super) use self::register::{begin_with_task, holds, remove_all, tell, too_many};
 use super::SqliteStore;
 
@@ -64,7 +65,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError> {
-        self.perform("settling deliveries", move |connection| claim::settle(connection, &steps)).await
+        self.perform_noting("settling deliveries", move |connection, note| claim::settle(connection, &steps, note)).await
     }
 
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
@@ -128,7 +129,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn settle_replays(&self, steps: Vec<ReplayStep>) -> Result<(), StoreError> {
-        self.perform("settling dead letters", move |connection| letters::settle(connection, &steps)).await
+        self.perform_noting("settling dead letters", move |connection, note| letters::settle(connection, &steps, note)).await
     }
 
     async fn purge(&self, filter: &DeadFilter, limit: usize) -> Result<u64, StoreError> {

@@ -22,7 +22,7 @@ async fn lanes(outbox: &dyn Outbox) -> Vec<chancery_core::push::Lane> {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_lanes_leases_letters_receipts_and_attempts() {
+async fn a_restart_keeps_lanes_letters_receipts_and_attempts_and_waits_for_nobodys_lease() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let (first, second) = (task("t1"), task("t2"));
@@ -45,7 +45,7 @@ async fn a_restart_keeps_lanes_leases_letters_receipts_and_attempts() {
     };
     let rejected = LaneStep { dead: Some(letter(&lane, at(2_000_002))), ..step(&lane, rejected, at(2_000_002)) };
     store.settle_lanes(vec![taken, rejected]).await.unwrap();
-    let before = lanes(&store).await;
+    let mut before = lanes(&store).await;
     assert_eq!((before[0].cursor.head, before[0].cursor.refusals), (3, 1));
     let letters = store.dead_letters(&Default::default(), 0, 10).await.unwrap();
     let receipts = store.receipts(None, 0, 10).await.unwrap();
@@ -53,13 +53,15 @@ async fn a_restart_keeps_lanes_leases_letters_receipts_and_attempts() {
     drop(store);
 
     let store = open(folder.path());
+    assert!(before[0].cursor.orphan(), "it was claimed, and is nobody's now");
     assert_eq!(lanes(&store).await, before);
     assert_eq!(store.dead_letters(&Default::default(), 0, 10).await.unwrap(), letters);
     assert_eq!(store.receipts(None, 0, 10).await.unwrap(), receipts);
     assert_eq!(store.attempts(lane.number(), at(0), 10).await.unwrap().len(), 1);
-    assert!(claim(&store, at(2_000_003)).await.is_empty(), "the lease is still somebody's");
-    let next = claim(&store, at(2_000_000) + LEASE).await.remove(0);
+    let next = claim(&store, at(2_000_003)).await.remove(0);
     assert_eq!((next.cursor.head, next.cursor.tail, next.receipt), (3, 4, Some([1; 32])));
+    assert_eq!(next.cursor.span, Some(Span::single(3)), "it may have been sent");
+    assert!(matches!(store.settle_lanes(vec![ack(&lane, 3, at(2_000_004))]).await.unwrap()[0], Settled::Fenced));
     // Numbers go on where they were, also after the newest has gone.
     let Registered::Kept { lane: newest, .. } = store.register(new(&first, "x", ORIGIN)).await.unwrap() else { panic!() };
     store.unregister(&first.id, "x").await.unwrap();

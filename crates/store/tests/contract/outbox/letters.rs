@@ -132,6 +132,7 @@ async fn a_letter_that_was_taken_is_forgotten_and_one_that_was_not_stays(Opened 
         at: at(600),
         http: Some(500),
         error: Some("again".into()),
+        delivered: None,
     };
     let fenced = ReplayStep { epoch: replays[1].epoch - 1, ..step(1, true) };
     outbox.settle_replays(vec![step(0, true), fenced, step(1, false)]).await.unwrap();

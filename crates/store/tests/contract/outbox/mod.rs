@@ -5,6 +5,7 @@ mod delivering;
 mod durable;
 mod forgetting;
 mod letters;
+mod recorded;
 mod registering;
 
 use std::sync::Arc;
@@ -59,7 +60,16 @@ async fn claim(outbox: &dyn Outbox, now: Timestamp) -> Vec<Lane> {
 }
 
 fn step(lane: &Lane, step: Step, now: Timestamp) -> LaneStep {
-    LaneStep { lane: lane.number(), epoch: lane.cursor.epoch, step, now, attempt: None, dead: None, receipt: None }
+    LaneStep {
+        lane: lane.number(),
+        epoch: lane.cursor.epoch,
+        step,
+        now,
+        attempt: None,
+        dead: None,
+        receipt: None,
+        delivered: None,
+    }
 }
 
 fn ack(lane: &Lane, seq: u64, now: Timestamp) -> LaneStep {

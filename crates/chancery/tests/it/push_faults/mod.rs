@@ -1,0 +1,4 @@
+//! Webhooks when things break: the process is killed, the store says no, the disk is full, one origin has a crowd waiting.
+
+mod journal;
+mod kills;
