@@ -4,6 +4,7 @@ mod context;
 mod evidence;
 mod gateway;
 mod growth;
+mod handoff;
 mod hop_token;
 mod identity;
 mod idle;
@@ -70,6 +71,8 @@ enum Measure {
     Recording(usize),
     SlimRate,
     SlimBytes,
+    /// Of so many vectors.
+    Handoff(u64),
     Deliver,
     FirstByte(push::Share),
     SendCost { told: bool },
@@ -120,6 +123,10 @@ const fn ledger(name: &'static str, title: &'static str, kind: ledger::Ledger) -
     Row { name, title, measure: Measure::Ledger(kind) }
 }
 
+const fn handoff(name: &'static str, title: &'static str, vectors: u64) -> Row {
+    Row { name, title, measure: Measure::Handoff(vectors) }
+}
+
 /// All rows, in the order of the report.
 pub(crate) const ROWS: &[Row] = &[
     rate("send-memory-1", "blocking send, memory, 1", send(Store::Memory, 1, Some(0.70))),
@@ -165,6 +172,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "evidence-send-256", title: "the same, 256 connections", measure: Measure::Recording(256) },
     Row { name: "swp-send-64", title: "task over SWP, beside JSON-RPC, 64", measure: Measure::SlimRate },
     Row { name: "swp-bytes", title: "bytes of that task on the wire, beside JSON-RPC", measure: Measure::SlimBytes },
+    handoff("handoff-1k", "1,000 vectors by reference, beside inline", 1_000),
+    handoff("handoff-10k", "10,000 vectors by reference, beside inline", 10_000),
+    handoff("handoff-100k", "100,000 vectors by reference, beside inline", 100_000),
+    handoff("handoff-1m", "1,000,000 vectors by reference, beside inline", 1_000_000),
     Row { name: "push-deliver", title: "notifications of 1 KB, beside a bare client", measure: Measure::Deliver },
     Row { name: "push-first-byte", title: "state to first byte, median", measure: Measure::FirstByte(push::Share::Half) },
     Row { name: "push-first-byte-p99", title: "state to first byte, p99", measure: Measure::FirstByte(push::Share::Nearly) },
@@ -201,6 +212,7 @@ impl Row {
             Measure::Recording(connections) => evidence::recording(self, connections, this),
             Measure::SlimRate => slim::throughput(self, this),
             Measure::SlimBytes => slim::bytes(self, this),
+            Measure::Handoff(vectors) => handoff::measure(self, vectors, this),
             Measure::Deliver => push::deliver(self, this),
             Measure::FirstByte(share) => push::first_byte(self, share, this),
             Measure::SendCost { told } => push::send_cost(self, told, this),
