@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
     Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
-    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange,
-    Step, SweptLanes,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
+    StateChange, Step, SweptLanes,
 };
 use chancery_protocol::{TaskId, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -176,6 +176,10 @@ impl Outbox for Doomed {
 
     async fn sweep_lanes(&self, plan: LaneSweep) -> Result<SweptLanes, StoreError> {
         self.inner.sweep_lanes(plan).await
+    }
+
+    async fn reseal(&self, resealed: Vec<Resealed>) -> Result<u64, StoreError> {
+        self.inner.reseal(resealed).await
     }
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError> {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::push::{
     Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
-    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange,
-    SweptLanes,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
+    StateChange, SweptLanes,
 };
 use chancery_core::{Note, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
@@ -218,6 +218,11 @@ impl Outbox for MemoryStore {
         }
         let (dead, receipts) = locked(&self.outbox).letters.sweep(plan);
         Ok(SweptLanes { lanes, dead, receipts })
+    }
+
+    async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError> {
+        let mut outbox = locked(&self.outbox);
+        Ok(anew.iter().filter(|one| outbox.lanes.reseal(one)).count() as u64)
     }
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError> {

@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
     Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
-    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange,
-    SweptLanes,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
+    StateChange, SweptLanes,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -153,6 +153,10 @@ impl Outbox for SqliteStore {
 
     async fn sweep_lanes(&self, plan: LaneSweep) -> Result<SweptLanes, StoreError> {
         self.perform("forgetting old deliveries", move |connection| operate::sweep(connection, plan)).await
+    }
+
+    async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError> {
+        self.perform("sealing secrets anew", move |connection| register::reseal(connection, &anew)).await
     }
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError> {
