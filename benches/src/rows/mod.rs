@@ -75,7 +75,9 @@ enum Measure {
     Handoff(u64),
     Deliver,
     FirstByte(push::Share),
-    SendCost { told: bool },
+    SendCost {
+        told: bool,
+    },
     Hanging,
 }
 
