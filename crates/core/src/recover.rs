@@ -11,6 +11,7 @@ use crate::govern::allot::Allotment;
 use crate::live::Said;
 use crate::runner::AfterRestart;
 use crate::service::{Chancery, Inner};
+use crate::whole::whole_message;
 
 /// Before a store that failed is asked again.
 const AFTER_FAULT: Duration = Duration::from_secs(5);
@@ -44,7 +45,11 @@ impl Inner {
         let live = self.open(stored).await?;
         let agent = agent.filter(|agent| agent.runner.after_restart() == AfterRestart::Resume);
         if let (Some(agent), Some(said)) = (agent, Said::again(&live)) {
-            if let Some((said, token)) = live.begin_turn(Said { allotment, ..said }) {
+            let message = match self.desk.get() {
+                Some(desk) => whole_message(desk, &live.record.id, &said.message).await?,
+                None => Arc::clone(&said.message),
+            };
+            if let Some((said, token)) = live.begin_turn(Said { allotment, message, ..said }) {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use chancery_protocol::Timestamp;
+use chancery_protocol::{TaskId, Timestamp};
 use chancery_rules::push::{Dispatch, Next, Origin, Standing, push_breaker};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::EngineConfig;
-use super::courier::{Courier, Notary};
+use super::courier::{Courier, Notary, Payload};
 use super::metrics::Metrics;
 use super::run::Held;
 use super::timeline::Timeline;
 use crate::push::{Lane, Notifier, Outbox, Vault};
-use crate::{Chancery, Store, StoreError};
+use crate::whole::whole_payload;
+use crate::{ArtifactDesk, Chancery, Store, StoreError};
 
 /// Lanes asked for at once.
 const CLAIM: usize = 128;
@@ -43,6 +44,8 @@ pub struct EngineParts {
 #[derive(Debug)]
 pub struct Engine {
     pub(super) store: Arc<dyn Store>,
+    /// Where large parts of what is told may lie.
+    desk: Arc<OnceLock<Arc<dyn ArtifactDesk>>>,
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) notifier: Arc<Notifier>,
     pub(super) timeline: Timeline,
@@ -65,6 +68,14 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// What a webhook is told, with large parts in their place.
+    pub(super) async fn whole(&self, task: &TaskId, payload: Payload) -> Result<Payload, StoreError> {
+        match self.desk.get() {
+            Some(desk) => Box::pin(whole_payload(desk, task, payload)).await,
+            None => Ok(payload),
+        }
+    }
+
     /// Nothing for a control plane without an outbox.
     pub fn new(chancery: &Chancery, parts: EngineParts) -> Option<Arc<Self>> {
         let (outbox, notifier) = chancery.outbox()?;
@@ -72,6 +83,7 @@ impl Engine {
         let dispatch = Dispatch::new(parts.config.slots.clone(), push_breaker());
         Some(Arc::new(Self {
             store: Arc::clone(&chancery.0.store),
+            desk: Arc::clone(&chancery.0.desk),
             outbox,
             notifier,
             timeline: Timeline::new(Arc::clone(&chancery.0.clock)),

@@ -197,7 +197,7 @@ impl<'e> Run<'e> {
             record: Arc::clone(&self.record),
             from: picked.from,
             span,
-            payload: picked.payload.clone(),
+            payload: self.engine.whole(&self.record.id, picked.payload.clone()).await?,
         };
         let letter = self.engine.courier.write(&delivery);
         if self.token.is_cancelled() || Instant::now() + self.config.exchange + EngineConfig::MARGIN > self.ends {
