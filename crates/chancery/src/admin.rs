@@ -125,7 +125,7 @@ impl From<ChestError> for Fault {
     fn from(error: ChestError) -> Self {
         let status = match error {
             ChestError::Ring(_) => StatusCode::CONFLICT,
-            ChestError::Folder(_) | ChestError::Given(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            ChestError::Folder(_) | ChestError::Given(_) | ChestError::Signers(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self(status, error.to_string())
     }

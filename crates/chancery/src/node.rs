@@ -227,7 +227,8 @@ impl NodeBuilder {
         let signs = Arc::new(lineup.signs.clone());
         let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push)
             .also_at(reception.swp_url.clone())
-            .with_memory(&config.memory);
+            .with_memory(&config.memory)
+            .with_references(config.artifacts.offload);
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
@@ -263,6 +264,13 @@ impl NodeBuilder {
             hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
             push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
         });
+        // Before anything is taken up again that may need them.
+        let memory = NodeMemory::open(&config.memory, &keys, reception.clock.now())?;
+        if let Some(memory) = &memory {
+            chancery.set_memory(Arc::new(memory.clone()));
+        }
+        let tier = memory.as_ref().map(|memory| memory.gate.tier());
+        artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
@@ -271,12 +279,6 @@ impl NodeBuilder {
         let book = Arc::clone(&site.place.book);
         let fleet = Fleet::new(site, remotes, Arc::clone(&keys), chancery.clone());
         let behind = Behind::default();
-        let memory = NodeMemory::open(&config.memory, &keys, reception.clock.now())?;
-        if let Some(memory) = &memory {
-            chancery.set_memory(Arc::new(memory.clone()));
-        }
-        let tier = memory.as_ref().map(|memory| memory.gate.tier());
-        artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let office = Office {
             callers: Arc::clone(&reception.callers),
             keys: Arc::clone(&keys),

@@ -13,6 +13,7 @@ mod reseal;
 mod run;
 mod settle;
 mod sweep;
+mod timeline;
 
 pub use chancery_rules::push::{
     Answer, Bounds, FailClass, RetryAfter, Schedule, SlotLimits, Span, SpanKind, Standing as OriginStanding,

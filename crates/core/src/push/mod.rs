@@ -11,7 +11,9 @@ mod register;
 mod registration;
 mod vault;
 
-pub use chancery_rules::push::{Change, Cursor, Dead, DeadReason, DisableReason, LaneState, Origin, Span, SpanKind, Step};
+pub use chancery_rules::push::{
+    Change, ClockSet, Cursor, Dead, DeadReason, DisableReason, LaneState, Origin, Span, SpanKind, Step,
+};
 pub use in_flight::{Claiming, InFlight, Notifier};
 pub use lane::{Lane, LaneStep, Settled};
 pub use letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};

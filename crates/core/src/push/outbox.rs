@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_protocol::{TaskId, Timestamp};
-use chancery_rules::push::{LaneState, Origin};
+use chancery_rules::push::{ClockSet, LaneState, Origin};
 
 use super::lane::{Lane, LaneStep, Settled};
 use super::letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
@@ -147,6 +147,9 @@ pub trait Outbox: Send + Sync + Debug {
 
     /// Nothing of this origin's is claimed before then, however long it has waited.
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError>;
+
+    /// Everything that is planned goes on by the new time: leases, waits, and letters in line.
+    async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError>;
 
     /// When there is something to claim, of an origin that is not excepted.
     async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError>;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::push::{
-    Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Resealed, Settled, StateChange,
+    ClockSet, Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Resealed, Settled,
+    StateChange,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -143,6 +144,14 @@ impl Lanes {
 
     pub(super) fn park(&mut self, queue: &Origin, until: Timestamp) {
         self.queues.park(queue, until);
+    }
+
+    pub(super) fn clock_set(&mut self, set: ClockSet) {
+        let numbers: Vec<_> = self.all.keys().copied().collect();
+        for number in numbers {
+            self.with(number, |lane| lane.cursor.clock_set(set));
+        }
+        self.queues.clock_set(set);
     }
 
     pub(super) fn next_due(&self, except: &[Origin]) -> Option<Timestamp> {

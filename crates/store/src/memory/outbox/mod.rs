@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::push::{
-    Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
-    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled, StateChange,
-    SweptLanes,
+    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
+    StateChange, SweptLanes,
 };
 use chancery_core::{Note, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
@@ -116,6 +116,13 @@ impl Outbox for MemoryStore {
 
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
         locked(&self.outbox).lanes.park(origin, until);
+        Ok(())
+    }
+
+    async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError> {
+        let mut outbox = locked(&self.outbox);
+        outbox.lanes.clock_set(set);
+        outbox.letters.clock_set(set);
         Ok(())
     }
 

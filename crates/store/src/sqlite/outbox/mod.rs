@@ -1,6 +1,7 @@
 //! Lanes in the database, moved in the transactions of their tasks.
 
 mod claim;
+mod clock;
 mod conditions;
 mod letters;
 mod operate;
@@ -14,9 +15,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
-    Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
-    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled, StateChange,
-    SweptLanes,
+    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
+    StateChange, SweptLanes,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -72,6 +73,10 @@ impl Outbox for SqliteStore {
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
         let origin = origin.clone();
         self.perform("parking deliveries", move |connection| origins::park(connection, &origin, until)).await
+    }
+
+    async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError> {
+        self.perform("following the clock", move |connection| clock::clock_set(connection, set)).await
     }
 
     async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {
