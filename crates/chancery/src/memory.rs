@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::{Collection, Nearest, SharedMemory, Wanted};
+use chancery_core::{Chancery, Collection, Nearest, SharedMemory, Wanted};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_memory::{Ask, Gate, MemoryConfig, MemoryError, Tier, Witness};
 use chancery_protocol::{AgentId, Error, ErrorKind, Timestamp};
@@ -25,8 +25,22 @@ pub enum MemoryBuildError {
 }
 
 impl NodeMemory {
-    /// Nothing, if the config has no tier. A node with one has a key for grants.
-    pub(crate) fn open(config: &MemoryConfig, keys: &Arc<KeyChest>, now: Timestamp) -> Result<Option<Self>, MemoryBuildError> {
+    /// What agents of a control plane look at. Nothing, if the config has no tier.
+    pub(crate) fn of(
+        chancery: &Chancery,
+        config: &MemoryConfig,
+        keys: &Arc<KeyChest>,
+        now: Timestamp,
+    ) -> Result<Option<Self>, MemoryBuildError> {
+        let memory = Self::open(config, keys, now)?;
+        if let Some(memory) = &memory {
+            chancery.set_memory(Arc::new(memory.clone()));
+        }
+        Ok(memory)
+    }
+
+    /// A node with a tier has a key for grants.
+    fn open(config: &MemoryConfig, keys: &Arc<KeyChest>, now: Timestamp) -> Result<Option<Self>, MemoryBuildError> {
         let Some(tier) = Tier::open(config)? else { return Ok(None) };
         keys.ensure(KeyUse::MemoryGrants, now)?;
         let gate = Arc::new(Gate::new(Arc::new(tier), config));
