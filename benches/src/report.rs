@@ -183,6 +183,8 @@ fn cells(line: &Line, reached: bool) -> [String; 11] {
 
 fn amount(unit: Unit, value: f64) -> String {
     match unit {
+        // Not measured; the note says why.
+        _ if value.is_nan() => "–".to_owned(),
         Unit::PerSecond => format!("{value:.0}/s"),
         Unit::Bytes => format!("{value:.0} B"),
         Unit::Microseconds => format!("{value:.1} µs"),

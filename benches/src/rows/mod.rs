@@ -4,6 +4,7 @@ mod context;
 mod evidence;
 mod gateway;
 mod growth;
+mod handoff;
 mod hop_token;
 mod identity;
 mod idle;
@@ -70,9 +71,13 @@ enum Measure {
     Recording(usize),
     SlimRate,
     SlimBytes,
+    /// Of so many vectors.
+    Handoff(u64),
     Deliver,
     FirstByte(push::Share),
-    SendCost { told: bool },
+    SendCost {
+        told: bool,
+    },
     Hanging,
 }
 
@@ -120,6 +125,10 @@ const fn ledger(name: &'static str, title: &'static str, kind: ledger::Ledger) -
     Row { name, title, measure: Measure::Ledger(kind) }
 }
 
+const fn handoff(name: &'static str, title: &'static str, vectors: u64) -> Row {
+    Row { name, title, measure: Measure::Handoff(vectors) }
+}
+
 /// All rows, in the order of the report.
 pub(crate) const ROWS: &[Row] = &[
     rate("send-memory-1", "blocking send, memory, 1", send(Store::Memory, 1, Some(0.70))),
@@ -161,10 +170,15 @@ pub(crate) const ROWS: &[Row] = &[
     credential("check-signature", "signed request checked, beside a send", Credential::Signature),
     Row { name: "guards", title: "send with every guard on, beside one with none set", measure: Measure::Guards },
     Row { name: "evidence-convert", title: "packet converted, beside its JSON read", measure: Measure::Convert },
-    Row { name: "evidence-send-64", title: "send with a record, beside one without", measure: Measure::Recording(64) },
-    Row { name: "evidence-send-256", title: "the same, 256 connections", measure: Measure::Recording(256) },
+    Row { name: "evidence-send-1", title: "send with a record, beside one without, 1", measure: Measure::Recording(1) },
+    Row { name: "evidence-send-64", title: "the same, 64", measure: Measure::Recording(64) },
+    Row { name: "evidence-send-256", title: "the same, 256", measure: Measure::Recording(256) },
     Row { name: "swp-send-64", title: "task over SWP, beside JSON-RPC, 64", measure: Measure::SlimRate },
     Row { name: "swp-bytes", title: "bytes of that task on the wire, beside JSON-RPC", measure: Measure::SlimBytes },
+    handoff("handoff-1k", "1,000 vectors by reference, beside inline", 1_000),
+    handoff("handoff-10k", "10,000 vectors by reference, beside inline", 10_000),
+    handoff("handoff-100k", "100,000 vectors by reference, beside inline", 100_000),
+    handoff("handoff-1m", "1,000,000 vectors by reference, beside inline", 1_000_000),
     Row { name: "push-deliver", title: "notifications of 1 KB, beside a bare client", measure: Measure::Deliver },
     Row { name: "push-first-byte", title: "state to first byte, median", measure: Measure::FirstByte(push::Share::Half) },
     Row { name: "push-first-byte-p99", title: "state to first byte, p99", measure: Measure::FirstByte(push::Share::Nearly) },
@@ -201,6 +215,7 @@ impl Row {
             Measure::Recording(connections) => evidence::recording(self, connections, this),
             Measure::SlimRate => slim::throughput(self, this),
             Measure::SlimBytes => slim::bytes(self, this),
+            Measure::Handoff(vectors) => handoff::measure(self, vectors, this),
             Measure::Deliver => push::deliver(self, this),
             Measure::FirstByte(share) => push::first_byte(self, share, this),
             Measure::SendCost { told } => push::send_cost(self, told, this),

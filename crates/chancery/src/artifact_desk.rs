@@ -1,4 +1,4 @@
-//! What artifacts pass over on this node: schemas that hold them, and the tier that takes their large parts.
+//! What artifacts and messages pass over on this node: schemas that hold them, and the tier that takes their large parts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::{ArtifactDesk, Chancery};
 use chancery_memory::{ArtifactsConfig, MemoryError, Offload, SchemaFault, Schemas, Tier};
-use chancery_protocol::{Artifact, ArtifactKind, ArtifactVersions, Error, ErrorKind, TaskId};
+use chancery_protocol::{Artifact, ArtifactKind, ArtifactVersions, Error, ErrorKind, Part, TaskId};
 
 const CLEAR_EVERY: Duration = Duration::from_secs(600);
 
@@ -27,11 +27,11 @@ pub enum DeskError {
 
 impl Desk {
     /// Nothing, where nobody wants artifacts looked at.
-    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, public_url: &str) -> Result<Option<Self>, DeskError> {
+    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, node: &str, public_url: &str) -> Result<Option<Self>, DeskError> {
         let schemas = config.schemas.as_deref().map(Schemas::load).transpose()?.unwrap_or_default();
         let offload = match (config.offload, tier) {
             (true, None) => return Err(DeskError::NoTier),
-            (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), public_url, config))),
+            (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), node, public_url, config))),
             (false, _) => None,
         };
         let accept_lower_version_artifacts = config.accept_lower_version_artifacts;
@@ -39,7 +39,7 @@ impl Desk {
         Ok((!schemas.is_empty() || offload.is_some()).then_some(Self { schemas, versions, offload }))
     }
 
-    async fn away<T: Send + 'static>(
+    async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Offload) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, Error> {
@@ -63,8 +63,16 @@ fn has_kind(artifact: &Artifact) -> bool {
 #[async_trait]
 impl ArtifactDesk for Desk {
     fn concerns(&self, artifact: &Artifact) -> bool {
-        let is_large = |offload: &Arc<Offload>| artifact.parts.iter().any(|part| offload.is_large(part));
-        self.offload.as_ref().is_some_and(is_large) || has_kind(artifact)
+        self.is_large(&artifact.parts) || has_kind(artifact)
+    }
+
+    fn is_large(&self, parts: &[Part]) -> bool {
+        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.is_large(part)))
+    }
+
+    async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
+        let task = task.clone();
+        self.work(move |offload| offload.put_away(&task, parts)).await
     }
 
     async fn take_in(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error> {
@@ -72,20 +80,22 @@ impl ArtifactDesk for Desk {
             let kind = ArtifactKind::read(&artifact, &self.versions)?;
             self.schemas.check(&artifact, &kind)?;
         }
-        if !self.offload.as_ref().is_some_and(|offload| artifact.parts.iter().any(|part| offload.is_large(part))) {
+        if !self.is_large(&artifact.parts) {
             return Ok(artifact);
         }
-        let task = task.clone();
-        self.away(move |offload| offload.put_away(&task, &artifact).map(Arc::new)).await
+        let mut kept = Artifact::clone(&artifact);
+        drop(artifact);
+        kept.parts = ArtifactDesk::put_away(self, task, kept.parts).await?;
+        Ok(Arc::new(kept))
     }
 
-    fn away(&self, artifact: &Artifact) -> u64 {
-        self.offload.as_ref().map_or(0, |offload| offload.away(artifact))
+    fn away(&self, parts: &[Part]) -> u64 {
+        self.offload.as_ref().map_or(0, |offload| offload.away(parts))
     }
 
-    async fn give_out(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error> {
+    async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
         let task = task.clone();
-        self.away(move |offload| offload.put_back(&task, &artifact).map(Arc::new)).await
+        self.work(move |offload| offload.put_back(&task, parts)).await
     }
 
     fn most_at_once(&self) -> u64 {
@@ -97,24 +107,24 @@ impl ArtifactDesk for Desk {
             return Ok(None);
         }
         let (task, digest) = (task.clone(), digest.to_owned());
-        self.away(move |offload| offload.length(&task, &digest)).await
+        self.work(move |offload| offload.length(&task, &digest)).await
     }
 
     async fn piece(&self, task: &TaskId, digest: &str, from: u64, most: u64) -> Result<Vec<u8>, Error> {
         let (task, digest) = (task.clone(), digest.to_owned());
-        self.away(move |offload| offload.piece(&task, &digest, from, most)).await
+        self.work(move |offload| offload.piece(&task, &digest, from, most)).await
     }
 
     async fn tasks(&self) -> Result<Vec<TaskId>, Error> {
         if self.offload.is_none() {
             return Ok(Vec::new());
         }
-        self.away(|offload| offload.tasks()).await
+        self.work(|offload| offload.tasks()).await
     }
 
     async fn forget(&self, task: &TaskId) -> Result<(), Error> {
         let task = task.clone();
-        self.away(move |offload| offload.forget(&task)).await
+        self.work(move |offload| offload.forget(&task)).await
     }
 }
 
@@ -125,7 +135,8 @@ pub(crate) fn set_up(
     tier: Option<&Arc<Tier>>,
     public_url: &str,
 ) -> Result<(), DeskError> {
-    if let Some(desk) = Desk::open(config, tier, public_url)? {
+    let node: String = chancery.own_mark("offload")[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    if let Some(desk) = Desk::open(config, tier, &node, public_url)? {
         chancery.set_artifact_desk(Arc::new(desk));
         tokio::spawn(keep_cleared(chancery.clone()));
     }
@@ -141,3 +152,6 @@ async fn keep_cleared(chancery: Chancery) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

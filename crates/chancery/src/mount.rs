@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, MEMORY_EXTENSION, TaskRunner};
+use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, MEMORY_EXTENSION, REFERENCES_EXTENSION, TaskRunner};
 use chancery_identity::credentials::Authenticator;
 use chancery_inbound::Signposts;
 use chancery_memory::MemoryConfig;
@@ -35,13 +35,15 @@ pub(crate) struct Mount {
     signs: Arc<Signs>,
     /// What every card says of the node's memory.
     memory: Option<AgentExtension>,
+    /// What they say of large parts.
+    references: Option<AgentExtension>,
     push: Option<PushPromise>,
 }
 
 impl Mount {
     pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, push: &PushConfig) -> Self {
         let push = PushPromise::of(push, &public_url);
-        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None, push }
+        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None, references: None, push }
     }
 
     /// The same where agents also answer over SWP.
@@ -56,6 +58,17 @@ impl Mount {
             description: "Takes memory by its ruLake witness, with a grant".to_owned(),
             required: false,
             params: Some(Metadata::from_object(facts)),
+        });
+        self
+    }
+
+    /// Cards say that large parts can be had as links.
+    pub(crate) fn with_references(mut self, offloads: bool) -> Self {
+        self.references = offloads.then(|| AgentExtension {
+            uri: REFERENCES_EXTENSION.to_owned(),
+            description: "Shows large parts as links with digest and size, to those who ask for it".to_owned(),
+            required: false,
+            params: None,
         });
         self
     }
@@ -126,6 +139,7 @@ impl Mount {
         }
         declare_governance(&mut card);
         card.capabilities.extensions.extend(self.memory.clone());
+        card.capabilities.extensions.extend(self.references.clone());
         PushPromise::declare(self.push.as_ref(), &mut card);
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
     }

@@ -227,7 +227,8 @@ impl NodeBuilder {
         let signs = Arc::new(lineup.signs.clone());
         let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push)
             .also_at(reception.swp_url.clone())
-            .with_memory(&config.memory);
+            .with_memory(&config.memory)
+            .with_references(config.artifacts.offload);
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
@@ -248,7 +249,7 @@ impl NodeBuilder {
         let on_disk = folder.as_deref().filter(|_| !self.in_memory);
         let Shelf { store, outbox, key } = Shelf::open(on_disk, &config, self.answer_before_commit, recorder.clone())?;
         let now = reception.clock.now();
-        let webhooks = Webhooks::open(&config, &reception.public_url, folder.as_deref(), outbox, now)?.map(Arc::new);
+        let webhooks = Webhooks::open(&config, &reception.public_url, folder.clone(), outbox, now)?.map(Arc::new);
         let rules = config.rulebook().map_err(BuildError::Rules)?;
         let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
         let chancery = Chancery::new(Parts {
@@ -263,6 +264,13 @@ impl NodeBuilder {
             hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
             push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
         });
+        // Before anything is taken up again that may need them.
+        let memory = NodeMemory::open(&config.memory, &keys, reception.clock.now())?;
+        if let Some(memory) = &memory {
+            chancery.set_memory(Arc::new(memory.clone()));
+        }
+        let tier = memory.as_ref().map(|memory| memory.gate.tier());
+        artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
@@ -271,12 +279,6 @@ impl NodeBuilder {
         let book = Arc::clone(&site.place.book);
         let fleet = Fleet::new(site, remotes, Arc::clone(&keys), chancery.clone());
         let behind = Behind::default();
-        let memory = NodeMemory::open(&config.memory, &keys, reception.clock.now())?;
-        if let Some(memory) = &memory {
-            chancery.set_memory(Arc::new(memory.clone()));
-        }
-        let tier = memory.as_ref().map(|memory| memory.gate.tier());
-        artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let office = Office {
             callers: Arc::clone(&reception.callers),
             keys: Arc::clone(&keys),
@@ -285,6 +287,7 @@ impl NodeBuilder {
             house: Arc::new(House::of(&config, chancery.clone())),
             memory: memory.clone(),
             engine: engine.clone(),
+            webhooks: webhooks.clone(),
         };
         let routes = admin::routes(office, &fleet, &behind);
         let url = reception.public_url.to_string();
@@ -293,7 +296,7 @@ impl NodeBuilder {
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
         fleet.start(entrance.clone());
-        let signers = Signers { hops, webhooks };
+        let signers = Signers { hops, webhooks: webhooks.clone() };
         let published = (Arc::clone(&keys), Arc::clone(&reception.callers));
         tokio::spawn(keep_published(entrance.clone(), published.0, published.1, signers, recorder, chancery.clone()));
         tokio::spawn(record_keeper::keep(chancery.clone(), config.evidence.clone()));
@@ -312,6 +315,7 @@ impl NodeBuilder {
             key_sets: Mutex::new(fetched),
             behind,
             engine,
+            webhooks,
         };
         let reloader = Reloader::new(grounds, self.source, config);
         Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader })

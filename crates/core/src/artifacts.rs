@@ -1,20 +1,22 @@
-//! Artifacts on their way in and out: checked before they are taken, large parts put away, and put back for those who need them whole.
+//! The desk that artifacts and messages pass over: checked before they are taken, and large parts put away.
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_protocol::{Artifact, ArtifactChunk, CallContext, Caller, Error, Reply, Sent, Shown, Task, TaskEvent, TaskId};
+use chancery_protocol::{Artifact, Caller, Error, Part, TaskId};
+use uuid::Uuid;
 
-use crate::service::{Answer, Chancery, Inner};
-use crate::{LogEntry, Names};
+use crate::Names;
+use crate::service::Chancery;
 
 /// Callers that ask for it are shown where large parts are; all others get the parts themselves.
 pub const REFERENCES_EXTENSION: &str = "https://chancery.dev/a2a/artifact-references/v1";
-/// Of a run of events, no more is put back at once.
-const BYTES_AT_ONCE: u64 = 1 << 20;
+/// What was put away for a task nobody knows is kept this long: its message may be about to be recorded.
+const BEFORE_IT_IS_RECORDED: Duration = Duration::from_secs(600);
 
-/// Looks at artifacts, where the operator wants them looked at.
+/// Looks at what is said, where the operator wants it looked at.
 #[async_trait]
 pub trait ArtifactDesk: Send + Sync + Debug {
     /// Whether there may be something to do. Asked for every artifact.
@@ -23,11 +25,17 @@ pub trait ArtifactDesk: Send + Sync + Debug {
     /// The artifact as it is to be kept, or what is wrong with it.
     async fn take_in(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error>;
 
-    /// How much of it was put away, in bytes.
-    fn away(&self, artifact: &Artifact) -> u64;
+    /// Whether some of these are to be put away.
+    fn is_large(&self, parts: &[Part]) -> bool;
+
+    /// With references where large ones were.
+    async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
+
+    /// How much of them was put away, in bytes.
+    fn away(&self, parts: &[Part]) -> u64;
 
     /// With what was put away back in its place.
-    async fn give_out(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error>;
+    async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
 
     /// The most that is put back into one answer.
     fn most_at_once(&self) -> u64;
@@ -79,83 +87,26 @@ impl Chancery {
     pub async fn clear_desk(&self) -> Result<(), Error> {
         let Some(desk) = self.0.desk.get() else { return Ok(()) };
         for task in desk.tasks().await? {
+            if self.is_young(&task) {
+                continue;
+            }
             if self.0.store.find_any(task.as_str()).await.map_err(crate::find::internal)?.is_none() {
                 desk.forget(&task).await?;
             }
         }
         Ok(())
     }
-}
 
-impl Inner {
-    /// An answer as its caller takes it: with references to large parts, or with the parts.
-    pub(crate) async fn whole(
-        &self,
-        desk: &Arc<dyn ArtifactDesk>,
-        context: &CallContext,
-        answer: Answer,
-    ) -> Result<Answer, Error> {
-        let references = context.extensions.iter().any(|extension| extension == REFERENCES_EXTENSION);
-        Ok(match answer {
-            Answer::Stream(subscription) => Answer::Stream(Box::new(subscription.with_references(references))),
-            answer if references => answer,
-            Answer::Reply(Reply::Task(shown)) => Answer::Reply(Reply::Task(whole_task(desk, shown).await?)),
-            Answer::Reply(Reply::Sent(Sent::Task(shown))) => {
-                Answer::Reply(Reply::Sent(Sent::Task(whole_task(desk, shown).await?)))
-            }
-            other => other,
-        })
+    /// Ids of tasks say when they were made.
+    fn is_young(&self, task: &TaskId) -> bool {
+        let made = Uuid::parse_str(task.as_str()).ok().and_then(|id| id.get_timestamp());
+        let made = made.map_or(0, |made| made.to_unix().0);
+        let now = u64::try_from(self.0.clock.now().micros() / 1_000_000).unwrap_or(0);
+        now < made.saturating_add(BEFORE_IT_IS_RECORDED.as_secs())
     }
-}
 
-/// A task too large to be whole at once stays as it is.
-async fn whole_task(desk: &Arc<dyn ArtifactDesk>, mut shown: Shown) -> Result<Shown, Error> {
-    let away: u64 = shown.task.artifacts.iter().map(|artifact| desk.away(artifact)).sum();
-    if away == 0 || away > desk.most_at_once() {
-        return Ok(shown);
-    }
-    let mut task = Task::clone(&shown.task);
-    for artifact in &mut task.artifacts {
-        if desk.away(artifact) > 0 {
-            *artifact = desk.give_out(&task.id, Arc::clone(artifact)).await?;
-        }
-    }
-    shown.task = Arc::new(task);
-    Ok(shown)
-}
-
-/// Events for somebody who does not take references: so many from the front as fit into memory at once, made whole.
-pub(crate) async fn whole_events(
-    desk: &Arc<dyn ArtifactDesk>,
-    task: &TaskId,
-    mut events: Vec<Arc<LogEntry>>,
-) -> Result<Vec<Arc<LogEntry>>, Error> {
-    let mut bytes = 0;
-    let mut fitting = 0;
-    for entry in &events {
-        bytes += away(desk, &entry.event);
-        if fitting > 0 && bytes > BYTES_AT_ONCE {
-            break;
-        }
-        fitting += 1;
-    }
-    events.truncate(fitting);
-    for entry in &mut events {
-        if away(desk, &entry.event) == 0 {
-            continue;
-        }
-        if let TaskEvent::Artifact(chunk) = &entry.event {
-            let artifact = desk.give_out(task, Arc::clone(&chunk.artifact)).await?;
-            let event = TaskEvent::Artifact(ArtifactChunk { artifact, ..chunk.clone() });
-            *entry = Arc::new(LogEntry { event, ..LogEntry::clone(entry) });
-        }
-    }
-    Ok(events)
-}
-
-fn away(desk: &Arc<dyn ArtifactDesk>, event: &TaskEvent) -> u64 {
-    match event {
-        TaskEvent::Artifact(chunk) => desk.away(&chunk.artifact),
-        _ => 0,
+    /// A name for this node that no other one has, and that stays as long as its tasks do.
+    pub fn own_mark(&self, purpose: &str) -> [u8; 32] {
+        self.0.seal.mark(purpose, b"")
     }
 }

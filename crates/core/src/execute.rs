@@ -19,13 +19,13 @@ use crate::govern::allot::Stop;
 use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, Place, Said};
 use crate::service::Inner;
-use crate::sink::TaskUpdateSink;
+use crate::sink::{Finished, TaskUpdateSink};
 use crate::{Link, Note, Recall, RunError, StoreError, Turn};
 
 /// How a turn came to its end.
 enum End {
     /// The runner ended it through its sink.
-    Finished,
+    Finished(Finished),
     /// The runner gave up, or panicked.
     Failed(RunError),
     /// The runner did not stop in time after a cancel.
@@ -106,13 +106,13 @@ impl Inner {
             delegation,
             memory: self.memory.get().map(|_| Recall::new(self, Arc::clone(&live.record), said.presenter)),
         };
-        let ending = {
+        let mut ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
             // Made only for a runner that does not finish at once.
             let mut overdue = None;
             std::future::poll_fn(|context| {
                 let ending = match run.poll_unpin(context) {
-                    Poll::Ready(Ok(Ok(_finished))) => Poll::Ready(End::Finished),
+                    Poll::Ready(Ok(Ok(finished))) => Poll::Ready(End::Finished(finished)),
                     Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error)),
                     Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(RunError::new(panic_text(panic.as_ref())))),
                     Poll::Pending => {
@@ -125,9 +125,14 @@ impl Inner {
             })
             .await
         };
+        if let End::Finished(finished) = &mut ending
+            && Box::pin(finished.take()).await
+        {
+            self.start_recording(live).await;
+        }
         let stopped = live.stopped_because();
         match (ending, stopped) {
-            (End::Finished, _) if !token.is_cancelled() => {}
+            (End::Finished(_), _) if !token.is_cancelled() => {}
             (End::Failed(RunError { reason, refusal, not_begun }), None) if !token.is_cancelled() => {
                 if self.withdrawn(live, refusal).await {
                     return;
@@ -141,7 +146,7 @@ impl Inner {
             (ending, None) => {
                 if agent.runner.keeps_links() {
                     match ending {
-                        End::Finished => {}
+                        End::Finished(_) => {}
                         End::Failed(why) => live.set_unconfirmed(why.reason),
                         End::Dropped => live.set_unconfirmed("the agent did not say in time that it stopped".to_owned()),
                     }

@@ -45,6 +45,7 @@ mod subscribe;
 mod take;
 mod trace;
 mod tree;
+mod whole;
 
 pub use agents::{Agent, Agents};
 pub use artifacts::{ArtifactDesk, PutAway, REFERENCES_EXTENSION};

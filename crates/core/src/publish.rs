@@ -6,10 +6,10 @@ use chancery_protocol::{ArtifactId, ContextId, Error, TaskEvent, TaskId, Version
 use tokio::sync::watch;
 
 use crate::LogEntry;
-use crate::artifacts::whole_events;
 use crate::live::{LiveTask, Visible};
 use crate::service::Inner;
 use crate::streams::StreamPermit;
+use crate::whole::{whole_entry, whole_events};
 
 /// When a stream is over, beside the end of its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,11 @@ impl Subscription {
 
     /// Waits for events. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Next, Error> {
-        if let Some(first) = self.first.take() {
+        if let Some(mut first) = self.first.clone() {
+            if let Some(desk) = self.inner.desk.get().filter(|_| !self.references) {
+                first = Box::pin(whole_entry(desk, &self.live.record.id, &first, desk.most_at_once())).await?;
+            }
+            self.first = None;
             return Ok(Next::Events(vec![first]));
         }
         loop {

@@ -10,6 +10,7 @@ use crate::find::shown;
 use crate::live::LiveTask;
 use crate::publish::{Subscription, Until};
 use crate::service::Inner;
+use crate::whole::whole_reply;
 
 /// How long a stream waits for an agent's first word before it opens.
 const FIRST_WORD: Duration = Duration::from_secs(1);
@@ -40,7 +41,10 @@ impl Inner {
         if live.message_only()
             && let Some(message) = Box::pin(self.message_reply(live)).await?
         {
-            return Ok(Sent::Message(message));
+            return Ok(Sent::Message(match self.desk.get() {
+                Some(desk) => Box::pin(whole_reply(desk, context, &live.record.id, message)).await?,
+                None => message,
+            }));
         }
         Ok(Sent::Task(shown(&live.record, live.task(), history_length)))
     }

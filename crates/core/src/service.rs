@@ -76,7 +76,7 @@ pub(crate) struct Inner {
     pub(crate) push: Option<Push>,
     pub(crate) retention: Retention,
     pub(crate) memory: OnceLock<Arc<dyn SharedMemory>>,
-    pub(crate) desk: OnceLock<Arc<dyn ArtifactDesk>>,
+    pub(crate) desk: Arc<OnceLock<Arc<dyn ArtifactDesk>>>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
     /// Turns and recordings that outlive the call that began them.
@@ -102,7 +102,7 @@ impl Chancery {
             push: parts.push.map(Push::new),
             retention: Retention::new(parts.retention),
             memory: OnceLock::new(),
-            desk: OnceLock::new(),
+            desk: Arc::default(),
             open: Arc::default(),
             streams: Arc::default(),
             background: TaskTracker::new(),

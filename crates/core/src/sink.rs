@@ -15,7 +15,28 @@ use crate::{ArtifactDesk, Clock, Link};
 /// Proof that a turn was ended. Only the sink makes it.
 #[derive(Debug)]
 #[must_use]
-pub struct Finished(());
+pub struct Finished(Option<Box<LastWords>>);
+
+/// An ending with something large in it, which is put away before it is taken.
+#[derive(Debug)]
+struct LastWords {
+    sink: TaskUpdateSink,
+    event: TaskEvent,
+}
+
+impl Finished {
+    /// Takes the ending, if that was left to do. Says whether it was.
+    pub(crate) async fn take(&mut self) -> bool {
+        let Some(LastWords { sink, event }) = self.0.take().map(|last| *last) else { return false };
+        let kept = match sink.kept(event.clone()).await {
+            Ok(kept) => kept,
+            // The task ends all the same; the log has it whole then.
+            Err(_) => event,
+        };
+        sink.end_with(kept);
+        true
+    }
+}
 
 /// Why an update was not taken. A runner can only stop then.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -53,7 +74,7 @@ pub struct Waiting(TaskUpdateSink);
 impl Waiting {
     /// The caller's next message is the next turn.
     pub fn finish(self) -> Finished {
-        Finished(())
+        Finished(None)
     }
 
     /// What the agent waited for came by another way than a message.
@@ -173,6 +194,9 @@ impl TaskUpdateSink {
                     change.status.unknown = status.unknown;
                 }
                 if status.state.is_terminal() {
+                    if self.is_large(&event) {
+                        event = self.kept(event).await?;
+                    }
                     return Ok(Passed::Ended(self.take_ending(event)));
                 }
                 self.update(event).await?;
@@ -190,11 +214,8 @@ impl TaskUpdateSink {
     }
 
     async fn update(&mut self, mut event: TaskEvent) -> Result<(), Closed> {
-        if let (Some(desk), TaskEvent::Artifact(chunk)) = (&self.desk, &mut event)
-            && desk.concerns(&chunk.artifact)
-        {
-            let taken = desk.take_in(&self.live.record.id, Arc::clone(&chunk.artifact)).await;
-            chunk.artifact = taken.map_err(|error| Closed(format!("{}: {error}", error.kind.reason())))?;
+        if self.is_large(&event) {
+            event = Box::pin(self.kept(event)).await?;
         }
         if self.live.pending() >= self.limits.task_updates_pending {
             let mut visible = self.live.watch();
@@ -213,12 +234,49 @@ impl TaskUpdateSink {
         self.take_ending(event)
     }
 
+    /// Whether the desk has something to do with it.
+    fn is_large(&self, event: &TaskEvent) -> bool {
+        let Some(desk) = &self.desk else { return false };
+        match event {
+            TaskEvent::Artifact(chunk) => desk.concerns(&chunk.artifact),
+            TaskEvent::Status(change) => change.status.message.as_ref().is_some_and(|message| desk.is_large(&message.parts)),
+            TaskEvent::Replied(message) => desk.is_large(&message.parts),
+            TaskEvent::Created(_) | TaskEvent::Said(_) => false,
+        }
+    }
+
+    /// The event as it is recorded.
+    async fn kept(&self, mut event: TaskEvent) -> Result<TaskEvent, Closed> {
+        let Some(desk) = &self.desk else { return Ok(event) };
+        let fault = |error: chancery_protocol::Error| Closed(format!("{}: {error}", error.kind.reason()));
+        let task = &self.live.record.id;
+        match &mut event {
+            TaskEvent::Artifact(chunk) => {
+                chunk.artifact = desk.take_in(task, Arc::clone(&chunk.artifact)).await.map_err(fault)?;
+            }
+            TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. })
+            | TaskEvent::Replied(message) => {
+                let parts = desk.put_away(task, message.parts.clone()).await.map_err(fault)?;
+                Arc::make_mut(message).parts = parts;
+            }
+            _ => {}
+        }
+        Ok(event)
+    }
+
     fn take_ending(self, event: TaskEvent) -> Finished {
+        if self.is_large(&event) {
+            return Finished(Some(Box::new(LastWords { sink: self, event })));
+        }
+        self.end_with(event);
+        Finished(None)
+    }
+
+    fn end_with(&self, event: TaskEvent) {
         // Refused only when the task has ended otherwise meanwhile, by a cancel for instance. That ending stands.
         if let Err(reason) = self.live.take(event, self.clock.now(), &self.limits) {
             tracing::debug!(task = %self.live.record.id, ?reason, "an ending came too late");
         }
-        Finished(())
     }
 
     fn status(&self, state: TaskState, message: Option<Message>, metadata: Option<Metadata>) -> TaskEvent {

@@ -114,13 +114,17 @@ impl Inner {
         fill_message_id(named);
         named.context_id = Some(context_id.clone());
         named.task_id = Some(id.clone());
+        let kept = match self.desk.get() {
+            Some(desk) => Box::pin(self.kept(desk, &id, &message)).await?,
+            None => Arc::clone(&message),
+        };
         let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
         let task = Arc::new(Task {
             id: id.clone(),
             context_id: context_id.clone(),
             status,
             artifacts: Vec::new(),
-            history: vec![Arc::clone(&message)],
+            history: vec![kept],
             metadata: None,
             unknown: Unknown::none(),
         });
@@ -260,7 +264,11 @@ impl Inner {
             Some(config) => Box::pin(self.register_inline(context, agent, &live.record, config)).await?,
             None => None,
         };
-        let taken = live.take_message(Arc::clone(&message), admission, self.clock.now(), &self.limits.load());
+        let kept = match self.desk.get() {
+            Some(desk) => Box::pin(self.kept(desk, &live.record.id, &message)).await?,
+            None => Arc::clone(&message),
+        };
+        let taken = live.take_message(kept, admission, self.clock.now(), &self.limits.load());
         if let (Err(_), Some(id)) = (&taken, &registered) {
             Box::pin(self.take_back_inline(&live.record.id, id)).await;
         }

@@ -116,7 +116,11 @@ impl Shelf for Folder {
     fn list(&self, under: &str) -> Result<Vec<String>, MemoryError> {
         let fault = |error| MemoryError::io("list a folder", error);
         let mut names = Vec::new();
-        for entry in fs::read_dir(self.root.join(under)).map_err(fault)? {
+        let entries = match fs::read_dir(self.root.join(under)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
+            entries => entries.map_err(fault)?,
+        };
+        for entry in entries {
             names.extend(entry.map_err(fault)?.file_name().into_string());
         }
         names.sort_unstable();

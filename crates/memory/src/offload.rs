@@ -1,9 +1,9 @@
-//! Large parts of artifacts, put into the tier and put back: what stays in their place is a link with digest and size.
+//! Large parts of artifacts and messages, put into the tier and put back: what stays in their place is a link with digest and size.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_protocol::{Artifact, Json, Metadata, Part, PartContent, TaskId};
+use chancery_protocol::{Json, Metadata, Part, PartContent, TaskId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -15,6 +15,8 @@ const MARK: &str = "offload";
 #[derive(Debug)]
 pub struct Offload {
     tier: Arc<Tier>,
+    /// The folder of this node: others on the tier have tasks of their own.
+    folder: String,
     /// Where callers find what was put away; without a slash at its end.
     base: String,
     above: usize,
@@ -29,21 +31,26 @@ struct Mark {
 }
 
 impl Mark {
+    /// What an agent or a caller says of links elsewhere is theirs, and means nothing here.
     fn of(part: &Part) -> Option<Self> {
-        let PartContent::Url(_) = part.content else { return None };
+        let PartContent::Url(url) = &part.content else { return None };
         let metadata = part.metadata.as_ref().filter(|metadata| metadata.text().contains(MARK))?;
         let vendor = metadata.get(VENDOR)?;
         let mark = vendor.get(MARK)?;
-        let digest = mark["digest"].as_str()?.strip_prefix("sha256:")?.parse().ok()?;
+        let digest: Digest = mark["digest"].as_str()?.strip_prefix("sha256:")?.parse().ok()?;
+        let (_, path) = url.rsplit_once("/artifacts/")?;
+        path.split_once('/').filter(|(_, named)| *named == digest.to_string())?;
         Some(Self { digest, bytes: mark["bytes"].as_u64()?, text: mark["text"] == true })
     }
 }
 
 impl Offload {
-    pub fn new(tier: Arc<Tier>, public_url: &str, config: &ArtifactsConfig) -> Self {
+    /// `node` is a name that no other node on the tier has.
+    pub fn new(tier: Arc<Tier>, node: &str, public_url: &str, config: &ArtifactsConfig) -> Self {
+        let folder = format!("{MARK}/{node}");
         let above = usize::try_from(config.offload_above_bytes).unwrap_or(usize::MAX);
         let base = format!("{}/artifacts", public_url.trim_end_matches('/'));
-        Self { tier, base, above, restore: config.restore_bytes }
+        Self { tier, folder, base, above, restore: config.restore_bytes }
     }
 
     pub fn restore_bytes(&self) -> u64 {
@@ -59,10 +66,9 @@ impl Offload {
     }
 
     /// Large parts go; they are durable in the tier when this returns.
-    pub fn put_away(&self, task: &TaskId, artifact: &Artifact) -> Result<Artifact, MemoryError> {
-        let folder = folder(task)?;
-        let mut kept = artifact.clone();
-        for part in kept.parts.iter_mut().filter(|part| self.is_large(part)) {
+    pub fn put_away(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
+        let folder = self.folder(task)?;
+        for part in parts.iter_mut().filter(|part| self.is_large(part)) {
             let (content, text) = match &part.content {
                 PartContent::Raw(bytes) => (&bytes[..], false),
                 PartContent::Text(text) => (text.as_bytes(), true),
@@ -82,21 +88,24 @@ impl Offload {
             part.metadata = Some(metadata.with(VENDOR, Json::from_value(&vendor)));
             part.content = PartContent::Url(format!("{}/{task}/{digest}", self.base));
         }
-        Ok(kept)
+        Ok(parts)
     }
 
-    /// How many bytes of it are in the tier.
-    pub fn away(&self, artifact: &Artifact) -> u64 {
-        artifact.parts.iter().filter_map(Mark::of).map(|mark| mark.bytes).sum()
+    /// How many bytes of them are in the tier.
+    pub fn away(&self, parts: &[Part]) -> u64 {
+        parts.iter().filter_map(Mark::of).fold(0, |sum, mark| sum.saturating_add(mark.bytes))
     }
 
-    /// With its parts as they came.
-    pub fn put_back(&self, task: &TaskId, artifact: &Artifact) -> Result<Artifact, MemoryError> {
-        let folder = folder(task)?;
-        let mut whole = artifact.clone();
-        for part in &mut whole.parts {
+    /// As they came. A link that leads to nothing here stays one.
+    pub fn put_back(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
+        let folder = self.folder(task)?;
+        for part in &mut parts {
             let Some(mark) = Mark::of(part) else { continue };
-            let content = self.tier.shelf().read(&format!("{folder}/{}", mark.digest), mark.bytes)?;
+            let name = format!("{folder}/{}", mark.digest);
+            if self.tier.shelf().size(&name)? != Some(mark.bytes) {
+                continue;
+            }
+            let content = self.tier.shelf().read(&name, mark.bytes)?;
             let content = content.ok_or(MemoryError::Tampered("a part that was put away is gone"))?;
             let other = || MemoryError::Tampered("a part that was put away is not what it was");
             if Digest::of(&content) != mark.digest {
@@ -108,33 +117,33 @@ impl Offload {
             };
             part.metadata = part.metadata.take().and_then(|metadata| unmarked(&metadata));
         }
-        Ok(whole)
+        Ok(parts)
     }
 
     pub fn length(&self, task: &TaskId, digest: &str) -> Result<Option<u64>, MemoryError> {
         let Ok(digest) = digest.parse::<Digest>() else { return Ok(None) };
-        self.tier.shelf().size(&format!("{}/{digest}", folder(task)?))
+        self.tier.shelf().size(&format!("{}/{digest}", self.folder(task)?))
     }
 
     pub fn piece(&self, task: &TaskId, digest: &str, from: u64, most: u64) -> Result<Vec<u8>, MemoryError> {
         let wrong = |reason| MemoryError::Reference { field: "digest", reason };
         let digest: Digest = digest.parse().map_err(wrong)?;
-        self.tier.shelf().read_range(&format!("{}/{digest}", folder(task)?), from, most)
+        self.tier.shelf().read_range(&format!("{}/{digest}", self.folder(task)?), from, most)
     }
 
     pub fn tasks(&self) -> Result<Vec<TaskId>, MemoryError> {
-        Ok(self.tier.shelf().list(MARK)?.iter().map(|name| TaskId::from(name.as_str())).collect())
+        Ok(self.tier.shelf().list(&self.folder)?.iter().map(|name| TaskId::from(name.as_str())).collect())
     }
 
     pub fn forget(&self, task: &TaskId) -> Result<(), MemoryError> {
-        self.tier.shelf().remove_all(&folder(task)?)
+        self.tier.shelf().remove_all(&self.folder(task)?)
     }
-}
 
-/// Of a task of ours: other ids name no folder.
-fn folder(task: &TaskId) -> Result<String, MemoryError> {
-    let id = Uuid::parse_str(task.as_str()).map_err(|_| MemoryError::Reference { field: "task", reason: "is not a task" })?;
-    Ok(format!("{MARK}/{id}"))
+    /// Of a task of ours: other ids name no folder.
+    fn folder(&self, task: &TaskId) -> Result<String, MemoryError> {
+        let id = Uuid::parse_str(task.as_str()).map_err(|_| MemoryError::Reference { field: "task", reason: "is not a task" })?;
+        Ok(format!("{}/{id}", self.folder))
+    }
 }
 
 fn unmarked(metadata: &Metadata) -> Option<Metadata> {

@@ -1,5 +1,5 @@
-//! A tier in a bucket holds and refuses what one in a folder does. The server is moto (PyPI), which speaks S3 over real HTTP; it is
-//! installed where it is missing.
+//! A tier in a bucket holds and refuses what one in a folder does. The server is moto (PyPI), which speaks S3 over real HTTP, and so the
+//! XML interface that Google's storage shares with it; it is installed where it is missing.
 
 #[allow(dead_code, reason = "shared with the tests of the tier")]
 mod common;
@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use chancery_memory::{MemoryConfig, Tier};
 use common::{DIM, publish, vectors};
 use object_store::aws::AmazonS3Builder;
+use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
-use object_store::{ObjectStoreExt as _, PutPayload};
+use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
 use toolbox::Toolbox;
 
 struct Moto {
@@ -51,8 +52,8 @@ const INSIDE: &str = "CHANCERY_TEST_INSIDE_BUCKET";
 /// again with them.
 #[test]
 fn a_bucket_holds_and_refuses_what_a_folder_does() {
-    if std::env::var_os(INSIDE).is_some() {
-        return inside();
+    if let Ok(scheme) = std::env::var(INSIDE) {
+        return inside(&scheme);
     }
     let program = match Toolbox::new().python("bucket", "serve.py") {
         Ok(program) => program,
@@ -61,26 +62,31 @@ fn a_bucket_holds_and_refuses_what_a_folder_does() {
     };
     let moto = Moto::start(program);
     let endpoint = format!("http://{}", moto.address);
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    again.args(["a_bucket_holds_and_refuses_what_a_folder_does", "--nocapture", "--exact"]).env(INSIDE, "1").envs([
-        ("AWS_ENDPOINT", endpoint.as_str()),
-        ("AWS_ALLOW_HTTP", "true"),
-        ("AWS_ACCESS_KEY_ID", "test"),
-        ("AWS_SECRET_ACCESS_KEY", "test"),
-        ("AWS_REGION", "us-east-1"),
-    ]);
-    assert!(again.status().unwrap().success());
+    for scheme in ["s3", "gs"] {
+        make_bucket(&moto.address, &format!("memories{scheme}"));
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args(["a_bucket_holds_and_refuses_what_a_folder_does", "--nocapture", "--exact"]).env(INSIDE, scheme).envs([
+            ("AWS_ENDPOINT", endpoint.as_str()),
+            ("AWS_ALLOW_HTTP", "true"),
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_REGION", "us-east-1"),
+            ("GOOGLE_BASE_URL", endpoint.as_str()),
+            ("GOOGLE_BEARER_TOKEN", "test"),
+        ]);
+        assert!(again.status().unwrap().success(), "{scheme}");
+    }
 }
 
-fn inside() {
-    make_bucket();
-    let config = |prefix: &str| MemoryConfig { tier: Some(format!("s3://memories/{prefix}")), ..MemoryConfig::default() };
+fn inside(scheme: &str) {
+    let bucket = format!("{scheme}://memories{scheme}");
+    let config = |prefix: &str| MemoryConfig { tier: Some(format!("{bucket}/{prefix}")), ..MemoryConfig::default() };
     let tier = || Tier::open(&config("prod")).unwrap().unwrap();
     let (one, two) = (tier(), tier());
     // More than one part of an upload.
     let many = vectors(3, 40_000, 64);
     let published = publish(&one, &many);
-    assert!(published.data_ref.starts_with("s3://memories/prod/vectors/"), "{}", published.data_ref);
+    assert!(published.data_ref.starts_with(&format!("{bucket}/prod/vectors/")), "{}", published.data_ref);
     let resolved = two.resolve(&published.witness, Some(&published.data_ref)).unwrap();
     assert_eq!((resolved.count, resolved.dim), (40_000, 64));
     let queries = [many[7].clone(), many[39_999].clone()];
@@ -90,25 +96,24 @@ fn inside() {
     assert_eq!(elsewhere.resolve(&published.witness, None).unwrap_err().code(), "unknown_witness");
 
     let small = publish(&one, &vectors(4, 20, DIM));
-    let name = small.data_ref.trim_start_matches("s3://memories/");
+    let name = small.data_ref.trim_start_matches(&bucket).trim_start_matches('/');
     let good = common::file(&vectors(4, 20, DIM));
     let mut bad = good.clone();
     bad[100] ^= 1;
     for content in [&bad[..], &good[..good.len() - 1], &good[..3]] {
-        put(name, content);
+        put(&bucket, name, content);
         assert_eq!(tier().resolve(&small.witness, None).unwrap_err().code(), "tampered");
     }
-    put(name, &good);
+    put(&bucket, name, &good);
     tier().resolve(&small.witness, None).unwrap();
     let narrow = MemoryConfig { max_collection_bytes: good.len() as u64 - 1, ..config("prod") };
     assert_eq!(Tier::open(&narrow).unwrap().unwrap().resolve(&small.witness, None).unwrap_err().code(), "too_large");
 }
 
 /// Moto lets anybody make one.
-fn make_bucket() {
-    let address = std::env::var("AWS_ENDPOINT").unwrap().trim_start_matches("http://").to_owned();
-    let mut wire = TcpStream::connect(&address).unwrap();
-    let head = format!("PUT /memories HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+fn make_bucket(address: &str, name: &str) {
+    let mut wire = TcpStream::connect(address).unwrap();
+    let head = format!("PUT /{name} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     wire.write_all(head.as_bytes()).unwrap();
     let mut answer = String::new();
     wire.read_to_string(&mut answer).unwrap();
@@ -116,8 +121,11 @@ fn make_bucket() {
 }
 
 /// Somebody else with access to the bucket puts something there.
-fn put(name: &str, content: &[u8]) {
-    let store = AmazonS3Builder::from_env().with_url("s3://memories").build().unwrap();
+fn put(bucket: &str, name: &str, content: &[u8]) {
+    let store: Box<dyn ObjectStore> = match bucket.starts_with("gs:") {
+        true => Box::new(GoogleCloudStorageBuilder::from_env().with_url(bucket).build().unwrap()),
+        false => Box::new(AmazonS3Builder::from_env().with_url(bucket).build().unwrap()),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(store.put(&Path::from(name), PutPayload::from(content.to_vec()))).unwrap();
 }

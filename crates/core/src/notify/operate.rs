@@ -49,12 +49,16 @@ impl Engine {
         let stored = stored.ok_or_else(Error::task_not_found)?;
         let to = stored.progress.seq;
         let payload = Log::new(&*self.store, registration.task.clone()).whole(to).await.map_err(internal)?;
+        let payload = self.whole(&stored.task.id, payload).await.map_err(internal)?;
         let record = stored.task;
         let delivery = Delivery { registration: Arc::clone(&registration), record, from: to, span: Span::snapshot(to), payload };
         let letter = self.courier.write(&delivery);
         let secrets = OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref());
         let secrets = secrets.ok_or_else(|| internal(StoreError::new("the secrets of the registration cannot be opened")))?;
-        Ok(self.courier.deliver(&registration, &secrets, &letter, Try { attempt: 1, replay: false, now: self.now() }).await)
+        Ok(self
+            .courier
+            .deliver(&registration, &secrets, &letter, Try { attempt: 1, replay: false, now: self.timeline.wall() })
+            .await)
     }
 
     /// What an answer would mean.

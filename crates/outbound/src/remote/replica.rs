@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chancery_core::GOVERNANCE_EXTENSION;
-use chancery_core::Turn;
+use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
 use super::extended;
@@ -137,7 +136,9 @@ impl Replica {
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
     pub(super) fn conditions(&self, turn: &Turn, spoken: &Spoken) -> Conditions {
-        let mut extensions: Vec<String> = turn.extensions.iter().filter(|uri| spoken.extensions.contains(uri)).cloned().collect();
+        // Links to parts at the agent's node are for those it knows, which are not our callers.
+        let is_ours = |uri: &&String| spoken.extensions.contains(uri) && *uri != REFERENCES_EXTENSION;
+        let mut extensions: Vec<String> = turn.extensions.iter().filter(is_ours).cloned().collect();
         let governs = |uri: &String| uri == GOVERNANCE_EXTENSION;
         // Whoever can say what a task cost is asked to.
         if spoken.extensions.iter().any(governs) && !extensions.iter().any(governs) {

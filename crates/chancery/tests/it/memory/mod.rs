@@ -4,4 +4,5 @@ mod house;
 mod offload;
 mod refusals;
 mod relay;
+mod schemas;
 mod witness_handoff;

@@ -17,12 +17,16 @@ const PIECES: usize = 64;
 const MOST_GROWTH: u64 = 16 << 20;
 const REFERENCES: &str = "https://chancery.dev/a2a/artifact-references/v1";
 
-/// An agent whose artifact is as large as it is told, in pieces of a mebibyte.
+/// An agent whose artifact is as large as it is told, in pieces of a mebibyte. It can say things, too.
 struct Big;
 
 #[async_trait::async_trait]
 impl TaskRunner for Big {
     async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        if turn.message.first_text() == Some("echo") {
+            let words = updates.message(turn.message.parts[1..].to_vec());
+            return Ok(updates.complete(Some(words)));
+        }
         let pieces: usize = turn.message.first_text().and_then(|text| text.parse().ok()).unwrap_or(0);
         for number in 0..pieces {
             let part = Part::new(PartContent::Raw(piece(number).into()));
@@ -142,6 +146,13 @@ async fn fetched(server: &Server, task: &str) -> String {
     hex(digest.finish().as_ref())
 }
 
+/// Where the node puts large parts: each has a folder of its own in the tier.
+fn offloaded(tier: &tempfile::TempDir) -> std::path::PathBuf {
+    let nodes: Vec<_> = std::fs::read_dir(tier.path().join("offload")).unwrap().flatten().collect();
+    assert_eq!(nodes.len(), 1);
+    nodes[0].path()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_artifact_arrives_whole_in_pieces_and_by_link() {
     let stop = CancellationToken::new();
@@ -172,10 +183,10 @@ async fn small_answers_are_whole_and_links_are_their_owners_alone() {
         assert_eq!(STANDARD.decode(part["raw"].as_str().unwrap()).unwrap(), piece(number));
     }
     // Kept in the log as links: the whole task is small.
-    let kept = std::fs::read_dir(tier.path().join("offload").join(&task)).unwrap().count();
-    assert_eq!(kept, 2);
+    let folder = offloaded(&tier).join(&task);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
     let get = async |path: String| reqwest::get(format!("{}{path}", server.url())).await.unwrap().status().as_u16();
-    let name = std::fs::read_dir(tier.path().join("offload").join(&task)).unwrap().next().unwrap().unwrap().file_name();
+    let name = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().file_name();
     let name = name.into_string().unwrap();
     assert_eq!(get(format!("/artifacts/{task}/{name}")).await, 200);
     for wrong in [
@@ -187,5 +198,32 @@ async fn small_answers_are_whole_and_links_are_their_owners_alone() {
     ] {
         assert_eq!(get(wrong.clone()).await, 404, "{wrong}");
     }
+    stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_caller_says_is_put_away_too_and_the_agent_is_told_all_of_it() {
+    let stop = CancellationToken::new();
+    let (_home, server, tier) = front(stop.clone()).await;
+    let story = "once upon a time ".repeat(20_000);
+    let parts = json!([{ "text": "echo" }, { "text": story }]);
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
+    let sent = request(&server, "SendMessage", &json!({ "message": message })).send().await.unwrap();
+    let sent: Value = sent.json().await.unwrap();
+    let task = &sent["result"]["task"];
+    assert_eq!(task["status"]["message"]["parts"][0]["text"], json!(story), "{:.300}", sent.to_string());
+    assert_eq!(task["history"][0]["parts"][1]["text"], json!(story));
+    let folder = offloaded(&tier).join(task["id"].as_str().unwrap());
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1, "both are the same part");
+    let asked = request(&server, "GetTask", &json!({ "id": task["id"] })).header("A2A-Extensions", REFERENCES);
+    let links: Value = asked.send().await.unwrap().json().await.unwrap();
+    for part in [&links["result"]["status"]["message"]["parts"][0], &links["result"]["history"][0]["parts"][1]] {
+        let fetched = reqwest::get(part["url"].as_str().expect("a link")).await.unwrap();
+        assert_eq!(fetched.text().await.unwrap(), story);
+    }
+    let card = reqwest::get(format!("{}/.well-known/agent-card.json", server.url())).await.unwrap();
+    let card: Value = card.json().await.unwrap();
+    let declared = card["capabilities"]["extensions"].as_array().unwrap();
+    assert!(declared.iter().any(|extension| extension["uri"] == REFERENCES), "{card}");
     stop.cancel();
 }

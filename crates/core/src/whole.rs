@@ -1,0 +1,191 @@
+//! What was put away, back in its place: in answers, in events and in notifications, for those who take no references.
+
+use std::sync::Arc;
+
+use chancery_protocol::{
+    ArtifactChunk, CallContext, Error, Message, Part, Reply, Sent, Shown, StatusChange, Task, TaskEvent, TaskId,
+};
+
+use crate::artifacts::{ArtifactDesk, REFERENCES_EXTENSION};
+use crate::notify::Payload;
+use crate::service::{Answer, Inner};
+use crate::{LogEntry, StoreError};
+
+/// Of a run of events, no more is put back at once.
+const BYTES_AT_ONCE: u64 = 1 << 20;
+
+impl Inner {
+    /// An answer as its caller takes it: with references to large parts, or with the parts.
+    pub(crate) async fn whole(
+        &self,
+        desk: &Arc<dyn ArtifactDesk>,
+        context: &CallContext,
+        answer: Answer,
+    ) -> Result<Answer, Error> {
+        let references = takes_references(context);
+        let mut room = desk.most_at_once();
+        Ok(match answer {
+            Answer::Stream(subscription) => Answer::Stream(Box::new(subscription.with_references(references))),
+            answer if references => answer,
+            Answer::Reply(Reply::Task(shown)) => Answer::Reply(Reply::Task(whole_shown(desk, shown, &mut room).await?)),
+            Answer::Reply(Reply::Sent(Sent::Task(shown))) => {
+                Answer::Reply(Reply::Sent(Sent::Task(whole_shown(desk, shown, &mut room).await?)))
+            }
+            Answer::Reply(Reply::Tasks(mut page)) => {
+                for shown in &mut page.tasks {
+                    *shown = whole_shown(desk, shown.clone(), &mut room).await?;
+                }
+                Answer::Reply(Reply::Tasks(page))
+            }
+            other => other,
+        })
+    }
+
+    /// A message as it is kept: large parts go where there is a place for them.
+    pub(crate) async fn kept(
+        &self,
+        desk: &Arc<dyn ArtifactDesk>,
+        task: &TaskId,
+        message: &Arc<Message>,
+    ) -> Result<Arc<Message>, Error> {
+        match desk.is_large(&message.parts) {
+            true => Ok(Arc::new(Message { parts: desk.put_away(task, message.parts.clone()).await?, ..Message::clone(message) })),
+            false => Ok(Arc::clone(message)),
+        }
+    }
+}
+
+fn takes_references(context: &CallContext) -> bool {
+    context.extensions.iter().any(|extension| extension == REFERENCES_EXTENSION)
+}
+
+/// A message that is the answer, which has no name of a task in it.
+pub(crate) async fn whole_reply(
+    desk: &Arc<dyn ArtifactDesk>,
+    context: &CallContext,
+    task: &TaskId,
+    message: Arc<Message>,
+) -> Result<Arc<Message>, Error> {
+    match takes_references(context) || desk.away(&message.parts) > desk.most_at_once() {
+        true => Ok(message),
+        false => whole_message(desk, task, &message).await,
+    }
+}
+
+async fn whole_shown(desk: &Arc<dyn ArtifactDesk>, shown: Shown, room: &mut u64) -> Result<Shown, Error> {
+    Ok(Shown { task: whole_task(desk, &shown.task, room).await?, ..shown })
+}
+
+/// A task too large to be whole at once stays as it is.
+pub(crate) async fn whole_task(desk: &Arc<dyn ArtifactDesk>, task: &Arc<Task>, room: &mut u64) -> Result<Arc<Task>, Error> {
+    let away = sum(desk, parts_of(task));
+    if away == 0 || away > *room {
+        return Ok(Arc::clone(task));
+    }
+    *room -= away;
+    let mut whole = Task::clone(task);
+    for artifact in &mut whole.artifacts {
+        if desk.away(&artifact.parts) > 0 {
+            let parts = desk.put_back(&task.id, artifact.parts.clone()).await?;
+            Arc::make_mut(artifact).parts = parts;
+        }
+    }
+    for message in whole.history.iter_mut().chain(&mut whole.status.message) {
+        *message = whole_message(desk, &task.id, message).await?;
+    }
+    Ok(Arc::new(whole))
+}
+
+pub(crate) async fn whole_message(
+    desk: &Arc<dyn ArtifactDesk>,
+    task: &TaskId,
+    message: &Arc<Message>,
+) -> Result<Arc<Message>, Error> {
+    match desk.away(&message.parts) {
+        0 => Ok(Arc::clone(message)),
+        _ => Ok(Arc::new(Message { parts: desk.put_back(task, message.parts.clone()).await?, ..Message::clone(message) })),
+    }
+}
+
+/// Events for somebody who does not take references: so many from the front as fit into memory at once, made whole.
+pub(crate) async fn whole_events(
+    desk: &Arc<dyn ArtifactDesk>,
+    task: &TaskId,
+    mut events: Vec<Arc<LogEntry>>,
+) -> Result<Vec<Arc<LogEntry>>, Error> {
+    let mut bytes = 0_u64;
+    let mut fitting = 0;
+    for entry in &events {
+        bytes = bytes.saturating_add(away(desk, &entry.event));
+        if fitting > 0 && bytes > BYTES_AT_ONCE {
+            break;
+        }
+        fitting += 1;
+    }
+    events.truncate(fitting);
+    for entry in &mut events {
+        *entry = whole_entry(desk, task, entry, u64::MAX).await?;
+    }
+    Ok(events)
+}
+
+/// One event, if no more than so much of it was put away.
+pub(crate) async fn whole_entry(
+    desk: &Arc<dyn ArtifactDesk>,
+    task: &TaskId,
+    entry: &Arc<LogEntry>,
+    mut most: u64,
+) -> Result<Arc<LogEntry>, Error> {
+    let away = away(desk, &entry.event);
+    if away == 0 || away > most {
+        return Ok(Arc::clone(entry));
+    }
+    let event = match &entry.event {
+        TaskEvent::Created(task) => TaskEvent::Created(whole_task(desk, task, &mut most).await?),
+        TaskEvent::Artifact(chunk) => {
+            let mut artifact = Arc::clone(&chunk.artifact);
+            Arc::make_mut(&mut artifact).parts = desk.put_back(task, chunk.artifact.parts.clone()).await?;
+            TaskEvent::Artifact(ArtifactChunk { artifact, ..chunk.clone() })
+        }
+        TaskEvent::Status(change) => {
+            let mut change = StatusChange::clone(change);
+            if let Some(message) = &mut change.status.message {
+                *message = whole_message(desk, task, message).await?;
+            }
+            TaskEvent::Status(change)
+        }
+        TaskEvent::Replied(message) => TaskEvent::Replied(whole_message(desk, task, message).await?),
+        TaskEvent::Said(message) => TaskEvent::Said(Arc::clone(message)),
+    };
+    Ok(Arc::new(LogEntry { event, ..LogEntry::clone(entry) }))
+}
+
+/// What a webhook is told, which takes no references.
+pub(crate) async fn whole_payload(desk: &Arc<dyn ArtifactDesk>, task: &TaskId, payload: Payload) -> Result<Payload, StoreError> {
+    let mut most = desk.most_at_once();
+    let whole = match payload {
+        Payload::Event(entry) => whole_entry(desk, task, &entry, most).await.map(Payload::Event),
+        Payload::Task(told) => whole_task(desk, &told, &mut most).await.map(Payload::Task),
+    };
+    whole.map_err(|error| StoreError::new(error.message.into_owned()))
+}
+
+fn parts_of(task: &Task) -> impl Iterator<Item = &[Part]> {
+    let artifacts = task.artifacts.iter().map(|artifact| &*artifact.parts);
+    artifacts.chain(task.history.iter().chain(&task.status.message).map(|message| &*message.parts))
+}
+
+fn sum<'p>(desk: &Arc<dyn ArtifactDesk>, lists: impl Iterator<Item = &'p [Part]>) -> u64 {
+    lists.fold(0, |sum, parts| sum.saturating_add(desk.away(parts)))
+}
+
+fn away(desk: &Arc<dyn ArtifactDesk>, event: &TaskEvent) -> u64 {
+    match event {
+        TaskEvent::Created(task) => sum(desk, parts_of(task)),
+        TaskEvent::Artifact(chunk) => desk.away(&chunk.artifact.parts),
+        TaskEvent::Status(change) => change.status.message.as_ref().map_or(0, |message| desk.away(&message.parts)),
+        TaskEvent::Replied(message) => desk.away(&message.parts),
+        // Streams do not show it.
+        TaskEvent::Said(_) => 0,
+    }
+}
