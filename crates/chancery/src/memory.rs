@@ -61,6 +61,7 @@ impl NodeMemory {
             let ask = Ask {
                 witness: &witness,
                 data_ref: Some(&wanted.data_ref),
+                handed_for: Some(&wanted.capabilities),
                 grant: wanted.grant.as_deref(),
                 grantee: &grantee,
                 presenter: wanted.presenter.as_ref(),

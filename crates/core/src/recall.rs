@@ -32,6 +32,8 @@ pub trait SharedMemory: Send + Sync + Debug {
 pub struct Wanted {
     pub witness: String,
     pub data_ref: String,
+    /// What the part that has the witness was handed over for; the grant may allow more.
+    pub capabilities: Vec<String>,
     pub grant: Option<String>,
     /// The agent of this node that looks.
     pub agent: AgentName,
@@ -109,13 +111,13 @@ impl Recall {
     fn wanted<'a>(&self, plane: &'a Inner, part: &Part) -> Result<(&'a Arc<dyn SharedMemory>, Wanted), Error> {
         let none = || Error::new(ErrorKind::UnsupportedOperation, "this node has no memory tier");
         let memory = plane.memory.get().ok_or_else(none)?;
-        let ArtifactKind::RuLakeWitness { witness, data_ref, .. } = ArtifactKind::from_part(part)? else {
+        let ArtifactKind::RuLakeWitness { witness, data_ref, capabilities } = ArtifactKind::from_part(part)? else {
             return Err(Error::invalid_field("parts", "is not a ruLake witness"));
         };
         let grant = part.metadata.as_ref().and_then(|metadata| metadata.get("ruvector"));
         let grant = grant.and_then(|vendor| vendor.get("grant")?.as_str().map(str::to_owned));
         let (agent, presenter) = (self.record.agent.clone(), self.presenter.clone());
-        Ok((memory, Wanted { witness, data_ref, grant, agent, presenter, at: plane.clock.now() }))
+        Ok((memory, Wanted { witness, data_ref, capabilities, grant, agent, presenter, at: plane.clock.now() }))
     }
 
     async fn keep<T>(&self, plane: &Inner, what: &'static str, wanted: &Wanted, seen: Result<T, Error>) -> Result<T, Error> {

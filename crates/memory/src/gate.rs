@@ -16,6 +16,8 @@ use crate::{
 pub struct Ask<'a> {
     pub witness: &'a Witness,
     pub data_ref: Option<&'a str>,
+    /// What it was handed over for, in the words of who did. The grant may allow more, and both have to.
+    pub handed_for: Option<&'a [String]>,
     pub grant: Option<&'a str>,
     /// The agents that the one who works on it can be: an agent has several keys while they are rotated.
     pub grantee: &'a [AgentId],
@@ -100,6 +102,9 @@ impl Gate {
         }
         if !grant.capabilities.contains(&needs) {
             return Err(Refusal::Capability(needs.name()).into());
+        }
+        if ask.handed_for.is_some_and(|handed| !handed.iter().any(|one| one == needs.name())) {
+            return Err(Refusal::HandedFor(needs.name()).into());
         }
         Ok(grant)
     }

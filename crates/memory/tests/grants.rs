@@ -43,7 +43,15 @@ impl House {
     }
 
     fn ask<'a>(&'a self, grant: Option<&'a str>, grantee: &'a [AgentId]) -> Ask<'a> {
-        Ask { witness: &self.held.witness, data_ref: Some(&self.held.data_ref), grant, grantee, presenter: None, now: NOW }
+        Ask {
+            witness: &self.held.witness,
+            data_ref: Some(&self.held.data_ref),
+            handed_for: None,
+            grant,
+            grantee,
+            presenter: None,
+            now: NOW,
+        }
     }
 
     fn refusal(&self, ask: &Ask<'_>) -> &'static str {
@@ -253,4 +261,18 @@ fn no_grant_counts_for_longer_than_this_node_would_give_one() {
     let at = |now| Ask { now, ..house.ask(Some(&text), &one) };
     assert!(house.gate.resolve(&at(NOW + (longest - Duration::from_micros(1))), &house.ring).is_ok());
     assert_eq!(house.refusal(&at(NOW + longest)), "expired");
+}
+
+#[test]
+fn what_is_handed_over_for_less_than_was_granted_is_good_for_no_more() {
+    let house = house();
+    let one = [agent(1)];
+    let all = house.grant(&Capability::ALL);
+    for (handed, taken) in [(vec!["read".to_owned()], [true, false, false]), (vec![], [false; 3])] {
+        let ask = Ask { handed_for: Some(&handed), ..house.ask(Some(&all), &one) };
+        for (needs, taken) in Capability::ALL.into_iter().zip(taken) {
+            let code = house.gate.check(&ask, needs, &house.ring).map_or_else(|error| error.code(), |_| "");
+            assert_eq!(code, if taken { "" } else { "handed_for" }, "{needs} of {handed:?}");
+        }
+    }
 }

@@ -57,6 +57,11 @@ async fn a_witness_without_a_grant_that_fits_opens_nothing() {
     let writes = id(&house.grant(name, &["--can", "write"]));
     is_refused(&house, &with(Some(&writes)), denied, "capability").await;
 
+    let mut for_less = with(Some(&good)).remove(0);
+    let said = json!({ "kind": "rulake_witness", "witness": name, "data_ref": data_ref, "capabilities": ["search"] });
+    for_less.content = Part::data(&said).content;
+    is_refused(&house, &[for_less], denied, "handed_for").await;
+
     let from_another = id(&house.grant(name, &["--from", &somebody]));
     is_refused(&house, &with(Some(&from_another)), denied, "other_presenter").await;
 
