@@ -31,6 +31,7 @@ use crate::gateway::Fleet;
 use crate::key_chest::{ChestError, KeyChest};
 use crate::memory::NodeMemory;
 use crate::reload::Behind;
+use crate::webhooks::Webhooks;
 
 /// What the operator can change while the node runs.
 #[derive(Clone, Debug)]
@@ -44,6 +45,7 @@ pub(crate) struct Office {
     pub(crate) memory: Option<NodeMemory>,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,
+    pub(crate) webhooks: Option<Arc<Webhooks>>,
 }
 
 /// What a caller can be granted here, and by what it can prove itself. A node does not start with callers that name
@@ -123,7 +125,7 @@ impl From<ChestError> for Fault {
     fn from(error: ChestError) -> Self {
         let status = match error {
             ChestError::Ring(_) => StatusCode::CONFLICT,
-            ChestError::Folder(_) | ChestError::Given(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            ChestError::Folder(_) | ChestError::Given(_) | ChestError::Signers(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self(status, error.to_string())
     }

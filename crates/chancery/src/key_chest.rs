@@ -1,5 +1,6 @@
 //! The node's signing keys: made on first start, kept in the data folder, rotated while the node runs.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::data_folder::{DataFolder, FolderError};
 use crate::webhooks::Webhooks;
 
 const FILE: &str = "keys.json";
+/// The names of all keys for receipts that there ever were. Keys go when they have retired; what they signed stays.
+const SIGNERS: &str = "receipt-keys.json";
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChestError {
@@ -26,6 +29,8 @@ pub enum ChestError {
     Folder(#[from] FolderError),
     #[error("the node's keys: {0}")]
     Ring(#[from] RingFault),
+    #[error("{SIGNERS} cannot be read: {0}")]
+    Signers(#[source] serde_json::Error),
     #[error(transparent)]
     Given(#[from] KeySourceError),
 }
@@ -34,6 +39,7 @@ pub enum ChestError {
 #[derive(Debug)]
 pub struct KeyChest {
     ring: Mutex<KeyRing>,
+    signers: Mutex<BTreeSet<String>>,
     folder: Option<Arc<DataFolder>>,
     changes: watch::Sender<u64>,
 }
@@ -51,7 +57,30 @@ impl KeyChest {
             Some(bytes) => KeyRing::from_json(&String::from_utf8_lossy(&bytes))?,
             None => KeyRing::default(),
         };
-        Ok(Self { ring: Mutex::new(ring), folder, changes: watch::Sender::new(0) })
+        let signers = folder.as_ref().map(|folder| folder.read(SIGNERS)).transpose()?.flatten();
+        let signers = signers.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(ChestError::Signers)?;
+        let signers = Mutex::new(signers.unwrap_or_default());
+        Ok(Self { ring: Mutex::new(ring), signers, folder, changes: watch::Sender::new(0) })
+    }
+
+    /// The names of all keys that this node ever signed receipts and its record with.
+    pub(crate) fn signers(&self) -> BTreeSet<String> {
+        self.signers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Before any of them signs.
+    fn remember_signers(&self, ring: &KeyRing) -> Result<(), ChestError> {
+        let mut signers = self.signers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = signers.clone();
+        let of_receipts = ring.records().iter().filter(|record| record.key_use == KeyUse::Receipts);
+        all.extend(of_receipts.map(|record| record.kid.to_string()));
+        if all != *signers {
+            if let Some(folder) = &self.folder {
+                folder.write(SIGNERS, &serde_json::to_vec(&all).map_err(ChestError::Signers)?)?;
+            }
+            *signers = all;
+        }
+        Ok(())
     }
 
     /// Makes sure that there is a key for everything that is signed, and forgets those that have retired.
@@ -112,6 +141,7 @@ impl KeyChest {
         let mut held = self.lock();
         let mut ring = held.clone();
         let made = change(&mut ring)?;
+        self.remember_signers(&ring)?;
         if let Some(folder) = &self.folder {
             folder.write(FILE, ring.to_json()?.expose_secret().as_bytes())?;
         }

@@ -249,7 +249,7 @@ impl NodeBuilder {
         let on_disk = folder.as_deref().filter(|_| !self.in_memory);
         let Shelf { store, outbox, key } = Shelf::open(on_disk, &config, self.answer_before_commit, recorder.clone())?;
         let now = reception.clock.now();
-        let webhooks = Webhooks::open(&config, &reception.public_url, folder.as_deref(), outbox, now)?.map(Arc::new);
+        let webhooks = Webhooks::open(&config, &reception.public_url, folder.clone(), outbox, now)?.map(Arc::new);
         let rules = config.rulebook().map_err(BuildError::Rules)?;
         let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
         let chancery = Chancery::new(Parts {
@@ -287,6 +287,7 @@ impl NodeBuilder {
             house: Arc::new(House::of(&config, chancery.clone())),
             memory: memory.clone(),
             engine: engine.clone(),
+            webhooks: webhooks.clone(),
         };
         let routes = admin::routes(office, &fleet, &behind);
         let url = reception.public_url.to_string();
@@ -295,7 +296,7 @@ impl NodeBuilder {
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
         fleet.start(entrance.clone());
-        let signers = Signers { hops, webhooks };
+        let signers = Signers { hops, webhooks: webhooks.clone() };
         let published = (Arc::clone(&keys), Arc::clone(&reception.callers));
         tokio::spawn(keep_published(entrance.clone(), published.0, published.1, signers, recorder, chancery.clone()));
         tokio::spawn(record_keeper::keep(chancery.clone(), config.evidence.clone()));
@@ -314,6 +315,7 @@ impl NodeBuilder {
             key_sets: Mutex::new(fetched),
             behind,
             engine,
+            webhooks,
         };
         let reloader = Reloader::new(grounds, self.source, config);
         Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader })

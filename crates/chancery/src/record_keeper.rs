@@ -11,8 +11,6 @@ use crate::key_chest::KeyChest;
 
 /// How often to look for what is too old.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
-/// So many blocks go at once, so that writers never wait long behind it.
-const BLOCKS_AT_ONCE: usize = 64;
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Who writes the record, if one is to be kept.
@@ -50,12 +48,16 @@ pub(crate) async fn keep(chancery: Chancery, config: EvidenceConfig) {
     }
 }
 
-/// Forgets the entries of sealed segments that are old enough, or too many.
+/// Forgets the entries of sealed segments that are old enough, or too many. They go one segment after the other, so that writers
+/// get their turn in between.
 pub(crate) async fn tidy(record: &dyn Record, config: &EvidenceConfig, now: Timestamp) -> Result<(), StoreError> {
     let checkpoints = record.checkpoints(0).await?;
     let Some(before) = goes_before(&checkpoints, config, now) else { return Ok(()) };
-    while record.forget(before, BLOCKS_AT_ONCE).await? > 0 {
-        tokio::task::yield_now().await;
+    let Some(first) = record.blocks(0, 1).await?.first().map(|block| block.first) else { return Ok(()) };
+    let seals = checkpoints.iter().filter(|checkpoint| checkpoint.sealed).map(|seal| seal.end);
+    for end in seals.filter(|end| *end > first && *end <= before) {
+        record.forget(end).await?;
+        tracing::info!(end, "a segment of the record was forgotten");
     }
     Ok(())
 }

@@ -183,7 +183,7 @@ pub trait Record: Send + Sync + Debug {
     /// All that are kept, in order, that cover something after `after`.
     async fn checkpoints(&self, after: u64) -> Result<Vec<Checkpoint>, StoreError>;
 
-    /// Forgets at most `limit` blocks before this index, which must be where a sealed segment ends. What says how that segment ended
-    /// stays. Answers how many went.
-    async fn forget(&self, before: u64, limit: usize) -> Result<u64, StoreError>;
+    /// Forgets all blocks before this index, which must be where a sealed segment ends, at once: nobody ever finds half a segment. What
+    /// says how it ended stays. Answers how many went.
+    async fn forget(&self, before: u64) -> Result<u64, StoreError>;
 }

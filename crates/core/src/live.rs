@@ -344,6 +344,12 @@ impl LiveTask {
         self.lock().projected.seq == 1
     }
 
+    /// Whether somebody works on it, or is about to.
+    pub(crate) fn is_worked_on(&self) -> bool {
+        let state = self.lock();
+        state.turn.is_some() || !state.queued.is_empty()
+    }
+
     /// Why the first message was not taken, if it was not.
     pub(crate) fn refusal(&self) -> Option<Error> {
         self.lock().refusal.clone()

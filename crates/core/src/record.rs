@@ -97,7 +97,7 @@ impl Inner {
     }
 
     /// Nothing more comes of this one. It leaves the list, so that the next call starts from what the store has.
-    fn give_up(&self, live: &Arc<LiveTask>) {
+    fn give_up(self: &Arc<Self>, live: &Arc<LiveTask>) {
         live.break_off(None);
         if let Some(node) = &live.node
             && !live.visible().terminal
@@ -105,6 +105,9 @@ impl Inner {
             self.govern.trees.reopen(node);
         }
         self.open.drop_stale(live);
+        if !live.visible().terminal {
+            self.end_later(live.record.id.clone());
+        }
     }
 
     /// Records what waits and comes back when it is visible, or will never be.

@@ -1,8 +1,9 @@
-//! After a restart: tasks nobody works on any more are taken up again, or fail with the restart as their reason.
+//! Tasks nobody works on any more: after a restart they are taken up again or fail, and after a fault of the store they fail.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use chancery_protocol::{Error, TaskState};
+use chancery_protocol::{Error, TaskId, TaskState};
 
 use crate::Stored;
 use crate::find::internal;
@@ -11,6 +12,9 @@ use crate::live::Said;
 use crate::runner::AfterRestart;
 use crate::service::{Chancery, Inner};
 use crate::whole::whole_message;
+
+/// Before a store that failed is asked again.
+const AFTER_FAULT: Duration = Duration::from_secs(5);
 
 /// What a start found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,5 +60,38 @@ impl Inner {
         let reason = "the node restarted while this task was being worked on; send the message again";
         self.end_by_force(&live, TaskState::Failed, Some(reason.to_owned())).await;
         Ok(AfterRestart::Fail)
+    }
+
+    /// The store could not keep what a task did, and its turn was broken off. Whoever waits for its end, webhooks among them, hears of one as
+    /// soon as that can be kept. One whose agent takes it up after a restart is left for that.
+    pub(crate) fn end_later(self: &Arc<Self>, task: TaskId) {
+        let inner = Arc::clone(self);
+        self.background.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(AFTER_FAULT) => {}
+                    () = inner.shutdown.cancelled() => return,
+                }
+                // If this end cannot be kept either, it comes back here by itself.
+                if inner.end_forsaken(&task).await.is_ok() {
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn end_forsaken(self: &Arc<Self>, task: &TaskId) -> Result<(), Error> {
+        let Some(stored) = self.store.find_any(task.as_str()).await.map_err(internal)? else { return Ok(()) };
+        let agent = self.agents.load().get(&stored.task.agent).cloned();
+        let unfinished = matches!(stored.progress.state, TaskState::Submitted | TaskState::Working);
+        if !unfinished || agent.is_some_and(|agent| agent.runner.after_restart() == AfterRestart::Resume) {
+            return Ok(());
+        }
+        let live = self.open(stored).await?;
+        if !live.is_worked_on() {
+            let reason = "what this task did could not be kept, so it was broken off; send the message again";
+            self.end_by_force(&live, TaskState::Failed, Some(reason.to_owned())).await;
+        }
+        Ok(())
     }
 }

@@ -23,8 +23,9 @@ const LINKS_IN_EVENT: usize = 2000;
 pub enum Wanted {
     /// Everything about one task.
     Task(String),
-    /// Everything about the tasks of one trace.
-    Trace(TraceId),
+    /// Everything about the tasks of one trace. Those that are known otherwise are named: their requests, which name the trace, may
+    /// have been forgotten.
+    Trace(TraceId, BTreeSet<String>),
     /// Everything that happened from one time on, before another.
     Between(Option<Timestamp>, Option<Timestamp>),
 }
@@ -46,8 +47,33 @@ pub enum ExportFault {
 /// A bundle of what is wanted. What is recorded is signed first, so that all of it is covered.
 pub async fn export(record: &dyn Record, wanted: &Wanted, now: Timestamp) -> Result<Vec<u8>, ExportFault> {
     record.sign(now).await?;
-    let taken = take(record, wanted).await?;
-    taken.bundle(wanted)
+    let mut first = first(record).await?;
+    loop {
+        let taken = take(record, wanted).await;
+        if let Some(taken) = disturbed(record, &mut first, taken).await? {
+            return taken.bundle(wanted);
+        }
+    }
+}
+
+/// Where the record begins.
+async fn first(record: &dyn Record) -> Result<Option<u64>, StoreError> {
+    Ok(record.blocks(0, 1).await?.first().map(|block| block.first))
+}
+
+/// Nothing if old segments went while somebody read them: it is to be begun anew, and is no fault.
+async fn disturbed<T>(
+    record: &dyn Record,
+    began_with: &mut Option<u64>,
+    found: Result<T, ExportFault>,
+) -> Result<Option<T>, ExportFault> {
+    if let Err(ExportFault::Record(_)) = &found {
+        let begins_with = first(record).await?;
+        if std::mem::replace(began_with, begins_with) != begins_with {
+            return Ok(None);
+        }
+    }
+    found.map(Some)
 }
 
 /// How a record stands, from its first entry to its last.
@@ -66,6 +92,16 @@ pub struct Stand {
 
 /// Goes through the whole record. The first fault ends it.
 pub async fn examine(record: &dyn Record) -> Result<Stand, ExportFault> {
+    let mut first = first(record).await?;
+    loop {
+        let stand = examine_once(record).await;
+        if let Some(stand) = disturbed(record, &mut first, stand).await? {
+            return Ok(stand);
+        }
+    }
+}
+
+async fn examine_once(record: &dyn Record) -> Result<Stand, ExportFault> {
     let checkpoints = record.checkpoints(0).await?;
     let signed = checkpoints.iter().map(|checkpoint| checkpoint.end).max().unwrap_or(0);
     let sealed_segments = checkpoints.iter().filter(|checkpoint| checkpoint.sealed).count();
@@ -90,7 +126,7 @@ struct Pass {
 
 impl Pass {
     async fn begin(record: &dyn Record, checkpoints: Vec<Checkpoint>) -> Result<Self, ExportFault> {
-        let beginning = record.blocks(0, 1).await?.first().map(|block| block.first);
+        let beginning = first(record).await?;
         // Nothing is left: then it goes on where the last segment ended, or nothing was ever there.
         let sealed = || checkpoints.iter().filter(|one| one.sealed).map(|one| one.end).max().unwrap_or(0);
         let first = beginning.unwrap_or_else(sealed);
@@ -156,7 +192,7 @@ impl<'a> Chosen<'a> {
         let (mut tasks, mut trace) = (BTreeSet::new(), String::new());
         match wanted {
             Wanted::Task(task) => drop(tasks.insert(task.clone())),
-            Wanted::Trace(id) => trace = id.to_string(),
+            Wanted::Trace(id, known) => (trace, tasks) = (id.to_string(), known.clone()),
             Wanted::Between(..) => {}
         }
         Self { wanted, tasks, trace, begun: false, held_back: Vec::new(), over: false }
@@ -204,13 +240,14 @@ impl Taken {
         if first == self.entries.len() {
             return;
         }
+        let tree = merkle::Tree::of(&segment.hashes);
         for (place, entry) in self.entries.iter().enumerate().skip(first) {
             let goes_on = self.entries.get(place + 1).is_some_and(|next| next.index == entry.index + 1);
             let at = usize::try_from(entry.index - segment.first).unwrap_or(usize::MAX);
             if goes_on || at >= segment.hashes.len() {
                 continue;
             }
-            let path = merkle::path(at, &segment.hashes).iter().map(|hash| hex(hash)).collect();
+            let path = tree.path(at).iter().map(|hash| hex(hash)).collect();
             self.proofs.push((entry.index, segment.checkpoint.number, path));
         }
         self.checkpoints.push(segment.checkpoint.clone());
@@ -268,7 +305,7 @@ fn link((seq, entry): (usize, &Entry)) -> Value {
 fn scope(wanted: &Wanted, kept_from: u64) -> Value {
     let mut scope = match wanted {
         Wanted::Task(task) => json!({ "task": task }),
-        Wanted::Trace(trace) => json!({ "trace": trace.to_string() }),
+        Wanted::Trace(trace, _) => json!({ "trace": trace.to_string() }),
         Wanted::Between(since, until) => {
             let mut scope = json!({});
             for (name, time) in [("since", since), ("until", until)] {

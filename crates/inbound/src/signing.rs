@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use chancery_core::MEMORY_EXTENSION;
+use chancery_core::push::PUSH_EXTENSION;
 use chancery_identity::cards::{CardFault, CardShape, IdentityFacts, sign_card, sign_original_card};
 use chancery_identity::keys::Cards;
 use chancery_identity::{Algorithm, Jwks, KeyRing, SigningKey};
 use chancery_protocol::{
-    ARTIFACT_KIND_VERSION, AgentCard, AgentCardSignature, SecurityRequirement, SecurityScheme, Timestamp, Version,
+    ARTIFACT_KIND_VERSION, AgentCard, AgentCardSignature, Metadata, SecurityRequirement, SecurityScheme, Timestamp, Version,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The keys of one agent. Without any its cards go out unsigned.
 #[derive(Debug)]
@@ -75,9 +76,11 @@ impl<'a> Signer<'a> {
                     "artifact_kind_versions_supported": [ARTIFACT_KIND_VERSION],
                 });
                 // What other versions declare as an extension is there too, where this protocol's readers look for it.
-                let memory = model.capabilities.extensions.iter().find(|extension| extension.uri == MEMORY_EXTENSION);
-                if let Some(facts) = memory.and_then(|extension| extension.params.as_ref()) {
-                    vendor["memory"] = Value::Object(facts.to_object());
+                if let Some(facts) = declared(model, MEMORY_EXTENSION) {
+                    vendor["memory"] = Value::Object(facts);
+                }
+                if let Some(facts) = declared(model, PUSH_EXTENSION) {
+                    vendor["webhook_algos"] = webhook_algorithms(&facts);
                 }
                 card["metadata"] = json!({ "ruvector": vendor });
             }
@@ -94,6 +97,20 @@ impl<'a> Signer<'a> {
         sign(&mut card)?;
         serde_json::to_vec(&card).map_err(not_a_card)
     }
+}
+
+/// What a card says in an extension.
+fn declared(card: &AgentCard, uri: &str) -> Option<Map<String, Value>> {
+    let found = card.capabilities.extensions.iter().find(|extension| extension.uri == uri);
+    found.and_then(|extension| extension.params.as_ref()).map(Metadata::to_object)
+}
+
+/// How notifications are signed, in the words of the ADR.
+fn webhook_algorithms(facts: &Map<String, Value>) -> Value {
+    let signs_with =
+        |scheme: &str| facts.get("algs").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == scheme));
+    let known = [("v1", "hmac-sha256"), ("v1a", "ed25519")];
+    known.iter().filter(|(scheme, _)| signs_with(scheme)).map(|(_, name)| *name).collect()
 }
 
 /// The signatures on a card that was signed as JSON.

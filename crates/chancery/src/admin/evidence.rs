@@ -1,5 +1,7 @@
 //! `/admin/v1/evidence`: how the record stands, and bundles of what is in it.
 
+use std::collections::BTreeSet;
+
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
@@ -8,6 +10,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use chancery_core::Record;
 use chancery_evidence::export::{ExportFault, Wanted, examine, export};
+use chancery_evidence::record::check_signers;
 use chancery_protocol::{Timestamp, TraceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,13 +33,17 @@ impl From<ExportFault> for Fault {
     }
 }
 
-fn record(office: &Office) -> Result<std::sync::Arc<dyn Record>, Fault> {
+/// The record, if only keys of this node signed it.
+async fn record(office: &Office) -> Result<std::sync::Arc<dyn Record>, Fault> {
     let none = "this node keeps no record: its tasks are in memory, or evidence.record is false in its config";
-    office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))
+    let record = office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))?;
+    let checkpoints = record.checkpoints(0).await.map_err(ExportFault::from)?;
+    check_signers(&checkpoints, &office.keys.signers()).map_err(ExportFault::from)?;
+    Ok(record)
 }
 
 async fn stand(State(office): State<Office>) -> Result<Json<Value>, Fault> {
-    let record = record(&office)?;
+    let record = record(&office).await?;
     let stand = examine(&*record).await?;
     let newest = record.checkpoints(0).await.map_err(ExportFault::from)?.pop();
     let body = newest.as_ref().and_then(|newest| serde_json::from_str::<Value>(&newest.body).ok());
@@ -62,7 +69,7 @@ impl Asked {
             Self { task: Some(task), trace: None, since: None, until: None } => Ok(Wanted::Task(task)),
             Self { task: None, trace: Some(trace), since: None, until: None } => {
                 let id = (trace.len() == 32).then(|| u128::from_str_radix(&trace, 16).ok()).flatten();
-                id.map(|id| Wanted::Trace(TraceId(id))).ok_or_else(|| "trace: 32 hexadecimal digits".to_owned())
+                id.map(|id| Wanted::Trace(TraceId(id), BTreeSet::new())).ok_or_else(|| "trace: 32 hexadecimal digits".to_owned())
             }
             Self { task: None, trace: None, since, until } => Ok(Wanted::Between(time("since", since)?, time("until", until)?)),
             _ => Err("a task, a trace, or a stretch of time; not two of them".to_owned()),
@@ -73,7 +80,11 @@ impl Asked {
 async fn bundle(State(office): State<Office>, asked: Result<Query<Asked>, QueryRejection>) -> Result<Response, Fault> {
     let bad = |why: String| Fault(StatusCode::BAD_REQUEST, why);
     let Query(asked) = asked.map_err(|rejection| bad(rejection.body_text()))?;
-    let wanted = asked.wanted().map_err(bad)?;
-    let bundle = export(&*record(&office)?, &wanted, office.clock.now()).await?;
+    let mut wanted = asked.wanted().map_err(bad)?;
+    if let Wanted::Trace(trace, known) = &mut wanted {
+        let trees = office.house.chancery.trees(&trace.to_string()).await?;
+        known.extend(trees.iter().flat_map(|tree| &tree.tasks).map(|task| task.task.as_str().to_owned()));
+    }
+    let bundle = export(&*record(&office).await?, &wanted, office.clock.now()).await?;
     Ok(([(header::CONTENT_TYPE, "application/gzip")], bundle).into_response())
 }

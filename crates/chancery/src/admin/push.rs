@@ -1,6 +1,7 @@
 //! The operator's API for webhooks, under `/admin/v1/push`.
 
 mod figures;
+mod secrets;
 mod shown;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ const MOST: usize = 10_000;
 const PAGE: usize = 100;
 
 pub(super) fn routes(office: Office) -> Router {
+    let secrets = secrets::routes(office.clone());
     Router::new()
         .route("/admin/v1/push/lanes", get(lanes))
         .route("/admin/v1/push/lanes/{lane}", get(lane))
@@ -41,6 +43,7 @@ pub(super) fn routes(office: Office) -> Router {
         .route("/admin/v1/push/receipts", get(receipts))
         .route("/admin/v1/push/metrics", get(metrics))
         .with_state(office)
+        .merge(secrets)
 }
 
 impl From<StoreError> for Fault {

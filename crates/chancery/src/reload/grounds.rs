@@ -25,6 +25,7 @@ use crate::key_chest::KeyChest;
 use crate::lineup::Lineup;
 use crate::memory::NodeMemory;
 use crate::mount::Mount;
+use crate::webhooks::Webhooks;
 
 pub(crate) struct Grounds {
     pub(crate) chancery: Chancery,
@@ -44,6 +45,7 @@ pub(crate) struct Grounds {
     pub(crate) behind: Behind,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,
+    pub(crate) webhooks: Option<Arc<Webhooks>>,
 }
 
 /// A config made ready. Nothing of it holds yet.
@@ -213,6 +215,7 @@ impl Grounds {
             house: Arc::new(House::of(config, self.chancery.clone())),
             memory: self.memory.clone(),
             engine: self.engine.clone(),
+            webhooks: self.webhooks.clone(),
         };
         let token = self.admin_token.clone();
         let routes = admin::routes(office, &self.fleet, &self.behind);

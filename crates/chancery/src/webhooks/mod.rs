@@ -1,27 +1,28 @@
 //! Webhooks put together: the vault for their secrets, the courier, the keys of receipts, and the engine that drives them.
 
 mod notary;
+mod secrets;
 mod vault;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_core::Chancery;
 use chancery_core::notify::{Engine, EngineParts};
-use chancery_core::push::{Outbox, PushParts, Vault};
+use chancery_core::push::{Outbox, PUSH_EXTENSION, PushParts, Vault};
 use chancery_identity::KeyRing;
+use chancery_identity::webhook::HmacSecret;
 use chancery_outbound::Guard;
 use chancery_outbound::push::{GuardedTargets, HttpCourier, OriginSecrets};
 use chancery_protocol::{AgentCard, AgentExtension, Timestamp};
 use serde_json::json;
 
 use self::notary::ReceiptKeys;
-pub(crate) use self::vault::KeyVault;
+pub(crate) use self::secrets::{SecretBook, SecretsError};
+pub(crate) use self::vault::{KeyVault, VaultError};
 use crate::build_error::BuildError;
 use crate::config::{Config, PublicUrl, PushConfig};
 use crate::data_folder::DataFolder;
-
-/// What a card says about how notifications come.
-const PUSH_EXTENSION: &str = "https://chancery.dev/a2a/push-delivery/v1";
 
 /// Everything that webhooks need, ready to be started.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Webhooks {
     engine: EngineParts,
     courier: Arc<HttpCourier>,
     notary: Arc<ReceiptKeys>,
+    pub(crate) vault: Arc<KeyVault>,
+    pub(crate) secrets: SecretBook,
 }
 
 impl Webhooks {
@@ -37,7 +40,7 @@ impl Webhooks {
     pub(crate) fn open(
         config: &Config,
         public_url: &PublicUrl,
-        folder: Option<&DataFolder>,
+        folder: Option<Arc<DataFolder>>,
         outbox: Arc<dyn Outbox>,
         now: Timestamp,
     ) -> Result<Option<Self>, BuildError> {
@@ -51,23 +54,28 @@ impl Webhooks {
         };
         let own = [public_url.url().clone()];
         let guard = Guard::new(push.courier.guard(&config.outbound), &own).map_err(told)?;
-        let vault: Arc<dyn Vault> = Arc::new(KeyVault::open(folder, now)?);
+        let vault = Arc::new(KeyVault::open(folder.clone(), now)?);
+        let book = SecretBook::open(folder, Arc::clone(&vault)).map_err(|fault| BuildError::Push(fault.to_string()))?;
         let origins = push.origins();
         let issuer = public_url.join("/.well-known/agent-card.json");
         let secrets = secrets(push)?;
         let courier = Arc::new(HttpCourier::new(guard.clone(), push.courier.clone(), Arc::clone(&origins), secrets, issuer));
+        courier.agree(book.sets());
         let notary = Arc::new(ReceiptKeys::default());
+        let shared: Arc<dyn Vault> = vault.clone();
         Ok(Some(Self {
             parts: PushParts {
                 outbox,
-                vault: Arc::clone(&vault),
+                vault: Arc::clone(&shared),
                 targets: Arc::new(GuardedTargets::new(guard, origins)),
                 limits: push.limits.clone(),
                 show_secrets: push.offer.show_secrets,
             },
-            engine: EngineParts { courier: courier.clone(), notary: notary.clone(), vault, config: push.engine() },
+            engine: EngineParts { courier: courier.clone(), notary: notary.clone(), vault: shared, config: push.engine() },
             courier,
             notary,
+            vault,
+            secrets: book,
         }))
     }
 
@@ -75,6 +83,19 @@ impl Webhooks {
     pub(crate) fn take_keys(&self, ring: &KeyRing) {
         self.courier.take_keys(ring);
         self.notary.take_keys(ring);
+    }
+
+    /// What goes to an origin is signed with a new secret from now on.
+    pub(crate) fn agree(&self, origin: &str, secret: HmacSecret, grace: Duration, now: Timestamp) -> Result<(), SecretsError> {
+        self.secrets.set(origin, secret, grace, now)?;
+        self.courier.agree(self.secrets.sets());
+        Ok(())
+    }
+
+    pub(crate) fn disagree(&self, origin: &str) -> Result<(), SecretsError> {
+        self.secrets.remove(origin)?;
+        self.courier.agree(self.secrets.sets());
+        Ok(())
     }
 
     /// Delivers from now on, until the control plane stops.

@@ -3,6 +3,8 @@
 mod deliveries;
 mod live;
 mod record;
+mod retention;
+mod signers;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

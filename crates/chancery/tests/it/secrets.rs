@@ -2,6 +2,7 @@
 //! place that is meant to keep it.
 
 mod search;
+mod webhooks;
 
 use std::path::Path;
 

@@ -83,6 +83,24 @@ impl Setup {
         self.args([Path::new("--config"), &file])
     }
 
+    /// Begun by a shell that first does something to itself, such as `trap '' XFSZ`, and then becomes the server.
+    pub(crate) fn after(mut self, shell: &str) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", &format!("{shell}; exec \"$0\" \"$@\"")])
+            .arg(self.command.get_program())
+            .args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(self.home.path()).stdin(Stdio::null());
+        self.command = command;
+        self
+    }
+
     /// Starts it and waits until it says where it is.
     pub(crate) fn start(mut self) -> Server {
         let log = self.home.path().join("log");

@@ -1,11 +1,14 @@
 //! What a call says about how it is to be governed: in our extension's member of the metadata, or in the ADR's.
 
+use std::borrow::Cow;
+
 use chancery_protocol::{Error, Metadata, SendMessage};
 use chancery_rules::MicroUsd;
 use chancery_rules::lineage::ClaimedContext;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// The extension by which governance speaks with callers and agents.
 pub const GOVERNANCE_EXTENSION: &str = "https://chancery.dev/a2a/governance/v1";
@@ -47,41 +50,45 @@ impl Terms {
     }
 
     fn read(&mut self, place: &str, metadata: &Metadata) -> Result<(), Error> {
-        let mut object = metadata.to_object();
-        for member in [GOVERNANCE_EXTENSION, VENDOR] {
-            if let Some(Value::Object(said)) = object.remove(member) {
-                self.read_member(&format!("{place}.{member}"), said)?;
+        let unread = |fault: serde_json::Error| Error::invalid_field(place.to_owned(), fault.to_string());
+        let said: Beside<'_> = serde_json::from_str(metadata.text()).map_err(unread)?;
+        for (name, member) in [(GOVERNANCE_EXTENSION, said.governance), (VENDOR, said.ruvector)] {
+            if let Some(object) = member.map(RawValue::get).filter(|text| text.starts_with('{')) {
+                let said = serde_json::from_str(object).map_err(unread)?;
+                self.read_member(&format!("{place}.{name}"), &said)?;
             }
         }
-        self.name_skill(&format!("{place}.skill"), object.get("skill"))
+        self.name_skill(|| format!("{place}.skill"), said.skill)
     }
 
-    fn read_member(&mut self, place: &str, mut said: Map<String, Value>) -> Result<(), Error> {
-        let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
-        self.hop_token = self.hop_token.take().or(text(said.remove("hop_token")));
-        self.name_skill(&format!("{place}.skill"), said.get("skill"))?;
-        if let Some(budget) = member(place, "budget", &mut said)? {
+    fn read_member(&mut self, place: &str, said: &Said<'_>) -> Result<(), Error> {
+        if self.hop_token.is_none() {
+            self.hop_token = text(said.hop_token).map(Cow::into_owned);
+        }
+        self.name_skill(|| format!("{place}.skill"), said.skill)?;
+        if let Some(budget) = member(place, "budget", said.budget)? {
             self.budget = self.budget.narrowed(budget);
         }
-        if let Some(estimate) = member(place, "estimate", &mut said)? {
+        if let Some(estimate) = member(place, "estimate", said.estimate)? {
             self.estimate = self.estimate.or(estimate);
         }
         // A claim is only ever shown, so whatever it holds is no reason to refuse the call.
-        let claimed = said.remove("context").and_then(|context| serde_json::from_value(context).ok());
-        self.claimed = self.claimed.take().or(claimed.map(Box::new));
+        if let (None, Some(context)) = (&self.claimed, said.context) {
+            self.claimed = serde_json::from_str(context.get()).ok().map(Box::new);
+        }
         Ok(())
     }
 
     /// A call is for one skill: who may have one could otherwise name that here and another there.
-    fn name_skill(&mut self, place: &str, value: Option<&Value>) -> Result<(), Error> {
-        let Some(named) = value.and_then(Value::as_str) else { return Ok(()) };
+    fn name_skill(&mut self, place: impl FnOnce() -> String, said: Option<&RawValue>) -> Result<(), Error> {
+        let Some(named) = text(said) else { return Ok(()) };
         match &self.skill {
-            Some(other) if other != named => {
-                Err(Error::invalid_field(place.to_owned(), format!("the call asks for the skill {other:?} elsewhere")))
+            Some(other) if *other != named => {
+                Err(Error::invalid_field(place(), format!("the call asks for the skill {other:?} elsewhere")))
             }
             Some(_) => Ok(()),
             None => {
-                self.skill = Some(named.to_owned());
+                self.skill = Some(named.into_owned());
                 Ok(())
             }
         }
@@ -105,13 +112,40 @@ fn may_hold_terms(metadata: &Metadata) -> bool {
     ["chancery.dev", VENDOR, "skill", "\\"].iter().any(|mark| text.contains(mark))
 }
 
-fn member<T: DeserializeOwned>(place: &str, name: &str, said: &mut Map<String, Value>) -> Result<Option<T>, Error> {
-    match said.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => serde_json::from_value(value)
-            .map(Some)
-            .map_err(|fault| Error::invalid_field(format!("{place}.{name}"), fault.to_string())),
-    }
+/// What speaks of a call, where it is said. The rest is passed over.
+#[derive(Deserialize)]
+struct Beside<'a> {
+    #[serde(borrow, rename = "https://chancery.dev/a2a/governance/v1")]
+    governance: Option<&'a RawValue>,
+    ruvector: Option<&'a RawValue>,
+    skill: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(borrow)]
+    hop_token: Option<&'a RawValue>,
+    skill: Option<&'a RawValue>,
+    budget: Option<&'a RawValue>,
+    estimate: Option<&'a RawValue>,
+    context: Option<&'a RawValue>,
+}
+
+/// What is no text says nothing.
+fn text(said: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    /// Borrowed unless it is written with escapes.
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    said.and_then(|said| serde_json::from_str::<Text<'_>>(said.get()).ok()).map(|Text(text)| text)
+}
+
+fn member<T: DeserializeOwned>(place: &str, name: &str, said: Option<&RawValue>) -> Result<Option<T>, Error> {
+    let Some(said) = said else { return Ok(None) };
+    let fault = |fault: serde_json::Error| Error::invalid_field(format!("{place}.{name}"), fault.to_string());
+    // By way of a value, so that the fault names no line and column of something the caller never saw.
+    let value: Value = serde_json::from_str(said.get()).map_err(fault)?;
+    serde_json::from_value(value).map_err(fault)
 }
 
 #[cfg(test)]

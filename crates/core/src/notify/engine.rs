@@ -17,15 +17,16 @@ use super::config::EngineConfig;
 use super::courier::{Courier, Notary, Payload};
 use super::metrics::Metrics;
 use super::run::Held;
+use super::timeline::Timeline;
 use crate::push::{Lane, Notifier, Outbox, Vault};
 use crate::whole::whole_payload;
-use crate::{ArtifactDesk, Chancery, Clock, Store, StoreError};
+use crate::{ArtifactDesk, Chancery, Store, StoreError};
 
 /// Lanes asked for at once.
 const CLAIM: usize = 128;
 /// Of one origin.
 const CLAIM_PER_ORIGIN: usize = 16;
-/// The longest sleep, so that a clock that was moved does not matter for longer.
+/// The longest sleep, so that a clock that was set does not go unnoticed for longer.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// After a store that could not be asked.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
@@ -47,7 +48,7 @@ pub struct Engine {
     desk: Arc<OnceLock<Arc<dyn ArtifactDesk>>>,
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) notifier: Arc<Notifier>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) timeline: Timeline,
     pub(super) courier: Arc<dyn Courier>,
     pub(super) notary: Arc<dyn Notary>,
     pub(super) vault: Arc<dyn Vault>,
@@ -85,7 +86,7 @@ impl Engine {
             desk: Arc::clone(&chancery.0.desk),
             outbox,
             notifier,
-            clock: Arc::clone(&chancery.0.clock),
+            timeline: Timeline::new(Arc::clone(&chancery.0.clock)),
             courier: parts.courier,
             notary: parts.notary,
             vault: parts.vault,
@@ -144,7 +145,16 @@ impl Engine {
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.timeline.now()
+    }
+
+    /// The clock may have been set: everything that is planned goes along.
+    async fn follow_the_clock(&self) -> Result<(), StoreError> {
+        let Some(set) = self.timeline.was_set() else { return Ok(()) };
+        tracing::warn!(was = %set.was, is = %set.is, "the clock was set; deliveries go on as they were planned");
+        self.outbox.clock_set(set).await?;
+        self.timeline.follow(set);
+        Ok(())
     }
 
     pub(super) fn dispatch(&self) -> MutexGuard<'_, Dispatch> {
@@ -157,20 +167,21 @@ impl Engine {
 
     /// Claims and starts what can be started. Answers how long there is nothing to do, unless somebody rings.
     async fn round(self: &Arc<Self>) -> Result<Duration, StoreError> {
+        self.follow_the_clock().await?;
         self.start_replays().await?;
         loop {
             let asked_again = self.start_runs();
             let room = self.dispatch().room().min(CLAIM);
-            let now = self.now();
-            let closed = self.dispatch().closed(now);
+            let (now, steady) = (self.now(), self.timeline.steady());
+            let closed = self.dispatch().closed(steady);
             if room > 0 && self.claim(now, room, &closed).await? > 0 {
                 continue;
             }
-            self.dispatch().sweep(now);
+            self.dispatch().sweep(steady);
             let due = if room > 0 { self.outbox.next_due(&closed).await? } else { None };
-            let reopens = self.reopens(now);
-            let next = [due, asked_again, reopens].into_iter().flatten().min();
-            let wait = next.map_or(LONGEST_SLEEP, |next| until(now, next));
+            let reopens = self.dispatch().reopens(steady);
+            let waits = [due.map(|due| until(now, due)), asked_again, reopens.map(|then| until(steady, then))];
+            let wait = waits.into_iter().flatten().min().unwrap_or(LONGEST_SLEEP);
             if wait.is_zero() && due.is_some_and(|due| due <= now) {
                 // Something became due while we looked.
                 continue;
@@ -203,11 +214,11 @@ impl Engine {
         Ok(claimed)
     }
 
-    /// Starts what may go. Answers when to ask again.
-    fn start_runs(self: &Arc<Self>) -> Option<Timestamp> {
+    /// Starts what may go. Answers after what time to ask again.
+    fn start_runs(self: &Arc<Self>) -> Option<Duration> {
         loop {
-            let now = self.now();
-            let next = self.dispatch().next(now);
+            let steady = self.timeline.steady();
+            let next = self.dispatch().next(steady);
             match next {
                 Next::Go(grant) => {
                     let held = self.waiting().remove(&grant.lane);
@@ -217,10 +228,11 @@ impl Engine {
                 Next::Park { lane, until } => {
                     if let Some(held) = self.waiting().remove(&lane) {
                         let engine = Arc::clone(self);
+                        let until = self.now() + self::until(steady, until);
                         self.spawn(async move { engine.park(held, until).await });
                     }
                 }
-                Next::Wait { until } => return until,
+                Next::Wait { until: then } => return then.map(|then| until(steady, then)),
             }
         }
     }
@@ -240,11 +252,6 @@ impl Engine {
     /// A slot was handed back, or a lane let go.
     pub(super) fn one_more_free(&self) {
         self.freed.notify_one();
-    }
-
-    /// When an origin that is left alone is tried again: its lanes are not asked for until then.
-    fn reopens(&self, now: Timestamp) -> Option<Timestamp> {
-        self.dispatch().reopens(now)
     }
 }
 

@@ -9,9 +9,11 @@ mod log;
 mod metrics;
 mod operate;
 mod replay;
+mod reseal;
 mod run;
 mod settle;
 mod sweep;
+mod timeline;
 
 pub use chancery_rules::push::{
     Answer, Bounds, FailClass, RetryAfter, Schedule, SlotLimits, Span, SpanKind, Standing as OriginStanding,
@@ -21,3 +23,4 @@ pub use courier::{Courier, Delivery, Letter, Notary, Outcome, Payload, Try};
 pub use engine::{Engine, EngineParts};
 pub use first_attempts::{FirstAttempts, Reached};
 pub use metrics::{Count, Counts, Metrics, TIME_BOUNDS_MS, Times};
+pub use reseal::Resealing;

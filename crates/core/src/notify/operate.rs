@@ -55,7 +55,10 @@ impl Engine {
         let letter = self.courier.write(&delivery);
         let secrets = OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref());
         let secrets = secrets.ok_or_else(|| internal(StoreError::new("the secrets of the registration cannot be opened")))?;
-        Ok(self.courier.deliver(&registration, &secrets, &letter, Try { attempt: 1, replay: false, now: self.now() }).await)
+        Ok(self
+            .courier
+            .deliver(&registration, &secrets, &letter, Try { attempt: 1, replay: false, now: self.timeline.wall() })
+            .await)
     }
 
     /// What an answer would mean.

@@ -69,7 +69,7 @@ impl Engine {
         let again = dead.replays.saturating_add(1);
         let webhook_id = if new_id { format!("{}-r{again}", dead.webhook_id).into() } else { Arc::clone(&dead.webhook_id) };
         let letter = Letter { webhook_id, body: Arc::clone(&dead.body), headers: dead.headers.clone() };
-        let now = self.now();
+        let now = self.timeline.wall();
         let how = Try { attempt: dead.attempts.saturating_add(again), replay: true, now };
         let outcome = match OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref()) {
             Some(secrets) => self.courier.deliver(&registration, &secrets, &letter, how).await,

@@ -87,7 +87,8 @@ impl Engine {
     }
 
     fn hand_back(&self, grant: Grant) {
-        self.dispatch().finish(grant, Report::NOTHING, self.now());
+        let steady = self.timeline.steady();
+        self.dispatch().finish(grant, Report::NOTHING, steady);
     }
 }
 
@@ -126,15 +127,15 @@ impl<'e> Run<'e> {
             };
             let tried = self.attempt(picked).await;
             sent += 1;
-            let now = self.engine.now();
+            let (now, steady) = (self.engine.now(), self.engine.timeline.steady());
             let report = Report::from(tried.judged);
             let more = tried.judged.verdict == Verdict::Ack || matches!(tried.judged.verdict, Verdict::Reject { .. });
             let goes_on =
                 more && self.lane.cursor.tail > tried.span.to && sent < self.config.notify.in_a_row && !self.is_stopping();
             if goes_on {
-                grant = self.engine.dispatch().carry_on(held, report, now);
+                grant = self.engine.dispatch().carry_on(held, report, steady);
             } else {
-                self.engine.dispatch().finish(held, report, now);
+                self.engine.dispatch().finish(held, report, steady);
             }
             let keep = grant.is_some().then(|| self.prolonged(now));
             let facts = rules::Tried { span: tried.span, oldest: tried.recorded, keep, random: random() };
@@ -210,7 +211,7 @@ impl<'e> Run<'e> {
 
     async fn attempt(&mut self, (picked, letter): (Picked, Letter)) -> Tried {
         let Picked { from, span, recorded, .. } = picked;
-        let began = self.engine.now();
+        let began = self.engine.timeline.wall();
         if self.lane.cursor.attempt == 0 {
             self.engine.metrics().first_attempt.add(until(recorded, began));
         }

@@ -24,7 +24,7 @@ impl Engine {
 
     pub async fn sweep(&self) {
         loop {
-            let (now, config) = (self.now(), self.config.load_full());
+            let (now, config) = (self.timeline.wall(), self.config.load_full());
             let before = |hours: u64| {
                 let micros = i64::try_from(hours.saturating_mul(3_600_000_000)).unwrap_or(i64::MAX);
                 Timestamp::from_micros(now.micros().saturating_sub(micros))

@@ -11,13 +11,15 @@ mod register;
 mod registration;
 mod vault;
 
-pub use chancery_rules::push::{Change, Cursor, Dead, DeadReason, DisableReason, LaneState, Origin, Span, SpanKind, Step};
+pub use chancery_rules::push::{
+    Change, ClockSet, Cursor, Dead, DeadReason, DisableReason, LaneState, Origin, Span, SpanKind, Step,
+};
 pub use in_flight::{Claiming, InFlight, Notifier};
 pub use lane::{Lane, LaneStep, Settled};
 pub use letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
 pub use limits::PushLimits;
 pub use outbox::{
-    DeadFilter, DeadPage, LaneFilter, LanePage, LaneSweep, Outbox, OutboxLoad, Registered, StateChange, SweptLanes,
+    DeadFilter, DeadPage, LaneFilter, LanePage, LaneSweep, Outbox, OutboxLoad, Registered, Resealed, StateChange, SweptLanes,
 };
 pub use registration::{NewRegistration, PushEvents, PushProfile, Registration, RegistrationId, RegistrationLimits};
 pub use vault::{OpenSecrets, PushTarget, PushTargets, Sealed, Secret, Vault};
@@ -26,6 +28,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chancery_protocol::{Error, ErrorKind};
+
+/// What a card says about how notifications come.
+pub const PUSH_EXTENSION: &str = "https://chancery.dev/a2a/push-delivery/v1";
 
 /// What makes push notifications possible. Without it the operations say that they are not supported.
 #[derive(Clone, Debug)]

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_protocol::{TaskId, Timestamp};
-use chancery_rules::push::{LaneState, Origin};
+use chancery_rules::push::{ClockSet, LaneState, Origin};
 
 use super::lane::{Lane, LaneStep, Settled};
 use super::letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
 use super::registration::{NewRegistration, Registration};
+use super::vault::Sealed;
 use crate::StoreError;
 
 /// What came of a registration.
@@ -107,6 +108,15 @@ pub struct OutboxLoad {
     pub dead: u64,
 }
 
+/// Secrets sealed anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resealed {
+    pub lane: u64,
+    /// What is there until then. If it is something else, it stays.
+    pub before: Sealed,
+    pub after: Sealed,
+}
+
 /// When a method that writes answers, what it says survives the end of the process.
 #[async_trait]
 pub trait Outbox: Send + Sync + Debug {
@@ -137,6 +147,9 @@ pub trait Outbox: Send + Sync + Debug {
 
     /// Nothing of this origin's is claimed before then, however long it has waited.
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError>;
+
+    /// Everything that is planned goes on by the new time: leases, waits, and letters in line.
+    async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError>;
 
     /// When there is something to claim, of an origin that is not excepted.
     async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError>;
@@ -183,6 +196,9 @@ pub trait Outbox: Send + Sync + Debug {
 
     /// Forgets what is too old, as far as it is done with.
     async fn sweep_lanes(&self, plan: LaneSweep) -> Result<SweptLanes, StoreError>;
+
+    /// The same secrets under another key. Answers how many changed.
+    async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError>;
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError>;
 }

@@ -9,6 +9,9 @@ use super::registration::{PushEvents, PushProfile};
 
 /// Opens and closes secrets at rest.
 pub trait Vault: Send + Sync + fmt::Debug {
+    /// The name of the key that seals now.
+    fn current(&self) -> Arc<str>;
+
     /// `bound` is not kept, but must be the same to open what was sealed.
     fn seal(&self, bound: &[u8], plain: &[u8]) -> Sealed;
 

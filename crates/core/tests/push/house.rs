@@ -1,7 +1,7 @@
 //! A control plane with webhooks over a store in memory, and what a test does with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,12 +10,12 @@ use chancery_core::push::{
     Lane, LaneFilter, Outbox, PushEvents, PushLimits, PushParts, PushTarget, PushTargets, Sealed, Secret, Vault,
 };
 use chancery_core::{
-    Agent, Agents, Answer, Chancery, Clock, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, TaskLimits, TaskRunner,
-    TaskUpdateSink, Turn,
+    Agent, Agents, Answer, Chancery, Clock, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, Store, TaskLimits,
+    TaskRunner, TaskUpdateSink, Turn,
 };
 use chancery_protocol::{
-    AgentCard, Artifact, Message, Part, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage, Sent,
-    Task, TaskId, Timestamp,
+    AgentCard, Artifact, Error, Message, Part, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage,
+    Sent, Task, TaskId, Timestamp,
 };
 use chancery_store::MemoryStore;
 use chancery_testkit::{PlainSeal, call_context};
@@ -23,13 +23,27 @@ use tokio::time::Instant;
 
 use crate::network::{EXCHANGE, Network, Stamp};
 
-/// Goes with tokio's time, which stands still until everybody waits.
+/// Goes with tokio's time, which stands still until everybody waits, and can be set.
 #[derive(Debug)]
-struct TokioClock(Instant);
+pub(crate) struct TokioClock {
+    began: Instant,
+    set_by_seconds: AtomicI64,
+}
+
+impl TokioClock {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { began: Instant::now(), set_by_seconds: AtomicI64::new(0) })
+    }
+
+    pub(crate) fn set_by(&self, seconds: i64) {
+        self.set_by_seconds.fetch_add(seconds, Ordering::Relaxed);
+    }
+}
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_micros(1_000_000_000) + self.0.elapsed()
+        let set_by = self.set_by_seconds.load(Ordering::Relaxed);
+        Timestamp::from_micros((1_000_000 + set_by) * 1_000_000) + self.began.elapsed()
     }
 }
 
@@ -67,6 +81,10 @@ pub(crate) struct OpenVault {
 }
 
 impl Vault for OpenVault {
+    fn current(&self) -> Arc<str> {
+        "none".into()
+    }
+
     fn seal(&self, _: &[u8], plain: &[u8]) -> Sealed {
         Sealed { kek_id: "none".into(), bytes: plain.into() }
     }
@@ -99,6 +117,7 @@ pub(crate) struct House {
     pub(crate) network: Arc<Network>,
     pub(crate) outbox: Arc<dyn Outbox>,
     pub(crate) vault: Arc<OpenVault>,
+    pub(crate) clock: Arc<TokioClock>,
 }
 
 /// Nobody rations tests, unless they say so.
@@ -118,18 +137,23 @@ impl House {
 
     /// What an engine before this one left in the store is found there.
     pub(crate) fn over(store: Arc<MemoryStore>, network: Arc<Network>, config: EngineConfig) -> Self {
-        let outbox: Arc<dyn Outbox> = store.clone();
+        Self::built(store.clone(), store, network, config)
+    }
+
+    /// With an outbox that stands before the store.
+    pub(crate) fn built(store: Arc<dyn Store>, outbox: Arc<dyn Outbox>, network: Arc<Network>, config: EngineConfig) -> Self {
         let vault = Arc::<OpenVault>::default();
+        let clock = TokioClock::new();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let runner = Arc::new(Piecework);
         let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true };
-        let limits = PushLimits { configs_per_task: 100, ..PushLimits::default() };
+        let limits = PushLimits { configs_per_task: 100, configs_per_tenant: 100_000, ..PushLimits::default() };
         let chancery = Chancery::new(Parts {
             agents: Agents::new(agent),
             store,
-            clock: Arc::new(TokioClock(Instant::now())),
+            clock: clock.clone(),
             seal: Arc::new(PlainSeal),
-            limits: TaskLimits::default(),
+            limits: TaskLimits { task_events: 2_000_000, task_bytes: 1 << 32, ..TaskLimits::default() },
             retention: RetentionConfig::default(),
             dedupe: Dedupe::Off,
             rules: Rulebook::default(),
@@ -144,7 +168,7 @@ impl House {
         });
         let parts = EngineParts { courier: network.clone(), notary: Arc::new(Stamp), vault: vault.clone(), config };
         let engine = Engine::new(&chancery, parts).expect("there is an outbox");
-        Self { chancery, engine, network, outbox, vault }
+        Self { chancery, engine, network, outbox, vault, clock }
     }
 
     pub(crate) fn start(&self) -> tokio::task::JoinHandle<()> {
@@ -162,6 +186,16 @@ impl House {
     }
 
     pub(crate) async fn send(&self, text: &str, task: Option<TaskId>, url: Option<&str>, immediately: bool) -> Arc<Task> {
+        self.try_send(text, task, url, immediately).await.unwrap()
+    }
+
+    pub(crate) async fn try_send(
+        &self,
+        text: &str,
+        task: Option<TaskId>,
+        url: Option<&str>,
+        immediately: bool,
+    ) -> Result<Arc<Task>, Error> {
         let message = Message { task_id: task, ..Message::text(Role::User, "m", text) };
         let configuration = SendConfiguration {
             return_immediately: immediately,
@@ -176,8 +210,8 @@ impl House {
             client_task_id: None,
             unknown: Default::default(),
         };
-        match self.chancery.call(&call_context(), Request::SendMessage(send)).await.unwrap() {
-            Answer::Reply(Reply::Sent(Sent::Task(shown))) => shown.task,
+        match self.chancery.call(&call_context(), Request::SendMessage(send)).await? {
+            Answer::Reply(Reply::Sent(Sent::Task(shown))) => Ok(shown.task),
             other => panic!("{other:?}"),
         }
     }

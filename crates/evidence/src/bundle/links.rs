@@ -30,6 +30,10 @@ pub struct Report {
     pub last: Option<u64>,
     /// The keys that signed. Whose they are is not in the bundle.
     pub keys: BTreeSet<String>,
+    /// The first entry that the record still had. What came before had been forgotten.
+    pub kept_from: u64,
+    /// Tasks whose beginning had been forgotten.
+    pub cut: BTreeSet<String>,
 }
 
 /// `data` of an event with links: for each entry of the bundle where it is, and what it follows.
@@ -104,17 +108,17 @@ fn kind_of(event: &Value) -> &str {
     event["type"].as_str().unwrap_or_default()
 }
 
-pub(super) fn check(events: &[Value], kid: Option<&str>) -> Result<Report, BundleFault> {
+pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFault> {
     let is_entry = |kind: &str| types::ENTRIES.contains(&kind);
     let known = |kind: &str| is_entry(kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind);
     if let Some(stranger) = events.iter().map(kind_of).find(|kind| kind.starts_with("chancery.") && !known(kind)) {
         return Err(fault(Code::ContractInvalidEvent, format!("nothing of ours is called {stranger}")));
     }
     let (scope, links) = links(events)?;
-    let checkpoints = checkpoints(events, kid)?;
+    let checkpoints = checkpoints(events, kids)?;
     let entries = placed(events, links)?;
     in_order(&entries)?;
-    complete(&entries, &scope, &checkpoints)?;
+    let cut = complete(&entries, &scope, &checkpoints)?;
     covered(&entries, events, &checkpoints)?;
     let packets = same_packets(events, &entries)?;
     Ok(Report {
@@ -124,6 +128,8 @@ pub(super) fn check(events: &[Value], kid: Option<&str>) -> Result<Report, Bundl
         first: entries.first().map(|entry| entry.index),
         last: entries.last().map(|entry| entry.index),
         keys: checkpoints.values().map(|(_, body)| body.kid.clone()).collect(),
+        kept_from: scope.kept_from,
+        cut,
     })
 }
 
@@ -151,7 +157,7 @@ fn links(events: &[Value]) -> Result<(Scope, BTreeMap<u64, Link>), BundleFault> 
 
 type Checkpoints = BTreeMap<u64, (Checkpoint, CheckpointBody)>;
 
-fn checkpoints(events: &[Value], kid: Option<&str>) -> Result<Checkpoints, BundleFault> {
+fn checkpoints(events: &[Value], kids: &[&str]) -> Result<Checkpoints, BundleFault> {
     let mut found = Vec::new();
     for event in events.iter().filter(|event| kind_of(event) == types::CHECKPOINT) {
         let Signed { body, signature } = data_of(event)?;
@@ -165,8 +171,9 @@ fn checkpoints(events: &[Value], kid: Option<&str>) -> Result<Checkpoints, Bundl
         if event["time"] != rfc3339(at) {
             return Err(fault(Code::CheckpointSignature, format!("checkpoint {number} was signed at another time")));
         }
-        if let Some(kid) = kid.filter(|kid| *kid != says.kid) {
-            return Err(fault(Code::CheckpointKey, format!("checkpoint {number} is signed by {}, not by {kid}", says.kid)));
+        if !kids.is_empty() && !kids.contains(&&*says.kid) {
+            let message = format!("checkpoint {number} is signed by {}, not by {}", says.kid, kids.join(" or "));
+            return Err(fault(Code::CheckpointKey, message));
         }
         found.push((checkpoint, says));
     }
@@ -232,8 +239,8 @@ fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
     Ok(())
 }
 
-/// What was asked for is there without a gap.
-fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> Result<(), BundleFault> {
+/// What was asked for is there without a gap. Answers the tasks whose beginning is not, because the record had forgotten it.
+fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> Result<BTreeSet<String>, BundleFault> {
     let missing = |from: u64, to: u64| Err(fault(Code::ChainMissing, format!("entries {from} to {to} are missing")));
     if scope.is_range() {
         for pair in entries.windows(2) {
@@ -247,24 +254,28 @@ fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) ->
         {
             return missing(last.index + 1, end - 1);
         }
-        return Ok(());
     }
     // The updates of a task are numbered, and its request is the first.
     let mut next: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut cut = BTreeSet::new();
+    let whole = !scope.is_range() && scope.kept_from == 0;
     for entry in entries {
         let data = &entry.event["data"];
         let Some(task) = data["task"].as_str() else { continue };
         let seq = if kind_of(entry.event) == types::REQUESTED { Some(1) } else { data["seq"].as_u64() };
         let numbered = kind_of(entry.event) != types::DELIVERED;
         let Some(seq) = seq.filter(|_| numbered) else { continue };
-        let due = next.get(task).copied().unwrap_or(if scope.kept_from > 0 { seq } else { 1 });
-        if seq != due {
+        let due = next.get(task).copied().unwrap_or(if whole { 1 } else { seq });
+        if seq > 1 && !next.contains_key(task) && scope.kept_from > 0 && scope.since.is_none() {
+            cut.insert(task.to_owned());
+        }
+        if seq != due && !scope.is_range() {
             let message = format!("update {due} of task {task} is missing before entry {}", entry.index);
             return Err(fault(Code::ChainMissing, message));
         }
         next.insert(task, seq + 1);
     }
-    Ok(())
+    Ok(cut)
 }
 
 /// The last entry of each run of neighbours leads to something signed; by their links, so do those before it.

@@ -19,10 +19,10 @@ pub struct Checked {
 }
 
 /// Everything that can be found out from the bundle alone: the format, and how its entries are tied to their record. With
-/// `kid` also whether that key signed.
-pub fn verify(bundle: &[u8], kid: Option<&str>) -> Result<(Checked, Report), BundleFault> {
+/// `kids` also whether only these keys signed: there are several where keys were rotated.
+pub fn verify(bundle: &[u8], kids: &[&str]) -> Result<(Checked, Report), BundleFault> {
     let checked = check(bundle)?;
-    let report = links::check(&checked.events, kid)?;
+    let report = links::check(&checked.events, kids)?;
     Ok((checked, report))
 }
 

@@ -1,6 +1,6 @@
 //! Goes through a record from its beginning to its end and stops at the first thing that is not as it was written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chancery_core::{Block, Checkpoint};
 
@@ -34,6 +34,8 @@ pub enum RecordFault {
     Checkpoint(#[from] CheckpointFault),
     #[error("checkpoint {number} does not agree with the record at entry {index}: one of them was changed after it was signed")]
     Disagrees { number: u64, index: u64 },
+    #[error("checkpoint {number} is signed by {kid}, which was never a key of this node")]
+    Stranger { number: u64, kid: String },
     #[error("checkpoint {0} does not follow the seal of the segment before it")]
     OutOfPlace(u64),
     #[error("the record begins with entry {0}, and no seal says what came before it")]
@@ -157,6 +159,17 @@ impl Examination {
             Segment { first, hashes, checkpoint }
         }))
     }
+}
+
+/// Whoever can change all that is kept can also sign it, but not with these keys.
+pub fn check_signers(checkpoints: &[Checkpoint], own: &BTreeSet<String>) -> Result<(), RecordFault> {
+    for checkpoint in checkpoints {
+        let kid = signed_body(checkpoint)?.kid;
+        if !own.contains(&kid) {
+            return Err(RecordFault::Stranger { number: checkpoint.number, kid });
+        }
+    }
+    Ok(())
 }
 
 /// Checkpoints are numbered in the order in which they were signed, and each names the seal before its segment.

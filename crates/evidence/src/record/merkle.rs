@@ -52,21 +52,30 @@ impl Frontier {
     }
 }
 
-/// The way from the entry at `place` to the root of all these.
-pub fn path(place: usize, entries: &[Hash]) -> Vec<Hash> {
-    if entries.len() <= 1 {
-        return Vec::new();
+/// A whole tree, to find ways in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// Of each level the nodes from left to right; one without a neighbour stands in the level above as it is.
+    levels: Vec<Vec<Hash>>,
+}
+
+impl Tree {
+    pub fn of(entries: &[Hash]) -> Self {
+        let mut levels = vec![entries.iter().map(leaf).collect::<Vec<_>>()];
+        while let Some(below) = levels.last().filter(|level| level.len() > 1) {
+            let join = |pair: &[Hash]| match pair {
+                [left, right] => node(left, right),
+                alone => alone[0],
+            };
+            levels.push(below.chunks(2).map(join).collect());
+        }
+        Self { levels }
     }
-    let middle = largest_power_below(entries.len());
-    let (left, right) = entries.split_at(middle);
-    if place < middle {
-        let mut way = path(place, left);
-        way.push(root(right));
-        way
-    } else {
-        let mut way = path(place - middle, right);
-        way.push(root(left));
-        way
+
+    /// The way from the entry at `place` to the root.
+    pub fn path(&self, place: usize) -> Vec<Hash> {
+        let neighbours = self.levels.iter().zip(0_u32..).map(|(level, height)| level.get((place >> height) ^ 1));
+        neighbours.flatten().copied().collect()
     }
 }
 
@@ -103,14 +112,6 @@ pub fn root_of_path(entry: &Hash, place: u64, size: u64, path: &[Hash]) -> Optio
     (last == 0).then_some(hash)
 }
 
-fn largest_power_below(size: usize) -> usize {
-    let mut power = 1;
-    while power * 2 < size {
-        power *= 2;
-    }
-    power
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +133,32 @@ mod tests {
         }
     }
 
+    fn largest_power_below(size: usize) -> usize {
+        let mut power = 1;
+        while power * 2 < size {
+            power *= 2;
+        }
+        power
+    }
+
+    /// The definition of RFC 6962, word for word.
+    fn path_by_definition(place: usize, entries: &[Hash]) -> Vec<Hash> {
+        if entries.len() <= 1 {
+            return Vec::new();
+        }
+        let middle = largest_power_below(entries.len());
+        let (left, right) = entries.split_at(middle);
+        if place < middle {
+            let mut way = path_by_definition(place, left);
+            way.push(by_definition(right));
+            way
+        } else {
+            let mut way = path_by_definition(place - middle, right);
+            way.push(by_definition(left));
+            way
+        }
+    }
+
     #[test]
     fn the_growing_edge_has_the_root_the_definition_gives() {
         assert_eq!(hex(&root(&[])), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -144,10 +171,11 @@ mod tests {
     fn every_entry_has_a_way_to_the_root_and_no_other_entry_size_or_place_has_it() {
         for count in 1..40_u64 {
             let entries = entries(count);
-            let root = root(&entries);
+            let (root, tree) = (root(&entries), Tree::of(&entries));
             for place in 0..count {
                 let entry = &entries[place as usize];
-                let way = path(place as usize, &entries);
+                let way = tree.path(place as usize);
+                assert_eq!(way, path_by_definition(place as usize, &entries));
                 assert_eq!(root_of_path(entry, place, count, &way), Some(root), "{place} of {count}");
                 assert_ne!(root_of_path(&sha256(b"other"), place, count, &way), Some(root));
                 if count > 1 {

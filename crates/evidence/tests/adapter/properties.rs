@@ -138,7 +138,7 @@ fn some_packet(random: &mut StdRng) -> Value {
 #[test]
 fn random_packets_show_what_the_frozen_rules_say_and_no_more() {
     let mut random = seeded();
-    let count = if std::env::var_os("CHANCERY_SOAK").is_some() { 1_000_000 } else { 20_000 };
+    let count = if std::env::var_os("CHANCERY_SOAK").is_some() { 1_000_000 } else { 100_000 };
     let (mut taken, mut handed, mut carded) = (0, 0, 0);
     for _ in 0..count {
         let packet = some_packet(&mut random);

@@ -1,16 +1,20 @@
 //! Bundles of a task, of a trace and of a stretch of time.
 
-use chancery_core::Record as _;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use chancery_core::{Block, Checkpoint, Note, Record, StoreError};
 use chancery_evidence::bundle::{Code, Report, verify};
 use chancery_evidence::export::{ExportFault, Wanted, examine, export};
-use chancery_protocol::TraceId;
+use chancery_protocol::{Timestamp, TraceId};
 
 use crate::house::{ListedRecord, TRACE, at};
 
 async fn bundled(record: &ListedRecord, wanted: &Wanted) -> (Vec<serde_json::Value>, Report) {
     let bundle = export(record, wanted, at(1000)).await.unwrap();
     assert_eq!(export(record, wanted, at(2000)).await.unwrap(), bundle, "the same entries make the same bytes");
-    let (checked, report) = verify(&bundle, None).unwrap();
+    let (checked, report) = verify(&bundle, &[]).unwrap();
     (checked.events, report)
 }
 
@@ -30,7 +34,7 @@ async fn a_task_is_exported_with_all_that_is_about_it_and_nothing_else() {
 #[tokio::test]
 async fn a_trace_is_exported_with_all_its_tasks_and_the_refusals_in_it() {
     let record = ListedRecord::new(16, 1000).busy();
-    let (events, report) = bundled(&record, &Wanted::Trace(TraceId(TRACE))).await;
+    let (events, report) = bundled(&record, &Wanted::Trace(TraceId(TRACE), BTreeSet::new())).await;
     assert_eq!(report.entries, 10 * 9 + 1 + 1, "with a refusal and a look at memory");
     assert!(events.iter().any(|event| event["data"]["refused"] == "BUDGET_EXCEEDED"));
     assert_eq!(report.packets, 4 * 5, "four of the tasks are of 0.3");
@@ -63,15 +67,15 @@ async fn what_is_not_there_and_what_is_too_much_is_said() {
 async fn the_key_that_must_have_signed_can_be_named() {
     let record = ListedRecord::new(16, 1000).busy();
     let bundle = export(&record, &Wanted::Task("task-7".to_owned()), at(1000)).await.unwrap();
-    let key = verify(&bundle, None).unwrap().1.keys.pop_first().unwrap();
-    assert!(verify(&bundle, Some(&key)).is_ok());
-    assert_eq!(verify(&bundle, Some("another")).unwrap_err().code, Code::CheckpointKey);
+    let key = verify(&bundle, &[]).unwrap().1.keys.pop_first().unwrap();
+    assert!(verify(&bundle, &["another", &key]).is_ok());
+    assert_eq!(verify(&bundle, &["another"]).unwrap_err().code, Code::CheckpointKey);
 }
 
 #[tokio::test]
 async fn a_record_whose_old_segments_went_is_still_checked_from_its_seals_on() {
     let record = ListedRecord::new(16, 4).busy();
-    record.forget(64, usize::MAX).await.unwrap();
+    record.forget(64).await.unwrap();
     record.restart();
     let stand = examine(&record).await.unwrap();
     assert_eq!((stand.first, stand.end), (64, 188));
@@ -80,4 +84,67 @@ async fn a_record_whose_old_segments_went_is_still_checked_from_its_seals_on() {
     assert_eq!((report.first, report.entries), (Some(64), 124));
     let (_, cut) = bundled(&record, &Wanted::Task("task-7".to_owned())).await;
     assert_eq!(cut.entries, 8, "its request is gone with its segment");
+    assert_eq!((cut.kept_from, cut.cut), (64, BTreeSet::from(["task-7".to_owned()])), "and the bundle says so");
+    let (_, whole) = bundled(&record, &Wanted::Task("task-12".to_owned())).await;
+    assert_eq!((whole.entries, whole.kept_from, whole.cut), (9, 64, BTreeSet::new()));
+    assert_eq!(report.cut, BTreeSet::from(["task-7".to_owned()]), "of all that is left");
+    // What names the trace of this one is gone; whoever knows its tasks gets the rest.
+    let of_trace = |known: &[&str]| Wanted::Trace(TraceId(TRACE + 1), known.iter().map(|task| (*task).to_owned()).collect());
+    let (_, unnamed) = bundled(&record, &of_trace(&[])).await;
+    let (_, named) = bundled(&record, &of_trace(&["task-7"])).await;
+    assert_eq!((named.entries - unnamed.entries, named.cut), (8, cut_of("task-7")));
+}
+
+fn cut_of(task: &str) -> BTreeSet<String> {
+    BTreeSet::from([task.to_owned()])
+}
+
+/// A record whose first segments go while it is read.
+#[derive(Debug)]
+struct Tidied {
+    record: ListedRecord,
+    reads: AtomicU32,
+    goes_at: u32,
+}
+
+#[async_trait]
+impl Record for Tidied {
+    async fn note(&self, note: Note) -> Result<(), StoreError> {
+        self.record.note(note).await
+    }
+
+    async fn sign(&self, at: Timestamp) -> Result<(), StoreError> {
+        self.record.sign(at).await
+    }
+
+    async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
+        if self.reads.fetch_add(1, Ordering::Relaxed) == self.goes_at {
+            self.record.forget(64).await?;
+        }
+        // A few at once, so that it happens in between.
+        self.record.blocks(from, limit.min(5)).await
+    }
+
+    async fn checkpoints(&self, after: u64) -> Result<Vec<Checkpoint>, StoreError> {
+        self.record.checkpoints(after).await
+    }
+
+    async fn forget(&self, before: u64) -> Result<u64, StoreError> {
+        self.record.forget(before).await
+    }
+}
+
+#[tokio::test]
+async fn segments_that_go_while_somebody_reads_them_are_no_fault() {
+    for goes_at in 0..6 {
+        let tidied = || Tidied { record: ListedRecord::new(16, 4).busy(), reads: AtomicU32::new(0), goes_at };
+        let stand = examine(&tidied()).await.unwrap_or_else(|fault| panic!("before read {goes_at}: {fault}"));
+        assert!([0, 64].contains(&stand.first) && stand.end == 188, "{stand:?}");
+        let bundle = export(&tidied(), &Wanted::Task("task-12".to_owned()), at(1000)).await.unwrap();
+        assert_eq!(verify(&bundle, &[]).unwrap().1.entries, 9);
+        // What is gone without that it was told to go is a fault, whenever one looks.
+        let record = tidied();
+        record.record.blocks.lock().unwrap().remove(20);
+        assert!(matches!(examine(&record).await, Err(ExportFault::Record(_))));
+    }
 }

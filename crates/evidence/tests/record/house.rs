@@ -122,7 +122,7 @@ impl Record for ListedRecord {
         Ok(checkpoints.iter().filter(|checkpoint| checkpoint.end > after).cloned().collect())
     }
 
-    async fn forget(&self, before: u64, _limit: usize) -> Result<u64, StoreError> {
+    async fn forget(&self, before: u64) -> Result<u64, StoreError> {
         self.blocks.lock().unwrap().retain(|block| block.first >= before);
         self.checkpoints.lock().unwrap().retain(|checkpoint| checkpoint.sealed || checkpoint.end > before);
         Ok(0)

@@ -14,7 +14,7 @@ use crate::house::{ListedRecord, at};
 async fn a_task_of_0_3_is_told_through_the_adapter_as_well() {
     let record = ListedRecord::new(1000, 1000).busy();
     let bundle = export(&record, &Wanted::Task("task-3".to_owned()), at(1000)).await.unwrap();
-    let (checked, report) = verify(&bundle, None).unwrap();
+    let (checked, report) = verify(&bundle, &[]).unwrap();
     let packets: Vec<&Value> =
         checked.events.iter().filter(|event| event["type"].as_str().unwrap().starts_with("assay.")).collect();
     let kinds: Vec<_> = packets.iter().map(|event| event["type"].as_str().unwrap()).collect();

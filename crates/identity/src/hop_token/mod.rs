@@ -124,13 +124,18 @@ impl HopTokens {
         if token.len() > MAX_HOP_TOKEN {
             return Err(HopTokenFault::TooLarge);
         }
+        let parts = read::Parts::of(token)?;
+        if !self.keys.load().iter().any(|key| key.header == parts.header) {
+            // Tokens of other nodes come with every call through a chain of them; they are told without being taken apart.
+            parts.check_foreign(&self.issuer)?;
+        }
         let hash = digest::digest(&digest::SHA256, token.as_bytes());
         // Taken before the keys are looked at: what is verified with keys that are then replaced is kept where nobody looks.
         let known = self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let claims = match known.find(hash.as_ref(), now) {
             Some(claims) => claims,
             None => {
-                let (claims, until) = self.read(token, now)?;
+                let (claims, until) = self.read(&parts, now)?;
                 let claims = Arc::new(claims);
                 known.keep(hash.as_ref(), claims.clone(), until);
                 claims
@@ -146,8 +151,7 @@ impl HopTokens {
     }
 
     /// Everything but the time; with the moment from which its key no longer counts.
-    fn read(&self, token: &str, now: Timestamp) -> Result<(HopClaims, Timestamp), HopTokenFault> {
-        let parts = read::Parts::of(token)?;
+    fn read(&self, parts: &read::Parts<'_>, now: Timestamp) -> Result<(HopClaims, Timestamp), HopTokenFault> {
         let payload = parts.payload()?;
         read::check_issuer(&payload, &self.issuer)?;
         let keys = self.keys.load();

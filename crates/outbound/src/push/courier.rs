@@ -9,7 +9,8 @@ use chancery_core::notify::{Answer, Courier, Delivery, FailClass, Letter, Outcom
 use chancery_core::push::{OpenSecrets, PushProfile, Registration};
 use chancery_identity::KeyRing;
 use chancery_identity::webhook::{
-    ID_HEADER, PushClaims, SIGNATURE_HEADER, TIMESTAMP_HEADER, body_signature, mint_push_jwt, neuralpost_signature, sign,
+    ID_HEADER, PushClaims, SIGNATURE_HEADER, SecretSet, TIMESTAMP_HEADER, body_signature, mint_push_jwt, neuralpost_signature,
+    sign,
 };
 use http::HeaderName;
 use secrecy::ExposeSecret as _;
@@ -48,6 +49,11 @@ impl HttpCourier {
         self.keys.take(ring);
     }
 
+    /// Attempts from now on are signed with what operators agreed with origins.
+    pub fn agree(&self, agreed: HashMap<String, SecretSet>) {
+        self.secrets.agree(agreed);
+    }
+
     fn headers(
         &self,
         registration: &Registration,
@@ -58,7 +64,7 @@ impl HttpCourier {
         let seconds = how.now.micros().div_euclid(1_000_000);
         let mut headers = Headers::of(letter, registration, how)?;
         headers.token(secrets)?;
-        let mut shared: Vec<Shared> = self.secrets.of(&registration.origin).to_vec();
+        let mut shared: Vec<Shared> = self.secrets.of(&registration.origin, how.now);
         match scheme_of(registration, secrets) {
             Use::Nothing => {}
             Use::Show { scheme, credentials } => headers.authorization(scheme, credentials)?,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use arc_swap::ArcSwap;
 use chancery_identity::keys::Push;
-use chancery_identity::webhook::{HmacSecret, SecretFault};
+use chancery_identity::webhook::{HmacSecret, SecretFault, SecretSet};
 use chancery_identity::{Algorithm, KeyRing, KeyUse, SigningKey};
 use chancery_protocol::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -40,18 +40,29 @@ impl Shared {
     }
 }
 
-/// By origin, the newest first.
-#[derive(Clone, Debug, Default)]
-pub struct OriginSecrets(HashMap<String, Vec<Shared>>);
+/// By origin, the newest first: those that can change while the node runs, and those it was started with.
+#[derive(Debug, Default)]
+pub struct OriginSecrets {
+    agreed: ArcSwap<HashMap<String, SecretSet>>,
+    configured: HashMap<String, Vec<Shared>>,
+}
 
 impl OriginSecrets {
     pub fn add(&mut self, origin: &str, secret: &SecretString) -> Result<(), SecretFault> {
         let shared = Shared::parse(secret.expose_secret())?;
-        self.0.entry(origin.to_owned()).or_default().push(shared);
+        self.configured.entry(origin.to_owned()).or_default().push(shared);
         Ok(())
     }
 
-    pub(super) fn of(&self, origin: &str) -> &[Shared] {
-        self.0.get(origin).map_or(&[], Vec::as_slice)
+    /// What operators agreed with origins, in place of what they did before.
+    pub fn agree(&self, agreed: HashMap<String, SecretSet>) {
+        self.agreed.store(agreed.into());
+    }
+
+    pub(super) fn of(&self, origin: &str, now: Timestamp) -> Vec<Shared> {
+        let agreed = self.agreed.load();
+        let shared = |secret: &HmacSecret| Shared { secret: secret.clone(), text: secret.to_text() };
+        let agreed = agreed.get(origin).into_iter().flat_map(|set| set.signing(now)).map(shared);
+        agreed.chain(self.configured.get(origin).into_iter().flatten().cloned()).collect()
     }
 }

@@ -6,6 +6,7 @@
 
 mod after;
 mod bucket;
+mod clock_set;
 mod compact;
 mod config;
 mod dispatch;
@@ -18,6 +19,7 @@ mod turns;
 
 pub use self::after::{MOST_FAILING, MOST_REFUSALS, Patience, Tried, after, park};
 pub use self::bucket::Bucket;
+pub use self::clock_set::ClockSet;
 pub use self::compact::{Bounds, Pending, merge, next_span};
 pub use self::config::{SlotLimits, push_breaker};
 pub use self::dispatch::{Dispatch, Grant, Next, Report, Standing};

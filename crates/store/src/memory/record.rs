@@ -72,9 +72,9 @@ impl Record for MemoryRecord {
         Ok(locked(&self.kept).checkpoints.iter().filter(|checkpoint| checkpoint.end > after).cloned().collect())
     }
 
-    async fn forget(&self, before: u64, limit: usize) -> Result<u64, StoreError> {
+    async fn forget(&self, before: u64) -> Result<u64, StoreError> {
         let mut kept = locked(&self.kept);
-        let gone = kept.blocks.partition_point(|block| block.first < before).min(limit);
+        let gone = kept.blocks.partition_point(|block| block.first < before);
         kept.blocks.drain(..gone);
         kept.checkpoints.retain(|checkpoint| checkpoint.sealed || checkpoint.end > before);
         Ok(gone as u64)

@@ -50,8 +50,8 @@ impl Record for SqliteRecord {
         readers.read("reading the record's checkpoints", move |connection| checkpoints(connection, after)).await
     }
 
-    async fn forget(&self, before: u64, limit: usize) -> Result<u64, StoreError> {
-        self.write(|answer| Job::Forget(before, limit, answer)).await
+    async fn forget(&self, before: u64) -> Result<u64, StoreError> {
+        self.write(|answer| Job::Forget(before, answer)).await
     }
 }
 
@@ -104,11 +104,8 @@ fn checkpoints(connection: &Connection, after: u64) -> Result<Vec<Checkpoint>, F
 }
 
 /// Part of a batch's transaction. The checkpoints inside what goes are of no use to anybody; the seals stay.
-pub(super) fn forget(connection: &Connection, before: u64, limit: usize) -> Result<u64, Fault> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let gone = connection
-        .prepare_cached("DELETE FROM record WHERE first IN (SELECT first FROM record WHERE first < ?1 ORDER BY first LIMIT ?2)")?
-        .execute((before, limit))?;
+pub(super) fn forget(connection: &Connection, before: u64) -> Result<u64, Fault> {
+    let gone = connection.prepare_cached("DELETE FROM record WHERE first < ?1")?.execute([before])?;
     connection.prepare_cached("DELETE FROM record_checkpoints WHERE end <= ?1 AND NOT sealed")?.execute([before])?;
     Ok(gone as u64)
 }

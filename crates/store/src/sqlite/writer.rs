@@ -28,7 +28,7 @@ pub(super) enum Job {
     /// For the record alone.
     Note(Lines, oneshot::Sender<Result<(), StoreError>>),
     Sign(Timestamp, oneshot::Sender<Result<(), StoreError>>),
-    Forget(u64, usize, oneshot::Sender<Result<u64, StoreError>>),
+    Forget(u64, oneshot::Sender<Result<u64, StoreError>>),
     /// A write that changes nothing anyone sees.
     Check(oneshot::Sender<Result<(), StoreError>>),
     /// No more jobs are taken; those that are queued are still done.
@@ -215,7 +215,7 @@ impl Writer<'_> {
                 self.chain.iter_mut().for_each(|chain| chain.sign(*at));
                 Done::Written
             }
-            Job::Forget(before, limit, _) => Done::Sweep(record::forget(self.connection, *before, *limit)?),
+            Job::Forget(before, _) => Done::Sweep(record::forget(self.connection, *before)?),
             Job::Check(_) | Job::Close => {
                 self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
                 Done::Written

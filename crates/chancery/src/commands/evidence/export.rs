@@ -3,8 +3,11 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use chancery_evidence::bundle::verify;
+
 use super::super::credentials::OwnCertificate;
 use super::super::{Failure, Shared, nearby, show};
+use super::verify::forgotten;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +51,8 @@ impl Export {
         match &self.output {
             Some(file) => {
                 std::fs::write(file, &bundle).map_err(|fault| unwritable(&file.display().to_string(), fault))?;
-                show::print(&format!("{} bytes in {}\n", bundle.len(), file.display()));
+                let (_, report) = verify(&bundle, &[]).map_err(|fault| Failure::Refused(show::safe(&fault.to_string())))?;
+                show::print(&format!("{} bytes in {}\n{}", bundle.len(), file.display(), forgotten(&report)));
             }
             None => {
                 std::io::stdout().write_all(&bundle).map_err(|fault| unwritable("the standard output", fault))?;

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use chancery_evidence::bundle::verify;
+use chancery_evidence::bundle::{Report, verify};
 use serde_json::json;
 
 use super::super::{Failure, Shared, show};
@@ -23,9 +23,22 @@ pub(super) struct Verify {
     /// The bundle; `-` reads it from the standard input
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
-    /// The key that must have signed
+    /// The key that must have signed; repeat it where keys were rotated
     #[arg(long, value_name = "KID", allow_hyphen_values = true)]
-    key: Option<String>,
+    key: Vec<String>,
+}
+
+/// What is not in a bundle because its node had forgotten it.
+pub(super) fn forgotten(report: &Report) -> String {
+    let Report { kept_from, cut, .. } = report;
+    let mut said = String::new();
+    if *kept_from > 0 {
+        said = format!("\nThe record began with entry {kept_from}: what came before had been forgotten.\n");
+    }
+    for task in cut {
+        said.push_str(&format!("The beginning of task {} is not there.\n", show::safe(task)));
+    }
+    said
 }
 
 impl Verify {
@@ -37,8 +50,8 @@ impl Verify {
         } else {
             bytes = std::fs::read(&self.bundle).map_err(unreadable)?;
         }
-        let (checked, report) =
-            verify(&bytes, self.key.as_deref()).map_err(|fault| Failure::Refused(show::safe(&fault.to_string())))?;
+        let keys: Vec<&str> = self.key.iter().map(String::as_str).collect();
+        let (checked, report) = verify(&bytes, &keys).map_err(|fault| Failure::Refused(show::safe(&fault.to_string())))?;
         if shared.json {
             let found = json!({ "run_id": checked.manifest.run_id, "events": checked.events.len(), "record": report });
             show::print_json(&found.to_string());
@@ -56,6 +69,7 @@ impl Verify {
         }
         rows.extend(report.keys.iter().map(|kid| ["signed by".to_owned(), show::safe(kid)]));
         show::print(&format!("No fault was found.\n\n{}", show::columns(rows)));
+        show::print(&forgotten(&report));
         if report.entries == 0 {
             show::print("\nThere is nothing of a record in it: only its format was checked.\n");
         }

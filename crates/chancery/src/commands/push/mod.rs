@@ -4,6 +4,7 @@ mod agreed;
 mod dead;
 mod listen;
 mod operate;
+mod secrets;
 mod shown;
 mod signing_keys;
 mod verify;
@@ -21,6 +22,8 @@ Examples:
   chancery push dead ls --since 2026-11-15T00:00:00Z
   chancery push dead replay --origin https://hooks.example.com --rate 20
   chancery push keys rotate
+  chancery push secrets set https://hooks.example.com
+  chancery push vault rotate
   chancery push receipts export > receipts.jsonl
   chancery push listen                              a receiver to try things out with";
 
@@ -51,6 +54,10 @@ enum PushCommand {
     Dead(dead::Dead),
     /// The keys that notifications are signed with
     Keys(signing_keys::Keys),
+    /// The secrets that notifications to an origin are signed with
+    Secrets(secrets::Secrets),
+    /// The keys under which tokens, credentials and secrets are kept
+    Vault(secrets::Vault),
     /// Signed receipts for what was taken
     Receipts(dead::Receipts),
     /// Receive notifications, verify them and print them
@@ -71,6 +78,8 @@ impl Push {
             PushCommand::Enable(change) => change.run(shared, "enable").await,
             PushCommand::Dead(dead) => dead.run(shared).await,
             PushCommand::Keys(keys) => keys.run(shared).await,
+            PushCommand::Secrets(secrets) => secrets.run(shared).await,
+            PushCommand::Vault(vault) => vault.run(shared).await,
             PushCommand::Receipts(receipts) => receipts.run(shared).await,
             PushCommand::Listen(listen) => listen.run(shared).await,
             PushCommand::Verify(verify) => verify.run(shared).await,

@@ -59,7 +59,7 @@ impl Recorded {
             return Err(format!("the record could not be exported: {}", ran.stderr));
         }
         let bundle = std::fs::read(&file).map_err(|error| error.to_string())?;
-        let (checked, report) = verify(&bundle, None).map_err(|fault| format!("the record is not whole: {fault}"))?;
+        let (checked, report) = verify(&bundle, &[]).map_err(|fault| format!("the record is not whole: {fault}"))?;
         self.entries += report.entries;
         for event in &checked.events {
             let text = |value: &Value| value.as_str().map(str::to_owned);

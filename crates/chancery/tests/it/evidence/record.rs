@@ -9,9 +9,9 @@ use crate::cli::{Ran, run};
 use crate::line::{Beside, Line};
 use crate::server::{Home, Server, Setup};
 
-const SMALL: &str = "[evidence]\nsegment_entries = 16\ncheckpoint_entries = 4\n";
+pub(super) const SMALL: &str = "[evidence]\nsegment_entries = 16\ncheckpoint_entries = 4\n";
 
-fn serve(home: &Home, config: &str) -> (Server, Line) {
+pub(super) fn serve(home: &Home, config: &str) -> (Server, Line) {
     let server = Setup::in_home(home).args(["--agent", "conformance", "--agent", "echo"]).config(config).start();
     let token = std::fs::read_to_string(home.data().join("admin.token")).unwrap();
     let line = Line::to(server.url(), &token);
@@ -26,7 +26,7 @@ pub(super) fn exported(home: &Home, arguments: &[&str]) -> (PathBuf, Vec<Value>,
     let file = home.path().join("bundle.tar.gz");
     let ran = evidence(home, &[&["export", "-o", &file.to_string_lossy()], arguments].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let (checked, report) = verify(&std::fs::read(&file).unwrap(), None).unwrap();
+    let (checked, report) = verify(&std::fs::read(&file).unwrap(), &[]).unwrap();
     (file, checked.events, report)
 }
 

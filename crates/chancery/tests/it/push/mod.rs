@@ -9,6 +9,7 @@ mod no_way_in;
 mod operating;
 mod raw;
 mod rebinding;
+mod secrets;
 mod versions;
 mod weather;
 

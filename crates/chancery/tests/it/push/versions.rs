@@ -15,6 +15,24 @@ async fn rpc(server: &crate::server::Server, version: Option<&str>, method: &str
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cards_say_how_notifications_are_signed_where_each_version_looks() {
+    for (lines, schemes, names) in [
+        ("", json!(["v1", "v1a"]), json!(["hmac-sha256", "ed25519"])),
+        ("ed25519 = false", json!(["v1"]), json!(["hmac-sha256"])),
+    ] {
+        let server = server(lines);
+        let card = async |path: &str| -> Value {
+            reqwest::get(format!("{}/.well-known/{path}", server.url())).await.unwrap().json().await.unwrap()
+        };
+        assert_eq!(card("agent.json").await["metadata"]["ruvector"]["webhook_algos"], names);
+        let extensions = card("agent-card.json").await["capabilities"]["extensions"].take();
+        let all = extensions.as_array().unwrap();
+        let own = all.iter().find(|one| one["uri"].as_str().unwrap().contains("/push-delivery/")).unwrap();
+        assert_eq!(own["params"]["algs"], schemes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_task_is_told_to_receivers_of_every_version_in_their_own_form() {
     let (new, old, post) = (Receiver::kind().await, Receiver::kind().await, Receiver::kind().await);
     let origin = post.url("");

@@ -35,12 +35,19 @@ async fn a_receiver_that_flaps_gets_everything_in_order() {
     let seed = std::process::id().into();
     println!("seed {seed}");
     let mut chance = Chance(seed);
-    let receiver = Receiver::new(move |_| match chance.below(100) {
-        0..30 => Act::Answer(503),
-        30..40 => Act::BreakOff,
-        40..45 => Act::Hang,
-        45..50 => Act::With(429, vec![("retry-after", "1".to_owned())]),
-        _ => Act::Answer(200),
+    // Five faults in a row would be an origin that is down, which is left alone for half a minute and more.
+    let mut in_a_row = 0;
+    let receiver = Receiver::new(move |_| {
+        let act = match chance.below(100) {
+            _ if in_a_row >= 2 => Act::Answer(200),
+            0..30 => Act::Answer(503),
+            30..40 => Act::BreakOff,
+            40..45 => Act::Hang,
+            45..50 => Act::With(429, vec![("retry-after", "1".to_owned())]),
+            _ => Act::Answer(200),
+        };
+        in_a_row = if matches!(act, Act::Answer(200)) { 0 } else { in_a_row + 1 };
+        act
     })
     .await;
     let home = Home::new();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::push::{
-    Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Settled, StateChange,
+    ClockSet, Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Resealed, Settled,
+    StateChange,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -63,6 +64,12 @@ impl Lanes {
         self.queues.add(&lane);
         self.all.insert(number, lane);
         Registered::Kept { lane: number, replaced: false }
+    }
+
+    /// Whether its secrets were still those.
+    pub(super) fn reseal(&mut self, anew: &Resealed) -> bool {
+        let lane = self.all.get_mut(&anew.lane).filter(|lane| lane.registration.sealed.as_ref() == Some(&anew.before));
+        lane.map(|lane| Arc::make_mut(&mut lane.registration).sealed = Some(anew.after.clone())).is_some()
     }
 
     pub(in crate::memory) fn too_many(&self, new: &NewRegistration) -> Option<Registered> {
@@ -137,6 +144,14 @@ impl Lanes {
 
     pub(super) fn park(&mut self, queue: &Origin, until: Timestamp) {
         self.queues.park(queue, until);
+    }
+
+    pub(super) fn clock_set(&mut self, set: ClockSet) {
+        let numbers: Vec<_> = self.all.keys().copied().collect();
+        for number in numbers {
+            self.with(number, |lane| lane.cursor.clock_set(set));
+        }
+        self.queues.clock_set(set);
     }
 
     pub(super) fn next_due(&self, except: &[Origin]) -> Option<Timestamp> {

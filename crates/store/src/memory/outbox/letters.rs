@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use chancery_core::push::{Attempt, DeadFilter, DeadLetter, LaneSweep, Receipt, Registration, Replay, ReplayStep};
+use chancery_core::push::{Attempt, ClockSet, DeadFilter, DeadLetter, LaneSweep, Receipt, Registration, Replay, ReplayStep};
 use chancery_protocol::Timestamp;
 
 use crate::lanes::ATTEMPTS_KEPT;
@@ -110,6 +110,12 @@ impl Letters {
             claimed.push(Replay { letter: dead.letter.clone(), registration, new_id: line.new_id, epoch: dead.epoch });
         }
         claimed
+    }
+
+    pub(super) fn clock_set(&mut self, set: ClockSet) {
+        for line in self.dead.values_mut().filter_map(|dead| dead.in_line.as_mut()) {
+            line.not_before = set.wait(line.not_before);
+        }
     }
 
     /// Answers whether it was for whoever says it to say.

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::push::{
-    Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
-    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange, SweptLanes,
+    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
+    StateChange, SweptLanes,
 };
 use chancery_core::{Note, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
@@ -118,6 +119,13 @@ impl Outbox for MemoryStore {
         Ok(())
     }
 
+    async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError> {
+        let mut outbox = locked(&self.outbox);
+        outbox.lanes.clock_set(set);
+        outbox.letters.clock_set(set);
+        Ok(())
+    }
+
     async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {
         Ok(locked(&self.outbox).lanes.next_due(except))
     }
@@ -210,6 +218,11 @@ impl Outbox for MemoryStore {
         }
         let (dead, receipts) = locked(&self.outbox).letters.sweep(plan);
         Ok(SweptLanes { lanes, dead, receipts })
+    }
+
+    async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError> {
+        let mut outbox = locked(&self.outbox);
+        Ok(anew.iter().filter(|one| outbox.lanes.reseal(one)).count() as u64)
     }
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chancery_core::push::{Lane, Origin};
+use chancery_core::push::{ClockSet, Lane, Origin};
 use chancery_protocol::Timestamp;
 
 use crate::lanes;
@@ -71,6 +71,14 @@ impl Queues {
     pub(super) fn park(&mut self, queue: &Origin, until: Timestamp) {
         if self.all.contains_key(queue) {
             self.with(queue.clone(), |line| line.parked_until = Some(until));
+        }
+    }
+
+    pub(super) fn clock_set(&mut self, set: ClockSet) {
+        let parked: Vec<_> =
+            self.all.iter().filter(|(_, line)| line.parked_until.is_some()).map(|(queue, _)| queue.clone()).collect();
+        for queue in parked {
+            self.with(queue, |line| line.parked_until = line.parked_until.map(|until| set.wait(until)));
         }
     }
 

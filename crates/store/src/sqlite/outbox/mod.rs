@@ -1,6 +1,7 @@
 //! Lanes in the database, moved in the transactions of their tasks.
 
 mod claim;
+mod clock;
 mod conditions;
 mod letters;
 mod operate;
@@ -14,8 +15,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
-    Attempt, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep, NewRegistration,
-    Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Settled, StateChange, SweptLanes,
+    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
+    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
+    StateChange, SweptLanes,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -71,6 +73,10 @@ impl Outbox for SqliteStore {
     async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
         let origin = origin.clone();
         self.perform("parking deliveries", move |connection| origins::park(connection, &origin, until)).await
+    }
+
+    async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError> {
+        self.perform("following the clock", move |connection| clock::clock_set(connection, set)).await
     }
 
     async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {
@@ -147,6 +153,10 @@ impl Outbox for SqliteStore {
 
     async fn sweep_lanes(&self, plan: LaneSweep) -> Result<SweptLanes, StoreError> {
         self.perform("forgetting old deliveries", move |connection| operate::sweep(connection, plan)).await
+    }
+
+    async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError> {
+        self.perform("sealing secrets anew", move |connection| register::reseal(connection, &anew)).await
     }
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError> {

@@ -1,6 +1,6 @@
 //! Lanes begin, are taken over, and go.
 
-use chancery_core::push::{Lane, NewRegistration, Registered, Registration, RegistrationLimits};
+use chancery_core::push::{Lane, NewRegistration, Registered, Registration, RegistrationLimits, Resealed};
 use chancery_core::{Progress, TaskRecord};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -185,4 +185,16 @@ pub(super) const HOLDS: &str = "SELECT 1 FROM lanes WHERE task = ?1 AND due_at I
 /// Whether a task must stay because there is something of it to deliver.
 pub(in crate::sqlite) fn holds(connection: &Connection, task: i64) -> Result<bool, Fault> {
     Ok(connection.prepare_cached(HOLDS)?.exists([task])?)
+}
+
+/// Answers how many had the secrets they were thought to have.
+pub(super) fn reseal(connection: &Connection, anew: &[Resealed]) -> Result<u64, Fault> {
+    let mut statement = connection
+        .prepare_cached("UPDATE registrations SET kek_id = ?2, sealed = ?3 WHERE lane = ?1 AND kek_id = ?4 AND sealed = ?5")?;
+    let mut changed = 0;
+    for Resealed { lane, before, after } in anew {
+        let parameters = params![lane, after.kek_id, &*after.bytes, before.kek_id, &*before.bytes];
+        changed += statement.execute(parameters)? as u64;
+    }
+    Ok(changed)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chancery_core::push::{
-    DeadReason, DisableReason, Lane, LaneFilter, LaneSweep, Origin, Outbox, Registered, Span, StateChange, Step,
+    ClockSet, DeadReason, DisableReason, Lane, LaneFilter, LaneSweep, Origin, Outbox, Registered, Span, StateChange, Step,
 };
 use chancery_core::{Append, Store, SweepPlan};
 use chancery_protocol::{TaskState, Timestamp};
@@ -26,6 +26,7 @@ enum Move {
     Change { origin: Option<u8>, how: u8, now: i64 },
     Sweep { tasks: bool, before: i64 },
     Withdraw { task: u8 },
+    SetClock { was: i64, is: i64 },
 }
 
 fn moves() -> impl Strategy<Value = Move> {
@@ -44,6 +45,7 @@ fn moves() -> impl Strategy<Value = Move> {
         1 => (origin.clone(), now.clone()).prop_map(|(origin, until)| Move::Park { origin, until }),
         2 => (prop::option::of(origin), 0..4_u8, now.clone())
             .prop_map(|(origin, how, now)| Move::Change { origin, how, now }),
+        1 => (now.clone(), now.clone()).prop_map(|(was, is)| Move::SetClock { was, is }),
         1 => (any::<bool>(), now).prop_map(|(tasks, before)| Move::Sweep { tasks, before }),
         1 => task.prop_map(|task| Move::Withdraw { task }),
     ]
@@ -160,6 +162,10 @@ impl Side {
                 let before = at(*before);
                 let plan = LaneSweep { drained_before: before, dead_before: before, receipts_before: before, at_most: 100 };
                 format!("{:?}", outbox.sweep_lanes(plan).await.unwrap())
+            }
+            Move::SetClock { was, is } => {
+                outbox.clock_set(ClockSet { was: at(*was), is: at(*is) }).await.unwrap();
+                String::new()
             }
             Move::Withdraw { task } => format!("{:?}", store.withdraw(&named(task).id, None).await.unwrap()),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::push::{LaneFilter, NewRegistration, Origin, Registered, RegistrationLimits};
+use chancery_core::push::{LaneFilter, NewRegistration, Origin, Registered, RegistrationLimits, Resealed, Sealed};
 use chancery_core::{Append, Appended, Names};
 use chancery_protocol::Timestamp;
 
@@ -13,6 +13,7 @@ on_every_store! {
     what_is_registered_comes_back_as_it_was,
     the_same_name_takes_the_lane_over_and_fences_its_holder,
     registrations_come_in_the_order_they_were_made_and_in_pages,
+    secrets_are_sealed_anew_unless_they_changed_meanwhile,
     one_that_is_deleted_is_gone_and_its_number_never_comes_back,
     there_are_only_so_many_of_a_task_and_of_a_tenant,
     a_task_that_may_not_have_its_webhook_is_not_made,
@@ -52,6 +53,24 @@ async fn the_same_name_takes_the_lane_over_and_fences_its_holder(Opened { store,
     assert_eq!((next.cursor.head, next.cursor.tail), (1, 1));
     assert_eq!(outbox.registrations(&task.id, 0, 10).await.unwrap().len(), 1);
     assert_eq!(outbox.outbox_load().await.unwrap().lanes, 1);
+}
+
+async fn secrets_are_sealed_anew_unless_they_changed_meanwhile(Opened { store, outbox, .. }: Opened) {
+    let task = task("t1");
+    store.append(creation(&task)).await.unwrap();
+    let (first, second) = (new(&task, "w", ORIGIN), new(&task, "x", ORIGIN));
+    let before = first.registration.sealed.clone().unwrap();
+    outbox.register(first).await.unwrap();
+    outbox.register(second).await.unwrap();
+    let sealed = |by: &str| Sealed { kek_id: by.into(), bytes: by.as_bytes().into() };
+    let lane = outbox.registration(&task.id, "w").await.unwrap().unwrap().lane;
+    let anew = |before: Sealed, lane| Resealed { lane, before, after: sealed("new key") };
+    let asked = vec![anew(before, lane), anew(sealed("other"), lane + 1), anew(sealed("other"), lane + 9)];
+    assert_eq!(outbox.reseal(asked.clone()).await.unwrap(), 1);
+    let look = async |id| outbox.registration(&task.id, id).await.unwrap().unwrap().sealed.clone();
+    assert_eq!(look("w").await, Some(sealed("new key")));
+    assert_ne!(look("x").await, Some(sealed("new key")));
+    assert_eq!(outbox.reseal(asked).await.unwrap(), 0, "it is somebody else's now");
 }
 
 async fn registrations_come_in_the_order_they_were_made_and_in_pages(Opened { store, outbox, .. }: Opened) {

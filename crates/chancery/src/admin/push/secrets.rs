@@ -1,0 +1,140 @@
+//! The operator's API for what is kept secret about webhooks: the keys of the vault, and the secrets agreed with origins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use chancery_identity::webhook::{DEFAULT_GRACE, HmacSecret};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{bad, push_origin};
+use crate::admin::{Fault, Office};
+use crate::webhooks::{SecretsError, VaultError, Webhooks};
+
+pub(super) fn routes(office: Office) -> Router {
+    Router::new()
+        .route("/admin/v1/push/vault", get(vault))
+        .route("/admin/v1/push/vault/rotate", post(rotate))
+        .route("/admin/v1/push/vault/retire", post(retire))
+        .route("/admin/v1/push/secrets", get(secrets).post(agree))
+        .route("/admin/v1/push/secrets/remove", post(remove))
+        .with_state(office)
+}
+
+impl From<VaultError> for Fault {
+    fn from(error: VaultError) -> Self {
+        let status = match error {
+            VaultError::Folder(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            VaultError::Ring(_) => StatusCode::CONFLICT,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+impl From<SecretsError> for Fault {
+    fn from(error: SecretsError) -> Self {
+        let status = match error {
+            SecretsError::Folder(_) | SecretsError::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
+            SecretsError::Rotation(_) => StatusCode::CONFLICT,
+            SecretsError::Unknown(_) => StatusCode::NOT_FOUND,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+impl Office {
+    fn webhooks(&self) -> Result<&Arc<Webhooks>, Fault> {
+        self.engine()?;
+        self.webhooks.as_ref().ok_or_else(|| Fault(StatusCode::CONFLICT, "this node has no webhooks".to_owned()))
+    }
+}
+
+async fn keys(office: &Office) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64>), Fault> {
+    let sealed = office.engine()?.sealed_by().await?;
+    let keys = office.webhooks()?.vault.keys();
+    let current = keys.len().saturating_sub(1);
+    let shown = keys.iter().enumerate().map(|(at, (id, made_at))| {
+        let registrations = sealed.get(id).copied().unwrap_or(0);
+        json!({ "id": id, "made_at": made_at, "seals": at == current, "registrations": registrations })
+    });
+    Ok((shown.collect(), sealed))
+}
+
+async fn vault(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+    Ok(Json(json!({ "keys": keys(&office).await?.0 })))
+}
+
+/// The new key seals, what others sealed is brought over, and they stay until they are retired: whatever was under way is not lost.
+async fn rotate(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+    let webhooks = office.webhooks()?;
+    let id = webhooks.vault.rotate(office.clock.now())?;
+    webhooks.secrets.reseal()?;
+    let done = office.engine()?.reseal().await?;
+    tracing::info!(key = &*id, moved = done.moved, lost = done.lost, "the vault has a new key");
+    Ok(Json(json!({ "id": id, "moved": done.moved, "lost": done.lost, "keys": keys(&office).await?.0 })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    id: String,
+}
+
+async fn retire(State(office): State<Office>, Json(Key { id }): Json<Key>) -> Result<Json<Value>, Fault> {
+    let (_, sealed) = keys(&office).await?;
+    if let Some(count) = sealed.get(&*id) {
+        let message = format!("{count} registrations are still sealed by {id}; rotate the vault first");
+        return Err(Fault(StatusCode::CONFLICT, message));
+    }
+    office.webhooks()?.vault.retire(&id)?;
+    tracing::info!(key = id, "a key of the vault was retired");
+    vault(State(office)).await
+}
+
+async fn secrets(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+    Ok(Json(json!({ "secrets": office.webhooks()?.secrets.shown(office.clock.now()) })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewSecret {
+    origin: String,
+    /// One is made if there is none.
+    secret: Option<String>,
+    grace_s: Option<u64>,
+}
+
+async fn agree(State(office): State<Office>, Json(new): Json<NewSecret>) -> Result<Json<Value>, Fault> {
+    let origin = push_origin(&new.origin).map_err(|fault| bad(format!("origin: {fault}")))?;
+    let given = new.secret.map(SecretString::from);
+    let secret = match &given {
+        Some(text) => HmacSecret::parse(text.expose_secret()),
+        None => HmacSecret::generate(),
+    };
+    let secret = secret.map_err(|fault| bad(format!("secret: {fault}")))?;
+    // Only what was made here is told, and only now.
+    let shown = given.is_none().then(|| secret.to_text().expose_secret().to_owned());
+    let grace = new.grace_s.map_or(DEFAULT_GRACE, Duration::from_secs);
+    office.webhooks()?.agree(&origin, secret, grace, office.clock.now())?;
+    tracing::info!(origin, "an operator set a secret for webhooks");
+    Ok(Json(json!({ "origin": origin, "secret": shown })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfOrigin {
+    origin: String,
+}
+
+async fn remove(State(office): State<Office>, Json(of): Json<OfOrigin>) -> Result<Json<Value>, Fault> {
+    let origin = push_origin(&of.origin).map_err(|fault| bad(format!("origin: {fault}")))?;
+    office.webhooks()?.disagree(&origin)?;
+    tracing::info!(origin, "an operator took a secret for webhooks away");
+    Ok(Json(json!({ "origin": origin })))
+}
