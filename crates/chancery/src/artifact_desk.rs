@@ -98,6 +98,10 @@ impl ArtifactDesk for Desk {
         self.work(move |offload| offload.put_back(&task, parts)).await
     }
 
+    fn most_of_a_task(&self) -> u64 {
+        self.offload.as_ref().map_or(u64::MAX, |offload| offload.task_bytes())
+    }
+
     fn most_at_once(&self) -> u64 {
         self.offload.as_ref().map_or(0, |offload| offload.restore_bytes())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::{Chancery, Collection, Nearest, SharedMemory, Wanted};
+use chancery_core::{Chancery, Collection, Nearest, SharedMemory, Wanted, Written};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_memory::{Ask, Gate, MemoryConfig, MemoryError, Tier, Witness};
 use chancery_protocol::{AgentId, Error, ErrorKind, Timestamp};
@@ -75,6 +75,7 @@ impl NodeMemory {
             let ask = Ask {
                 witness: &witness,
                 data_ref: Some(&wanted.data_ref),
+                handed_for: Some(&wanted.capabilities),
                 grant: wanted.grant.as_deref(),
                 grantee: &grantee,
                 presenter: wanted.presenter.as_ref(),
@@ -104,5 +105,13 @@ impl SharedMemory for NodeMemory {
         let found = self.looked(wanted, move |gate, ask, ring| gate.search(ask, &queries, k, ring)).await?;
         let nearest = |one: chancery_memory::Neighbour| Nearest { id: one.id, score: one.score };
         Ok(found.into_iter().map(|near| near.into_iter().map(nearest).collect()).collect())
+    }
+
+    async fn write(&self, wanted: Wanted, vectors: Vec<(u64, Vec<f32>)>) -> Result<Written, Error> {
+        let written = self.looked(wanted, move |gate, ask, ring| gate.write(ask, &vectors, ring)).await?;
+        let published = written.published;
+        let witness = published.witness.to_string();
+        let collection = Collection { witness, data_ref: published.data_ref, dim: published.dim, count: published.count };
+        Ok(Written { collection, grant: written.grant })
     }
 }

@@ -37,6 +37,9 @@ pub trait ArtifactDesk: Send + Sync + Debug {
     /// With what was put away back in its place.
     async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
 
+    /// The most that is put away for one task.
+    fn most_of_a_task(&self) -> u64;
+
     /// The most that is put back into one answer.
     fn most_at_once(&self) -> u64;
 

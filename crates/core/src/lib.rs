@@ -65,7 +65,7 @@ pub use ports::{
     Progress, Seal, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 pub use publish::{Next, Subscription};
-pub use recall::{Collection, MEMORY_EXTENSION, Nearest, Recall, SharedMemory, Wanted};
+pub use recall::{Collection, MEMORY_EXTENSION, Nearest, Recall, SharedMemory, Wanted, Written};
 pub use recover::Recovered;
 pub use retention::RetentionConfig;
 pub use runner::{AfterRestart, Asked, RunError, TaskRunner, Turn};

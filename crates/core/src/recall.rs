@@ -22,6 +22,9 @@ pub trait SharedMemory: Send + Sync + Debug {
 
     /// The nearest to each query, nearest first, if the grant lets this agent search it.
     async fn search(&self, wanted: Wanted, queries: Vec<Vec<f32>>, k: usize) -> Result<Vec<Vec<Nearest>>, Error>;
+
+    /// A new generation with these vectors, by their ids, if the grant lets this agent write it.
+    async fn write(&self, wanted: Wanted, vectors: Vec<(u64, Vec<f32>)>) -> Result<Written, Error>;
 }
 
 /// What somebody wants to look at, with who it is.
@@ -29,6 +32,8 @@ pub trait SharedMemory: Send + Sync + Debug {
 pub struct Wanted {
     pub witness: String,
     pub data_ref: String,
+    /// What the part that has the witness was handed over for; the grant may allow more.
+    pub capabilities: Vec<String>,
     pub grant: Option<String>,
     /// The agent of this node that looks.
     pub agent: AgentName,
@@ -43,6 +48,13 @@ pub struct Collection {
     pub data_ref: String,
     pub dim: u32,
     pub count: u64,
+}
+
+/// A new generation, and the grant that opens it for the agent that wrote it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    pub collection: Collection,
+    pub grant: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,6 +93,17 @@ impl Recall {
         self.keep(&plane, "search", &wanted, seen).await
     }
 
+    /// Adds vectors to the collection of a part that is a witness, or replaces those of the same ids. What comes of it has a
+    /// witness of its own; the old one stays.
+    pub async fn write(&self, part: &Part, vectors: Vec<(u64, Vec<f32>)>) -> Result<Written, Error> {
+        let plane = self.plane()?;
+        let (memory, wanted) = self.wanted(&plane, part)?;
+        let seen = memory.write(wanted.clone(), vectors).await;
+        let published = seen.as_ref().ok().map(|written| written.collection.witness.clone());
+        let look = Look { published: published.as_deref(), ..self.look("write", &wanted) };
+        plane.keep_look(look, seen).await
+    }
+
     fn plane(&self) -> Result<Arc<Inner>, Error> {
         self.plane.upgrade().ok_or_else(|| Error::new(ErrorKind::Unavailable, "the node is shutting down"))
     }
@@ -88,18 +111,21 @@ impl Recall {
     fn wanted<'a>(&self, plane: &'a Inner, part: &Part) -> Result<(&'a Arc<dyn SharedMemory>, Wanted), Error> {
         let none = || Error::new(ErrorKind::UnsupportedOperation, "this node has no memory tier");
         let memory = plane.memory.get().ok_or_else(none)?;
-        let ArtifactKind::RuLakeWitness { witness, data_ref, .. } = ArtifactKind::from_part(part)? else {
+        let ArtifactKind::RuLakeWitness { witness, data_ref, capabilities } = ArtifactKind::from_part(part)? else {
             return Err(Error::invalid_field("parts", "is not a ruLake witness"));
         };
         let grant = part.metadata.as_ref().and_then(|metadata| metadata.get("ruvector"));
         let grant = grant.and_then(|vendor| vendor.get("grant")?.as_str().map(str::to_owned));
         let (agent, presenter) = (self.record.agent.clone(), self.presenter.clone());
-        Ok((memory, Wanted { witness, data_ref, grant, agent, presenter, at: plane.clock.now() }))
+        Ok((memory, Wanted { witness, data_ref, capabilities, grant, agent, presenter, at: plane.clock.now() }))
     }
 
     async fn keep<T>(&self, plane: &Inner, what: &'static str, wanted: &Wanted, seen: Result<T, Error>) -> Result<T, Error> {
-        let look = Look { what, witness: &wanted.witness, data_ref: &wanted.data_ref, by: Some(&self.record) };
-        plane.keep_look(look, seen).await
+        plane.keep_look(self.look(what, wanted), seen).await
+    }
+
+    fn look<'a>(&'a self, what: &'static str, wanted: &'a Wanted) -> Look<'a> {
+        Look { what, witness: &wanted.witness, data_ref: &wanted.data_ref, published: None, by: Some(&self.record) }
     }
 }
 
@@ -107,6 +133,8 @@ struct Look<'a> {
     what: &'static str,
     witness: &'a str,
     data_ref: &'a str,
+    /// What came of it, if it was written to.
+    published: Option<&'a str>,
     /// The task it was for; nothing for the operator.
     by: Option<&'a TaskRecord>,
 }
@@ -120,7 +148,7 @@ impl Chancery {
         data_ref: &str,
         seen: Result<T, Error>,
     ) -> Result<T, Error> {
-        self.0.keep_look(Look { what, witness, data_ref, by: None }, seen).await
+        self.0.keep_look(Look { what, witness, data_ref, published: None, by: None }, seen).await
     }
 }
 
@@ -133,6 +161,7 @@ impl Inner {
             (Cow::Borrowed("witness"), Fact::text(short(look.witness))),
             (Cow::Borrowed("data_ref"), Fact::text(short(look.data_ref))),
         ];
+        facts.extend(look.published.map(|witness| (Cow::Borrowed("published"), Fact::text(witness.to_owned()))));
         if let Err(error) = &seen {
             facts.extend(error.facts.iter().map(|(name, value)| (Cow::Borrowed(*name), Fact::text(value.clone()))));
         }

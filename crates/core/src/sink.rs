@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
+    Artifact, ArtifactChunk, ArtifactId, ErrorKind, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
     TaskStatus, Unknown, Version,
 };
 
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
+use crate::whole::{away, parts_of, sum};
 use crate::{ArtifactDesk, Clock, Link};
 
 /// Proof that a turn was ended. Only the sink makes it.
@@ -27,7 +28,7 @@ struct LastWords {
 impl Finished {
     /// Takes the ending, if that was left to do. Says whether it was.
     pub(crate) async fn take(&mut self) -> bool {
-        let Some(LastWords { sink, event }) = self.0.take().map(|last| *last) else { return false };
+        let Some(LastWords { mut sink, event }) = self.0.take().map(|last| *last) else { return false };
         let kept = match sink.kept(event.clone()).await {
             Ok(kept) => kept,
             // The task ends all the same; the log has it whole then.
@@ -89,6 +90,8 @@ pub struct TaskUpdateSink {
     clock: Arc<dyn Clock>,
     limits: Arc<TaskLimits>,
     desk: Option<Arc<dyn ArtifactDesk>>,
+    /// How much of the task was put away, once somebody had to know.
+    away: Option<u64>,
 }
 
 impl TaskUpdateSink {
@@ -98,7 +101,7 @@ impl TaskUpdateSink {
         limits: Arc<TaskLimits>,
         desk: Option<Arc<dyn ArtifactDesk>>,
     ) -> Self {
-        Self { live, clock, limits, desk }
+        Self { live, clock, limits, desk, away: None }
     }
 
     /// The task is being worked on; `message` may say how far.
@@ -246,8 +249,13 @@ impl TaskUpdateSink {
     }
 
     /// The event as it is recorded.
-    async fn kept(&self, mut event: TaskEvent) -> Result<TaskEvent, Closed> {
+    async fn kept(&mut self, mut event: TaskEvent) -> Result<TaskEvent, Closed> {
         let Some(desk) = &self.desk else { return Ok(event) };
+        let before = *self.away.get_or_insert_with(|| sum(desk, parts_of(&self.live.task())));
+        if before >= desk.most_of_a_task() {
+            let most = desk.most_of_a_task();
+            return Err(Closed(format!("{}: more than {most} bytes of large parts", ErrorKind::TooLarge.reason())));
+        }
         let fault = |error: chancery_protocol::Error| Closed(format!("{}: {error}", error.kind.reason()));
         let task = &self.live.record.id;
         match &mut event {
@@ -261,6 +269,7 @@ impl TaskUpdateSink {
             }
             _ => {}
         }
+        self.away = Some(before.saturating_add(away(desk, &event)));
         Ok(event)
     }
 

@@ -170,16 +170,16 @@ pub(crate) async fn whole_payload(desk: &Arc<dyn ArtifactDesk>, task: &TaskId, p
     whole.map_err(|error| StoreError::new(error.message.into_owned()))
 }
 
-fn parts_of(task: &Task) -> impl Iterator<Item = &[Part]> {
+pub(crate) fn parts_of(task: &Task) -> impl Iterator<Item = &[Part]> {
     let artifacts = task.artifacts.iter().map(|artifact| &*artifact.parts);
     artifacts.chain(task.history.iter().chain(&task.status.message).map(|message| &*message.parts))
 }
 
-fn sum<'p>(desk: &Arc<dyn ArtifactDesk>, lists: impl Iterator<Item = &'p [Part]>) -> u64 {
+pub(crate) fn sum<'p>(desk: &Arc<dyn ArtifactDesk>, lists: impl Iterator<Item = &'p [Part]>) -> u64 {
     lists.fold(0, |sum, parts| sum.saturating_add(desk.away(parts)))
 }
 
-fn away(desk: &Arc<dyn ArtifactDesk>, event: &TaskEvent) -> u64 {
+pub(crate) fn away(desk: &Arc<dyn ArtifactDesk>, event: &TaskEvent) -> u64 {
     match event {
         TaskEvent::Created(task) => sum(desk, parts_of(task)),
         TaskEvent::Artifact(chunk) => desk.away(&chunk.artifact.parts),

@@ -10,7 +10,7 @@ use chancery_core::PutAway;
 use chancery_identity::credentials::Known;
 use chancery_protocol::{Error, Version};
 use futures::stream;
-use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
+use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 
@@ -36,7 +36,17 @@ impl Doors {
 }
 
 fn respond(head: &Parts, found: PutAway, digest: &str) -> DoorResponse {
-    let asked = head.headers.get(RANGE).map(|range| read_range(range.to_str().unwrap_or_default(), found.length));
+    let tag = format!("\"{digest}\"");
+    if head.headers.get_all(IF_NONE_MATCH).iter().any(|known| is_known(known, &tag)) {
+        let mut answer = response::private(Response::new(DoorBody::from(Vec::new())));
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        insert(&mut answer, ETAG, &tag);
+        return answer;
+    }
+    // A range is of a GET, and of what the asker has the rest of.
+    let of_this = head.headers.get(IF_RANGE).is_none_or(|having| having.as_bytes() == tag.as_bytes());
+    let asked = head.headers.get(RANGE).filter(|_| head.method == Method::GET && of_this);
+    let asked = asked.map(|range| read_range(range.to_str().unwrap_or_default(), found.length));
     let (status, range) = match asked {
         None => (StatusCode::OK, 0..found.length),
         Some(Asked::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
@@ -56,7 +66,7 @@ fn respond(head: &Parts, found: PutAway, digest: &str) -> DoorResponse {
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     answer.headers_mut().insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     insert(&mut answer, CONTENT_LENGTH, &(range.end - range.start).to_string());
-    insert(&mut answer, ETAG, &format!("\"{digest}\""));
+    insert(&mut answer, ETAG, &tag);
     if let Some(bytes) = unhex(digest) {
         // RFC 9530: of the whole, whichever range of it is sent.
         insert(&mut answer, "repr-digest", &format!("sha-256=:{}:", STANDARD.encode(bytes)));
@@ -97,18 +107,28 @@ enum Asked {
 }
 
 fn read_range(text: &str, length: u64) -> Asked {
-    let Some((first, last)) =
-        text.strip_prefix("bytes=").filter(|range| !range.contains(',')).and_then(|one| one.split_once('-'))
-    else {
-        return Asked::Whole;
-    };
-    let range = match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
-        (Ok(first), Ok(last)) if first <= last => first..length.min(last.saturating_add(1)),
-        (Ok(first), Err(_)) if last.trim().is_empty() => first..length,
-        (Err(_), Ok(most)) if first.trim().is_empty() => length.saturating_sub(most)..length,
+    let of_bytes = text.split_once('=').filter(|(unit, _)| unit.eq_ignore_ascii_case("bytes"));
+    let one = of_bytes.map(|(_, range)| range.trim()).filter(|range| !range.contains(','));
+    let Some((first, last)) = one.and_then(|one| one.split_once('-')) else { return Asked::Whole };
+    let range = match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => first..length.min(last.saturating_add(1)),
+        (Some(first), None) if last.is_empty() => first..length,
+        (None, Some(most)) if first.is_empty() => length.saturating_sub(most)..length,
         _ => return Asked::Whole,
     };
     if range.is_empty() { Asked::Nothing } else { Asked::Part(range) }
+}
+
+/// Digits and nothing else. More of them than fit lie beyond any end.
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Whether a list of tags has this one, or all.
+fn is_known(list: &HeaderValue, tag: &str) -> bool {
+    let list = list.to_str().unwrap_or_default();
+    list.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
 }
 
 fn unhex(digest: &str) -> Option<Vec<u8>> {
@@ -128,10 +148,23 @@ mod tests {
         }
         assert_eq!(read("bytes=50-999"), Asked::Part(50..100));
         assert_eq!(read("bytes=-999"), Asked::Part(0..100));
-        for nothing in ["bytes=100-", "bytes=100-200", "bytes=-0"] {
+        assert_eq!(read("Bytes=5-99999999999999999999999"), Asked::Part(5..100));
+        for nothing in ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=99999999999999999999999-"] {
             assert_eq!(read(nothing), Asked::Nothing, "{nothing}");
         }
-        for whole in ["", "bytes=", "bytes=-", "bytes=5-2", "bytes=0-1,3-4", "lines=1-2", "bytes=x-y"] {
+        for whole in [
+            "",
+            "bytes=",
+            "bytes=-",
+            "bytes=5-2",
+            "bytes=0-1,3-4",
+            "lines=1-2",
+            "bytes=x-y",
+            "bytes=+1-2",
+            "bytes=1-+2",
+            "bytes=1-2-3",
+            "bytes=--5",
+        ] {
             assert_eq!(read(whole), Asked::Whole, "{whole}");
         }
     }

@@ -56,6 +56,8 @@ pub struct ArtifactsConfig {
     pub offload_above_bytes: u64,
     /// The most that is put back into one answer for callers that take no references. Streams get it piece by piece.
     pub restore_bytes: u64,
+    /// The most that is put away for one task.
+    pub offload_task_bytes: u64,
 }
 
 impl Default for ArtifactsConfig {
@@ -66,6 +68,7 @@ impl Default for ArtifactsConfig {
             offload: false,
             offload_above_bytes: 1 << 18,
             restore_bytes: 8 << 20,
+            offload_task_bytes: 1 << 30,
         }
     }
 }

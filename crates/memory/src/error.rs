@@ -30,6 +30,8 @@ pub enum Refusal {
     OtherWitness,
     #[error("the grant does not allow {0}")]
     Capability(&'static str),
+    #[error("the witness was not handed over for {0}")]
+    HandedFor(&'static str),
 }
 
 impl Refusal {
@@ -48,6 +50,7 @@ impl Refusal {
             Self::OtherShard => "other_shard",
             Self::OtherWitness => "other_witness",
             Self::Capability(_) => "capability",
+            Self::HandedFor(_) => "handed_for",
         }
     }
 }

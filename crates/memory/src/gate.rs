@@ -7,19 +7,33 @@ use chancery_identity::KeyRing;
 use chancery_protocol::{AgentId, Timestamp};
 use uuid::Uuid;
 
-use crate::{Capability, Grant, GrantBook, IssuerKey, MemoryConfig, MemoryError, Neighbour, Refusal, Resolved, Tier, Witness};
+use crate::{
+    Capability, Grant, GrantBook, IssuerKey, MemoryConfig, MemoryError, Neighbour, Published, Refusal, Resolved, Tier, Witness,
+};
 
 /// What somebody asks for, with all that is known of who it is.
 #[derive(Clone, Debug)]
 pub struct Ask<'a> {
     pub witness: &'a Witness,
     pub data_ref: Option<&'a str>,
+    /// What it was handed over for, in the words of who did. The grant may allow more, and both have to.
+    pub handed_for: Option<&'a [String]>,
     pub grant: Option<&'a str>,
     /// The agents that the one who works on it can be: an agent has several keys while they are rotated.
     pub grantee: &'a [AgentId],
     /// The agent whose call brought it, as far as it has proven to be one.
     pub presenter: Option<&'a AgentId>,
     pub now: Timestamp,
+}
+
+/// Grants that follow from each other, one write after the other.
+const MOST_AFTER: usize = 16;
+
+/// A new generation, with a grant for it that is like the one it was written with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    pub published: Published,
+    pub grant: String,
 }
 
 #[derive(Debug)]
@@ -60,6 +74,7 @@ impl Gate {
             capabilities,
             grantee,
             presenter,
+            after: Vec::new(),
             issued_at: now,
             expires_at: now + lasts.min(self.longest),
         }
@@ -69,6 +84,10 @@ impl Gate {
     pub fn check(&self, ask: &Ask<'_>, needs: Capability, ring: &KeyRing) -> Result<Grant, MemoryError> {
         let text = ask.grant.ok_or(Refusal::NoGrant)?;
         let grant = self.grants(ring).open(text, ask.now)?;
+        // Whoever issued it: this node takes none for longer than it would give one.
+        if ask.now >= grant.issued_at + self.longest {
+            return Err(Refusal::Expired.into());
+        }
         if !ask.grantee.contains(&grant.grantee) {
             return Err(Refusal::OtherGrantee.into());
         }
@@ -84,12 +103,29 @@ impl Gate {
         if !grant.capabilities.contains(&needs) {
             return Err(Refusal::Capability(needs.name()).into());
         }
+        if ask.handed_for.is_some_and(|handed| !handed.iter().any(|one| one == needs.name())) {
+            return Err(Refusal::HandedFor(needs.name()).into());
+        }
         Ok(grant)
     }
 
     pub fn resolve(&self, ask: &Ask<'_>, ring: &KeyRing) -> Result<Resolved, MemoryError> {
         self.check(ask, Capability::Read, ring)?;
         self.tier.resolve(ask.witness, ask.data_ref)
+    }
+
+    /// Puts a new generation of it into the tier. Whoever wrote it may do with it what it may do with the old one.
+    pub fn write(&self, ask: &Ask<'_>, vectors: &[(u64, Vec<f32>)], ring: &KeyRing) -> Result<Written, MemoryError> {
+        let with = self.check(ask, Capability::Write, ring)?;
+        if with.after.len() >= MOST_AFTER {
+            return Err(MemoryError::Reference { field: "grant", reason: "was written with too often; ask for a new one" });
+        }
+        let published = self.tier.extend(ask.witness, ask.data_ref, vectors)?;
+        let witness = with.witness.is_some().then(|| published.witness.clone());
+        let after = with.after.iter().chain([&with.id]).cloned().collect();
+        let grant = Grant { id: Uuid::now_v7().to_string(), witness, after, issued_at: ask.now, ..with };
+        self.grants(ring).issue(&grant)?;
+        Ok(Written { published, grant: grant.id })
     }
 
     pub fn search(

@@ -69,6 +69,9 @@ pub struct Grant {
     /// Who has to hand it over. Left out, anybody who may call the grantee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presenter: Option<AgentId>,
+    /// The grants it was written with, the first one first. Taken back is what any of them was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
     pub issued_at: Timestamp,
     pub expires_at: Timestamp,
 }
@@ -108,7 +111,10 @@ impl GrantBook<'_> {
         for name in self.shelf.list("grants")? {
             let Some(text) = self.shelf.read(&format!("grants/{name}"), MAX_GRANT as u64)? else { continue };
             if let Ok((grant, _)) = self.read(&String::from_utf8_lossy(&text), Timestamp::from_micros(0)) {
-                let revoked = self.is_revoked(&grant.id)?;
+                let mut revoked = false;
+                for id in grant.after.iter().chain([&grant.id]) {
+                    revoked |= self.is_revoked(id)?;
+                }
                 grants.push((grant, revoked));
             }
         }
@@ -138,8 +144,10 @@ impl GrantBook<'_> {
         if now + LEEWAY < grant.issued_at {
             return Err(Refusal::NotYet.into());
         }
-        if self.is_revoked(&grant.id)? {
-            return Err(Refusal::Revoked.into());
+        for id in grant.after.iter().chain([&grant.id]) {
+            if self.is_revoked(id)? {
+                return Err(Refusal::Revoked.into());
+            }
         }
         Ok(grant)
     }

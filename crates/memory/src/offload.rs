@@ -21,6 +21,7 @@ pub struct Offload {
     base: String,
     above: usize,
     restore: u64,
+    of_task: u64,
 }
 
 /// What a link says of the part it stands for.
@@ -50,11 +51,16 @@ impl Offload {
         let folder = format!("{MARK}/{node}");
         let above = usize::try_from(config.offload_above_bytes).unwrap_or(usize::MAX);
         let base = format!("{}/artifacts", public_url.trim_end_matches('/'));
-        Self { tier, folder, base, above, restore: config.restore_bytes }
+        Self { tier, folder, base, above, restore: config.restore_bytes, of_task: config.offload_task_bytes }
     }
 
     pub fn restore_bytes(&self) -> u64 {
         self.restore
+    }
+
+    /// The most for one task.
+    pub fn task_bytes(&self) -> u64 {
+        self.of_task
     }
 
     pub fn is_large(&self, part: &Part) -> bool {

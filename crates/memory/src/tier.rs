@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ruvector_rulake::{Generation, RuLake, RuLakeBundle, RuLakeError};
+use ruvector_rulake::{Generation, PulledBatch, RuLake, RuLakeBundle, RuLakeError};
 use serde::Serialize;
 
 use crate::backend::Checked;
@@ -133,15 +133,7 @@ impl Tier {
         if let Some(held) = touch(&mut resident, witness) {
             return same_place(held, data_ref);
         }
-        let bundle = self.bundle(witness)?;
-        if data_ref.is_some_and(|said| said != bundle.data_ref) {
-            return Err(MemoryError::Reference { field: "data_ref", reason: "is not where the witness says the data is" });
-        }
-        let digest = self.digest_of(&bundle)?;
-        let vectors = self.shelf.vectors(&digest, self.max_collection_bytes)?;
-        if vectors.dim != bundle.dim || ruvec::digest(&vectors)? != digest {
-            return Err(MemoryError::Tampered("the vectors are not those of the bundle"));
-        }
+        let (bundle, digest, vectors) = self.pull(witness, data_ref)?;
         let shape = Shape { count: vectors.ids.len() as u64, dim: u32::try_from(bundle.dim).unwrap_or(u32::MAX) };
         self.make_room(&mut resident, shape.bytes())?;
         let data_ref = bundle.data_ref.clone();
@@ -154,6 +146,24 @@ impl Tier {
         }
         resident.push_back((resolved.clone(), shape.bytes()));
         Ok(resolved)
+    }
+
+    /// The vectors as they lie there, after all was checked.
+    pub(crate) fn pull(
+        &self,
+        witness: &Witness,
+        data_ref: Option<&str>,
+    ) -> Result<(RuLakeBundle, Digest, PulledBatch), MemoryError> {
+        let bundle = self.bundle(witness)?;
+        if data_ref.is_some_and(|said| said != bundle.data_ref) {
+            return Err(MemoryError::Reference { field: "data_ref", reason: "is not where the witness says the data is" });
+        }
+        let digest = self.digest_of(&bundle)?;
+        let vectors = self.shelf.vectors(&digest, self.max_collection_bytes)?;
+        if vectors.dim != bundle.dim || ruvec::digest(&vectors)? != digest {
+            return Err(MemoryError::Tampered("the vectors are not those of the bundle"));
+        }
+        Ok((bundle, digest, vectors))
     }
 
     /// Resolves the bundle of a folder that somebody else put there; its vectors have to be in this tier.

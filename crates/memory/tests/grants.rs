@@ -43,7 +43,15 @@ impl House {
     }
 
     fn ask<'a>(&'a self, grant: Option<&'a str>, grantee: &'a [AgentId]) -> Ask<'a> {
-        Ask { witness: &self.held.witness, data_ref: Some(&self.held.data_ref), grant, grantee, presenter: None, now: NOW }
+        Ask {
+            witness: &self.held.witness,
+            data_ref: Some(&self.held.data_ref),
+            handed_for: None,
+            grant,
+            grantee,
+            presenter: None,
+            now: NOW,
+        }
     }
 
     fn refusal(&self, ask: &Ask<'_>) -> &'static str {
@@ -194,4 +202,77 @@ fn a_signature_made_for_a_receipt_is_not_one_of_a_grant() {
     use base64::Engine as _;
     let forged = format!("{signed}.{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(receipt));
     assert_eq!(house.gate.resolve(&house.ask(Some(&forged), &one), &ring).unwrap_err().code(), "bad_signature");
+}
+
+#[test]
+fn who_may_write_publishes_a_new_generation_and_may_do_with_it_what_it_might_before() {
+    let house = house();
+    let one = [agent(1)];
+    let new = vec![(1000, vec![9.0; DIM as usize]), (7, vec![-9.0; DIM as usize])];
+    for (can, code) in [(vec![Capability::Read, Capability::Search], "capability"), (vec![Capability::Write], "")] {
+        let grant = house.grant(&can);
+        let written = house.gate.write(&house.ask(Some(&grant), &one), &new, &house.ring);
+        assert_eq!(written.as_ref().err().map_or("", |error| error.code()), code);
+    }
+    let all = house.grant(&Capability::ALL);
+    let stranger = [agent(2)];
+    let refused = house.gate.write(&house.ask(Some(&all), &stranger), &new, &house.ring).unwrap_err();
+    assert_eq!(refused.code(), "other_grantee");
+    for (wrong, code) in
+        [(vec![], "reference"), (vec![(1, vec![0.5; 3])], "dimensions"), (vec![(1, vec![f32::NAN; 16])], "not_vectors")]
+    {
+        assert_eq!(house.gate.write(&house.ask(Some(&all), &one), &wrong, &house.ring).unwrap_err().code(), code);
+    }
+    let written = house.gate.write(&house.ask(Some(&all), &one), &new, &house.ring).unwrap();
+    assert_eq!(written.published.count, 51, "one took the place of another, one is more");
+    assert_ne!(written.published.witness, house.held.witness);
+    let of_new = |grant| Ask {
+        witness: &written.published.witness,
+        data_ref: Some(&written.published.data_ref),
+        ..house.ask(Some(grant), &one)
+    };
+    let near = |id: u64, numbers: f32| {
+        let found = house.gate.search(&of_new(&written.grant), &[vec![numbers; DIM as usize]], 1, &house.ring).unwrap();
+        assert_eq!(found[0][0].id, id);
+    };
+    near(1000, 9.0);
+    near(7, -9.0);
+    assert_eq!(house.gate.resolve(&house.ask(Some(&all), &one), &house.ring).unwrap().count, 50, "the old one stays");
+    assert_eq!(house.gate.resolve(&of_new(&all), &house.ring).unwrap_err().code(), "other_witness");
+    let again = house.gate.write(&of_new(&written.grant), &new[..1], &house.ring).unwrap();
+    assert_eq!(again.published.witness, written.published.witness, "nothing is new");
+    // What was taken back takes along all that was written with it.
+    let first = house.gate.grants(&house.ring).open(&all, NOW).unwrap();
+    house.gate.grants(&house.ring).revoke(&first.id, NOW).unwrap();
+    for grant in [&all, &written.grant, &again.grant] {
+        assert_eq!(house.gate.check(&of_new(grant), Capability::Write, &house.ring).unwrap_err().code(), "revoked");
+    }
+    assert!(house.gate.grants(&house.ring).list().unwrap().iter().filter(|(grant, _)| !grant.after.is_empty()).count() >= 3);
+}
+
+#[test]
+fn no_grant_counts_for_longer_than_this_node_would_give_one() {
+    let house = house();
+    let one = [agent(1)];
+    let mut grant = house.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR);
+    let longest = Duration::from_secs(MemoryConfig::default().max_grant_hours * 3600);
+    grant.expires_at = NOW + longest + HOUR;
+    let text = house.gate.grants(&house.ring).issue(&grant).unwrap();
+    let at = |now| Ask { now, ..house.ask(Some(&text), &one) };
+    assert!(house.gate.resolve(&at(NOW + (longest - Duration::from_micros(1))), &house.ring).is_ok());
+    assert_eq!(house.refusal(&at(NOW + longest)), "expired");
+}
+
+#[test]
+fn what_is_handed_over_for_less_than_was_granted_is_good_for_no_more() {
+    let house = house();
+    let one = [agent(1)];
+    let all = house.grant(&Capability::ALL);
+    for (handed, taken) in [(vec!["read".to_owned()], [true, false, false]), (vec![], [false; 3])] {
+        let ask = Ask { handed_for: Some(&handed), ..house.ask(Some(&all), &one) };
+        for (needs, taken) in Capability::ALL.into_iter().zip(taken) {
+            let code = house.gate.check(&ask, needs, &house.ring).map_or_else(|error| error.code(), |_| "");
+            assert_eq!(code, if taken { "" } else { "handed_for" }, "{needs} of {handed:?}");
+        }
+    }
 }

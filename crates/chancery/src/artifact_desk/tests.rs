@@ -10,8 +10,8 @@ use chancery_core::{
 };
 use chancery_memory::{ArtifactsConfig, MemoryConfig, Tier};
 use chancery_protocol::{
-    AgentCard, CallContext, GetTask, ListTasks, Message, Metadata, Part, PartContent, Reply, Request, Role, SendConfiguration,
-    SendMessage, Sent, SubscribeToTask, Task, TaskEvent, TaskId, Timestamp,
+    AgentCard, Artifact, CallContext, GetTask, ListTasks, Message, Metadata, Part, PartContent, Reply, Request, Role,
+    SendConfiguration, SendMessage, Sent, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp,
 };
 use chancery_store::MemoryStore;
 use chancery_testkit::{ManualClock, PlainSeal, call_context};
@@ -29,6 +29,14 @@ impl TaskRunner for Parrot {
         let said = turn.message.parts.last().cloned().expect("a part");
         match turn.message.first_text() {
             Some("complete") => Ok(updates.message(vec![said])).map(|words| updates.complete(Some(words))),
+            Some("pieces") => {
+                let pieces: u32 = said.as_text().and_then(|text| text.parse().ok()).unwrap_or(0);
+                for piece in 0..pieces {
+                    let part = Part::text(format!("{piece:0>1000}"));
+                    updates.chunk(Artifact::new("a", vec![part]), piece > 0, false).await?;
+                }
+                Ok(updates.complete(None))
+            }
             Some("ask") => Ok(updates.message(vec![said])).map(|words| updates.input_required(words)),
             Some("reply") => Ok(updates.message(vec![said])).map(|words| updates.reply(words)),
             _ if turn.resumed => Ok(updates.message(vec![said])).map(|words| updates.complete(Some(words))),
@@ -80,7 +88,13 @@ impl House {
         });
         let tier = self.tier.path().to_str().expect("text").to_owned();
         let tier = Tier::open(&MemoryConfig { tier: Some(tier), ..MemoryConfig::default() }).expect("a tier").map(Arc::new);
-        let config = ArtifactsConfig { offload: true, offload_above_bytes: 100, restore_bytes: 1000, ..Default::default() };
+        let config = ArtifactsConfig {
+            offload: true,
+            offload_above_bytes: 100,
+            restore_bytes: 1000,
+            offload_task_bytes: 3000,
+            ..Default::default()
+        };
         let desk = Desk::open(&config, tier.as_ref(), node, "http://here").expect("a desk").expect("one");
         chancery.set_artifact_desk(Arc::new(desk));
         chancery
@@ -228,4 +242,16 @@ async fn a_link_that_only_looks_like_ours_is_left_alone() {
         let task = task_of(&chancery, &call_context(), "complete", part.clone()).await;
         assert_eq!(both(&task), [part.content.clone(), part.content]);
     }
+}
+
+#[tokio::test]
+async fn an_artifact_without_end_comes_to_one_at_the_limit() {
+    let house = House::new();
+    let chancery = house.plane("one");
+    let most = task_of(&chancery, &call_context(), "pieces", Part::text("3")).await;
+    assert_eq!((most.status.state, most.artifacts[0].parts.len()), (TaskState::Completed, 3));
+    let more = task_of(&chancery, &call_context(), "pieces", Part::text("4")).await;
+    assert_eq!((more.status.state, more.artifacts[0].parts.len()), (TaskState::Failed, 3));
+    let said = more.status.message.as_ref().and_then(|message| message.first_text()).unwrap_or_default();
+    assert_eq!(said, "TOO_LARGE: more than 3000 bytes of large parts");
 }

@@ -36,6 +36,7 @@ pub(super) fn needed(before: &Config, after: &Config, places: &Places) -> Vec<Fa
         ("artifacts.offload", was.artifacts.offload != is.artifacts.offload),
         ("artifacts.offload_above_bytes", was.artifacts.offload_above_bytes != is.artifacts.offload_above_bytes),
         ("artifacts.restore_bytes", was.artifacts.restore_bytes != is.artifacts.restore_bytes),
+        ("artifacts.offload_task_bytes", was.artifacts.offload_task_bytes != is.artifacts.offload_task_bytes),
         ("tls.cert_file", was.tls.cert_file != is.tls.cert_file),
         ("tls.key_file", was.tls.key_file != is.tls.key_file),
         ("tls.client_ca_file", was.tls.client_ca_file != is.tls.client_ca_file),

@@ -101,7 +101,7 @@ pub(super) fn witness(witness: &str, data_ref: &str, grant: Option<&str>) -> Par
     let kind = ArtifactKind::RuLakeWitness {
         witness: witness.to_owned(),
         data_ref: data_ref.to_owned(),
-        capabilities: vec!["read".to_owned(), "search".to_owned()],
+        capabilities: ["read", "write", "search"].map(str::to_owned).to_vec(),
     };
     let mut part = kind.to_parts().remove(0);
     let mut metadata = part.metadata.take().expect("a kind").to_object();

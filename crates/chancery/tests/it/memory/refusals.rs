@@ -5,7 +5,7 @@ use std::fs;
 use chancery_protocol::Part;
 use serde_json::{Value, json};
 
-use super::house::{House, found, witness};
+use super::house::{self, House, found, witness};
 use crate::cli::run;
 
 /// The reason in the details of an error, and what the memory said.
@@ -57,6 +57,11 @@ async fn a_witness_without_a_grant_that_fits_opens_nothing() {
     let writes = id(&house.grant(name, &["--can", "write"]));
     is_refused(&house, &with(Some(&writes)), denied, "capability").await;
 
+    let mut for_less = with(Some(&good)).remove(0);
+    let said = json!({ "kind": "rulake_witness", "witness": name, "data_ref": data_ref, "capabilities": ["search"] });
+    for_less.content = Part::data(&said).content;
+    is_refused(&house, &[for_less], denied, "handed_for").await;
+
     let from_another = id(&house.grant(name, &["--from", &somebody]));
     is_refused(&house, &with(Some(&from_another)), denied, "other_presenter").await;
 
@@ -70,6 +75,32 @@ async fn a_witness_without_a_grant_that_fits_opens_nothing() {
     let listed = run(&house.giver_home, ["memory", "grants"]).stdout;
     let line = listed.lines().find(|line| line.starts_with(&good)).unwrap();
     assert!(line.contains("revoked") && line.contains("read,search") && line.contains(&house.grantee), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_generation_is_written_by_who_may_and_by_nobody_else() {
+    let house = House::new();
+    let (published, _) = house.publish(500);
+    let name = published["witness"].as_str().unwrap();
+    let data_ref = published["data_ref"].as_str().unwrap();
+    let vector = vec![5.0; house::DIM as usize];
+    let write = Part::data(&json!({ "write": { "vectors": [{ "id": 7, "vector": vector }] } }));
+    let id = |grant: &Value| grant["id"].as_str().unwrap().to_owned();
+    let parts = |grant: &str| vec![witness(name, data_ref, Some(grant)), write.clone()];
+    let reads = id(&house.grant(name, &["--can", "read,search"]));
+    is_refused(&house, &parts(&reads), "PERMISSION_DENIED", "capability").await;
+    let writes = id(&house.grant(name, &["--can", "read,write,search"]));
+    let answer = house.hand_over(&parts(&writes)).await;
+    let written = found(&answer);
+    assert_eq!(written["count"], json!(501), "{answer:#}");
+    let [new, place, grant] = ["witness", "data_ref", "grant"].map(|name| written[name].as_str().unwrap().to_owned());
+    let search = Part::data(&json!({ "search": { "queries": [vector], "k": 1 } }));
+    let answer = house.tell(&[witness(&new, &place, Some(&grant)), search]).await;
+    assert_eq!(found(&answer)["neighbours"][0][0]["id"], json!(7), "{answer:#}");
+    // The giver looks at it as an operator, and takes back what it gave.
+    assert_eq!(house.searched(&new, &[vector])[0][0]["id"], json!(7));
+    assert_eq!(run(&house.giver_home, ["memory", "revoke", &writes]).code, Some(0));
+    is_refused(&house, &[witness(&new, &place, Some(&grant))], "PERMISSION_DENIED", "revoked").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
