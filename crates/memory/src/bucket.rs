@@ -84,6 +84,30 @@ impl Bucket {
             None => Err(Error::NotImplemented { operation: "a bucket that is closed".into(), implementer: "Bucket".into() }),
         }
     }
+
+    /// A file of vectors, in parts.
+    fn upload(&self, digest: &Digest, filled: &std::path::Path) -> Result<(), MemoryError> {
+        let unread = |error| MemoryError::io("read a file back", error);
+        let mut file = std::fs::File::open(filled).map_err(unread)?;
+        let place = self.at(&vectors_name(digest));
+        let uploading = self.wait(self.store.put_multipart(&place)).map_err(|error| fault("begin an upload", error))?;
+        let mut upload = WriteMultipart::new_with_chunk_size(uploading, PIECE);
+        let mut piece = vec![0; PIECE];
+        loop {
+            let read = file.read(&mut piece).map_err(unread)?;
+            if read == 0 {
+                break;
+            }
+            // Inside, because parts are sent by tasks.
+            let sent = self.wait(async {
+                upload.wait_for_capacity(UPLOADS).await?;
+                upload.write(&piece[..read]);
+                Ok(())
+            });
+            sent.map_err(|error| fault("upload", error))?;
+        }
+        self.wait(upload.finish()).map(drop).map_err(|error| fault("finish an upload", error))
+    }
 }
 
 fn found<T>(result: Result<T, Error>, doing: &str) -> Result<Option<T>, MemoryError> {
@@ -155,29 +179,10 @@ impl Shelf for Bucket {
     }
 
     fn take_vectors(&self, digest: &Digest, filled: PathBuf) -> Result<(), MemoryError> {
-        let unread = |error| MemoryError::io("read a file back", error);
-        let mut file = std::fs::File::open(&filled).map_err(unread)?;
-        let place = self.at(&vectors_name(digest));
-        let uploading = self.wait(self.store.put_multipart(&place)).map_err(|error| fault("begin an upload", error))?;
-        let mut upload = WriteMultipart::new_with_chunk_size(uploading, PIECE);
-        let mut piece = vec![0; PIECE];
-        loop {
-            let read = file.read(&mut piece).map_err(unread)?;
-            if read == 0 {
-                break;
-            }
-            // Inside, because parts are sent by tasks.
-            let sent = self.wait(async {
-                upload.wait_for_capacity(UPLOADS).await?;
-                upload.write(&piece[..read]);
-                Ok(())
-            });
-            sent.map_err(|error| fault("upload", error))?;
-        }
-        let done = self.wait(upload.finish()).map(drop).map_err(|error| fault("finish an upload", error));
-        // What cannot be removed lies in the folder for temporary files.
+        let taken = self.upload(digest, &filled);
+        // Whatever came of it. What cannot be removed lies in the folder for temporary files.
         let _ = std::fs::remove_file(filled);
-        done
+        taken
     }
 
     fn vectors(&self, digest: &Digest, limit: u64) -> Result<PulledBatch, MemoryError> {

@@ -57,6 +57,14 @@ impl Folder {
     }
 }
 
+/// A file that did not get to its place, on a full disk for instance, takes no more of it.
+fn left_over<T>(done: Result<T, MemoryError>, file: &Path) -> Result<T, MemoryError> {
+    if done.is_err() {
+        let _ = fs::remove_file(file);
+    }
+    done
+}
+
 impl Shelf for Folder {
     fn url(&self) -> &str {
         &self.url
@@ -79,8 +87,8 @@ impl Shelf for Folder {
             file.write_all(content)?;
             file.sync_all()
         });
-        written.map_err(|error| MemoryError::io("write a file", error))?;
-        self.settle(&blank, name)
+        let settled = written.map_err(|error| MemoryError::io("write a file", error)).and_then(|()| self.settle(&blank, name));
+        left_over(settled, &blank)
     }
 
     fn exists(&self, name: &str) -> Result<bool, MemoryError> {
@@ -132,7 +140,7 @@ impl Shelf for Folder {
     }
 
     fn take_vectors(&self, digest: &Digest, filled: PathBuf) -> Result<(), MemoryError> {
-        self.settle(&filled, &vectors_name(digest))
+        left_over(self.settle(&filled, &vectors_name(digest)), &filled)
     }
 
     fn vectors(&self, digest: &Digest, limit: u64) -> Result<PulledBatch, MemoryError> {

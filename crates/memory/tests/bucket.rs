@@ -10,9 +10,11 @@ mod toolbox;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chancery_memory::{MemoryConfig, Tier};
+use chancery_memory::{ArtifactsConfig, MemoryConfig, Offload, Tier};
+use chancery_protocol::{Part, PartContent, TaskId};
 use common::{DIM, publish, vectors};
 use object_store::aws::AmazonS3Builder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -63,9 +65,11 @@ fn a_bucket_holds_and_refuses_what_a_folder_does() {
     let moto = Moto::start(program);
     let endpoint = format!("http://{}", moto.address);
     for scheme in ["s3", "gs"] {
+        let spool = tempfile::tempdir().unwrap();
         make_bucket(&moto.address, &format!("memories{scheme}"));
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.args(["a_bucket_holds_and_refuses_what_a_folder_does", "--nocapture", "--exact"]).env(INSIDE, scheme).envs([
+            ("TMPDIR", spool.path().to_str().unwrap()),
             ("AWS_ENDPOINT", endpoint.as_str()),
             ("AWS_ALLOW_HTTP", "true"),
             ("AWS_ACCESS_KEY_ID", "test"),
@@ -75,6 +79,7 @@ fn a_bucket_holds_and_refuses_what_a_folder_does() {
             ("GOOGLE_BEARER_TOKEN", "test"),
         ]);
         assert!(again.status().unwrap().success(), "{scheme}");
+        assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 0, "nothing is left of what was on its way");
     }
 }
 
@@ -108,6 +113,30 @@ fn inside(scheme: &str) {
     tier().resolve(&small.witness, None).unwrap();
     let narrow = MemoryConfig { max_collection_bytes: good.len() as u64 - 1, ..config("prod") };
     assert_eq!(Tier::open(&narrow).unwrap().unwrap().resolve(&small.witness, None).unwrap_err().code(), "too_large");
+
+    let nowhere = MemoryConfig { tier: Some(format!("{scheme}://nobodys/prod")), ..MemoryConfig::default() };
+    let nowhere = Tier::open(&nowhere).unwrap().unwrap();
+    let vectors = common::incoming(&nowhere, &good).unwrap();
+    assert_eq!(nowhere.publish(vectors, None).unwrap_err().code(), "tier");
+    large_parts(one);
+}
+
+fn large_parts(tier: Tier) {
+    let config = ArtifactsConfig { offload_above_bytes: 1000, ..ArtifactsConfig::default() };
+    let offload = Offload::new(Arc::new(tier), "node", "http://here", &config);
+    let task = TaskId::from(uuid::Uuid::now_v7().to_string().as_str());
+    let parts = vec![Part::text("short"), Part::text("long ".repeat(1000))];
+    let kept = offload.put_away(&task, parts.clone()).unwrap();
+    assert_eq!((&kept[0], offload.away(&kept)), (&parts[0], 5000));
+    assert_eq!(offload.put_back(&task, kept.clone()).unwrap(), parts);
+    let PartContent::Url(url) = &kept[1].content else { panic!("{kept:?}") };
+    let digest = url.rsplit('/').next().unwrap();
+    assert_eq!(offload.length(&task, digest).unwrap(), Some(5000));
+    assert_eq!(offload.piece(&task, digest, 4990, 10).unwrap(), b"long long ");
+    assert_eq!(offload.tasks().unwrap(), std::slice::from_ref(&task));
+    offload.forget(&task).unwrap();
+    assert_eq!((offload.tasks().unwrap(), offload.length(&task, digest).unwrap()), (vec![], None));
+    assert_eq!(offload.put_back(&task, kept.clone()).unwrap(), kept, "what is gone stays a link");
 }
 
 /// Moto lets anybody make one.

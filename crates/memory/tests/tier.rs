@@ -237,3 +237,17 @@ fn a_query_that_does_not_fit_is_refused() {
     let nobody: Witness = "0".repeat(64).parse().unwrap();
     assert_eq!(tier.search(&nobody, &[vec![0.0; 16]], 1).unwrap_err().code(), "unknown_witness");
 }
+
+#[test]
+fn nothing_is_left_of_a_collection_that_could_not_be_put_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = tier(folder.path());
+    let held = publish(&tier, &vectors(8, 20, DIM));
+    let place = folder.path().join("vectors").join(held.data_ref.rsplit('/').next().unwrap());
+    fs::remove_file(&place).unwrap();
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("in-the-way"), "").unwrap();
+    let again = incoming(&tier, &file(&vectors(8, 20, DIM))).unwrap();
+    assert_eq!(tier.publish(again, None).unwrap_err().code(), "tier");
+    assert_eq!(fs::read_dir(folder.path().join("incoming")).unwrap().count(), 0);
+}
