@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::{Collection, Nearest, SharedMemory, Wanted, Written};
+use chancery_core::{Chancery, Collection, Nearest, SharedMemory, Wanted, Written};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_memory::{Ask, Gate, MemoryConfig, MemoryError, Tier, Witness};
 use chancery_protocol::{AgentId, Error, ErrorKind, Timestamp};
@@ -25,12 +25,19 @@ pub enum MemoryBuildError {
 }
 
 impl NodeMemory {
-    /// Nothing, if the config has no tier. A node with one has a key for grants.
-    pub(crate) fn open(config: &MemoryConfig, keys: &Arc<KeyChest>, now: Timestamp) -> Result<Option<Self>, MemoryBuildError> {
+    /// Gives a node its memory. Nothing, if the config has no tier. A node with one has a key for grants.
+    pub(crate) fn furnish(
+        chancery: &Chancery,
+        config: &MemoryConfig,
+        keys: &Arc<KeyChest>,
+        now: Timestamp,
+    ) -> Result<Option<Self>, MemoryBuildError> {
         let Some(tier) = Tier::open(config)? else { return Ok(None) };
         keys.ensure(KeyUse::MemoryGrants, now)?;
         let gate = Arc::new(Gate::new(Arc::new(tier), config));
-        Ok(Some(Self { gate, keys: Arc::clone(keys) }))
+        let memory = Self { gate, keys: Arc::clone(keys) };
+        chancery.set_memory(Arc::new(memory.clone()));
+        Ok(Some(memory))
     }
 
     /// Runs what blocks. What goes wrong is logged whole and told in part.

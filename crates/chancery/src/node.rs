@@ -265,10 +265,7 @@ impl NodeBuilder {
             push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
         });
         // Before anything is taken up again that may need them.
-        let memory = NodeMemory::open(&config.memory, &keys, reception.clock.now())?;
-        if let Some(memory) = &memory {
-            chancery.set_memory(Arc::new(memory.clone()));
-        }
+        let memory = NodeMemory::furnish(&chancery, &config.memory, &keys, reception.clock.now())?;
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
         artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
