@@ -25,19 +25,26 @@ pub enum MemoryBuildError {
 }
 
 impl NodeMemory {
-    /// Gives a node its memory. Nothing, if the config has no tier. A node with one has a key for grants.
-    pub(crate) fn furnish(
+    /// What agents of a control plane look at. Nothing, if the config has no tier.
+    pub(crate) fn of(
         chancery: &Chancery,
         config: &MemoryConfig,
         keys: &Arc<KeyChest>,
         now: Timestamp,
     ) -> Result<Option<Self>, MemoryBuildError> {
+        let memory = Self::open(config, keys, now)?;
+        if let Some(memory) = &memory {
+            chancery.set_memory(Arc::new(memory.clone()));
+        }
+        Ok(memory)
+    }
+
+    /// A node with a tier has a key for grants.
+    fn open(config: &MemoryConfig, keys: &Arc<KeyChest>, now: Timestamp) -> Result<Option<Self>, MemoryBuildError> {
         let Some(tier) = Tier::open(config)? else { return Ok(None) };
         keys.ensure(KeyUse::MemoryGrants, now)?;
         let gate = Arc::new(Gate::new(Arc::new(tier), config));
-        let memory = Self { gate, keys: Arc::clone(keys) };
-        chancery.set_memory(Arc::new(memory.clone()));
-        Ok(Some(memory))
+        Ok(Some(Self { gate, keys: Arc::clone(keys) }))
     }
 
     /// Runs what blocks. What goes wrong is logged whole and told in part.

@@ -265,7 +265,7 @@ impl NodeBuilder {
             push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
         });
         // Before anything is taken up again that may need them.
-        let memory = NodeMemory::furnish(&chancery, &config.memory, &keys, reception.clock.now())?;
+        let memory = NodeMemory::of(&chancery, &config.memory, &keys, reception.clock.now())?;
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
         artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;

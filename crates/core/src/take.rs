@@ -102,7 +102,9 @@ impl Inner {
         let register = match &send.configuration.task_push_notification_config {
             Some(config) => {
                 let held = agent.runner.may_reply_with_message();
-                Some(self.inline_registration(context, agent, &id, config, held)?)
+                let new = self.inline_registration(context, agent, &id, config, held)?;
+                Box::pin(self.challenge_inline(config)).await?;
+                Some(new)
             }
             None => None,
         };

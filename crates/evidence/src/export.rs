@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::adapter::Adapter;
 use crate::bundle::{self, BundleEvent, Stamp, limits, rfc3339, subject_of};
+use crate::chosen::Chosen;
 use crate::packets;
-use crate::record::{BACK_DATED_MICROS, Entry, Examination, RecordFault, Segment, hex, merkle, types};
+use crate::record::{Entry, Examination, RecordFault, Segment, hex, merkle, types};
 
 /// So many blocks are read at once.
 const BLOCKS_AT_ONCE: usize = 256;
@@ -173,64 +174,7 @@ async fn take(record: &dyn Record, wanted: &Wanted) -> Result<Taken, ExportFault
     if let Some(segment) = pass.examination.end()? {
         taken.prove(&segment);
     }
-    if taken.entries.is_empty() { Err(ExportFault::Nothing) } else { Ok(taken) }
-}
-
-/// Tells which entries are wanted.
-struct Chosen<'a> {
-    wanted: &'a Wanted,
-    tasks: BTreeSet<String>,
-    trace: String,
-    begun: bool,
-    /// Later than wanted, unless one comes that is not.
-    held_back: Vec<Entry>,
-    over: bool,
-}
-
-impl<'a> Chosen<'a> {
-    fn new(wanted: &'a Wanted) -> Self {
-        let (mut tasks, mut trace) = (BTreeSet::new(), String::new());
-        match wanted {
-            Wanted::Task(task) => drop(tasks.insert(task.clone())),
-            Wanted::Trace(id, known) => (trace, tasks) = (id.to_string(), known.clone()),
-            Wanted::Between(..) => {}
-        }
-        Self { wanted, tasks, trace, begun: false, held_back: Vec::new(), over: false }
-    }
-
-    fn see(&mut self, entry: Entry, taken: &mut Vec<Entry>) {
-        if let Wanted::Between(since, until) = self.wanted {
-            self.begun |= since.is_none_or(|since| entry.at >= since);
-            if !self.begun || self.over {
-                return;
-            }
-            match until {
-                Some(until) if entry.at >= *until => {
-                    self.over = entry.at.micros() > until.micros().saturating_add(BACK_DATED_MICROS);
-                    self.held_back.push(entry);
-                }
-                // A stretch of the record has no gaps.
-                _ => {
-                    taken.append(&mut self.held_back);
-                    taken.push(entry);
-                }
-            }
-            return;
-        }
-        // Without it, what comes after it would seem to be back-dated.
-        if entry.kind == types::CLOCK && !taken.is_empty() {
-            taken.push(entry);
-            return;
-        }
-        let of_trace = !self.trace.is_empty() && entry.data["trace"] == self.trace;
-        let task = entry.data["task"].as_str();
-        if of_trace && let Some(task) = task {
-            self.tasks.insert(task.to_owned());
-        }
-        if of_trace || task.is_some_and(|task| self.tasks.contains(task)) {
-            taken.push(entry);
-        }
-    }
+    if chosen.found_nothing() { Err(ExportFault::Nothing) } else { Ok(taken) }
 }
 
 impl Taken {

@@ -2,6 +2,7 @@
 
 pub mod adapter;
 pub mod bundle;
+mod chosen;
 pub mod export;
 pub mod packets;
 pub mod record;

@@ -1,4 +1,4 @@
-//! However workers die, freeze and come back, however receivers answer and operators meddle: a lane loses nothing, keeps the order,
+//! F16: however workers die, freeze and come back, however receivers answer and operators meddle: a lane loses nothing, keeps the order,
 //! never sends other bytes under the same id, and moves for its newest holder only.
 
 use std::collections::HashMap;

@@ -87,7 +87,7 @@ fn told(number: u64) -> Append {
         governed: None,
         spend: None,
         decision: None,
-        register: Some(Box::new(NewRegistration { registration, limits, held: false })),
+        register: Some(Box::new(NewRegistration { registration, limits, held: false, snapshot: false })),
         notes: Vec::new(),
     }
 }

@@ -18,7 +18,10 @@ pub(crate) fn due_at(cursor: &Cursor) -> Option<Timestamp> {
 /// A lane for the entries after `seq`.
 pub(crate) fn begin(new: &NewRegistration, number: u64, seq: u64) -> Lane {
     let registration = Registration { lane: number, ..new.registration.clone() };
-    let cursor = Cursor::new(seq, seq, registration.created_at);
+    let mut cursor = Cursor::new(seq, seq, registration.created_at);
+    if new.snapshot {
+        cursor.begin_with_snapshot();
+    }
     Lane { registration: Arc::new(registration), cursor, receipt: None }
 }
 

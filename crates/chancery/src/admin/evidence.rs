@@ -1,6 +1,7 @@
 //! `/admin/v1/evidence`: how the record stands, and bundles of what is in it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -34,7 +35,7 @@ impl From<ExportFault> for Fault {
 }
 
 /// The record, if only keys of this node signed it.
-async fn record(office: &Office) -> Result<std::sync::Arc<dyn Record>, Fault> {
+async fn record(office: &Office) -> Result<Arc<dyn Record>, Fault> {
     let none = "this node keeps no record: its tasks are in memory, or evidence.record is false in its config";
     let record = office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))?;
     let checkpoints = record.checkpoints(0).await.map_err(ExportFault::from)?;
@@ -42,9 +43,17 @@ async fn record(office: &Office) -> Result<std::sync::Arc<dyn Record>, Fault> {
     Ok(record)
 }
 
+/// Going through a record keeps a processor busy. It is done where no call waits behind it.
+async fn aside<T: Send + 'static>(work: impl Future<Output = Result<T, ExportFault>> + Send + 'static) -> Result<T, Fault> {
+    let here = tokio::runtime::Handle::current();
+    let done = tokio::task::spawn_blocking(move || here.block_on(work)).await;
+    Ok(done.map_err(|fault| Fault(StatusCode::INTERNAL_SERVER_ERROR, fault.to_string()))??)
+}
+
 async fn stand(State(office): State<Office>) -> Result<Json<Value>, Fault> {
     let record = record(&office).await?;
-    let stand = examine(&*record).await?;
+    let looked_at = Arc::clone(&record);
+    let stand = aside(async move { examine(&*looked_at).await }).await?;
     let newest = record.checkpoints(0).await.map_err(ExportFault::from)?.pop();
     let body = newest.as_ref().and_then(|newest| serde_json::from_str::<Value>(&newest.body).ok());
     let key = body.map(|body| body["kid"].clone());
@@ -85,6 +94,7 @@ async fn bundle(State(office): State<Office>, asked: Result<Query<Asked>, QueryR
         let trees = office.house.chancery.trees(&trace.to_string()).await?;
         known.extend(trees.iter().flat_map(|tree| &tree.tasks).map(|task| task.task.as_str().to_owned()));
     }
-    let bundle = export(&*record(&office).await?, &wanted, office.clock.now()).await?;
+    let (record, now) = (record(&office).await?, office.clock.now());
+    let bundle = aside(async move { export(&*record, &wanted, now).await }).await?;
     Ok(([(header::CONTENT_TYPE, "application/gzip")], bundle).into_response())
 }

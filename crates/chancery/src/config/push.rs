@@ -31,11 +31,13 @@ pub struct PushOffer {
     pub enabled: bool,
     /// Whether owners can read back the tokens and credentials they registered.
     pub show_secrets: bool,
+    /// Whether whoever registers for a task that is there is first told how it stands.
+    pub snapshot: bool,
 }
 
 impl Default for PushOffer {
     fn default() -> Self {
-        Self { enabled: true, show_secrets: false }
+        Self { enabled: true, show_secrets: false, snapshot: false }
     }
 }
 

@@ -67,9 +67,10 @@ impl Webhooks {
             parts: PushParts {
                 outbox,
                 vault: Arc::clone(&shared),
-                targets: Arc::new(GuardedTargets::new(guard, origins)),
+                targets: Arc::new(GuardedTargets::new(guard, origins, push.courier.challenge)),
                 limits: push.limits.clone(),
                 show_secrets: push.offer.show_secrets,
+                snapshot: push.offer.snapshot,
             },
             engine: EngineParts { courier: courier.clone(), notary: notary.clone(), vault: shared, config: push.engine() },
             courier,

@@ -42,6 +42,8 @@ pub struct PushParts {
     pub limits: PushLimits,
     /// Whether tokens and credentials are shown to the owner who registered them. Normally they are not.
     pub show_secrets: bool,
+    /// Whether whoever registers for a task that is there is first told how it stands.
+    pub snapshot: bool,
 }
 
 /// Push as the control plane holds it.
@@ -52,13 +54,14 @@ pub(crate) struct Push {
     pub(crate) targets: Arc<dyn PushTargets>,
     pub(crate) limits: ArcSwap<PushLimits>,
     pub(crate) show_secrets: bool,
+    pub(crate) snapshot: bool,
     pub(crate) notifier: Arc<Notifier>,
 }
 
 impl Push {
     pub(crate) fn new(parts: PushParts) -> Self {
-        let PushParts { outbox, vault, targets, limits, show_secrets } = parts;
-        Self { outbox, vault, targets, limits: ArcSwap::from_pointee(limits), show_secrets, notifier: Arc::default() }
+        let PushParts { outbox, vault, targets, limits, show_secrets, snapshot } = parts;
+        Self { outbox, vault, targets, limits: ArcSwap::from_pointee(limits), show_secrets, snapshot, notifier: Arc::default() }
     }
 }
 

@@ -46,6 +46,8 @@ impl Inner {
         };
         let of = Of { task: &stored.task.id, agent };
         let new = self.registration(push, context, of, &config, id, "", false)?;
+        push.challenge(&config, "").await?;
+        let new = NewRegistration { snapshot: push.snapshot, ..new };
         let id = new.registration.id.as_str().to_owned();
         self.keep_registration(push, new).await?;
         Ok(PushConfig { tenant: None, id: Some(id), task_id: Some(asked), ..config })
@@ -69,6 +71,11 @@ impl Inner {
         self.registration(push, context, Of { task, agent }, config, id, INLINE, held).map(Box::new)
     }
 
+    /// For a webhook that is to be kept with the task it comes with.
+    pub(crate) async fn challenge_inline(&self, config: &PushConfig) -> Result<(), Error> {
+        self.push()?.challenge(config, INLINE).await
+    }
+
     /// Before a message that a task goes on with is recorded, so that its entry is told of too. Answers what to take back if
     /// the message turns out not to be taken.
     pub(crate) async fn register_inline(
@@ -79,6 +86,7 @@ impl Inner {
         config: &PushConfig,
     ) -> Result<Option<RegistrationId>, Error> {
         let new = self.inline_registration(context, agent, &task.id, config, false)?;
+        self.push()?.challenge(config, INLINE).await?;
         let id = new.registration.id.clone();
         let replaced = self.keep_registration(self.push()?, *new).await?;
         Ok((!replaced).then_some(id))
@@ -98,11 +106,14 @@ impl Inner {
 
     /// Answers whether one was replaced.
     async fn keep_registration(&self, push: &Push, new: NewRegistration) -> Result<bool, Error> {
+        let snapshot = new.snapshot;
         match push.outbox.register(new).await.map_err(internal)? {
             Registered::Kept { lane, replaced } => {
                 if replaced {
                     // What is under way goes where the old one pointed.
                     push.notifier.in_flight.stop(lane);
+                }
+                if replaced || snapshot {
                     push.notifier.ring();
                 }
                 Ok(replaced)
@@ -147,6 +158,13 @@ impl Inner {
             created_at: self.clock.now(),
             trace: context.trace,
         };
-        Ok(NewRegistration { registration, limits: limits.counted(), held })
+        Ok(NewRegistration { registration, limits: limits.counted(), held, snapshot: false })
+    }
+}
+
+impl Push {
+    /// Whoever is at the URL is asked, where the operator wishes that. `before` is what leads to the configuration's members.
+    async fn challenge(&self, config: &PushConfig, before: &str) -> Result<(), Error> {
+        self.targets.challenge(&config.url).await.map_err(|why| Error::invalid_field(format!("{before}url"), why))
     }
 }

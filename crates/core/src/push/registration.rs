@@ -144,6 +144,8 @@ pub struct NewRegistration {
     pub limits: RegistrationLimits,
     /// Nothing is due before the second entry of the task's log: until then it may turn out that there is no task at all.
     pub held: bool,
+    /// How the task stands goes out first.
+    pub snapshot: bool,
 }
 
 /// How many there may be, counted where they are written.

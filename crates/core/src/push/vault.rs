@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::registration::{PushEvents, PushProfile};
@@ -92,11 +93,18 @@ impl OpenSecrets {
 }
 
 /// Judges a URL by its text, without asking the network: its addresses are judged when it is dialled.
+#[async_trait]
 pub trait PushTargets: Send + Sync + fmt::Debug {
     fn judge(&self, url: &str) -> Result<PushTarget, String>;
 
     /// Whether such credentials can be used. A scheme that nobody here knows is sent as it is.
     fn judge_scheme(&self, scheme: &str, credentials: Option<&str>) -> Result<(), String>;
+
+    /// Asks whoever is there whether they want to be told, where the operator wishes that.
+    async fn challenge(&self, url: &str) -> Result<(), String> {
+        let _ = url;
+        Ok(())
+    }
 }
 
 /// Where deliveries go, and what the operator wants for that place.

@@ -164,6 +164,7 @@ impl House {
                 targets: Arc::new(AnyTarget),
                 limits,
                 show_secrets: false,
+                snapshot: false,
             }),
         });
         let parts = EngineParts { courier: network.clone(), notary: Arc::new(Stamp), vault: vault.clone(), config };

@@ -6,92 +6,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_core::Checkpoint;
 use chancery_protocol::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::{rfc3339, subject_of};
 use super::fault::{BundleFault, Code};
+use super::ties::{Link, Links, Proof, Report, Scope, Signed};
 use crate::adapter::{Adapter, Stamps};
 use crate::packets;
 use crate::record::{
     CheckpointBody, CheckpointFault, Hash, check_order, from_hex, hash_of_parts, hex, is_back_dated, merkle, signed_body, types,
 };
-
-/// What a bundle was found to hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// Entries of a record.
-    pub entries: usize,
-    /// Events that the frozen adapter made of them.
-    pub packets: usize,
-    pub checkpoints: usize,
-    /// The first and the last entry, by their indexes.
-    pub first: Option<u64>,
-    pub last: Option<u64>,
-    /// The keys that signed. Whose they are is not in the bundle.
-    pub keys: BTreeSet<String>,
-    /// The first entry that the record still had. What came before had been forgotten.
-    pub kept_from: u64,
-    /// Tasks whose beginning had been forgotten.
-    pub cut: BTreeSet<String>,
-}
-
-/// `data` of an event with links: for each entry of the bundle where it is, and what it follows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Links {
-    pub(crate) scope: Scope,
-    pub(crate) links: Vec<Link>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Link {
-    pub(crate) seq: u64,
-    pub(crate) index: u64,
-    pub(crate) prev: String,
-}
-
-/// What was asked for. Times are in microseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Scope {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) trace: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) since: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) until: Option<i64>,
-    /// The first entry that the record still had.
-    pub(crate) kept_from: u64,
-}
-
-impl Scope {
-    /// All entries of a stretch of time, not only some.
-    pub(crate) fn is_range(&self) -> bool {
-        self.task.is_none() && self.trace.is_none()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Signed {
-    /// What is signed, as it was signed.
-    pub(crate) body: String,
-    /// In base64url.
-    pub(crate) signature: String,
-}
-
-/// The way from an entry to the root of a checkpoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Proof {
-    pub(crate) index: u64,
-    pub(crate) checkpoint: u64,
-    pub(crate) path: Vec<String>,
-}
 
 /// An entry at its place.
 struct Placed<'a> {
@@ -249,10 +173,22 @@ fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) ->
             }
         }
         let signed = checkpoints.values().map(|(checkpoint, _)| checkpoint.end).max();
-        if let (Some(last), Some(end), None) = (entries.last(), signed, scope.until)
-            && last.index + 1 < end
-        {
-            return missing(last.index + 1, end - 1);
+        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
+            let shows_begin = scope.since.is_some_and(|since| at_of(first.event) < since);
+            if first.index > scope.kept_from && !shows_begin {
+                return missing(scope.kept_from, first.index - 1);
+            }
+            let shows_end = scope.until.is_some_and(|until| at_of(last.event) >= until);
+            if let Some(end) = signed.filter(|end| last.index + 1 < *end && !shows_end) {
+                return missing(last.index + 1, end - 1);
+            }
+            // Entries go by whole segments.
+            if first.index > 0
+                && first.index == scope.kept_from
+                && checkpoints.values().all(|(_, body)| body.first != first.index)
+            {
+                return missing(0, first.index - 1);
+            }
         }
     }
     // The updates of a task are numbered, and its request is the first.

@@ -9,14 +9,15 @@ mod event;
 mod fault;
 mod links;
 mod manifest;
+mod ties;
 mod verify;
 mod write;
 
 pub use container::{EVENTS, MANIFEST, pack, unpack};
 pub use event::{BundleEvent, Stamp, content_hash, rfc3339, subject_of};
 pub use fault::{BundleFault, Code};
-pub use links::Report;
 pub use manifest::{Manifest, Producer};
+pub use ties::Report;
 pub use verify::{Checked, check, verify};
 pub use write::seal;
 

@@ -7,8 +7,9 @@ use super::container::{EVENTS, unpack};
 use super::event::content_hash;
 use super::fault::{BundleFault, Code};
 use super::limits;
-use super::links::{self, Report};
+use super::links;
 use super::manifest::Manifest;
+use super::ties::Report;
 use crate::record::{hex, sha256};
 
 /// A bundle whose format is sound.

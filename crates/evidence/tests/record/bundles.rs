@@ -46,11 +46,24 @@ async fn a_stretch_of_time_has_no_gaps_and_ends_where_it_was_told_to() {
     let (_, all) = bundled(&record, &Wanted::Between(None, None)).await;
     assert_eq!((all.first, all.entries), (Some(0), 20 * 9 + 8));
     let (events, some) = bundled(&record, &Wanted::Between(Some(at(50)), Some(at(70)))).await;
-    assert_eq!((some.first, some.entries), (Some(5 * 9), 2 * 9));
-    let of_other_times = events.iter().filter_map(|event| event["data"]["task"].as_str());
-    assert!(of_other_times.into_iter().all(|task| ["task-5", "task-6"].contains(&task)));
+    assert_eq!((some.first, some.entries), (Some(5 * 9 - 1), 2 * 9 + 2), "with one more on either side");
+    let tasks: Vec<_> = events[..some.entries].iter().filter_map(|event| event["data"]["task"].as_str()).collect();
+    assert_eq!((tasks[0], tasks[tasks.len() - 1]), ("task-4", "task-7"));
+    assert!(tasks[1..tasks.len() - 1].iter().all(|task| ["task-5", "task-6"].contains(task)), "{tasks:?}");
     let (_, rest) = bundled(&record, &Wanted::Between(Some(at(900)), None)).await;
-    assert_eq!((rest.entries, rest.last), (7, Some(187)));
+    assert_eq!((rest.entries, rest.last), (8, Some(187)));
+    let (_, start) = bundled(&record, &Wanted::Between(None, Some(at(10)))).await;
+    assert_eq!((start.first, start.entries), (Some(0), 9 + 1));
+    // Segments may end anywhere.
+    for segment in [1, 2, 3, 5, 9] {
+        let record = ListedRecord::new(segment, 1000).busy();
+        let (_, again) = bundled(&record, &Wanted::Between(Some(at(50)), Some(at(70)))).await;
+        assert_eq!((again.first, again.entries), (some.first, some.entries), "segments of {segment}");
+    }
+    for nothing in [(Some(at(5_000)), None), (None, Some(at(-5))), (Some(at(55)), Some(at(55)))] {
+        let wanted = Wanted::Between(nothing.0, nothing.1);
+        assert!(matches!(export(&record, &wanted, at(1000)).await, Err(ExportFault::Nothing)), "{wanted:?}");
+    }
 }
 
 #[tokio::test]

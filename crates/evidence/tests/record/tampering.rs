@@ -68,6 +68,10 @@ fn remove_entry(events: &mut Vec<BundleEvent>, seq: usize) {
     }
 }
 
+fn links(events: &mut [BundleEvent]) -> &mut Value {
+    &mut events.iter_mut().find(|event| event.kind == types::LINKS).unwrap().data
+}
+
 #[tokio::test]
 async fn a_byte_that_was_flipped_anywhere_is_found() {
     let bundle = bundle(Wanted::Task("task-7".to_owned())).await;
@@ -170,6 +174,23 @@ async fn removed_entries_are_found_with_and_without_their_links() {
     assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 25 to 25 are missing"));
     let (code, message) = found(all(), |events| remove_entry(events, 187)).await;
     assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 187 to 187 are missing"));
+    let (code, message) = found(all(), |events| remove_entry(events, 0)).await;
+    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 0 to 0 are missing"));
+    let (code, message) = found(all(), |events| {
+        remove_entry(events, 0);
+        links(events)["scope"]["kept_from"] = json!(1);
+    })
+    .await;
+    assert!(code == Code::ChainMissing && message.starts_with("entries 0 to "), "no segment begins there: {message}");
+    let between = || Wanted::Between(Some(at(50)), Some(at(70)));
+    let (code, message) = found(between(), |events| remove_entry(events, 0)).await;
+    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 0 to 44 are missing"), "nothing shows where it begins");
+    let (code, message) = found(between(), |events| {
+        remove_entry(events, 19);
+        events.retain(|event| event.kind != types::PROOF || event.data["index"] != 63);
+    })
+    .await;
+    assert!(matches!(code, Code::ChainMissing | Code::ChainUnsigned), "nothing shows where it ends: {code} {message}");
     let (code, message) = found(Wanted::Task("task-7".to_owned()), |events| remove_entry(events, 5)).await;
     assert!(code == Code::ChainMissing && message.contains("update 3 of task task-7"), "{message}");
     let (code, message) = found(Wanted::Trace(TraceId(TRACE), BTreeSet::new()), |events| remove_entry(events, 90)).await;

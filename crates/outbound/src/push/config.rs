@@ -4,6 +4,7 @@ use chancery_core::push::{PushEvents, PushProfile};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use super::challenge::Challenge;
 use crate::guard::GuardConfig;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,8 @@ pub struct CourierConfig {
     pub deny_hosts: Vec<String>,
     /// Whether plain http may be spoken, to what `allow_nets` or `allow_hosts` names.
     pub allow_http: bool,
+    /// Whether webhooks are asked, when they are registered, if they want to be told.
+    pub challenge: Challenge,
     /// Finding the address and reaching it.
     pub connect_ms: u64,
     /// The TLS handshake.
@@ -44,6 +47,7 @@ impl Default for CourierConfig {
             allow_hosts: Vec::new(),
             deny_hosts: Vec::new(),
             allow_http: false,
+            challenge: Challenge::Off,
             connect_ms: 3_000,
             tls_ms: 5_000,
             exchange_ms: 15_000,

@@ -3,26 +3,30 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use chancery_core::push::{PushTarget, PushTargets};
 use chancery_identity::webhook::HmacSecret;
 
+use super::challenge::{Challenge, Challenger};
 use super::config::OriginRules;
 use super::headers::is_signing_scheme;
 use crate::guard::{Guard, Target, TargetHost};
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct GuardedTargets {
     guard: Guard,
+    challenger: Challenger,
     origins: Arc<HashMap<String, OriginRules>>,
 }
 
 impl GuardedTargets {
     /// `origins` by `scheme://host:port`.
-    pub fn new(guard: Guard, origins: Arc<HashMap<String, OriginRules>>) -> Self {
-        Self { guard, origins }
+    pub fn new(guard: Guard, origins: Arc<HashMap<String, OriginRules>>, challenge: Challenge) -> Self {
+        Self { challenger: Challenger::new(guard.client(), challenge), guard, origins }
     }
 }
 
+#[async_trait]
 impl PushTargets for GuardedTargets {
     fn judge(&self, url: &str) -> Result<PushTarget, String> {
         let target = self.guard.check(url).map_err(|fault| fault.to_string())?;
@@ -41,6 +45,10 @@ impl PushTargets for GuardedTargets {
             None if is_signing_scheme(scheme) => Err("needs a secret to sign with, as whsec_ and base64".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    async fn challenge(&self, url: &str) -> Result<(), String> {
+        self.challenger.ask(url).await
     }
 }
 
@@ -66,7 +74,7 @@ mod tests {
         let config = GuardConfig { allow_nets: vec!["127.0.0.0/8".parse().unwrap()], allow_http: true, ..GuardConfig::default() };
         let rules = OriginRules { profile: Some(PushProfile::NeuralPost), ..OriginRules::default() };
         let origins = HashMap::from([("https://a.example:443".to_owned(), rules)]);
-        let targets = GuardedTargets::new(Guard::new(config, &[]).unwrap(), Arc::new(origins));
+        let targets = GuardedTargets::new(Guard::new(config, &[]).unwrap(), Arc::new(origins), Challenge::Off);
         let target = targets.judge("https://a.example/hook").unwrap();
         assert_eq!((&*target.origin, target.profile), ("https://a.example:443", Some(PushProfile::NeuralPost)));
         assert_eq!(&*targets.judge("http://127.0.0.1:8099/x").unwrap().origin, "http://127.0.0.1:8099");
@@ -79,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_secret_to_sign_with_has_to_be_one_and_other_schemes_are_not_ours_to_judge() {
-        let targets = GuardedTargets::new(Guard::new(GuardConfig::default(), &[]).unwrap(), Arc::default());
+        let targets = GuardedTargets::new(Guard::new(GuardConfig::default(), &[]).unwrap(), Arc::default(), Challenge::Off);
         let good = Some("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD");
         assert!(targets.judge_scheme("StandardWebhooks", good).is_ok() && targets.judge_scheme("hmac-sha256", good).is_ok());
         assert!(targets.judge_scheme("StandardWebhooks", Some("secret")).is_err());

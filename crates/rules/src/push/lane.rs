@@ -285,14 +285,19 @@ impl Cursor {
             return false;
         }
         self.state = LaneState::Active;
-        self.head = self.head.min(self.tail.max(1));
-        self.span = (self.tail > 0).then(|| Span::snapshot(self.tail));
+        self.begin_with_snapshot();
         self.attempt = 0;
         self.refusals = 0;
         self.first_fail_at = None;
         self.next_at = now;
         self.fence();
         true
+    }
+
+    /// How the task stands goes out first, in place of everything that led there.
+    pub fn begin_with_snapshot(&mut self) {
+        self.head = self.head.min(self.tail.max(1));
+        self.span = (self.tail > 0).then(|| Span::snapshot(self.tail));
     }
 
     /// For good. What is under way is fenced off.

@@ -26,7 +26,12 @@ impl Kept {
     fn keep(&mut self) {
         let unwritten = self.chain.unwritten().clone();
         self.blocks.extend(unwritten.blocks);
+        let sealed = unwritten.checkpoints.iter().filter(|checkpoint| checkpoint.sealed).map(|seal| seal.end).max();
         self.checkpoints.extend(unwritten.checkpoints);
+        if let Some(end) = sealed {
+            // The seal signs all that they did.
+            self.checkpoints.retain(|checkpoint| checkpoint.sealed || checkpoint.end > end);
+        }
         self.chain.written();
     }
 }

@@ -14,10 +14,14 @@ pub(super) trait Deed: Send + fmt::Debug {
     fn perform(&self, connection: &Connection, record: &mut dyn FnMut(&Lines)) -> Result<(), Fault>;
 
     fn tell(self: Box<Self>, outcome: Result<(), Fault>);
+
+    /// It matters only while this process lives, so nobody has to wait for the disk.
+    fn is_fleeting(&self) -> bool;
 }
 
 pub(super) struct Write<T, W> {
     pub(super) what: &'static str,
+    pub(super) fleeting: bool,
     pub(super) work: W,
     pub(super) done: RefCell<Option<T>>,
     pub(super) answer: oneshot::Sender<Result<T, StoreError>>,
@@ -34,6 +38,10 @@ impl<T: Send, W: Fn(&Connection, &mut dyn FnMut(&Lines)) -> Result<T, Fault> + S
         let done = (self.work)(connection, record)?;
         self.done.replace(Some(done));
         Ok(())
+    }
+
+    fn is_fleeting(&self) -> bool {
+        self.fleeting
     }
 
     /// Nobody may be waiting any more; that is fine.

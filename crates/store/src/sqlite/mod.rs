@@ -142,7 +142,17 @@ impl SqliteStore {
         let work = move |connection: &Connection, record: &mut dyn FnMut(&Lines)| {
             work(connection, &mut |note| scribe.iter().for_each(|scribe| record(&scribe.write(Happening::Note(note)))))
         };
-        self.write(|answer| Job::Do(Box::new(Write { what, work, done: RefCell::new(None), answer }))).await
+        self.write(|answer| Job::Do(Box::new(Write { what, fleeting: false, work, done: RefCell::new(None), answer }))).await
+    }
+
+    /// What the next process does not go by: answered as soon as it is written, and on the disk with whatever comes after it.
+    async fn perform_fleeting<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let work = move |connection: &Connection, _: &mut dyn FnMut(&Lines)| work(connection);
+        self.write(|answer| Job::Do(Box::new(Write { what, fleeting: true, work, done: RefCell::new(None), answer }))).await
     }
 
     /// What happens, in the words of the record. Nothing if none is kept.

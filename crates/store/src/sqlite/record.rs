@@ -66,7 +66,16 @@ pub(super) fn keep(connection: &Connection, chain: &dyn Chain) -> Result<(), Fau
     for Checkpoint { number, end, sealed, at, body, signature } in &unwritten.checkpoints {
         let put = "INSERT INTO record_checkpoints (number, end, sealed, at, body, signature) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         connection.prepare_cached(put)?.execute((number, end, sealed, at.micros(), body, signature))?;
+        if *sealed {
+            drop_signed_before(connection, *end)?;
+        }
     }
+    Ok(())
+}
+
+/// A seal signs all that the checkpoints before it in its segment did. They would be gone through at each look at the record.
+fn drop_signed_before(connection: &Connection, end: u64) -> Result<(), Fault> {
+    connection.prepare_cached("DELETE FROM record_checkpoints WHERE end <= ?1 AND NOT sealed")?.execute([end])?;
     Ok(())
 }
 
@@ -103,10 +112,10 @@ fn checkpoints(connection: &Connection, after: u64) -> Result<Vec<Checkpoint>, F
     all(connection, sql, [after], checkpoint)
 }
 
-/// Part of a batch's transaction. The checkpoints inside what goes are of no use to anybody; the seals stay.
+/// Part of a batch's transaction. The seals stay.
 pub(super) fn forget(connection: &Connection, before: u64) -> Result<u64, Fault> {
     let gone = connection.prepare_cached("DELETE FROM record WHERE first < ?1")?.execute([before])?;
-    connection.prepare_cached("DELETE FROM record_checkpoints WHERE end <= ?1 AND NOT sealed")?.execute([before])?;
+    drop_signed_before(connection, before)?;
     Ok(gone as u64)
 }
 

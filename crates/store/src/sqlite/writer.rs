@@ -12,6 +12,7 @@ use super::append::{Prepared, Statements};
 use super::checkpoint::{self, Rope};
 use super::deed::Deed;
 use super::fault::Fault;
+use super::options::Synchronous;
 use super::sweep::{self, Place, Withdrawn};
 use super::{decisions, freezes, record};
 
@@ -55,7 +56,7 @@ pub(super) fn run(
     rope: &Rope,
     chain: Option<Box<dyn Chain>>,
 ) -> Result<(), Fault> {
-    let mut writer = Writer { connection, statements: Statements::prepare(connection)?, options, chain, place: Place::default() };
+    let mut writer = Writer::new(connection, options, chain)?;
     let mut batch = Vec::new();
     let mut shared = false;
     while let Some(first) = queue.blocking_recv() {
@@ -92,6 +93,15 @@ struct Writer<'c> {
     /// The end of the record, if one is kept.
     chain: Option<Box<dyn Chain>>,
     place: Place,
+    /// Whether a commit is on the disk when it is done.
+    waits: bool,
+}
+
+impl<'c> Writer<'c> {
+    fn new(connection: &'c Connection, options: SqliteOptions, chain: Option<Box<dyn Chain>>) -> Result<Self, Fault> {
+        let statements = Statements::prepare(connection)?;
+        Ok(Self { connection, statements, options, chain, place: Place::default(), waits: true })
+    }
 }
 
 impl Writer<'_> {
@@ -100,7 +110,11 @@ impl Writer<'_> {
         if self.options.answer_before_commit {
             return self.answer_then_commit(batch);
         }
-        match self.commit(batch) {
+        self.write_fleeting(batch);
+        if batch.is_empty() {
+            return;
+        }
+        match self.wait_for_disk(true).and_then(|()| self.commit(batch)) {
             Ok(done) => batch.drain(..).zip(done).for_each(|(job, done)| tell(job, Ok(done))),
             Err(fault) if fault.concerns_one_append() && batch.len() > 1 => {
                 for job in batch.drain(..) {
@@ -110,6 +124,32 @@ impl Writer<'_> {
             }
             Err(fault) => batch.drain(..).for_each(|job| tell(job, Err(fault.clone()))),
         }
+    }
+
+    /// In a transaction before the others', for which nobody waits until it is on the disk. All jobs of a batch were asked for at the
+    /// same time, so none of them can mind.
+    fn write_fleeting(&mut self, batch: &mut Vec<Job>) {
+        let fleeting = |job: &mut Job| matches!(job, Job::Do(deed) if deed.is_fleeting());
+        let jobs: Vec<Job> = batch.extract_if(.., fleeting).collect();
+        if jobs.is_empty() {
+            return;
+        }
+        let done = self.wait_for_disk(false).and_then(|()| self.commit(&jobs));
+        match done {
+            Ok(done) => jobs.into_iter().zip(done).for_each(|(job, done)| tell(job, Ok(done))),
+            Err(fault) => jobs.into_iter().for_each(|job| tell(job, Err(fault.clone()))),
+        }
+    }
+
+    /// Whether commits from now on do, where they do at all.
+    fn wait_for_disk(&mut self, wait: bool) -> Result<(), Fault> {
+        let usual = self.options.synchronous;
+        if self.waits != wait && usual == Synchronous::Full {
+            let word = if wait { usual } else { Synchronous::Normal }.word();
+            self.connection.pragma_update(None, "synchronous", word)?;
+            self.waits = wait;
+        }
+        Ok(())
     }
 
     /// The wrong order, for the test that must find it out.
@@ -253,5 +293,46 @@ fn tell(job: Job, done: Result<Done, Fault>) {
         (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
         (Job::Check(answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("a trial write")))),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::super::deed::Write;
+    use super::super::{connection, schema};
+    use super::*;
+
+    fn level(connection: &Connection) -> Result<i64, Fault> {
+        Ok(connection.pragma_query_value(None, "synchronous", |row| row.get(0))?)
+    }
+
+    /// Answers how much SQLite waits for the disk while the job is done.
+    fn look(fleeting: bool) -> (Job, oneshot::Receiver<Result<i64, StoreError>>) {
+        let (answer, answered) = oneshot::channel();
+        let work = |connection: &Connection, _: &mut dyn FnMut(&Lines)| level(connection);
+        (Job::Do(Box::new(Write { what: "looking", fleeting, work, done: RefCell::new(None), answer })), answered)
+    }
+
+    #[test]
+    fn what_is_to_last_waits_for_the_disk_whatever_was_written_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        for (synchronous, lasting) in [(Synchronous::Full, 2), (Synchronous::Normal, 1)] {
+            let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
+            let path = home.path().join(synchronous.word());
+            std::fs::File::create(&path).unwrap();
+            let mut connection = connection::to_write(&path, options).unwrap();
+            schema::migrate(&mut connection).unwrap();
+            let mut writer = Writer::new(&connection, options, None).unwrap();
+            for kinds in [&[false][..], &[true], &[false], &[false, true, false], &[true, true], &[true, false]] {
+                let (mut jobs, answers): (Vec<_>, Vec<_>) = kinds.iter().map(|fleeting| look(*fleeting)).unzip();
+                writer.write(&mut jobs);
+                for (fleeting, mut answer) in kinds.iter().zip(answers) {
+                    let expected = if *fleeting { 1 } else { lasting };
+                    assert_eq!(answer.try_recv().unwrap().unwrap(), expected, "{kinds:?}");
+                }
+            }
+        }
     }
 }

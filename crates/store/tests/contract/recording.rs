@@ -120,6 +120,8 @@ async fn a_restart_goes_on_with_the_record_and_old_segments_go_without_breaking_
     assert_eq!(kept.forget(16).await.unwrap(), 0);
     let stand = stand(&*store).await.unwrap();
     assert_eq!((stand.first, stand.end, stand.sealed_segments), (16, ENTRIES + 1, 1));
+    let ends: Vec<_> = kept.checkpoints(0).await.unwrap().iter().map(|one| (one.end, one.sealed)).collect();
+    assert_eq!(ends, [(16, true), (20, false), (24, false), (28, false)], "a seal stands for those before it");
     let all = export(&*kept, &Wanted::Between(None, None), at(30)).await.unwrap();
     assert_eq!(bundle::verify(&all, &[]).unwrap().1.entries as u64, ENTRIES + 1 - 16);
 }
@@ -159,10 +161,10 @@ async fn rows_that_were_changed_in_the_database_are_found_and_named() {
     let cut = "DELETE FROM record WHERE first >= 23";
     let cut_segment = "DELETE FROM record WHERE first BETWEEN 8 AND 15";
     let forge =
-        "UPDATE record_checkpoints SET body = replace(body, '\"count\":4', '\"count\":3'), end = end - 1 WHERE number = 1";
+        "UPDATE record_checkpoints SET body = replace(body, '\"count\":4', '\"count\":3'), end = end - 1 WHERE number = 5";
     let exchange =
-        "UPDATE record_checkpoints SET (body, signature) = (SELECT body, signature FROM record_checkpoints WHERE number = 2)
-                    WHERE number = 1";
+        "UPDATE record_checkpoints SET (body, signature) = (SELECT body, signature FROM record_checkpoints WHERE number = 6)
+                    WHERE number = 5";
     type Change<'a> = Box<dyn Fn(&Connection) + 'a>;
     let changes: Vec<(&str, Change<'_>)> = vec![
         ("are not as they were written", Box::new(|database| run(database, swap))),

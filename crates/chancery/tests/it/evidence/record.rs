@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Ran, run};
 use crate::line::{Beside, Line};
+use crate::patience::soon;
 use crate::server::{Home, Server, Setup};
 
 pub(super) const SMALL: &str = "[evidence]\nsegment_entries = 16\ncheckpoint_entries = 4\n";
@@ -136,4 +137,21 @@ async fn a_node_without_a_record_says_so_and_writes_none() {
         let stand = evidence(&home, &["status", "--json"]).json();
         assert_eq!(stand["record"]["end"], 0, "{stand}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_record_is_signed_after_a_while_and_when_the_node_stops() {
+    let home = Home::new();
+    let stand = || evidence(&home, &["status", "--json"]).json()["record"].clone();
+    let (server, line) = serve(&home, "");
+    line.send("complete").await;
+    assert_eq!(stand()["signed"], 0, "{}", stand());
+    assert!(server.terminate().0.success());
+    let (server, line) = serve(&home, "[evidence]\ncheckpoint_seconds = 1\n");
+    let stopped = stand();
+    assert!(stopped["end"].as_u64() > Some(0) && stopped["signed"] == stopped["end"], "{stopped}");
+    line.send("complete").await;
+    let end = stand()["end"].clone();
+    soon("it is signed after a second", async || (stand()["signed"] == end).then_some(())).await;
+    assert!(server.terminate().0.success());
 }

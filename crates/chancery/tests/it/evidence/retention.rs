@@ -42,7 +42,7 @@ async fn what_is_kept_verifies_and_a_bundle_says_what_is_gone() {
     let (_, _, of_trace) = exported(&home, &["--trace", &trace]);
     assert_eq!(of_trace.entries, cut.entries, "the store still knows whose trace it is");
     let (_, _, all) = exported(&home, &[]);
-    assert_eq!(all.first, Some(first));
+    assert_eq!((all.first, all.kept_from), (Some(first), first));
     let nothing = evidence(&home, &["export", "--task", &forgotten]);
     assert!(nothing.code == Some(1) && nothing.stderr.contains("nothing about that"), "{}", nothing.stderr);
 }

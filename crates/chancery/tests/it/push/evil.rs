@@ -15,7 +15,8 @@ use crate::server::{Home, Server};
 /// What one receiver may cost in memory, whatever it does.
 const MOST_GROWTH: u64 = 50 * 1024 * 1024;
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n";
-const TASKS_EACH: usize = 3;
+/// Twice that many failures leave the breaker closed, so that nobody has to wait for it.
+const TASKS_EACH: usize = 2;
 
 /// Says `head`, then `part` again and again with a pause between, until nobody listens.
 async fn repeats(mut stream: TcpStream, head: String, part: Vec<u8>, pause: Duration) {

@@ -3,6 +3,7 @@
 pub(crate) mod receiver;
 
 mod answers;
+mod asked;
 mod delivery;
 mod evil;
 mod no_way_in;

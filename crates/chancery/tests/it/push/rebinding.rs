@@ -13,7 +13,7 @@ use chancery_core::{
     TaskUpdateSink, Turn,
 };
 use chancery_outbound::guard::{Dial, Dialled, Guard, GuardConfig, Resolve, SystemDialer};
-use chancery_outbound::push::{CourierConfig, GuardedTargets, HttpCourier, OriginSecrets};
+use chancery_outbound::push::{Challenge, CourierConfig, GuardedTargets, HttpCourier, OriginSecrets};
 use chancery_protocol::{AgentCard, Message, PushConfig, Request, Role, SendConfiguration, SendMessage, Timestamp};
 use chancery_store::MemoryStore;
 use chancery_testkit::{PlainSeal, call_context};
@@ -148,9 +148,10 @@ impl House {
             push: Some(PushParts {
                 outbox: Arc::clone(&outbox),
                 vault: Arc::new(Empty),
-                targets: Arc::new(GuardedTargets::new(guard.clone(), Arc::default())),
+                targets: Arc::new(GuardedTargets::new(guard.clone(), Arc::default(), Challenge::Off)),
                 limits: PushLimits::default(),
                 show_secrets: false,
+                snapshot: false,
             }),
         });
         let courier = HttpCourier::new(guard, config, Arc::default(), OriginSecrets::default(), "https://us.example/".to_owned());

@@ -17,6 +17,8 @@ pub(crate) enum Act {
     Answer(u16),
     /// With these headers.
     With(u16, Vec<(&'static str, String)>),
+    /// The token of a challenge is given back.
+    Echo,
     /// After a while.
     Slow(u16, Duration),
     /// Nothing, for as long as anybody waits.
@@ -136,6 +138,10 @@ async fn receive(State(inside): State<Arc<Inside>>, uri: Uri, headers: HeaderMap
         Act::With(status, headers) => {
             let response = headers.into_iter().fold(answer(status), |response, (name, value)| response.header(name, value));
             response.body(Body::from("as told"))
+        }
+        Act::Echo => {
+            let token = uri.query().and_then(|query| query.rsplit_once("validationToken=")).map_or("", |(_, token)| token);
+            answer(200).body(Body::from(token.to_owned()))
         }
         Act::Slow(status, time) => {
             tokio::time::sleep(time).await;

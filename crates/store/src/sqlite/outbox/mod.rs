@@ -63,7 +63,8 @@ impl Outbox for SqliteStore {
     ) -> Result<Vec<Lane>, StoreError> {
         let except = except.to_vec();
         let work = move |connection: &rusqlite::Connection| claim::claim(connection, now, lease, most, per_origin, &except);
-        self.perform("claiming deliveries", work).await
+        // Whoever opens the database takes all claims back.
+        self.perform_fleeting("claiming deliveries", work).await
     }
 
     async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError> {

@@ -25,7 +25,7 @@ pub(super) fn register(connection: &Connection, new: &NewRegistration) -> Result
     if let Some(refusal) = origins::too_many(connection, &registration.owner.tenant, of_task, new.limits)? {
         return Ok(refusal);
     }
-    let lane = begin(connection, task, new, seq, ended.then_some(status_at))?;
+    let lane = begin(connection, task, new, Start { seq, told: 0 }, ended.then_some(status_at))?;
     Ok(Registered::Kept { lane: lane.number(), replaced: false })
 }
 
@@ -37,17 +37,17 @@ pub(in crate::sqlite) fn begin_with_task(
     progress: &Progress,
 ) -> Result<bool, Fault> {
     let ended = numbering::is_finished(progress).then_some(progress.status_at.micros());
-    let mut lane = begin(connection, task, new, 0, ended)?;
-    if new.held {
-        return Ok(false);
-    }
-    lane.cursor.append(progress.seq, new.registration.created_at);
-    rows::put_cursor(connection, lane.number(), &lane.cursor)?;
-    let found = rows::cursor_of(connection, lane.number())?;
-    if let (Some((cursor, origin)), true) = (found, lane.cursor.is_pending()) {
-        origins::hurry(connection, origin, cursor.next_at)?;
-    }
+    let told = if new.held { 0 } else { progress.seq };
+    let lane = begin(connection, task, new, Start { seq: 0, told }, ended)?;
     Ok(lane.cursor.is_pending())
+}
+
+/// Where a lane begins.
+struct Start {
+    /// After this entry.
+    seq: u64,
+    /// Everything up to this one is to be told.
+    told: u64,
 }
 
 pub(in crate::sqlite) fn too_many(
@@ -58,25 +58,35 @@ pub(in crate::sqlite) fn too_many(
     origins::too_many(connection, &task.owner.tenant, 0, limits)
 }
 
-fn begin(connection: &Connection, task: i64, new: &NewRegistration, seq: u64, ended_at: Option<i64>) -> Result<Lane, Fault> {
+/// A row written once, as it is to be.
+fn begin(connection: &Connection, task: i64, new: &NewRegistration, start: Start, ended_at: Option<i64>) -> Result<Lane, Fault> {
     let registration = &new.registration;
     let lane = put(connection, None, registration)?;
     let origin = origins::join(connection, &registration.destination())?;
-    let lane = lanes::begin(new, lane, seq);
+    let mut lane = lanes::begin(new, lane, start.seq);
+    lane.cursor.append(start.told, registration.created_at);
+    let (cursor, due_at) = (&lane.cursor, lanes::due_at(&lane.cursor));
     connection
         .prepare_cached(
-            "INSERT INTO lanes (lane, task, origin, state, head, tail, attempt, refusals, next_at, epoch, lease_until, ended_at, tries)
-             VALUES (?1, ?2, ?3, 1, ?4, ?5, 0, 0, ?6, 0, 0, ?7, 0)",
+            "INSERT INTO lanes (lane, task, origin, state, head, tail, attempt, refusals, next_at, epoch, lease_until, ended_at, tries,
+                                span_to, span_kind, due_at)
+             VALUES (?1, ?2, ?3, 1, ?4, ?5, 0, 0, ?6, 0, 0, ?7, 0, ?8, ?9, ?10)",
         )?
-        .execute((
+        .execute(params![
             lane.number(),
             task,
             origin,
-            lane.cursor.head,
-            lane.cursor.tail,
-            lane.cursor.next_at.micros(),
+            cursor.head,
+            cursor.tail,
+            cursor.next_at.micros(),
             ended_at,
-        ))?;
+            cursor.span.map(|span| span.to),
+            cursor.span.map(|span| rows::kind_number(span.kind)),
+            due_at.map(Timestamp::micros),
+        ])?;
+    if let Some(due_at) = due_at {
+        origins::hurry(connection, origin, due_at)?;
+    }
     connection.prepare_cached("UPDATE tasks SET lanes = lanes + 1 WHERE num = ?1")?.execute([task])?;
     origins::count(connection, &registration.owner.tenant, 1)?;
     Ok(lane)

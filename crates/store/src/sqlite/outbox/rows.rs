@@ -160,7 +160,7 @@ fn state_named(number: i64, reason: Option<&str>) -> Result<LaneState, Fault> {
     }
 }
 
-const fn kind_number(kind: SpanKind) -> i64 {
+pub(super) const fn kind_number(kind: SpanKind) -> i64 {
     match kind {
         SpanKind::Single => 1,
         SpanKind::Merged => 2,

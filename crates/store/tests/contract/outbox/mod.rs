@@ -44,7 +44,7 @@ fn registration(task: &TaskRecord, id: &str, origin: &str) -> Registration {
 }
 
 fn new(task: &TaskRecord, id: &str, origin: &str) -> NewRegistration {
-    NewRegistration { registration: registration(task, id, origin), limits: LIMITS, held: false }
+    NewRegistration { registration: registration(task, id, origin), limits: LIMITS, held: false, snapshot: false }
 }
 
 const ORIGIN: &str = "https://hooks.example:443";

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::push::{LaneFilter, NewRegistration, Origin, Registered, RegistrationLimits, Resealed, Sealed};
+use chancery_core::push::{LaneFilter, NewRegistration, Origin, Registered, RegistrationLimits, Resealed, Sealed, Span};
 use chancery_core::{Append, Appended, Names};
 use chancery_protocol::Timestamp;
 
@@ -14,6 +14,7 @@ on_every_store! {
     the_same_name_takes_the_lane_over_and_fences_its_holder,
     registrations_come_in_the_order_they_were_made_and_in_pages,
     secrets_are_sealed_anew_unless_they_changed_meanwhile,
+    whoever_begins_with_a_snapshot_is_due_at_once_and_then_told_what_follows,
     one_that_is_deleted_is_gone_and_its_number_never_comes_back,
     there_are_only_so_many_of_a_task_and_of_a_tenant,
     a_task_that_may_not_have_its_webhook_is_not_made,
@@ -53,6 +54,20 @@ async fn the_same_name_takes_the_lane_over_and_fences_its_holder(Opened { store,
     assert_eq!((next.cursor.head, next.cursor.tail), (1, 1));
     assert_eq!(outbox.registrations(&task.id, 0, 10).await.unwrap().len(), 1);
     assert_eq!(outbox.outbox_load().await.unwrap().lanes, 1);
+}
+
+async fn whoever_begins_with_a_snapshot_is_due_at_once_and_then_told_what_follows(Opened { store, outbox, .. }: Opened) {
+    let task = task("t1");
+    store.append(creation(&task)).await.unwrap();
+    outbox.register(new(&task, "plain", ORIGIN)).await.unwrap();
+    assert_eq!(outbox.next_due(&[]).await.unwrap(), None);
+    outbox.register(NewRegistration { snapshot: true, ..new(&task, "w", ORIGIN) }).await.unwrap();
+    assert!(outbox.next_due(&[]).await.unwrap().is_some());
+    let claimed = claim(&*outbox, at(10_000)).await;
+    assert_eq!(claimed.len(), 1);
+    let cursor = claimed[0].cursor;
+    assert_eq!((cursor.head, cursor.tail, cursor.span), (1, 1, Some(Span::snapshot(1))));
+    assert_eq!(claimed[0].registration.id.as_str(), "w");
 }
 
 async fn secrets_are_sealed_anew_unless_they_changed_meanwhile(Opened { store, outbox, .. }: Opened) {

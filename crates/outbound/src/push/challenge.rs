@@ -1,0 +1,92 @@
+//! Whether a webhook wants to be told: whoever owns the URL answers with the token it is asked with.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use url::Url;
+
+use crate::guard::{Fetch, GuardedClient};
+
+/// The name of the parameter with the token.
+const PARAMETER: &str = "validationToken";
+/// A caller waits for it.
+const WITHIN: Duration = Duration::from_secs(5);
+/// Who answered is not asked again for so long.
+const GOOD_FOR: Duration = Duration::from_secs(60 * 60);
+const MOST_REMEMBERED: usize = 10_000;
+
+/// Whether webhooks are asked when they are registered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Challenge {
+    #[default]
+    Off,
+    /// They are, and those that do not answer are told all the same. The log says which.
+    Optional,
+    /// Those that do not answer are not registered.
+    Required,
+}
+
+#[derive(Debug)]
+pub(super) struct Challenger {
+    client: GuardedClient,
+    mode: Challenge,
+    answered: Mutex<HashMap<String, Instant>>,
+}
+
+impl Challenger {
+    pub(super) fn new(client: GuardedClient, mode: Challenge) -> Self {
+        Self { client, mode, answered: Mutex::default() }
+    }
+
+    pub(super) async fn ask(&self, url: &str) -> Result<(), String> {
+        if self.mode == Challenge::Off || self.knows(url) {
+            return Ok(());
+        }
+        match self.exchange(url).await {
+            Ok(()) => {
+                self.remember(url);
+                Ok(())
+            }
+            Err(why) if self.mode == Challenge::Optional => {
+                let origin = Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+                tracing::warn!(origin, why, "a webhook did not answer its challenge");
+                Ok(())
+            }
+            Err(why) => Err(format!("did not answer the challenge: {why}")),
+        }
+    }
+
+    async fn exchange(&self, url: &str) -> Result<(), String> {
+        let token = uuid::Uuid::now_v7().simple().to_string();
+        let mut asked = Url::parse(url).map_err(|fault| fault.to_string())?;
+        asked.query_pairs_mut().append_pair(PARAMETER, &token);
+        let fetch = Fetch { within: Some(WITHIN), ..Fetch::get(asked) };
+        let fetched = self.client.fetch(fetch).await.map_err(|fault| fault.to_string())?;
+        if !fetched.status.is_success() {
+            return Err(format!("it answered {}", fetched.status.as_u16()));
+        }
+        if fetched.body.trim_ascii() != token.as_bytes() {
+            return Err("it answered something else than the token".to_owned());
+        }
+        Ok(())
+    }
+
+    fn knows(&self, url: &str) -> bool {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.get(url).is_some_and(|at| at.elapsed() < GOOD_FOR)
+    }
+
+    fn remember(&self, url: &str) {
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if answered.len() >= MOST_REMEMBERED {
+            answered.retain(|_, at| at.elapsed() < GOOD_FOR);
+        }
+        if answered.len() < MOST_REMEMBERED {
+            answered.insert(url.to_owned(), Instant::now());
+        }
+    }
+}
