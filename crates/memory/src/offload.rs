@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_protocol::{Json, Metadata, Part, PartContent, TaskId};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::{ArtifactsConfig, Digest, MemoryError, Tier};
@@ -28,7 +28,37 @@ pub struct Offload {
 struct Mark {
     digest: Digest,
     bytes: u64,
-    text: bool,
+    kind: Kind,
+}
+
+/// What it is the bytes of.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Raw,
+    Text,
+    Data,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Raw, Self::Text, Self::Data];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Text => "text",
+            Self::Data => "data",
+        }
+    }
+}
+
+/// The bytes of a part that has any.
+fn content(part: &Part) -> Option<(&[u8], Kind)> {
+    match &part.content {
+        PartContent::Raw(bytes) => Some((bytes, Kind::Raw)),
+        PartContent::Text(text) => Some((text.as_bytes(), Kind::Text)),
+        PartContent::Data(json) => Some((json.text().as_bytes(), Kind::Data)),
+        PartContent::Url(_) => None,
+    }
 }
 
 impl Mark {
@@ -41,7 +71,8 @@ impl Mark {
         let digest: Digest = mark["digest"].as_str()?.strip_prefix("sha256:")?.parse().ok()?;
         let (_, path) = url.rsplit_once("/artifacts/")?;
         path.split_once('/').filter(|(_, named)| *named == digest.to_string())?;
-        Some(Self { digest, bytes: mark["bytes"].as_u64()?, text: mark["text"] == true })
+        let kind = Kind::ALL.into_iter().find(|kind| mark["kind"] == kind.name())?;
+        Some(Self { digest, bytes: mark["bytes"].as_u64()?, kind })
     }
 }
 
@@ -64,34 +95,26 @@ impl Offload {
     }
 
     pub fn is_large(&self, part: &Part) -> bool {
-        match &part.content {
-            PartContent::Raw(bytes) => bytes.len() > self.above,
-            PartContent::Text(text) => text.len() > self.above,
-            PartContent::Url(_) | PartContent::Data(_) => false,
-        }
+        content(part).is_some_and(|(bytes, _)| bytes.len() > self.above)
     }
 
     /// Large parts go; they are durable in the tier when this returns.
     pub fn put_away(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
         let folder = self.folder(task)?;
         for part in parts.iter_mut().filter(|part| self.is_large(part)) {
-            let (content, text) = match &part.content {
-                PartContent::Raw(bytes) => (&bytes[..], false),
-                PartContent::Text(text) => (text.as_bytes(), true),
-                PartContent::Url(_) | PartContent::Data(_) => continue,
+            let Some((content, kind)) = content(part) else { continue };
+            let mut vendor = match part.metadata.as_ref().and_then(|metadata| metadata.get(VENDOR)) {
+                None => Map::new(),
+                Some(Value::Object(vendor)) if !vendor.contains_key(MARK) => vendor,
+                // There is no room for a mark in what it says of itself.
+                Some(_) => continue,
             };
             let digest = Digest::of(content);
             self.tier.shelf().write(&format!("{folder}/{digest}"), content)?;
-            let mark = json!({ MARK: { "digest": format!("sha256:{digest}"), "bytes": content.len(), "text": text } });
+            let mark = json!({ "digest": format!("sha256:{digest}"), "bytes": content.len(), "kind": kind.name() });
+            vendor.insert(MARK.to_owned(), mark);
             let metadata = part.metadata.take().unwrap_or_else(Metadata::empty);
-            let vendor = match metadata.get(VENDOR) {
-                Some(Value::Object(mut vendor)) => {
-                    vendor.insert(MARK.to_owned(), mark[MARK].clone());
-                    Value::Object(vendor)
-                }
-                _ => mark,
-            };
-            part.metadata = Some(metadata.with(VENDOR, Json::from_value(&vendor)));
+            part.metadata = Some(metadata.with(VENDOR, Json::from_value(&Value::Object(vendor))));
             part.content = PartContent::Url(format!("{}/{task}/{digest}", self.base));
         }
         Ok(parts)
@@ -117,9 +140,11 @@ impl Offload {
             if Digest::of(&content) != mark.digest {
                 return Err(other());
             }
-            part.content = match mark.text {
-                true => PartContent::Text(String::from_utf8(content).map_err(|_| other())?),
-                false => PartContent::Raw(Bytes::from(content)),
+            let text = |content| String::from_utf8(content).map_err(|_| other());
+            part.content = match mark.kind {
+                Kind::Raw => PartContent::Raw(Bytes::from(content)),
+                Kind::Text => PartContent::Text(text(content)?),
+                Kind::Data => PartContent::Data(Json::parse(text(content)?).map_err(|_| other())?),
             };
             part.metadata = part.metadata.take().and_then(|metadata| unmarked(&metadata));
         }

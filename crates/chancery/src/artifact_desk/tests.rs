@@ -10,7 +10,7 @@ use chancery_core::{
 };
 use chancery_memory::{ArtifactsConfig, MemoryConfig, Tier};
 use chancery_protocol::{
-    AgentCard, Artifact, CallContext, GetTask, ListTasks, Message, Metadata, Part, PartContent, Reply, Request, Role,
+    AgentCard, Artifact, CallContext, GetTask, Json, ListTasks, Message, Metadata, Part, PartContent, Reply, Request, Role,
     SendConfiguration, SendMessage, Sent, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp,
 };
 use chancery_store::MemoryStore;
@@ -168,6 +168,13 @@ async fn what_callers_and_agents_say_is_kept_as_links_and_read_whole() {
         panic!("no page")
     };
     assert_eq!(both(&page.tasks[0].task), [large().content, large().content]);
+    // Data too, in the spelling it came in.
+    let numbers = format!("[{}]", ["1.50"; 50].join(","));
+    let data = Part::new(PartContent::Data(Json::parse(numbers).unwrap()));
+    let task = task_of(&chancery, &call_context(), "complete", data.clone()).await;
+    assert_eq!(both(&task), [data.content.clone(), data.content]);
+    let links = get(&chancery, &takes_references(), &task.id).await;
+    assert!(both(&links).iter().all(|content| is_link(content, &task.id)), "{links:?}");
     // More than is put back at once.
     let much = Part::text("x".repeat(1001));
     let task = task_of(&chancery, &call_context(), "complete", much).await;
@@ -236,7 +243,7 @@ async fn a_link_that_only_looks_like_ours_is_left_alone() {
     let digest = "0".repeat(64);
     let ours = format!("http://here/artifacts/{}/{digest}", Uuid::now_v7());
     for (url, bytes) in [(ours.clone(), u64::MAX), (ours, 10), ("https://elsewhere/x".to_owned(), 10)] {
-        let mark = format!(r#"{{"ruvector":{{"offload":{{"digest":"sha256:{digest}","bytes":{bytes},"text":true}}}}}}"#);
+        let mark = format!(r#"{{"ruvector":{{"offload":{{"digest":"sha256:{digest}","bytes":{bytes},"kind":"text"}}}}}}"#);
         let metadata: Metadata = serde_json::from_str(&mark).unwrap();
         let part = Part { metadata: Some(metadata), ..Part::new(PartContent::Url(url)) };
         let task = task_of(&chancery, &call_context(), "complete", part.clone()).await;

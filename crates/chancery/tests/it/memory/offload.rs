@@ -157,7 +157,8 @@ fn offloaded(tier: &tempfile::TempDir) -> std::path::PathBuf {
 async fn a_large_artifact_arrives_whole_in_pieces_and_by_link() {
     let stop = CancellationToken::new();
     let (_home, server, _tier) = front(stop.clone()).await;
-    assert_eq!(streamed(&server, 2).await.1, expected(2));
+    // A task without an artifact: nothing large has been through the node yet.
+    assert_eq!(streamed(&server, 0).await.1, expected(0));
     let before = memory(&server, "VmRSS");
     forget_peak(&server);
     let (task, arrived) = streamed(&server, PIECES).await;
