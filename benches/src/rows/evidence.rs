@@ -45,14 +45,12 @@ pub(super) fn convert(row: &Row, this: &Match<'_>) -> Result<Line> {
     Ok(plain_line(row, Unit::PerSecond, value, read / converted, None, note))
 }
 
-/// Durable sends by the second with a record, beside those without: what is missing to 1 is the share of the record. The promise
-/// is about one send, whose caller waits for the disk with a record and without. With more callers than one core can serve there
-/// is nothing to wait for, and what is missing is the record's share of the processor: shown for the reader.
+/// Durable sends by the second with a record, beside those without: what is missing to 1 is the share of the record. One caller
+/// waits for the disk with a record and without; with more callers than a core can serve it is the record's share of the processor.
 pub(super) fn recording(row: &Row, connections: usize, this: &Match<'_>) -> Result<Line> {
     let rate = Rate { kind: Kind::Send, store: Store::Sqlite, connections, least: None };
     let unrecorded = Contestant::Unrecorded(program(this)?);
     let rounds = rounds_of(this, rate, [&unrecorded, this.subject])?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
-    let promised = connections == 1;
-    Ok(Line { target: promised.then_some(Target::RatioAtLeast(1.0 - RECORD_AT_MOST)), ..line })
+    Ok(Line { target: Some(Target::RatioAtLeast(1.0 - RECORD_AT_MOST)), ..line })
 }
