@@ -262,13 +262,14 @@ impl Inner {
             held: dispatched.held(),
             before,
         });
-        let registered = match &send.configuration.task_push_notification_config {
-            Some(config) => Box::pin(self.register_inline(context, agent, &live.record, config)).await?,
-            None => None,
-        };
         let kept = match self.desk.get() {
             Some(desk) => Box::pin(self.kept(desk, &live.record.id, &message)).await?,
             None => Arc::clone(&message),
+        };
+        // Last of all that can fail: from here on a message that is not taken takes its registration back.
+        let registered = match &send.configuration.task_push_notification_config {
+            Some(config) => Box::pin(self.register_inline(context, agent, &live.record, config)).await?,
+            None => None,
         };
         let taken = live.take_message(kept, admission, self.clock.now(), &self.limits.load());
         if let (Err(_), Some(id)) = (&taken, &registered) {
