@@ -47,6 +47,7 @@ pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, Rem
 pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
 pub use self::file::ConfigFile;
+pub(crate) use self::file::digest;
 pub use self::governance::{GovernanceConfig, PriceConfig};
 pub use self::keys::{KeySource, KeySourceError, KeysConfig};
 pub use self::names::{HostName, TenantName};

@@ -172,7 +172,7 @@ impl Inner {
                     // Another key, or none, made the task: this is one more message for it.
                     Some(send) => {
                         drop(dispatched);
-                        let stored = self.find(context, agent, &task).await?;
+                        let stored = Box::pin(self.find(context, agent, &task)).await?;
                         Box::pin(self.follow_up(context, agent, stored, send)).await
                     }
                     None => Box::pin(self.attach(context, &task, true)).await,

@@ -8,7 +8,7 @@ use chancery_core::{Agents, Answer, Chancery};
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
 use chancery_identity::credentials::{Authenticator, Known};
-use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, Request as Call, Version};
+use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, Operation, Request as Call, Version};
 use chancery_wire::JsonLimits;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
@@ -17,7 +17,7 @@ use http_body::Body;
 use http_body_util::{Empty, Full};
 use secrecy::SecretString;
 
-use crate::authenticate::TurnedAway;
+use crate::authenticate::{AtTheDoor, TurnedAway};
 use crate::card::{Headerless, Published};
 use crate::context::Draft;
 use crate::grpc::GrpcDoors;
@@ -223,9 +223,12 @@ impl Doors {
             Ok(body) => body,
             Err(error) => return response::json_rpc_error(&error, Version::V1_0, "null"),
         };
-        let known = match self.let_in(at_the_door, head, &body, origin).await {
-            Ok(known) => known,
-            Err(away) => return self.turn_away_read(head, &body, away),
+        let known = match at_the_door {
+            AtTheDoor::Known(known) => known,
+            signed => match Box::pin(self.let_in(signed, head, &body, origin)).await {
+                Ok(known) => known,
+                Err(away) => return self.turn_away_read(head, &body, away),
+            },
         };
         match check_content(head, &body) {
             Ok(()) => self.json_rpc(head, Draft { agent, known }, &body).await,
@@ -326,7 +329,13 @@ impl Doors {
 pub(crate) async fn answer(chancery: &Chancery, context: &CallContext, call: Call) -> Result<Answer, Error> {
     let operation = call.operation();
     let answer = chancery.call(context, call).await;
-    match &answer {
+    note(context, operation, &answer);
+    answer
+}
+
+/// What the service answered, for the log.
+pub(crate) fn note(context: &CallContext, operation: Operation, answer: &Result<Answer, Error>) {
+    match answer {
         Ok(_) => tracing::debug!(trace = %context.trace, ?operation, version = %context.version, "answered"),
         Err(error) if error.kind == ErrorKind::Internal => {
             tracing::error!(trace = %context.trace, ?operation, version = %context.version, error = %error, "failed");
@@ -335,7 +344,6 @@ pub(crate) async fn answer(chancery: &Chancery, context: &CallContext, call: Cal
             tracing::debug!(trace = %context.trace, ?operation, version = %context.version, kind = ?error.kind, error = %error, "refused")
         }
     }
-    answer
 }
 
 /// Only JSON, said to be JSON: a page in somebody's browser cannot send that here without asking first.

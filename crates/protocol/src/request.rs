@@ -131,7 +131,7 @@ pub struct SendConfiguration {
     #[serde(default, alias = "accepted_output_modes", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub accepted_output_modes: Vec<String>,
     #[serde(default, alias = "task_push_notification_config", skip_serializing_if = "Option::is_none")]
-    pub task_push_notification_config: Option<PushConfig>,
+    pub task_push_notification_config: Option<Box<PushConfig>>,
     #[serde(default, alias = "history_length", deserialize_with = "int32", skip_serializing_if = "Option::is_none")]
     pub history_length: Option<i32>,
     #[serde(

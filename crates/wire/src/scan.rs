@@ -47,9 +47,9 @@ struct Key<'a> {
     name: Cow<'a, str>,
 }
 
-struct Scan<'a> {
+struct Scan<'a, 'l> {
     text: &'a str,
-    limits: &'a JsonLimits,
+    limits: &'l JsonLimits,
     frames: Vec<Frame>,
     keys: Vec<Key<'a>>,
     /// A set for each crowded object that is open.
@@ -59,7 +59,7 @@ struct Scan<'a> {
 }
 
 /// The text, if it is fit to be read.
-pub fn scan<'a>(bytes: &'a [u8], limits: &'a JsonLimits) -> Result<&'a str, Error> {
+pub fn scan<'a>(bytes: &'a [u8], limits: &JsonLimits) -> Result<&'a str, Error> {
     let text = std::str::from_utf8(bytes).map_err(|fault| parse_error(format!("not UTF-8 at byte {}", fault.valid_up_to())))?;
     let (frames, keys) = (Vec::with_capacity(8), Vec::with_capacity(16));
     Scan { text, limits, frames, keys, crowds: Vec::new(), nodes: 0, wants_key: false }.run()?;
@@ -74,7 +74,7 @@ fn parse_error(message: String) -> Error {
 /// in the place of the object, so that the same bytes would mean one thing here and another elsewhere.
 const RESERVED: &str = "$serde_json::private::";
 
-impl<'a> Scan<'a> {
+impl<'a> Scan<'a, '_> {
     fn run(&mut self) -> Result<(), Error> {
         let bytes = self.text.as_bytes();
         let mut at = 0;

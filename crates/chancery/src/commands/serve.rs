@@ -196,6 +196,10 @@ async fn serve(start: Start) -> Result<(), Failure> {
     if let Some(slim) = &slim {
         judge_plain_swp(&node, slim.local_addr().context("the SWP listener has no address")?, insecure)?;
     }
+    // Before anybody is told that the node is there: whoever changes the file from then on is seen to.
+    if let Err(error) = node.watch_config() {
+        tracing::warn!(%error, "changes of the config file are not seen; `chancery reload` and SIGHUP work");
+    }
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id(), certificate: node.certificate() };
     let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
     let announced = announced.map(Arc::new);
@@ -203,9 +207,6 @@ async fn serve(start: Start) -> Result<(), Failure> {
     tracing::info!(%address, public_url, "serving");
 
     reload_on_hang_up(&node, announced.as_ref().map(Arc::downgrade), whereabouts)?;
-    if let Err(error) = node.watch_config() {
-        tracing::warn!(%error, "changes of the config file are not seen; `chancery reload` and SIGHUP work");
-    }
     let stopping = async {
         stop.cancelled().await;
         drop(announced);

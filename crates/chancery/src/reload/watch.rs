@@ -10,6 +10,7 @@ use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
 
 use super::Reloader;
+use crate::config::digest;
 
 /// How long nothing may happen to the file before it is looked at: saving is often several steps.
 const QUIET: Duration = Duration::from_millis(50);
@@ -48,7 +49,10 @@ impl Reloader {
         watcher.watch(&folder, RecursiveMode::NonRecursive)?;
         tracing::info!(file = %source.file.display(), "the config file is watched");
         // It may have changed between the start that read it and now.
-        let _ = since_start.send(Happened::Settled);
+        let now = std::fs::read_to_string(&source.file).map(|text| digest(&text));
+        if now.ok().as_ref() != Some(&source.digest) {
+            let _ = since_start.send(Happened::Settled);
+        }
         drop(since_start);
         let (reloader, stopping) = (Arc::clone(self), self.grounds.chancery.shutdown_token());
         tokio::spawn(async move {

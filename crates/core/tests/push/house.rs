@@ -200,7 +200,7 @@ impl House {
         let message = Message { task_id: task, ..Message::text(Role::User, "m", text) };
         let configuration = SendConfiguration {
             return_immediately: immediately,
-            task_push_notification_config: url.map(push_config),
+            task_push_notification_config: url.map(push_config).map(Box::new),
             ..SendConfiguration::default()
         };
         let send = SendMessage {

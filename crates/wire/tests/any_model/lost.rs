@@ -113,7 +113,7 @@ impl Form {
         send.message = Arc::new(message);
         send.configuration.history_length = self.history_length(send.configuration.history_length);
         send.configuration.task_push_notification_config =
-            send.configuration.task_push_notification_config.map(|config| self.push(&config));
+            send.configuration.task_push_notification_config.map(|config| Box::new(self.push(&config)));
         send
     }
 

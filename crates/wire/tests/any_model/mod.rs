@@ -186,7 +186,7 @@ prop_compose! {
             message: Arc::new(message),
             configuration: SendConfiguration {
                 accepted_output_modes,
-                task_push_notification_config: push.map(|push| PushConfig { task_id: None, ..push }),
+                task_push_notification_config: push.map(|push| Box::new(PushConfig { task_id: None, ..push })),
                 history_length,
                 return_immediately,
             },

@@ -28,7 +28,7 @@ fn send() -> SendMessage {
         message: Arc::new(said()),
         configuration: SendConfiguration {
             accepted_output_modes: vec!["text/plain".into()],
-            task_push_notification_config: Some(PushConfig { task_id: None, ..push_config() }),
+            task_push_notification_config: Some(Box::new(PushConfig { task_id: None, ..push_config() })),
             history_length: Some(5),
             return_immediately: true,
         },

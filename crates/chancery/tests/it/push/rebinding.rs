@@ -169,7 +169,10 @@ impl House {
         let send = SendMessage {
             tenant: None,
             message: Arc::new(Message::text(Role::User, name, "go")),
-            configuration: SendConfiguration { task_push_notification_config: Some(config), ..SendConfiguration::default() },
+            configuration: SendConfiguration {
+                task_push_notification_config: Some(Box::new(config)),
+                ..SendConfiguration::default()
+            },
             metadata: None,
             client_task_id: None,
             unknown: Default::default(),

@@ -8,7 +8,7 @@ use super::{Client, config, server, with_lists};
 use crate::wire_client::Combination;
 
 fn told(mut send: SendMessage, id: Option<&str>, url: &str) -> SendMessage {
-    send.configuration.task_push_notification_config = Some(config(None, id, url));
+    send.configuration.task_push_notification_config = Some(Box::new(config(None, id, url)));
     send
 }
 

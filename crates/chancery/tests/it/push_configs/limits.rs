@@ -47,7 +47,7 @@ async fn a_task_and_a_tenant_have_as_many_webhooks_as_they_may_and_no_more() {
     }
     refused(&client, new(&second), ErrorKind::LimitReached, "push.configs_per_tenant").await;
     let mut inline = client.message("complete", "");
-    inline.configuration.task_push_notification_config = Some(config(None, None, "https://hooks.example/"));
+    inline.configuration.task_push_notification_config = Some(Box::new(config(None, None, "https://hooks.example/")));
     client.send(inline).await.unwrap_err().check(ErrorKind::LimitReached, client.wire.combination).unwrap();
     let id = client.list(&second, None).await.unwrap().configs[0].id.clone().unwrap();
     client.delete(&second, &id).await.unwrap();

@@ -101,7 +101,7 @@ async fn where_webhooks_are_switched_off_every_operation_says_so() {
         let which = PushConfigRef { tenant: None, task_id: task.clone(), id: Some("c".to_owned()) };
         let list = ListPushConfigs { tenant: None, task_id: task.clone(), page_size: None, page_token: None };
         let mut inline = client.message("complete", "switched-off-too");
-        inline.configuration.task_push_notification_config = Some(config(None, None, "https://hooks.example/"));
+        inline.configuration.task_push_notification_config = Some(Box::new(config(None, None, "https://hooks.example/")));
         let requests = [
             Request::SendMessage(inline),
             Request::CreatePushConfig(config(Some(&task), Some("c"), "https://hooks.example/")),

@@ -56,7 +56,7 @@ impl<'a> SendView<'a> {
             session_id: message.context_id.as_ref(),
             message: message.into(),
             accepted_output_modes: &configuration.accepted_output_modes,
-            push_notification: configuration.task_push_notification_config.as_ref().map(ConfigView::without_id),
+            push_notification: configuration.task_push_notification_config.as_deref().map(ConfigView::without_id),
             history_length: configuration.history_length,
             metadata: send.metadata.as_ref(),
             skill: extra("skill"),
@@ -97,7 +97,7 @@ impl From<SendMembers> for SendMessage {
             message: Arc::new(message),
             configuration: SendConfiguration {
                 accepted_output_modes: send.accepted_output_modes,
-                task_push_notification_config: send.push_notification.map(|config| config.of(None)),
+                task_push_notification_config: send.push_notification.map(|config| Box::new(config.of(None))),
                 history_length: send.history_length,
                 return_immediately: false,
             },

@@ -43,7 +43,7 @@ impl<'a> From<&'a SendMessage> for SendView<'a> {
             configuration: ConfigurationView {
                 accepted_output_modes: &configuration.accepted_output_modes,
                 history_length: set(configuration.history_length),
-                push_notification_config: configuration.task_push_notification_config.as_ref().map(Into::into),
+                push_notification_config: configuration.task_push_notification_config.as_deref().map(Into::into),
                 blocking: !configuration.return_immediately,
             },
             metadata: send.metadata.as_ref(),
@@ -86,7 +86,7 @@ impl From<SendMembers> for SendMessage {
             message: Arc::new(send.message.into()),
             configuration: SendConfiguration {
                 accepted_output_modes: configuration.accepted_output_modes,
-                task_push_notification_config: configuration.push_notification_config.map(|config| config.of(None)),
+                task_push_notification_config: configuration.push_notification_config.map(|config| Box::new(config.of(None))),
                 history_length: set(configuration.history_length),
                 // JSON-RPC callers of 0.3 expect to wait unless they say otherwise.
                 return_immediately: configuration.blocking == Some(false),

@@ -150,7 +150,7 @@ pub(super) fn send() -> SendMessage {
         message: Arc::new(message(Role::User)),
         configuration: SendConfiguration {
             accepted_output_modes: vec!["text/plain".into(), "image/png".into()],
-            task_push_notification_config: Some(PushConfig { task_id: None, ..push_config() }),
+            task_push_notification_config: Some(Box::new(PushConfig { task_id: None, ..push_config() })),
             history_length: Some(3),
             return_immediately: true,
         },

@@ -19,7 +19,7 @@ pub fn send_message(send: &SendMessage) -> proto::SendMessageRequest {
         request: Some(message::write(&send.message)),
         configuration: Some(proto::SendMessageConfiguration {
             accepted_output_modes: configuration.accepted_output_modes.clone(),
-            push_notification: configuration.task_push_notification_config.as_ref().map(push::write_bare),
+            push_notification: configuration.task_push_notification_config.as_deref().map(push::write_bare),
             history_length: configuration.history_length.unwrap_or_default(),
             blocking: !configuration.return_immediately,
         }),

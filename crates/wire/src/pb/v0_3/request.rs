@@ -33,7 +33,7 @@ fn read_configuration(configuration: proto::SendMessageConfiguration) -> Result<
     let push = configuration.push_notification.map(|config| push::read_bare(config, None)).transpose();
     Ok(SendConfiguration {
         accepted_output_modes: configuration.accepted_output_modes,
-        task_push_notification_config: push.within("push_notification")?,
+        task_push_notification_config: push.within("push_notification")?.map(Box::new),
         history_length: non_zero(configuration.history_length),
         // A flag that is left out is false: callers wait only when they say so, also those who send no configuration.
         return_immediately: !configuration.blocking,

@@ -23,7 +23,7 @@ pub fn send_message(send: &SendMessage) -> proto::SendMessageRequest {
 fn write_configuration(configuration: &SendConfiguration) -> proto::SendMessageConfiguration {
     proto::SendMessageConfiguration {
         accepted_output_modes: configuration.accepted_output_modes.clone(),
-        task_push_notification_config: configuration.task_push_notification_config.as_ref().map(push::write),
+        task_push_notification_config: configuration.task_push_notification_config.as_deref().map(push::write),
         history_length: configuration.history_length,
         return_immediately: configuration.return_immediately,
     }

@@ -33,7 +33,7 @@ fn read_configuration(configuration: proto::SendMessageConfiguration) -> Result<
     let push = configuration.task_push_notification_config.map(push::read).transpose();
     Ok(SendConfiguration {
         accepted_output_modes: configuration.accepted_output_modes,
-        task_push_notification_config: push.within("task_push_notification_config")?,
+        task_push_notification_config: push.within("task_push_notification_config")?.map(Box::new),
         history_length: configuration.history_length,
         return_immediately: configuration.return_immediately,
     })

@@ -41,7 +41,7 @@ impl<'a> From<&'a SendMessage> for SendView<'a> {
             request: (&*send.message).into(),
             configuration: ConfigurationView {
                 accepted_output_modes: &configuration.accepted_output_modes,
-                push_notification: configuration.task_push_notification_config.as_ref().map(Into::into),
+                push_notification: configuration.task_push_notification_config.as_deref().map(Into::into),
                 history_length: set(configuration.history_length),
                 blocking: !configuration.return_immediately,
             },
@@ -84,7 +84,7 @@ impl From<SendMembers> for SendMessage {
             message: Arc::new(send.message.into()),
             configuration: SendConfiguration {
                 accepted_output_modes: configuration.accepted_output_modes,
-                task_push_notification_config: configuration.push_notification.map(|config| config.of(None)),
+                task_push_notification_config: configuration.push_notification.map(|config| Box::new(config.of(None))),
                 history_length: set(configuration.history_length),
                 // A proto boolean that is left out is false: callers of this form wait only when they say so.
                 return_immediately: !configuration.blocking,
