@@ -9,6 +9,7 @@ mod watched;
 mod webhooks;
 
 pub(crate) use self::matrix::Matrix;
+pub(crate) use self::teller::tampered;
 
 use crate::server::Setup;
 use crate::wire_client::Combination;

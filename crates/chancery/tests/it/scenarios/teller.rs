@@ -261,7 +261,7 @@ impl Teller {
 }
 
 /// The token with its middle character replaced by another of the same alphabet.
-fn tampered(token: &str) -> String {
+pub(crate) fn tampered(token: &str) -> String {
     let middle = token.len() / 2;
     let other = if token[middle..].starts_with('A') { "B" } else { "A" };
     format!("{}{other}{}", &token[..middle], &token[middle + 1..])

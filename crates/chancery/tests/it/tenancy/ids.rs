@@ -4,6 +4,7 @@
 use chancery_protocol::{ListTasks, Operation, Request, SubscribeToTask, Version};
 
 use super::{CALLERS, NEWEST, Town, changed, message};
+use crate::scenarios::tampered;
 use crate::wire_client::{Combination, RawCall};
 
 const ME: &str = "red-one";
@@ -94,7 +95,7 @@ async fn a_page_token_of_somebody_else_is_no_token() {
         let first = town.request(caller, NEWEST, &page(None)).await.json();
         tokens.push(first["result"]["nextPageToken"].as_str().expect("a token").to_owned());
     }
-    let garbage = format!("{}A", &tokens[0][..tokens[0].len() - 1]);
+    let garbage = tampered(&tokens[0]);
     for combination in Combination::ALL {
         let Some(call) = RawCall::of(combination, &page(Some(garbage.clone()))) else { continue };
         let expected = town.ask(ME, call).await.replacing(&garbage, "TOKEN");
