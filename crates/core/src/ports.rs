@@ -137,8 +137,10 @@ pub struct Idempotency {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     Recorded,
-    /// As before, and somebody registered to be told of it.
+    /// As before, and a webhook that had been told everything is to be told of it.
     RecordedToTell,
+    /// As before, and the webhooks that are to be told of it are behind already: nobody has to be woken for it.
+    RecordedBehind,
     /// The owner used this idempotency key before and it has not expired. Nothing was written.
     KeyKnown {
         task: TaskId,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chancery_core::Note;
 use chancery_core::push::{Change, Cursor, Lane, LaneState, LaneStep, NewRegistration, Registration, Settled, StateChange};
+use chancery_core::{Appended, Note};
 use chancery_protocol::Timestamp;
 
 /// So many attempts of a lane are kept, the newest.
@@ -13,6 +13,15 @@ pub(crate) const ATTEMPTS_KEPT: u64 = 32;
 pub(crate) fn due_at(cursor: &Cursor) -> Option<Timestamp> {
     let pending = cursor.state == LaneState::Active && cursor.is_pending();
     pending.then(|| cursor.next_at.max(cursor.lease_until))
+}
+
+/// What an append says that made lanes due, or that lanes were behind for.
+pub(crate) fn appended(became_due: bool, behind: bool) -> Appended {
+    match (became_due, behind) {
+        (true, _) => Appended::RecordedToTell,
+        (false, true) => Appended::RecordedBehind,
+        (false, false) => Appended::Recorded,
+    }
 }
 
 /// A lane for the entries after `seq`.

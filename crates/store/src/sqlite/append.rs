@@ -116,8 +116,8 @@ impl<'c> Statements<'c> {
 
     /// Looks before it writes, so a refusal has written nothing and its neighbours in the batch do not notice.
     fn record(&mut self, prepared: &Prepared) -> Result<Appended, Stop> {
-        let (task, told) = match &prepared.append.creation {
-            Some(creation) => (self.make(prepared, creation.idempotency.as_ref())?, false),
+        let (task, lanes) = match &prepared.append.creation {
+            Some(creation) => (self.make(prepared, creation.idempotency.as_ref())?, 0),
             None => self.advance(prepared)?,
         };
         self.finished += u64::from(numbering::is_finished(&prepared.append.progress));
@@ -131,11 +131,11 @@ impl<'c> Statements<'c> {
         if let Some(decision) = &prepared.decision {
             decisions::keep(self.connection, decision)?;
         }
-        let to_tell = match &prepared.append.register {
-            Some(new) => outbox::begin_with_task(self.connection, task, new, &prepared.append.progress)?,
-            None => told && outbox::tell(self.connection, task, &prepared.append.progress, prepared.at)?,
-        };
-        Ok(if to_tell { Appended::RecordedToTell } else { Appended::Recorded })
+        match &prepared.append.register {
+            Some(new) => Ok(outbox::begin_with_task(self.connection, task, new, &prepared.append.progress)?),
+            None if lanes == 0 => Ok(Appended::Recorded),
+            None => Ok(outbox::tell(self.connection, task, lanes, &prepared.append.progress, prepared.at)?),
+        }
     }
 
     /// A task from before costs were counted has no row, and gets none.
@@ -225,11 +225,11 @@ impl<'c> Statements<'c> {
         Ok(())
     }
 
-    /// The task's number, and whether webhooks are told of it.
-    fn advance(&mut self, prepared: &Prepared) -> Result<(i64, bool), Stop> {
+    /// The task's number, and how many webhooks are told of it.
+    fn advance(&mut self, prepared: &Prepared) -> Result<(i64, usize), Stop> {
         let Append { task, progress, .. } = &prepared.append;
         let stand = self.stand.query_row([task.id.as_str()], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, i64>(3)?))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, usize>(3)?))
         });
         let Some((num, seq, was_finished, lanes)) = stand.optional()? else {
             return Err(Stop::Refused(numbering::unknown(task)));
@@ -247,6 +247,6 @@ impl<'c> Statements<'c> {
             Stage::of(progress) as i64,
         ))?;
         self.finished -= u64::from(was_finished);
-        Ok((num, lanes > 0))
+        Ok((num, lanes))
     }
 }

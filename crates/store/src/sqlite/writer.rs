@@ -206,7 +206,7 @@ impl Writer<'_> {
         Ok(match job {
             Job::Append(prepared, _) => {
                 let verdict = self.statements.write(prepared)?;
-                if let Ok(Appended::Recorded | Appended::RecordedToTell) = verdict {
+                if let Ok(Appended::Recorded | Appended::RecordedToTell | Appended::RecordedBehind) = verdict {
                     self.add_to_record(&prepared.lines);
                 }
                 Done::Append(verdict)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::Appended;
 use chancery_core::push::{
     ClockSet, Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Resealed, Settled,
     StateChange,
@@ -81,17 +82,18 @@ impl Lanes {
         (of_tenant >= new.limits.per_tenant).then_some(Registered::TooManyOfTenant)
     }
 
-    /// New entries of a task. Answers whether something became due, or is.
-    pub(in crate::memory) fn extend(&mut self, task: &TaskId, tail: u64, now: Timestamp) -> bool {
-        let numbers = self.numbers_of(task);
-        let mut due = false;
-        for number in numbers {
-            due |= self.with(number, |lane| {
+    /// New entries of a task.
+    pub(in crate::memory) fn extend(&mut self, task: &TaskId, tail: u64, now: Timestamp) -> Appended {
+        let (mut became, mut behind) = (false, false);
+        for number in self.numbers_of(task) {
+            self.with(number, |lane| {
+                let was_due = lanes::due_at(&lane.cursor).is_some();
                 lane.cursor.append(tail, now);
-                lanes::due_at(&lane.cursor).is_some()
-            }) == Some(true);
+                became |= !was_due && lanes::due_at(&lane.cursor).is_some();
+                behind |= was_due;
+            });
         }
-        due
+        lanes::appended(became, behind)
     }
 
     /// Whether a task must stay because there is something of it to deliver.

@@ -1,7 +1,7 @@
 //! Lanes begin, are taken over, and go.
 
 use chancery_core::push::{Lane, NewRegistration, Registered, Registration, RegistrationLimits, Resealed};
-use chancery_core::{Progress, TaskRecord};
+use chancery_core::{Appended, Progress, TaskRecord};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -35,11 +35,11 @@ pub(in crate::sqlite) fn begin_with_task(
     task: i64,
     new: &NewRegistration,
     progress: &Progress,
-) -> Result<bool, Fault> {
+) -> Result<Appended, Fault> {
     let ended = numbering::is_finished(progress).then_some(progress.status_at.micros());
     let told = if new.held { 0 } else { progress.seq };
     let lane = begin(connection, task, new, Start { seq: 0, told }, ended)?;
-    Ok(lane.cursor.is_pending())
+    Ok(lanes::appended(lane.cursor.is_pending(), false))
 }
 
 /// Where a lane begins.
@@ -163,31 +163,40 @@ pub(in crate::sqlite) fn remove_all(connection: &Connection, task: i64) -> Resul
     Ok(())
 }
 
-/// New entries of a task. Answers whether there is something to deliver.
-pub(in crate::sqlite) fn tell(connection: &Connection, task: i64, progress: &Progress, now: Timestamp) -> Result<bool, Fault> {
+/// New entries of a task that has so many lanes. Those that are due have something to deliver already, and need not be written.
+pub(in crate::sqlite) fn tell(
+    connection: &Connection,
+    task: i64,
+    of_task: usize,
+    progress: &Progress,
+    now: Timestamp,
+) -> Result<Appended, Fault> {
     if progress.message_only {
         remove_all(connection, task)?;
-        return Ok(false);
+        return Ok(Appended::Recorded);
     }
-    let ended = numbering::is_finished(progress);
-    let mut statement = connection.prepare_cached("SELECT lane FROM lanes WHERE task = ?1")?;
-    let numbers = statement.query_map([task], |row| row.get(0))?.collect::<Result<Vec<u64>, _>>()?;
-    let mut any = false;
-    for lane in numbers {
-        let Some((mut cursor, origin)) = rows::cursor_of(connection, lane)? else { continue };
-        let was_due = lanes::due_at(&cursor);
+    let ended_at = numbering::is_finished(progress).then_some(progress.status_at.micros());
+    let idle = rows::idle(connection, task)?;
+    let behind = idle.len() < of_task;
+    let mut became_due = false;
+    for (mut cursor, lane, origin) in idle {
         cursor.append(progress.seq, now);
-        let due_at = rows::put_cursor(connection, lane, &cursor)?;
-        if let Some(due_at) = due_at.filter(|_| was_due.is_none()) {
+        let due_at = lanes::due_at(&cursor);
+        connection
+            .prepare_cached("UPDATE lanes SET tail = ?2, next_at = ?3, due_at = ?4, ended_at = ?5 WHERE lane = ?1")?
+            .execute(params![
+                lane,
+                cursor.tail,
+                cursor.next_at.micros(),
+                due_at.map(Timestamp::micros),
+                ended_at.filter(|_| due_at.is_none())
+            ])?;
+        if let Some(due_at) = due_at {
             origins::hurry(connection, origin, due_at)?;
-        }
-        any |= due_at.is_some();
-        if ended {
-            let sql = "UPDATE lanes SET ended_at = ?2 WHERE lane = ?1";
-            connection.prepare_cached(sql)?.execute((lane, progress.status_at.micros()))?;
+            became_due = true;
         }
     }
-    Ok(any)
+    Ok(lanes::appended(became_due, behind))
 }
 
 pub(super) const HOLDS: &str = "SELECT 1 FROM lanes WHERE task = ?1 AND due_at IS NOT NULL";
