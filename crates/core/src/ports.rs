@@ -137,9 +137,9 @@ pub struct Idempotency {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     Recorded,
-    /// As before, and a webhook that had been told everything is to be told of it.
+    /// As before, and there is something to tell a webhook, sooner than there was for its origin: whoever delivers is to be woken.
     RecordedToTell,
-    /// As before, and the webhooks that are to be told of it are behind already: nobody has to be woken for it.
+    /// As before, and there is something to tell a webhook, but it, or others of its origin, are behind already: nobody has to be woken.
     RecordedBehind,
     /// The owner used this idempotency key before and it has not expired. Nothing was written.
     KeyKnown {

@@ -84,16 +84,18 @@ impl Lanes {
 
     /// New entries of a task.
     pub(in crate::memory) fn extend(&mut self, task: &TaskId, tail: u64, now: Timestamp) -> Appended {
-        let (mut became, mut behind) = (false, false);
+        let (mut sooner, mut behind) = (false, false);
         for number in self.numbers_of(task) {
+            let Some(origin) = self.all.get(&number).map(|lane| lane.registration.destination()) else { continue };
+            let before = self.queues.due_at(&origin);
             self.with(number, |lane| {
-                let was_due = lanes::due_at(&lane.cursor).is_some();
                 lane.cursor.append(tail, now);
-                became |= !was_due && lanes::due_at(&lane.cursor).is_some();
-                behind |= was_due;
+                behind |= lanes::due_at(&lane.cursor).is_some();
             });
+            let after = self.queues.due_at(&origin);
+            sooner |= after.is_some_and(|after| before.is_none_or(|before| after < before));
         }
-        lanes::appended(became, behind)
+        lanes::appended(sooner, behind)
     }
 
     /// Whether a task must stay because there is something of it to deliver.

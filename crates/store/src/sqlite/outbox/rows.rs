@@ -6,7 +6,7 @@ use chancery_core::push::{
     Cursor, DisableReason, Lane, LaneState, PushEvents, PushProfile, Registration, RegistrationId, Sealed, Span, SpanKind,
 };
 use chancery_protocol::{Caller, TaskId, Timestamp, TraceId};
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, params};
 
 use crate::lanes;
 use crate::sqlite::fault::Fault;
@@ -58,19 +58,14 @@ pub(super) fn cursor_of(connection: &Connection, lane: u64) -> Result<Option<(Cu
     statement.query_row([lane], read).optional()?.transpose()
 }
 
-/// The lanes of a task that are not due, as they were last written.
-const IDLE: &str = "SELECT state, reason, head, tail, attempt, refusals, next_at, first_fail_at, epoch, lease_until, span_to,
-                           span_kind, origin, lane FROM lanes WHERE task = ?1 AND due_at IS NULL";
-
-/// Each with its number and that of its origin.
-pub(super) fn idle(connection: &Connection, task: i64) -> Result<Vec<(Cursor, u64, i64)>, Fault> {
-    let mut statement = connection.prepare_cached(IDLE)?;
+/// The cursors a query of a task finds, each with its number and that of its origin.
+pub(super) fn cursors(statement: &mut Statement<'_>, task: i64) -> Result<Vec<(Cursor, u64, i64)>, Fault> {
     let mut rows = statement.query([task])?;
-    let mut idle = Vec::new();
+    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        idle.push((cursor(row, 0)?, row.get(13)?, row.get(12)?));
+        found.push((cursor(row, 0)?, row.get(13)?, row.get(12)?));
     }
-    Ok(idle)
+    Ok(found)
 }
 
 /// Writes what moves, and says when the lane can be claimed next. One that has nothing more to deliver has ended with its task.
