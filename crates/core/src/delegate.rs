@@ -28,8 +28,8 @@ struct Inside {
     node: Option<Arc<Node>>,
     deadline: Option<Timestamp>,
     granted: Caps,
-    token: OnceLock<Option<Arc<str>>>,
-    /// Tokens of other nodes that the task came with. They are theirs, and go on with it.
+    tokens: OnceLock<Option<Arc<str>>>,
+    /// The tokens that the task came with. Those of other nodes are theirs, and go on with it.
     brought: Option<Arc<str>>,
 }
 
@@ -48,7 +48,7 @@ impl Delegation {
         granted: Caps,
         brought: Option<Arc<str>>,
     ) -> Self {
-        Self(Arc::new(Inside { plane: Arc::downgrade(plane), record, node, deadline, granted, token: OnceLock::new(), brought }))
+        Self(Arc::new(Inside { plane: Arc::downgrade(plane), record, node, deadline, granted, tokens: OnceLock::new(), brought }))
     }
 
     /// Where a call made for this task stands.
@@ -64,14 +64,18 @@ impl Delegation {
 
     /// The tokens to send with a call for this task: ours, signed when first asked for, and those of other nodes that came with it.
     pub fn hop_token(&self) -> Option<Arc<str>> {
-        let own = self.0.token.get_or_init(|| self.mint());
-        match (own, &self.0.brought) {
+        self.0.tokens.get_or_init(|| self.tokens()).clone()
+    }
+
+    fn tokens(&self) -> Option<Arc<str>> {
+        let brought = self.0.brought.as_deref().and_then(|tokens| self.0.plane.upgrade()?.foreign_tokens(tokens));
+        match (self.mint(), brought) {
             (Some(own), Some(brought)) => Some(format!("{own},{brought}").into()),
-            (own, brought) => own.clone().or_else(|| brought.clone()),
+            (own, brought) => own.or(brought).map(Arc::from),
         }
     }
 
-    fn mint(&self) -> Option<Arc<str>> {
+    fn mint(&self) -> Option<String> {
         let Inside { plane, record, node, deadline, .. } = &*self.0;
         let (plane, node) = (plane.upgrade()?, node.as_ref()?);
         let now = plane.clock.now();
@@ -91,7 +95,7 @@ impl Delegation {
             issued: now,
             expires: deadline.map_or(latest, |deadline| deadline.min(latest)),
         };
-        plane.hops.as_ref()?.mint(&hop).map(Arc::from)
+        plane.hops.as_ref()?.mint(&hop)
     }
 
     /// Sends a message to another agent of this node and waits for its answer.

@@ -128,15 +128,14 @@ impl Inner {
         }
     }
 
-    /// The hop tokens of a call that others made.
-    pub(crate) fn foreign_tokens(&self, context: &CallContext) -> Option<Arc<str>> {
+    /// Those of a call's hop tokens that other nodes made.
+    pub(crate) fn foreign_tokens(&self, tokens: &str) -> Option<String> {
         /// A token that came through more nodes than this has gone round in circles.
         const MOST_TOKENS: usize = 8;
-        let (tokens, hops) = (context.hop_token.as_ref()?, self.hops.as_ref()?);
-        let now = self.clock.now();
+        let (hops, now) = (self.hops.as_ref()?, self.clock.now());
         let foreign = tokens.split(',').map(str::trim).filter(|token| matches!(hops.read(token, now), Ok(None)));
         let foreign: Vec<&str> = foreign.take(MOST_TOKENS).collect();
-        (!foreign.is_empty()).then(|| foreign.join(",").into())
+        (!foreign.is_empty()).then(|| foreign.join(","))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod admit;
 mod agents;
+mod alarm;
 mod artifacts;
 mod cancel;
 mod carry_on;
@@ -48,6 +49,7 @@ mod tree;
 mod whole;
 
 pub use agents::{Agent, Agents};
+pub use alarm::Alarm;
 pub use artifacts::{ArtifactDesk, PutAway, REFERENCES_EXTENSION};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;

@@ -195,7 +195,7 @@ impl Inner {
             place,
             selected,
             allotment: Some(Box::new(allotment)),
-            brought: self.foreign_tokens(context),
+            brought: context.hop_token.clone(),
             presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_turn(said) {
@@ -294,7 +294,7 @@ impl Inner {
             place: Place::GoesOn,
             selected,
             allotment,
-            brought: self.foreign_tokens(context),
+            brought: context.hop_token.clone(),
             presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_next_turn(said) {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chancery_core::Answer;
-use chancery_protocol::{Binding, Error, ErrorKind, Reply, Sent, Shown, Version};
+use chancery_protocol::{Binding, Error, ErrorKind, Reply, Request, Sent, Shown, Version};
 use chancery_wire::json::methods::{Method, method};
 use chancery_wire::{Codec, Frames, json_rpc, scan};
 use http::StatusCode;
@@ -27,11 +27,18 @@ impl Doors {
                 return response::json_rpc_error(&error, Version::V1_0, id);
             }
         };
-        let call = match scan(body, &self.settings().json) {
-            Ok(text) => json_rpc::open(text),
+        let text = match scan(body, &self.settings().json) {
+            Ok(text) => text,
             Err(error) => return response::json_rpc_error(&error, asked.or_0_3(), "null"),
         };
-        let call = match call {
+        // What is written like most calls and can be read is not looked at more closely.
+        if let Some(call) = json_rpc::usual_call(text)
+            && let Some(method) = method(&call.method).filter(|method| asked.agree(method.version, &call.method).is_ok())
+            && let Ok(request) = decode(method, call.params)
+        {
+            return self.json_rpc_call(head, draft, method, request, call.id).await;
+        }
+        let call = match json_rpc::open(text) {
             Ok(call) => call,
             Err(refused) => return response::json_rpc_error(&refused.error, asked.or_0_3(), refused.id),
         };
@@ -43,22 +50,28 @@ impl Doors {
             let version = if method.version == Version::V1_0 { Version::V1_0 } else { asked.or_0_3() };
             return response::json_rpc_error(&error, version, call.id);
         }
-        match self.json_rpc_call(head, draft, method, call.params, call.id).await {
-            Ok(response) => response,
+        match decode(method, call.params) {
+            Ok(request) => Box::pin(self.json_rpc_call(head, draft, method, request, call.id)).await,
             Err(error) => response::json_rpc_error(&error, method.version, call.id),
         }
     }
 
-    async fn json_rpc_call(
+    async fn json_rpc_call(&self, head: &Parts, draft: Draft, method: Method, request: Request, id: &str) -> DoorResponse {
+        match self.json_rpc_answer(head, draft, method, request, id).await {
+            Ok(response) => response,
+            Err(error) => response::json_rpc_error(&error, method.version, id),
+        }
+    }
+
+    async fn json_rpc_answer(
         &self,
         head: &Parts,
         draft: Draft,
         method: Method,
-        params: &str,
+        request: Request,
         id: &str,
     ) -> Result<DoorResponse, Error> {
         let mut context = draft.context(&head.headers, Binding::JsonRpc, method.version)?;
-        let request = codec(method.version, Binding::JsonRpc).decode_request(method.operation, params)?;
         settle_tenant(&mut context, &self.settings().signposts, &head.headers, None, request.tenant())?;
         match self.call(&context, request).await? {
             Answer::Reply(Reply::Card(_)) => {
@@ -79,6 +92,10 @@ impl Doors {
             }
         }
     }
+}
+
+fn decode(method: Method, params: &str) -> Result<Request, Error> {
+    codec(method.version, Binding::JsonRpc).decode_request(method.operation, params)
 }
 
 /// A method that two versions share is answered in the one that made the task.

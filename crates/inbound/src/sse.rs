@@ -5,10 +5,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::{Next, Subscription};
+use chancery_core::{Alarm, Next, Subscription};
 use chancery_protocol::{Part, PartContent, TaskEvent, Version};
 use chancery_wire::{Codec, Face, Frames, errors};
 use futures::Stream;
+use tokio::time::Instant;
 
 /// How errors look in this stream, should one come after the first event.
 #[derive(Clone, Debug)]
@@ -32,6 +33,7 @@ struct Writer {
     frames: Frames,
     errors: ErrorShape,
     heartbeat: Duration,
+    alarm: Alarm,
 }
 
 impl EventBody {
@@ -43,7 +45,7 @@ impl EventBody {
         heartbeat: Duration,
     ) -> Self {
         let face = face(&subscription);
-        let writer = Writer { subscription, codec, face, frames, errors, heartbeat };
+        let writer = Writer { subscription, codec, face, frames, errors, heartbeat, alarm: Alarm::default() };
         Self(Box::pin(futures::stream::unfold(Some(writer), |writer| async move {
             let mut writer = writer?;
             let more = writer.write().await;
@@ -95,7 +97,8 @@ impl Writer {
     async fn write(&mut self) -> bool {
         loop {
             // Waiting is cut short by the heartbeat; the subscription loses nothing by that.
-            let Ok(next) = tokio::time::timeout(self.heartbeat, self.subscription.next()).await else {
+            let next = self.alarm.unless(Instant::now() + self.heartbeat, self.subscription.next());
+            let Some(next) = next.await else {
                 self.frames.comment("still here");
                 return true;
             };

@@ -14,7 +14,7 @@ pub mod lenient;
 mod message;
 pub mod objects;
 mod push;
-mod raw_json;
+pub mod raw_json;
 mod reply;
 mod request;
 mod security;

@@ -1,11 +1,15 @@
 //! JSON we carry without looking inside: `metadata`, `data`, extension parameters.
 
+mod members;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+pub use self::members::{Members, member, members, quote_or_escape};
 
 /// Any JSON value, kept as the text it arrived in.
 #[derive(Clone, Serialize, Deserialize)]
@@ -37,7 +41,7 @@ impl Json {
 
     /// A member of an object, as it is spelled there.
     pub fn member(&self, name: &str) -> Option<Self> {
-        RawMembers::of(self).get(name).map(|value| Self(value.to_owned()))
+        Self::parse(member(self.text(), name)?.to_owned()).ok()
     }
 }
 
@@ -100,19 +104,22 @@ impl Metadata {
         self.0.member(name)
     }
 
+    /// All members as they are spelled.
+    pub fn members(&self) -> Members<'_> {
+        members(self.text())
+    }
+
     /// With one member set, the others as they are spelled.
     pub fn with(&self, name: &str, value: Json) -> Self {
-        let mut members = RawMembers::of(&self.0);
-        members.set(name.into(), &value.0);
+        let mut members = RawMembers::of(self);
+        members.set(name.into(), value.text());
         members.to_metadata()
     }
 
     /// With all members of a newer one set, everything as it is spelled.
     pub fn merged(&self, newer: &Self) -> Self {
-        let mut members = RawMembers::of(&self.0);
-        for (name, value) in RawMembers::of(&newer.0).0 {
-            members.set(name, value);
-        }
+        let mut members = RawMembers::of(self);
+        newer.members().for_each(|(name, value)| members.set(name, value));
         members.to_metadata()
     }
 
@@ -123,9 +130,8 @@ impl Metadata {
 
     /// Only the members that are kept, by their names and texts; nothing, if none is.
     pub fn retained(&self, mut keep: impl FnMut(&str, &str) -> bool) -> Option<Self> {
-        let mut members = RawMembers::of(&self.0);
-        members.0.retain(|(name, value)| keep(name, value.get()));
-        (!members.0.is_empty()).then(|| members.to_metadata())
+        let kept = RawMembers(self.members().filter(|(name, value)| keep(name, value)).collect());
+        (!kept.0.is_empty()).then(|| kept.to_metadata())
     }
 }
 
@@ -150,20 +156,14 @@ impl fmt::Debug for Metadata {
 }
 
 /// The members of an object in their order, each value as its text. Nothing of them is copied.
-#[derive(Default)]
-struct RawMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct RawMembers<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> RawMembers<'a> {
-    fn of(json: &'a Json) -> Self {
-        // What is no object has no members.
-        serde_json::from_str(json.text()).unwrap_or_default()
+    fn of(metadata: &'a Metadata) -> Self {
+        Self(metadata.members().collect())
     }
 
-    fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
-    }
-
-    fn set(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
+    fn set(&mut self, name: Cow<'a, str>, value: &'a str) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = value,
             None => self.0.push((name, value)),
@@ -171,42 +171,14 @@ impl<'a> RawMembers<'a> {
     }
 
     fn to_metadata(&self) -> Metadata {
-        Metadata::of(self)
-    }
-}
-
-impl Serialize for RawMembers<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        /// A name, borrowed unless it is written with escapes.
-        #[derive(Deserialize)]
-        #[serde(transparent)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        struct InOrder;
-
-        impl<'de> de::Visitor<'de> for InOrder {
-            type Value = RawMembers<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<RawMembers<'de>, A::Error> {
-                let mut members = RawMembers::default();
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    members.0.push((name, value));
-                }
-                Ok(members)
-            }
+        let mut text = String::from("{");
+        for (name, value) in &self.0 {
+            let separator = if text.len() > 1 { "," } else { "" };
+            text.extend([separator, &serde_json::Value::from(&**name).to_string(), ":", value]);
         }
-
-        from.deserialize_map(InOrder)
+        text.push('}');
+        // Put together from what is JSON, it is JSON.
+        Json::parse(text).map_or_else(|_| Metadata::empty(), Metadata)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use chancery_protocol::objects::Objects;
+use chancery_protocol::raw_json::members;
 use chancery_protocol::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -69,6 +70,30 @@ pub fn open(text: &str) -> Result<Envelope<'_>, NotACall<'_>> {
         return refuse(id, Error::invalid_field("params", "must be an object"));
     }
     Ok(Envelope { id, method, params: if params == "null" { "{}" } else { params } })
+}
+
+/// The call in a text that was scanned, if it is written the way most are. Its params are one value only if they can be read as
+/// one; if they cannot, or the method is not known, the envelope has to be opened.
+pub fn usual_call(text: &str) -> Option<Envelope<'_>> {
+    let (mut jsonrpc, mut id, mut method, mut params) = (None, None, None, None);
+    let mut members = members(text);
+    for (name, value) in &mut members {
+        match &*name {
+            "jsonrpc" => jsonrpc = Some(value),
+            "id" => id = Some(value),
+            "method" => method = Some(value),
+            "params" => params = Some(value),
+            _ => return None,
+        }
+    }
+    let plain = |text: &&str| text.bytes().all(|byte| byte >= b' ' && byte != b'\\');
+    let quoted = |text: &&str| text.len() > 1 && text.starts_with('"') && plain(text);
+    let counted = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    let id = id.filter(|id| quoted(id) || counted(id))?;
+    let method = method.filter(quoted).map(|method| &method[1..method.len() - 1])?;
+    let params = params.filter(|params| params.starts_with('{'))?;
+    let whole = members.rest() == "}" && jsonrpc == Some("\"2.0\"");
+    whole.then_some(Envelope { id, method: method.into(), params })
 }
 
 /// Writes a response around a result that `write` appends.
@@ -156,6 +181,37 @@ mod tests {
         let call = open(r#" {"jsonrpc":"2.0","method":"Get\u0054ask","id":"a\"b","params":{"id":[1,{}]}} "#).unwrap();
         assert_eq!((call.id, &*call.method, call.params), (r#""a\"b""#, "GetTask", r#"{"id":[1,{}]}"#));
         assert_eq!(open(r#"{"jsonrpc":"2.0","method":"m","id":1}"#).unwrap().params, "{}");
+    }
+
+    #[test]
+    fn a_call_written_the_usual_way_is_the_one_that_opening_shows() {
+        for usual in [
+            r#"{"jsonrpc":"2.0","id":"a-1","method":"m","params":{"x":["}",1]}}"#,
+            r#"{"id": 12, "jsonrpc": "2.0", "method": "m", "params": {}}"#,
+            r#"{"method":"m","params":{"a":"\"}"},"id":"€","jsonrpc":"2.0"}"#,
+        ] {
+            let (usual, opened) = (usual_call(usual).unwrap(), open(usual).unwrap());
+            assert_eq!((usual.id, usual.method, usual.params), (opened.id, opened.method, opened.params));
+        }
+        for other in [
+            "",
+            "[]",
+            r#"{"jsonrpc":"2.0","method":"m","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":01,"method":"m","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":-1,"method":"m","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":"a\u0000","method":"m","params":{}}"#,
+            "{\"jsonrpc\":\"2.0\",\"id\":\"a\n\",\"method\":\"m\",\"params\":{}}",
+            r#"{"jsonrpc":"2.0","id":1,"method":m,"params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"m","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{},"x":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m";"params":{}}"#,
+        ] {
+            assert!(usual_call(other).is_none(), "{other}");
+        }
     }
 
     #[test]

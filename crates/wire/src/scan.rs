@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use chancery_protocol::raw_json::quote_or_escape;
 use chancery_protocol::{Error, ErrorKind};
-use memchr::memchr2;
 use serde::{Deserialize, Serialize};
 
 /// Part of the `[limits]` section.
@@ -31,29 +31,38 @@ impl Default for JsonLimits {
 /// From this many keys on, an object's keys are kept in a set instead of compared one by one.
 const MANY_KEYS: usize = 16;
 
-#[derive(Default)]
-struct Frame<'a> {
+struct Frame {
     is_object: bool,
-    wants_key: bool,
     /// Where this object's keys begin in the shared list.
     first_key: usize,
-    seen: Option<HashSet<Cow<'a, str>>>,
     /// Elements before the current one, of an array.
     index: usize,
+    /// It has so many keys that they are in the last of the sets.
+    crowded: bool,
+}
+
+struct Key<'a> {
+    /// Keys that differ mostly differ in this, which is compared at once.
+    mark: u64,
+    name: Cow<'a, str>,
 }
 
 struct Scan<'a> {
     text: &'a str,
     limits: &'a JsonLimits,
-    frames: Vec<Frame<'a>>,
-    keys: Vec<Cow<'a, str>>,
+    frames: Vec<Frame>,
+    keys: Vec<Key<'a>>,
+    /// A set for each crowded object that is open.
+    crowds: Vec<HashSet<Cow<'a, str>>>,
     nodes: usize,
+    wants_key: bool,
 }
 
 /// The text, if it is fit to be read.
 pub fn scan<'a>(bytes: &'a [u8], limits: &'a JsonLimits) -> Result<&'a str, Error> {
     let text = std::str::from_utf8(bytes).map_err(|fault| parse_error(format!("not UTF-8 at byte {}", fault.valid_up_to())))?;
-    Scan { text, limits, frames: Vec::with_capacity(8), keys: Vec::with_capacity(16), nodes: 0 }.run()?;
+    let (frames, keys) = (Vec::with_capacity(8), Vec::with_capacity(16));
+    Scan { text, limits, frames, keys, crowds: Vec::new(), nodes: 0, wants_key: false }.run()?;
     Ok(text)
 }
 
@@ -70,28 +79,14 @@ impl<'a> Scan<'a> {
         let bytes = self.text.as_bytes();
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
+            at += 1;
             match byte {
-                b'"' => {
-                    at = self.string(at)?;
-                    continue;
-                }
+                b'"' => at = self.string(at)?,
                 b'{' | b'[' => self.open(byte == b'{')?,
                 b'}' | b']' => self.close(),
-                b',' => {
-                    if let Some(frame) = self.frames.last_mut() {
-                        frame.wants_key = frame.is_object;
-                        frame.index += 1;
-                        self.node()?;
-                    }
-                }
-                b':' => {
-                    if let Some(frame) = self.frames.last_mut() {
-                        frame.wants_key = false;
-                    }
-                }
+                b',' => self.next_one()?,
                 _ => {}
             }
-            at += 1;
         }
         Ok(())
     }
@@ -104,84 +99,94 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
+    fn next_one(&mut self) -> Result<(), Error> {
+        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        frame.index += 1;
+        self.wants_key = frame.is_object;
+        self.node()
+    }
+
     fn open(&mut self, is_object: bool) -> Result<(), Error> {
         if self.frames.len() >= self.limits.json_depth {
             let path = self.path(None);
             return Err(parse_error(format!("{path}: deeper than limits.json_depth = {}", self.limits.json_depth)));
         }
         self.node()?;
-        self.frames.push(Frame { is_object, wants_key: is_object, first_key: self.keys.len(), ..Frame::default() });
+        self.frames.push(Frame { is_object, first_key: self.keys.len(), index: 0, crowded: false });
+        self.wants_key = is_object;
         Ok(())
     }
 
     fn close(&mut self) {
         if let Some(frame) = self.frames.pop() {
             self.keys.truncate(frame.first_key);
+            if frame.crowded {
+                self.crowds.pop();
+            }
         }
+        self.wants_key = false;
     }
 
-    /// Passes over a string that begins at `at`; where it is a key, remembers it. Answers the place behind it.
+    /// Passes over a string whose first character is at `at`; where it is a key, remembers it. Answers the place behind it.
     fn string(&mut self, at: usize) -> Result<usize, Error> {
         let bytes = self.text.as_bytes();
-        let mut end = at + 1;
+        let mut end = at;
         let mut escaped = false;
         loop {
-            let Some(ahead) = bytes.get(end..).and_then(|rest| memchr2(b'"', b'\\', rest)) else { return Ok(bytes.len()) };
-            end += ahead;
-            if bytes[end] == b'"' {
+            let Some(ahead) = quote_or_escape(bytes, end) else { return Ok(bytes.len()) };
+            if bytes[ahead] == b'"' {
+                end = ahead;
                 break;
             }
             escaped = true;
-            end += 2;
+            end = ahead + 2;
         }
-        if self.frames.last().is_some_and(|frame| frame.wants_key) {
-            self.key(at, end + 1, escaped)?;
+        if std::mem::take(&mut self.wants_key) {
+            self.key(at, end, escaped)?;
         }
         Ok(end + 1)
     }
 
     fn key(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), Error> {
-        let Some(quoted) = self.text.get(start..end) else { return Ok(()) };
+        let Some(spelled) = self.text.get(start..end) else { return Ok(()) };
         // A key with escapes is compared by what it means, so that "\u0069d" and "id" are the same.
-        let key: Cow<'a, str> = if escaped {
-            match serde_json::from_str::<String>(quoted) {
-                Ok(key) => Cow::Owned(key),
+        let name: Cow<'a, str> = if escaped {
+            match serde_json::from_str::<String>(&self.text[start - 1..=end]) {
+                Ok(name) => Cow::Owned(name),
                 Err(fault) => return Err(parse_error(format!("bad member name: {fault}"))),
             }
         } else {
-            Cow::Borrowed(&quoted[1..quoted.len() - 1])
+            Cow::Borrowed(spelled)
         };
-        if key.len() > self.limits.json_key_bytes {
+        if name.len() > self.limits.json_key_bytes {
             let path = self.path(None);
             return Err(parse_error(format!(
                 "{path}: a member name is longer than limits.json_key_bytes = {}",
                 self.limits.json_key_bytes
             )));
         }
-        if key.starts_with(RESERVED) {
-            return Err(parse_error(format!("{}: a name of this kind cannot be carried", self.path(Some(&key)))));
+        if name.starts_with(RESERVED) {
+            return Err(parse_error(format!("{}: a name of this kind cannot be carried", self.path(Some(&name)))));
         }
         let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        let mark = mark(name.as_bytes());
         let siblings = &self.keys[frame.first_key..];
-        let known = match &mut frame.seen {
-            Some(seen) => !seen.insert(key.clone()),
-            None if siblings.len() >= MANY_KEYS => {
-                let seen = frame.seen.insert(siblings.iter().cloned().collect());
-                !seen.insert(key.clone())
-            }
-            None => siblings.contains(&key),
+        if !frame.crowded && siblings.len() >= MANY_KEYS {
+            frame.crowded = true;
+            self.crowds.push(siblings.iter().map(|key| key.name.clone()).collect());
+        }
+        let known = match self.crowds.last_mut().filter(|_| frame.crowded) {
+            Some(crowd) => !crowd.insert(name.clone()),
+            None => siblings.iter().any(|key| key.mark == mark && key.name == name),
         };
         if known {
-            return Err(parse_error(format!("{}: appears twice", self.path(Some(&key)))));
+            return Err(parse_error(format!("{}: appears twice", self.path(Some(&name)))));
         }
         // Keys of a crowded object live in its set; the list then only needs the current one, for the path.
-        match frame.seen {
-            Some(_) => {
-                self.keys.truncate(frame.first_key);
-                self.keys.push(key);
-            }
-            None => self.keys.push(key),
+        if frame.crowded {
+            self.keys.truncate(frame.first_key);
         }
+        self.keys.push(Key { mark, name });
         Ok(())
     }
 
@@ -193,7 +198,7 @@ impl<'a> Scan<'a> {
             let innermost = depth + 1 == self.frames.len();
             let name = match key {
                 Some(key) if innermost => Some(key),
-                _ => self.keys[frame.first_key..ends].last().map(|key| &**key),
+                _ => self.keys[frame.first_key..ends].last().map(|key| &*key.name),
             };
             if !frame.is_object {
                 path.push_str(&format!("[{}]", frame.index));
@@ -206,6 +211,14 @@ impl<'a> Scan<'a> {
         }
         if path.is_empty() { "the document".to_owned() } else { path }
     }
+}
+
+/// The length of a name and its first bytes.
+fn mark(name: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let some = name.len().min(first.len());
+    first[..some].copy_from_slice(&name[..some]);
+    u64::from_le_bytes(first).rotate_left(name.len() as u32)
 }
 
 #[cfg(test)]
@@ -264,6 +277,13 @@ mod tests {
         assert!(scan(b"[1,2,3,4,5]", &limits).is_err());
         assert!(scan(br#"{"abc":1}"#, &limits).is_ok());
         assert!(scan(br#"{"abcd":1}"#, &limits).is_err());
+    }
+
+    #[test]
+    fn keys_with_the_same_beginning_are_told_apart() {
+        assert!(scan(br#"{"gen_ai.usage.a":1,"gen_ai.usage.b":2,"gen_ai.u":3,"":4,"g":5}"#, &JsonLimits::default()).is_ok());
+        assert_eq!(fault(br#"{"gen_ai.usage.a":1,"gen_ai.usage.b":2,"gen_ai.usage.a":3}"#), "gen_ai.usage.a: appears twice");
+        assert_eq!(fault(br#"{"":1,"":2}"#), "the document: appears twice");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chancery_protocol::raw_json::member;
 use chancery_protocol::{Message, Metadata, StatusChange, TaskEvent, TraceId};
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::ActualSource;
@@ -66,11 +67,10 @@ fn has_account(metadata: &Metadata) -> bool {
 
 fn without_account(metadata: Option<Metadata>) -> Option<Metadata> {
     let metadata = metadata?;
-    let Some(account) = has_account(&metadata).then(|| metadata.member(GOVERNANCE_EXTENSION)).flatten() else {
-        return Some(metadata);
-    };
-    let mirrors =
-        |text: &str| text == account.text() || serde_json::from_str::<Value>(text).is_ok_and(|said| said == account.to_value());
+    let account = has_account(&metadata).then(|| member(metadata.text(), GOVERNANCE_EXTENSION)).flatten();
+    let Some(account) = account else { return Some(metadata) };
+    let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let mirrors = |text: &str| text == account || value(text).is_some_and(|said| Some(said) == value(account));
     metadata.retained(|name, text| !(name == GOVERNANCE_EXTENSION || name == VENDOR && mirrors(text)))
 }
 

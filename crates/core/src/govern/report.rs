@@ -1,14 +1,9 @@
 //! What an agent says its work cost, wherever in its metadata it says so.
 
-use std::borrow::Cow;
-use std::fmt;
-
+use chancery_protocol::raw_json::{member, members};
 use chancery_protocol::{Message, Metadata, TaskEvent};
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{self, Amount, Reportable, Reported};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::terms::GOVERNANCE_EXTENSION;
 
@@ -79,87 +74,70 @@ impl Report {
     }
 
     fn read(metadata: &Metadata) -> Option<Self> {
-        // Most metadata says nothing of cost; that is seen without parsing it.
+        // Most metadata says nothing of cost; that is seen without taking it apart.
         if !["usage", "cost"].iter().any(|mark| metadata.text().contains(mark)) {
             return None;
         }
-        let Ok(said) = serde_json::from_str::<Said>(metadata.text()) else { return None };
+        let said = Said::of(metadata.text());
         let mut report = Self::default();
         let mut found = false;
         // The ADR's member usually says the same once more.
-        let vendor = said.ruvector.filter(|vendor| said.governance.is_none_or(|ours| ours.get() != vendor.get()));
+        let vendor = said.ruvector.filter(|_| said.governance != said.ruvector);
         for member in [said.governance, vendor].into_iter().flatten() {
-            found |= serde_json::from_str(member.get()).is_ok_and(|member| report.add(&member));
+            found |= report.add(&Said::of(member));
         }
         found |= report.add(&said);
         found.then_some(report)
     }
 
     fn add(&mut self, said: &Said<'_>) -> bool {
-        let within = |object: &Option<Value>, name: &str| object.as_ref().and_then(|object| object.get(name)).cloned();
         // Another control plane says what all that was done for the task cost.
-        let cost = if said.subtree_cost.as_ref().is_some_and(Value::is_object) { &said.subtree_cost } else { &said.cost };
-        let usd = within(cost, "usd").or_else(|| within(&said.usage, "cost_usd"));
-        let tokens = |name: &str, long: &str, beside: &Option<Value>| {
-            within(&said.usage, name).or_else(|| within(&said.usage, long)).or_else(|| beside.clone())
-        };
-        let input = tokens("input_tokens", INPUT, &said.input_tokens);
-        let output = tokens("output_tokens", OUTPUT, &said.output_tokens);
-        self.usd = later_of(read(usd.as_ref()), self.usd);
-        self.input_tokens = later_of(read(input.as_ref()), self.input_tokens);
-        self.output_tokens = later_of(read(output.as_ref()), self.output_tokens);
+        let cost = said.subtree_cost.filter(|cost| cost.starts_with('{')).or(said.cost);
+        let usd = within(cost, "usd").or_else(|| within(said.usage, "cost_usd"));
+        let tokens = |name: &str, long: &str, beside| within(said.usage, name).or_else(|| within(said.usage, long)).or(beside);
+        let input = tokens("input_tokens", INPUT, said.input_tokens);
+        let output = tokens("output_tokens", OUTPUT, said.output_tokens);
+        self.usd = later_of(read(usd), self.usd);
+        self.input_tokens = later_of(read(input), self.input_tokens);
+        self.output_tokens = later_of(read(output), self.output_tokens);
         usd.is_some() || input.is_some() || output.is_some()
     }
 }
 
-/// The members of metadata that can speak of cost; the rest is passed over. Of members that are there twice the last counts.
+/// The members of metadata that can speak of cost, as they are spelled. Of members that are there twice the last counts.
 #[derive(Default)]
 struct Said<'a> {
-    governance: Option<&'a RawValue>,
-    ruvector: Option<&'a RawValue>,
-    subtree_cost: Option<Value>,
-    cost: Option<Value>,
-    usage: Option<Value>,
-    input_tokens: Option<Value>,
-    output_tokens: Option<Value>,
+    governance: Option<&'a str>,
+    ruvector: Option<&'a str>,
+    subtree_cost: Option<&'a str>,
+    cost: Option<&'a str>,
+    usage: Option<&'a str>,
+    input_tokens: Option<&'a str>,
+    output_tokens: Option<&'a str>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Said<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        /// Borrowed unless it is written with escapes.
-        #[derive(serde::Deserialize)]
-        #[serde(transparent)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        struct Members;
-
-        impl<'de> Visitor<'de> for Members {
-            type Value = Said<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Said<'de>, A::Error> {
-                let mut said = Said::default();
-                while let Some(Name(name)) = map.next_key()? {
-                    match &*name {
-                        GOVERNANCE_EXTENSION => said.governance = map.next_value()?,
-                        "ruvector" => said.ruvector = map.next_value()?,
-                        "subtree_cost" => said.subtree_cost = map.next_value()?,
-                        "cost" => said.cost = map.next_value()?,
-                        "usage" => said.usage = map.next_value()?,
-                        INPUT => said.input_tokens = map.next_value()?,
-                        OUTPUT => said.output_tokens = map.next_value()?,
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(said)
-            }
+impl<'a> Said<'a> {
+    fn of(object: &'a str) -> Self {
+        let mut said = Self::default();
+        for (name, value) in members(object) {
+            let place = match &*name {
+                GOVERNANCE_EXTENSION => &mut said.governance,
+                "ruvector" => &mut said.ruvector,
+                "subtree_cost" => &mut said.subtree_cost,
+                "cost" => &mut said.cost,
+                "usage" => &mut said.usage,
+                INPUT => &mut said.input_tokens,
+                OUTPUT => &mut said.output_tokens,
+                _ => continue,
+            };
+            *place = Some(value).filter(|value| *value != "null");
         }
-
-        from.deserialize_map(Members)
+        said
     }
+}
+
+fn within<'a>(object: Option<&'a str>, name: &str) -> Option<&'a str> {
+    object.and_then(|object| member(object, name))
 }
 
 fn said<N>(reported: Reported<N>) -> Option<N> {
@@ -177,14 +155,14 @@ fn later_of<N>(before: Reported<N>, later: Reported<N>) -> Reported<N> {
 }
 
 /// Reading a report never fails: what is no amount is kept as that.
-fn read<N: Reportable>(value: Option<&Value>) -> Reported<N> {
-    value.map_or(Reported::Nothing, |value| Reported::deserialize(value).unwrap_or_default())
+fn read<N: Reportable>(value: Option<&str>) -> Reported<N> {
+    value.map_or(Reported::Nothing, |value| serde_json::from_str(value).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn read(value: Value) -> Option<Report> {
         Report::read(&Metadata::from_object(value.as_object().unwrap().clone()))

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
+use chancery_protocol::raw_json::members;
 use chancery_protocol::{Error, Metadata, SendMessage};
 use chancery_rules::MicroUsd;
 use chancery_rules::lineage::ClaimedContext;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// The extension by which governance speaks with callers and agents.
 pub const GOVERNANCE_EXTENSION: &str = "https://chancery.dev/a2a/governance/v1";
@@ -50,15 +50,13 @@ impl Terms {
     }
 
     fn read(&mut self, place: &str, metadata: &Metadata) -> Result<(), Error> {
-        let unread = |fault: serde_json::Error| Error::invalid_field(place.to_owned(), fault.to_string());
-        let said: Beside<'_> = serde_json::from_str(metadata.text()).map_err(unread)?;
-        for (name, member) in [(GOVERNANCE_EXTENSION, said.governance), (VENDOR, said.ruvector)] {
-            if let Some(object) = member.map(RawValue::get).filter(|text| text.starts_with('{')) {
-                let said = serde_json::from_str(object).map_err(unread)?;
-                self.read_member(&format!("{place}.{name}"), &said)?;
+        let beside = Beside::of(metadata.text());
+        for (name, member) in [(GOVERNANCE_EXTENSION, beside.governance), (VENDOR, beside.ruvector)] {
+            if let Some(object) = member.filter(|text| text.starts_with('{')) {
+                self.read_member(&format!("{place}.{name}"), &Said::of(object))?;
             }
         }
-        self.name_skill(|| format!("{place}.skill"), said.skill)
+        self.name_skill(|| format!("{place}.skill"), beside.skill)
     }
 
     fn read_member(&mut self, place: &str, said: &Said<'_>) -> Result<(), Error> {
@@ -74,13 +72,13 @@ impl Terms {
         }
         // A claim is only ever shown, so whatever it holds is no reason to refuse the call.
         if let (None, Some(context)) = (&self.claimed, said.context) {
-            self.claimed = serde_json::from_str(context.get()).ok().map(Box::new);
+            self.claimed = serde_json::from_str(context).ok().map(Box::new);
         }
         Ok(())
     }
 
     /// A call is for one skill: who may have one could otherwise name that here and another there.
-    fn name_skill(&mut self, place: impl FnOnce() -> String, said: Option<&RawValue>) -> Result<(), Error> {
+    fn name_skill(&mut self, place: impl FnOnce() -> String, said: Option<&str>) -> Result<(), Error> {
         let Some(named) = text(said) else { return Ok(()) };
         match &self.skill {
             Some(other) if *other != named => {
@@ -112,39 +110,70 @@ fn may_hold_terms(metadata: &Metadata) -> bool {
     ["chancery.dev", VENDOR, "skill", "\\"].iter().any(|mark| text.contains(mark))
 }
 
-/// What speaks of a call, where it is said. The rest is passed over.
-#[derive(Deserialize)]
+/// What speaks of a call, where it is said and as it is spelled. The rest is passed over.
+#[derive(Default)]
 struct Beside<'a> {
-    #[serde(borrow, rename = "https://chancery.dev/a2a/governance/v1")]
-    governance: Option<&'a RawValue>,
-    ruvector: Option<&'a RawValue>,
-    skill: Option<&'a RawValue>,
+    governance: Option<&'a str>,
+    ruvector: Option<&'a str>,
+    skill: Option<&'a str>,
 }
 
-#[derive(Deserialize)]
+impl<'a> Beside<'a> {
+    fn of(object: &'a str) -> Self {
+        let mut beside = Self::default();
+        for (name, value) in members(object) {
+            match &*name {
+                GOVERNANCE_EXTENSION => beside.governance = Some(value),
+                VENDOR => beside.ruvector = Some(value),
+                "skill" => beside.skill = Some(value),
+                _ => {}
+            }
+        }
+        beside
+    }
+}
+
+#[derive(Default)]
 struct Said<'a> {
-    #[serde(borrow)]
-    hop_token: Option<&'a RawValue>,
-    skill: Option<&'a RawValue>,
-    budget: Option<&'a RawValue>,
-    estimate: Option<&'a RawValue>,
-    context: Option<&'a RawValue>,
+    hop_token: Option<&'a str>,
+    skill: Option<&'a str>,
+    budget: Option<&'a str>,
+    estimate: Option<&'a str>,
+    context: Option<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    fn of(object: &'a str) -> Self {
+        let mut said = Self::default();
+        for (name, value) in members(object) {
+            let place = match &*name {
+                "hop_token" => &mut said.hop_token,
+                "skill" => &mut said.skill,
+                "budget" => &mut said.budget,
+                "estimate" => &mut said.estimate,
+                "context" => &mut said.context,
+                _ => continue,
+            };
+            *place = Some(value).filter(|value| *value != "null");
+        }
+        said
+    }
 }
 
 /// What is no text says nothing.
-fn text(said: Option<&RawValue>) -> Option<Cow<'_, str>> {
-    /// Borrowed unless it is written with escapes.
-    #[derive(Deserialize)]
-    #[serde(transparent)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    said.and_then(|said| serde_json::from_str::<Text<'_>>(said.get()).ok()).map(|Text(text)| text)
+fn text(said: Option<&str>) -> Option<Cow<'_, str>> {
+    let said = said?;
+    match said.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+        _ => serde_json::from_str(said).ok().map(Cow::Owned),
+    }
 }
 
-fn member<T: DeserializeOwned>(place: &str, name: &str, said: Option<&RawValue>) -> Result<Option<T>, Error> {
+fn member<T: DeserializeOwned>(place: &str, name: &str, said: Option<&str>) -> Result<Option<T>, Error> {
     let Some(said) = said else { return Ok(None) };
     let fault = |fault: serde_json::Error| Error::invalid_field(format!("{place}.{name}"), fault.to_string());
     // By way of a value, so that the fault names no line and column of something the caller never saw.
-    let value: Value = serde_json::from_str(said.get()).map_err(fault)?;
+    let value: Value = serde_json::from_str(said).map_err(fault)?;
     serde_json::from_value(value).map_err(fault)
 }
 

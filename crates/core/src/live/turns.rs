@@ -33,7 +33,7 @@ pub(crate) struct Said {
     pub(crate) selected: Option<Arc<str>>,
     /// What its turn was given.
     pub(crate) allotment: Option<Box<Allotment>>,
-    /// Hop tokens of other nodes that came with it.
+    /// The hop tokens that came with it.
     pub(crate) brought: Option<Arc<str>>,
     /// The agent that said it, where the call proved that it is one.
     pub(crate) presenter: Option<AgentId>,

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::Alarm;
 use chancery_protocol::{Operation, Reply, TaskEvent};
 use chancery_wire::Face;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::gate::Place;
 use super::grpc::GrpcEvents;
@@ -29,6 +30,7 @@ pub struct Heard {
 pub struct EventStream {
     source: Source,
     ends_at: Option<Instant>,
+    alarm: Alarm,
     /// Held as long as the stream is open.
     _place: Place,
 }
@@ -46,16 +48,16 @@ pub(super) enum Source {
 
 impl EventStream {
     pub(super) fn new(source: Source, ends_at: Option<Instant>, place: Place) -> Self {
-        Self { source, ends_at, _place: place }
+        Self { source, ends_at, alarm: Alarm::default(), _place: place }
     }
 
     /// Waits for the next event. Nothing heard is lost when the wait is given up.
     pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         let heard = match self.ends_at {
-            Some(ends_at) => match timeout_at(ends_at, self.source.next()).await {
-                Ok(heard) => heard,
-                Err(_) => Err(ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe })),
-            },
+            Some(ends_at) => {
+                let late = || Err(ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe }));
+                self.alarm.unless(ends_at, self.source.next()).await.unwrap_or_else(late)
+            }
             None => self.source.next().await,
         };
         match &heard {
@@ -89,22 +91,23 @@ impl Source {
 pub(super) struct Silence {
     most: Duration,
     since: Option<Instant>,
+    alarm: Alarm,
 }
 
 impl Silence {
     pub(super) fn new(most: Duration) -> Self {
-        Self { most, since: None }
+        Self { most, since: None, alarm: Alarm::default() }
     }
 
     /// Waits for a sign of life.
     pub(super) async fn hold<T>(&mut self, sign: impl Future<Output = T>) -> Result<T, ClientError> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        match timeout_at(since + self.most, sign).await {
-            Ok(heard) => {
+        match self.alarm.unless(since + self.most, sign).await {
+            Some(heard) => {
                 self.since = None;
                 Ok(heard)
             }
-            Err(_) => Err(ClientError::Transport(Transport::Cut("silent for too long".to_owned()))),
+            None => Err(ClientError::Transport(Transport::Cut("silent for too long".to_owned()))),
         }
     }
 }

@@ -4,12 +4,13 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chancery_core::Alarm;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::CaptureConnection;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{GuardError, Stage, Whole};
 
@@ -61,6 +62,7 @@ pub struct GuardedBody {
     connection: Used,
     left: u64,
     patience: Patience,
+    alarm: Alarm,
 }
 
 impl GuardedBody {
@@ -70,7 +72,7 @@ impl GuardedBody {
             connection.abandon();
             return Err(GuardError::TooBig(Whole::Body));
         }
-        Ok(Self { body, connection, left: most_bytes, patience })
+        Ok(Self { body, connection, left: most_bytes, patience, alarm: Alarm::default() })
     }
 
     /// The next part, or `None` at the end. After an error there is nothing more to read.
@@ -88,11 +90,11 @@ impl GuardedBody {
             Patience::BetweenParts(pause) => (Instant::now() + pause, Stage::Idle),
         };
         loop {
-            let frame = match timeout_at(deadline, self.body.frame()).await {
-                Err(_) => return Err(GuardError::TimedOut(stage)),
-                Ok(None) => return Ok(None),
-                Ok(Some(Err(fault))) => return Err(GuardError::BrokeOff(chain(&fault))),
-                Ok(Some(Ok(frame))) => frame,
+            let frame = match self.alarm.unless(deadline, self.body.frame()).await {
+                None => return Err(GuardError::TimedOut(stage)),
+                Some(None) => return Ok(None),
+                Some(Some(Err(fault))) => return Err(GuardError::BrokeOff(chain(&fault))),
+                Some(Some(Ok(frame))) => frame,
             };
             // Trailers say nothing we act on.
             let Ok(data) = frame.into_data() else { continue };
