@@ -1,7 +1,6 @@
 //! `chancery-bench`: Chancery beside a bare axum handler, each on one core, the load on the other.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool of the command line prints its report")]
 
-mod commits;
 mod compare;
 mod contestant;
 mod credentials;

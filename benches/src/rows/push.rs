@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail, ensure};
 use super::gateway::program;
 use super::rate::{in_turn, line, setting};
 use super::{Match, Row};
-use crate::commits::Commits;
 use crate::contestant::{Contestant, Setting, Store};
 use crate::figures::Figures;
 use crate::report::{Line, Pair, Target, Unit, median};
@@ -96,16 +95,6 @@ impl<'a> Stage<'a> {
         }
         let url = format!("http://{}", self.node.address());
         super::rate::drive(self.this.ground, &url, self.kind, text, &self.node, &extent)
-    }
-
-    /// Transactions for each request of one caller after the other, whose tasks are made among them.
-    fn commits(&self, origins: Option<&str>) -> Result<f64> {
-        const TASKS: usize = 40;
-        let (count, all) = (TASKS.to_string(), (TASKS * MESSAGES).to_string());
-        let before = Commits::of(self.node.pid())?;
-        let extent = ["--connections", "1", "--tasks", &count, "--requests", &all, "--warm-up", "0"];
-        self.drive(origins, self.kind.usual_text(), &extent)?;
-        Ok(Commits::of(self.node.pid())?.since(before)? as f64 / (TASKS * (1 + MESSAGES)) as f64)
     }
 
     fn seconds(&self) -> String {
@@ -202,12 +191,9 @@ pub(super) fn send_cost(row: &Row, this: &Match<'_>) -> Result<Line> {
     let (count, all) = (tasks.to_string(), (tasks * MESSAGES).to_string());
     let extent = ["--connections", "64", "--tasks", &count, "--requests", &all, "--warm-up", "0"];
     let one = |side: usize| stages[side].drive((side == 1).then_some("0..1"), Kind::FollowUp.usual_text(), &extent);
-    let counted = [stages[0].commits(None)?, stages[1].commits(Some("0..1"))?];
     let rounds = in_turn(this.effort.rounds, one)?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
-    let commits = format!("a caller alone makes {:.2} commits with each message, {:.2} with the webhook", counted[0], counted[1]);
-    let note = line.note.into_iter().chain([commits]).collect::<Vec<_>>().join("; ");
-    Ok(Line { target: Some(Target::RatioAtLeast(1.0 - SEND_COST)), note: Some(note), ..line })
+    Ok(Line { target: Some(Target::RatioAtLeast(1.0 - SEND_COST)), ..line })
 }
 
 /// Sends by the second that bring a webhook each, beside those that bring none: what it costs to keep a registration.
