@@ -153,7 +153,7 @@ impl Contestant {
                 | Self::Proxy(_),
                 _,
             )
-            | (Self::Yardstick(_), Kind::Send | Kind::Task) => {
+            | (Self::Yardstick(_), Kind::Send | Kind::Task | Kind::FollowUp) => {
                 format!("http://{address}")
             }
             (Self::Yardstick(_), Kind::Stream) => format!("http://{address}/stream"),

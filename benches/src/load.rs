@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::figures::{Figures, Shape, Used};
+use crate::follow_up;
 use crate::process;
 use crate::reply::Reply;
 use crate::request::{self, Kind};
@@ -37,6 +38,8 @@ pub(crate) struct Load {
     pub(crate) server: Option<u32>,
     /// Webhooks that sends register, in turn.
     pub(crate) hooks: Vec<String>,
+    /// Tasks that follow-ups go to, in turn. They are made before anything is measured.
+    pub(crate) tasks: usize,
 }
 
 /// When a run is over.
@@ -49,7 +52,7 @@ pub(crate) enum Extent {
 /// What the connections of one run share.
 struct Run {
     /// Sent in turn.
-    requests: Vec<Bytes>,
+    requests: Arc<[Bytes]>,
     turn: AtomicUsize,
     kind: Kind,
     events: Option<usize>,
@@ -68,10 +71,14 @@ pub(crate) async fn run(load: &Load) -> Result<Figures> {
         let mut streams = try_join_all((0..load.connections).map(|_| connect(&load.address)))
             .await
             .with_context(|| format!("connecting to {}", load.address))?;
-        if !load.warm_up.is_zero() {
-            (streams, _) = pass(load, Extent::Time(load.warm_up), streams).await?;
+        let mut requests: Arc<[Bytes]> = requests(load).into();
+        if load.kind == Kind::FollowUp {
+            requests = follow_up::to_tasks(load, &requests, &mut streams).await?.into();
         }
-        let (_, figures) = pass(load, load.extent, streams).await?;
+        if !load.warm_up.is_zero() {
+            (streams, _) = pass(load, &requests, Extent::Time(load.warm_up), streams).await?;
+        }
+        let (_, figures) = pass(load, &requests, load.extent, streams).await?;
         Ok(figures)
     };
     match tokio::time::timeout(load.at_most, work).await {
@@ -86,7 +93,12 @@ async fn connect(address: &str) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(Vec<TcpStream>, Figures)> {
+async fn pass(
+    load: &Load,
+    requests: &Arc<[Bytes]>,
+    extent: Extent,
+    streams: Vec<TcpStream>,
+) -> Result<(Vec<TcpStream>, Figures)> {
     let cpu_before = processor(load)?;
     let start = Instant::now();
     let (left, until) = match extent {
@@ -94,7 +106,7 @@ async fn pass(load: &Load, extent: Extent, streams: Vec<TcpStream>) -> Result<(V
         Extent::Time(span) => (u64::MAX, Some(start + span)),
     };
     let run = Arc::new(Run {
-        requests: requests(load),
+        requests: Arc::clone(requests),
         turn: AtomicUsize::new(0),
         kind: load.kind,
         events: load.events,
@@ -168,7 +180,7 @@ async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant)
         }
         let events = match run.kind {
             Kind::Stream => reply.events(),
-            Kind::Send | Kind::Card | Kind::Task => 0,
+            Kind::Send | Kind::Card | Kind::Task | Kind::FollowUp => 0,
         };
         if let Some(expected) = run.events {
             ensure!(events == expected, "{events} events: {}", excerpt(&reply));
@@ -202,7 +214,7 @@ fn take_turn(run: &Run, now: Instant) -> bool {
     run.left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-fn excerpt(reply: &Reply) -> String {
+pub(crate) fn excerpt(reply: &Reply) -> String {
     let body = String::from_utf8_lossy(reply.body());
     let body: String = body.chars().take(600).collect();
     format!("{}{body}", String::from_utf8_lossy(reply.head()))

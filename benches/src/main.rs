@@ -5,6 +5,7 @@ mod compare;
 mod contestant;
 mod credentials;
 mod figures;
+mod follow_up;
 mod ground;
 mod hold;
 mod load;
@@ -103,6 +104,9 @@ struct LoadOptions {
     /// At which origins there, in turn
     #[arg(long, value_name = "FIRST..END", default_value = "0..1", value_parser = webhooks::origins)]
     origins: std::ops::Range<usize>,
+    /// How many tasks follow-ups go to, in turn; they are made first
+    #[arg(long, default_value_t = 0)]
+    tasks: usize,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -156,6 +160,7 @@ fn send_load(options: &LoadOptions) -> Result<()> {
             Some(port) => options.origins.clone().map(|number| webhooks::url(number, port)).collect(),
             None => Vec::new(),
         },
+        tasks: options.tasks,
     };
     let figures = on_one_thread()?.block_on(load::run(&load))?;
     if options.json {

@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Card,
     /// A task over SWP
     Task,
+    /// A blocking `SendMessage` to a task that asked back, and asks again
+    FollowUp,
 }
 
 impl Kind {
@@ -23,6 +25,7 @@ impl Kind {
     pub(crate) fn usual_text(self) -> &'static str {
         match self {
             Self::Stream => "stream 10",
+            Self::FollowUp => "ask",
             Self::Send | Self::Card | Self::Task => "hello",
         }
     }
@@ -30,7 +33,7 @@ impl Kind {
     /// Where Chancery answers this.
     fn usual_path(self) -> &'static str {
         match self {
-            Self::Send | Self::Stream | Self::Task => "/",
+            Self::Send | Self::Stream | Self::Task | Self::FollowUp => "/",
             Self::Card => "/.well-known/agent-card.json",
         }
     }
@@ -39,6 +42,7 @@ impl Kind {
     pub(crate) fn proof(self) -> &'static [u8] {
         match self {
             Self::Send | Self::Stream => b"TASK_STATE_COMPLETED",
+            Self::FollowUp => b"TASK_STATE_INPUT_REQUIRED",
             Self::Card => b"\"skills\"",
             // Frames are looked into one by one.
             Self::Task => b"",
@@ -60,7 +64,8 @@ pub(crate) fn address_and_path(url: &str, kind: Kind) -> Result<(String, String)
 /// The request as bytes.
 pub(crate) fn bytes(kind: Kind, address: &str, path: &str, text: &str) -> Bytes {
     match kind {
-        Kind::Send => call(address, path, "SendMessage", &message(text)),
+        // Those that follow name their task; without one it is the first, that makes it.
+        Kind::Send | Kind::FollowUp => call(address, path, "SendMessage", &message(text)),
         Kind::Stream => call(address, path, "SendStreamingMessage", &message(text)),
         Kind::Card => get(address, path),
         Kind::Task => crate::slim::frame(path, text),
@@ -72,6 +77,14 @@ pub(crate) fn with_webhook(address: &str, path: &str, text: &str, hook: &str) ->
     let mut params = message(text);
     let authentication = json!({"scheme": "StandardWebhooks", "credentials": crate::webhooks::SECRET});
     params["configuration"] = json!({"taskPushNotificationConfig": {"url": hook, "authentication": authentication}});
+    call(address, path, "SendMessage", &params)
+}
+
+/// A message for a task that asked back. Its history stays where it is, so that the answers do not grow with it.
+pub(crate) fn follow_up(address: &str, path: &str, text: &str, task: &str) -> Bytes {
+    let mut params = message(text);
+    params["message"]["taskId"] = task.into();
+    params["configuration"] = json!({"historyLength": 0});
     call(address, path, "SendMessage", &params)
 }
 

@@ -75,7 +75,8 @@ enum Measure {
     Handoff(u64),
     Deliver,
     FirstByte(push::Share),
-    SendCost {
+    SendCost,
+    RegisterCost {
         told: bool,
     },
     Hanging,
@@ -182,8 +183,13 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "push-deliver", title: "notifications of 1 KB, beside a bare client", measure: Measure::Deliver },
     Row { name: "push-first-byte", title: "state to first byte, median", measure: Measure::FirstByte(push::Share::Half) },
     Row { name: "push-first-byte-p99", title: "state to first byte, p99", measure: Measure::FirstByte(push::Share::Nearly) },
-    Row { name: "push-send-cost", title: "send with a webhook, beside one without", measure: Measure::SendCost { told: false } },
-    Row { name: "push-send-told", title: "the same, and the webhook is told", measure: Measure::SendCost { told: true } },
+    Row { name: "push-send-cost", title: "message to a task with a webhook, beside one without", measure: Measure::SendCost },
+    Row {
+        name: "push-register-cost",
+        title: "send that brings its webhook, beside one without",
+        measure: Measure::RegisterCost { told: false },
+    },
+    Row { name: "push-send-told", title: "the same, and the webhook is told", measure: Measure::RegisterCost { told: true } },
     Row { name: "push-hanging", title: "webhooks beside 50 that hang, beside none", measure: Measure::Hanging },
     ledger("ledger-uncapped", "budget reserved and settled, no cap", ledger::UNCAPPED),
     ledger("ledger-capped", "budget reserved and settled, 3 caps", ledger::ONE_THREAD),
@@ -218,7 +224,8 @@ impl Row {
             Measure::Handoff(vectors) => handoff::measure(self, vectors, this),
             Measure::Deliver => push::deliver(self, this),
             Measure::FirstByte(share) => push::first_byte(self, share, this),
-            Measure::SendCost { told } => push::send_cost(self, told, this),
+            Measure::SendCost => push::send_cost(self, this),
+            Measure::RegisterCost { told } => push::register_cost(self, told, this),
             Measure::Hanging => push::hanging(self, this),
         }
     }

@@ -28,25 +28,32 @@ const HEALTHY_P99: f64 = 2.0;
 const TEXT_BYTES: usize = 1_000;
 /// Echoed messages a second: each is told in three notifications.
 const EVENTS: f64 = 3.0;
+/// For each task, so that none of them grows long.
+const MESSAGES: usize = 4;
 const GIVE_UP: Duration = Duration::from_secs(120);
 
 /// A node that tells webhooks, on the server's core, and the webhooks, on that of the load.
 struct Stage<'a> {
     this: &'a Match<'a>,
+    kind: Kind,
     node: Server,
     hooks: Server,
 }
 
 impl<'a> Stage<'a> {
     fn new(this: &'a Match<'a>, hanging: usize) -> Result<Self> {
+        Self::of(this, Kind::Send, hanging)
+    }
+
+    fn of(this: &'a Match<'a>, kind: Kind, hanging: usize) -> Result<Self> {
         let node = Contestant::Notifying(program(this)?);
         // Everything is kept: what is forgotten with its task would not be told.
-        let setting = Setting { retained: 1_000_000, ..setting(Kind::Send, Store::Sqlite) };
+        let setting = Setting { retained: 1_000_000, ..setting(kind, Store::Sqlite) };
         let node = node.start(this.ground, setting)?;
         let mut command = this.ground.on_load_core();
         command.args(["webhooks", "--hanging", &hanging.to_string()]);
         let log = this.ground.scratch().join(format!("webhooks-{}", node.pid()));
-        Ok(Self { this, node, hooks: Server::start_everywhere(command, log)? })
+        Ok(Self { this, kind, node, hooks: Server::start_everywhere(command, log)? })
     }
 
     fn ask(&self, path: &str) -> Result<String> {
@@ -87,7 +94,7 @@ impl<'a> Stage<'a> {
             extent.extend(["--hook", &port, "--origins", origins]);
         }
         let url = format!("http://{}", self.node.address());
-        super::rate::drive(self.this.ground, &url, Kind::Send, text, &self.node, &extent)
+        super::rate::drive(self.this.ground, &url, self.kind, text, &self.node, &extent)
     }
 
     fn seconds(&self) -> String {
@@ -176,16 +183,28 @@ pub(super) fn first_byte(row: &Row, share: Share, this: &Match<'_>) -> Result<Li
     Ok(Line { target: Some(Target::AtMost(most)), p50_us: Some(p50), p99_us: Some(p99), ..line })
 }
 
-/// Sends by the second with a webhook each, beside those without. Receivers that never answer leave only what the send itself pays for.
-pub(super) fn send_cost(row: &Row, told: bool, this: &Match<'_>) -> Result<Line> {
+/// Messages by the second to tasks that a webhook is told of, beside tasks without one. A receiver that never answers leaves only what the
+/// task itself pays for.
+pub(super) fn send_cost(row: &Row, this: &Match<'_>) -> Result<Line> {
+    let stages = [Stage::of(this, Kind::FollowUp, 0)?, Stage::of(this, Kind::FollowUp, 1)?];
+    let tasks = (this.effort.seconds * 1_000.0) as usize;
+    let (count, all) = (tasks.to_string(), (tasks * MESSAGES).to_string());
+    let extent = ["--connections", "64", "--tasks", &count, "--requests", &all, "--warm-up", "0"];
+    let one = |side: usize| stages[side].drive((side == 1).then_some("0..1"), Kind::FollowUp.usual_text(), &extent);
+    let rounds = in_turn(this.effort.rounds, one)?;
+    let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
+    Ok(Line { target: Some(Target::RatioAtLeast(1.0 - SEND_COST)), ..line })
+}
+
+/// Sends by the second that bring a webhook each, beside those that bring none: what it costs to keep a registration.
+pub(super) fn register_cost(row: &Row, told: bool, this: &Match<'_>) -> Result<Line> {
     let (plain, with) = (Stage::new(this, 0)?, Stage::new(this, if told { 0 } else { 1 })?);
     let one = |side: usize| {
         let extent = ["--connections", "64", "--seconds", &plain.seconds(), "--warm-up", "0.3"];
         if side == 0 { plain.drive(None, "hello", &extent) } else { with.drive(Some("0..1"), "hello", &extent) }
     };
     let rounds = in_turn(this.effort.rounds, one)?;
-    let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
-    Ok(Line { target: (!told).then_some(Target::RatioAtLeast(1.0 - SEND_COST)), ..line })
+    Ok(line(row, &rounds, Unit::PerSecond, |figures| figures.per_second))
 }
 
 /// Notifications of healthy receivers while fifty of a thousand hang, beside those while none does.

@@ -75,7 +75,7 @@ pub(super) fn rounds_of(this: &Match<'_>, rate: Rate, sides: [&Contestant; 2]) -
     let servers = [sides[0].start(this.ground, setting)?, sides[1].start(this.ground, setting)?];
     let text = match rate.kind {
         Kind::Stream => format!("stream {}", this.probe.chunks),
-        Kind::Send | Kind::Card | Kind::Task => "hello".to_owned(),
+        Kind::Send | Kind::Card | Kind::Task | Kind::FollowUp => rate.kind.usual_text().to_owned(),
     };
     let connections = rate.connections.to_string();
     let (seconds, warm_up) = (this.effort.seconds.to_string(), this.effort.warm_up.to_string());
@@ -151,7 +151,7 @@ pub(super) fn setting(kind: Kind, store: Store) -> Setting {
     Setting {
         store,
         agent: match kind {
-            Kind::Stream => "conformance",
+            Kind::Stream | Kind::FollowUp => "conformance",
             Kind::Send | Kind::Card | Kind::Task => "echo",
         },
         retained: RETAINED,
@@ -168,6 +168,7 @@ pub(super) fn drive(ground: &Ground, url: &str, kind: Kind, text: &str, server: 
         Kind::Stream => ["--kind", "stream"],
         Kind::Card => ["--kind", "card"],
         Kind::Task => ["--kind", "task"],
+        Kind::FollowUp => ["--kind", "follow-up"],
     });
     // A trace of this program's own frames would bury what the server did wrong.
     command.env("RUST_BACKTRACE", "0");

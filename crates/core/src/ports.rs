@@ -137,8 +137,10 @@ pub struct Idempotency {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     Recorded,
-    /// As before, and somebody registered to be told of it.
+    /// As before, and there is something to tell a webhook, sooner than there was for its origin: whoever delivers is to be woken.
     RecordedToTell,
+    /// As before, and there is something to tell a webhook, but it, or others of its origin, are behind already: nobody has to be woken.
+    RecordedBehind,
     /// The owner used this idempotency key before and it has not expired. Nothing was written.
     KeyKnown {
         task: TaskId,

@@ -42,14 +42,13 @@ impl Inner {
                 notes,
             };
             match self.store.append(append).await {
-                Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell)) => {
-                    let to_tell = recorded == Appended::RecordedToTell;
-                    if to_tell {
+                Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell | Appended::RecordedBehind)) => {
+                    if recorded != Appended::Recorded {
                         // Before it shows: whoever waits for the end looks at it then.
                         live.set_told();
                     }
                     let visible = live.show(&entries, self.limits.load().stream_buffer_events);
-                    if to_tell {
+                    if recorded == Appended::RecordedToTell {
                         self.ring();
                     }
                     if decided {

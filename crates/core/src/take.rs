@@ -161,7 +161,7 @@ impl Inner {
             notes: Vec::new(),
         };
         match self.store.append(append).await.map_err(internal)? {
-            Appended::Recorded => {}
+            Appended::Recorded | Appended::RecordedBehind => {}
             Appended::RecordedToTell => self.ring(),
             Appended::TooManyRegistrations { of_tenant } => return Err(crate::push::too_many(of_tenant)),
             Appended::KeyKnown { task, fingerprint: known } => {

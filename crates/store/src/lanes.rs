@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chancery_core::Note;
 use chancery_core::push::{Change, Cursor, Lane, LaneState, LaneStep, NewRegistration, Registration, Settled, StateChange};
+use chancery_core::{Appended, Note};
 use chancery_protocol::Timestamp;
 
 /// So many attempts of a lane are kept, the newest.
@@ -15,14 +15,28 @@ pub(crate) fn due_at(cursor: &Cursor) -> Option<Timestamp> {
     pending.then(|| cursor.next_at.max(cursor.lease_until))
 }
 
+/// What an append says after which an origin is due sooner than before, or some of its lanes have something to deliver.
+pub(crate) fn appended(sooner: bool, behind: bool) -> Appended {
+    match (sooner, behind) {
+        (true, _) => Appended::RecordedToTell,
+        (false, true) => Appended::RecordedBehind,
+        (false, false) => Appended::Recorded,
+    }
+}
+
 /// A lane for the entries after `seq`.
 pub(crate) fn begin(new: &NewRegistration, number: u64, seq: u64) -> Lane {
     let registration = Registration { lane: number, ..new.registration.clone() };
-    let mut cursor = Cursor::new(seq, seq, registration.created_at);
+    Lane { registration: Arc::new(registration), cursor: first_cursor(new, seq), receipt: None }
+}
+
+/// Where it begins.
+pub(crate) fn first_cursor(new: &NewRegistration, seq: u64) -> Cursor {
+    let mut cursor = Cursor::new(seq, seq, new.registration.created_at);
     if new.snapshot {
         cursor.begin_with_snapshot();
     }
-    Lane { registration: Arc::new(registration), cursor, receipt: None }
+    cursor
 }
 
 /// Another registration by the same name takes the lane over where it is. Whoever delivers for the old one is too late.

@@ -49,10 +49,14 @@ impl HmacSecret {
         Self::from_bytes(decode(text, SYMMETRIC)?)
     }
 
+    /// Whether [`HmacSecret::parse`] takes it, without making a key of it.
+    pub fn check(text: &str) -> Result<(), SecretFault> {
+        let bytes = SecretBox::new(Box::new(decode(text, SYMMETRIC)?));
+        check_length(bytes.expose_secret())
+    }
+
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, SecretFault> {
-        if !(24..=64).contains(&bytes.len()) {
-            return Err(SecretFault::Length(bytes.len()));
-        }
+        check_length(&bytes)?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
         Ok(Self { bytes: SecretBox::new(Box::new(bytes)), key })
     }
@@ -68,6 +72,10 @@ impl HmacSecret {
         mac.update(body);
         mac.sign()
     }
+}
+
+fn check_length(bytes: &[u8]) -> Result<(), SecretFault> {
+    if (24..=64).contains(&bytes.len()) { Ok(()) } else { Err(SecretFault::Length(bytes.len())) }
 }
 
 impl Clone for HmacSecret {
@@ -126,7 +134,12 @@ mod tests {
 
     #[test]
     fn a_secret_has_24_to_64_bytes_and_is_never_printed() {
-        let of = |length: usize| HmacSecret::parse(&format!("whsec_{}", STANDARD.encode(vec![7; length])));
+        let of = |length: usize| {
+            let text = format!("whsec_{}", STANDARD.encode(vec![7; length]));
+            let parsed = HmacSecret::parse(&text);
+            assert_eq!(HmacSecret::check(&text), parsed.as_ref().map(drop).map_err(|fault| *fault));
+            parsed
+        };
         assert_eq!(of(23).unwrap_err(), SecretFault::Length(23));
         assert_eq!(of(65).unwrap_err(), SecretFault::Length(65));
         for length in [24, 64] {

@@ -41,7 +41,7 @@ impl PushTargets for GuardedTargets {
 
     fn judge_scheme(&self, scheme: &str, credentials: Option<&str>) -> Result<(), String> {
         match credentials {
-            Some(secret) if is_signing_scheme(scheme) => HmacSecret::parse(secret).map(drop).map_err(|fault| fault.to_string()),
+            Some(secret) if is_signing_scheme(scheme) => HmacSecret::check(secret).map_err(|fault| fault.to_string()),
             None if is_signing_scheme(scheme) => Err("needs a secret to sign with, as whsec_ and base64".to_owned()),
             _ => Ok(()),
         }

@@ -30,7 +30,7 @@ fn make_named(store: &MemoryStore, append: Append, idempotency: Option<&Idempote
         return Ok(known);
     }
     let made = make(store, append)?;
-    if matches!(made, Appended::Recorded | Appended::RecordedToTell) {
+    if matches!(made, Appended::Recorded | Appended::RecordedToTell | Appended::RecordedBehind) {
         names.take(&task, idempotency);
     }
     Ok(made)
@@ -68,10 +68,10 @@ fn begin_lane(store: &MemoryStore, kept: &mut Kept, new: &NewRegistration) -> Ap
     let mut outbox = locked(&store.outbox);
     outbox.lanes.register(new, 0);
     kept.lanes = 1;
-    if new.held || !outbox.lanes.extend(&kept.task.id, kept.progress.seq, new.registration.created_at) {
+    if new.held {
         return Appended::Recorded;
     }
-    Appended::RecordedToTell
+    outbox.lanes.extend(&kept.task.id, kept.progress.seq, new.registration.created_at)
 }
 
 fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appended, StoreError> {
@@ -102,8 +102,5 @@ fn tell(store: &MemoryStore, kept: &mut Kept, progress: Progress, at: Option<Tim
         kept.lanes = 0;
         return Appended::Recorded;
     }
-    match outbox.lanes.extend(&kept.task.id, progress.seq, at.unwrap_or(progress.status_at)) {
-        true => Appended::RecordedToTell,
-        false => Appended::Recorded,
-    }
+    outbox.lanes.extend(&kept.task.id, progress.seq, at.unwrap_or(progress.status_at))
 }

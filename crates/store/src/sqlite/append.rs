@@ -1,6 +1,6 @@
 //! Writes one append inside the transaction of its batch.
 
-use chancery_core::push::Registered;
+use chancery_core::push::{NewRegistration, Registered};
 use chancery_core::{Append, Appended, Idempotency, Lines, Spend, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
@@ -9,6 +9,7 @@ use super::entries::{self, LogRow, place};
 use super::fault::Fault;
 use super::find::dialect_name;
 use super::ledger::Ledgering;
+use super::outbox::Laning;
 use super::schema::Stage;
 use super::{decisions, facts, links, outbox};
 use crate::numbering;
@@ -52,6 +53,7 @@ pub(super) struct Statements<'c> {
     advance: Statement<'c>,
     log: Statement<'c>,
     ledger: Ledgering<'c>,
+    laning: Laning<'c>,
     /// How many finished tasks there are. Counting them anew for each sweep would take longer than the sweep.
     pub(super) finished: u64,
 }
@@ -90,8 +92,8 @@ impl<'c> Statements<'c> {
                 .prepare("UPDATE tasks SET key = NULL, key_fingerprint = NULL, key_expires_at = NULL WHERE num = ?1")?,
             make: connection.prepare(
                 "INSERT INTO tasks (id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes,
-                                    message_only, stage, client_task_id, key, key_fingerprint, key_expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+                                    message_only, stage, client_task_id, key, key_fingerprint, key_expires_at, lanes)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
                  ON CONFLICT (id) DO NOTHING",
             )?,
             stand: connection.prepare("SELECT num, seq, stage = 3, lanes FROM tasks WHERE id = ?1")?,
@@ -100,6 +102,7 @@ impl<'c> Statements<'c> {
             )?,
             log: connection.prepare("INSERT INTO log (place, last_seq, entries) VALUES (?1, ?2, ?3)")?,
             ledger: Ledgering::prepare(connection)?,
+            laning: Laning::prepare(connection)?,
             finished: connection.query_row("SELECT count(*) FROM tasks WHERE stage = 3", [], |row| row.get(0))?,
         })
     }
@@ -116,8 +119,8 @@ impl<'c> Statements<'c> {
 
     /// Looks before it writes, so a refusal has written nothing and its neighbours in the batch do not notice.
     fn record(&mut self, prepared: &Prepared) -> Result<Appended, Stop> {
-        let (task, told) = match &prepared.append.creation {
-            Some(creation) => (self.make(prepared, creation.idempotency.as_ref())?, false),
+        let (task, lanes) = match &prepared.append.creation {
+            Some(creation) => (self.make(prepared, creation.idempotency.as_ref())?, 0),
             None => self.advance(prepared)?,
         };
         self.finished += u64::from(numbering::is_finished(&prepared.append.progress));
@@ -131,11 +134,11 @@ impl<'c> Statements<'c> {
         if let Some(decision) = &prepared.decision {
             decisions::keep(self.connection, decision)?;
         }
-        let to_tell = match &prepared.append.register {
-            Some(new) => outbox::begin_with_task(self.connection, task, new, &prepared.append.progress)?,
-            None => told && outbox::tell(self.connection, task, &prepared.append.progress, prepared.at)?,
-        };
-        Ok(if to_tell { Appended::RecordedToTell } else { Appended::Recorded })
+        match &prepared.append.register {
+            Some(new) => Ok(self.laning.begin_with_task(task, new, &prepared.append.progress)?),
+            None if lanes == 0 => Ok(Appended::Recorded),
+            None => Ok(self.laning.tell(task, lanes, &prepared.append.progress, prepared.at)?),
+        }
     }
 
     /// A task from before costs were counted has no row, and gets none.
@@ -152,6 +155,11 @@ impl<'c> Statements<'c> {
         Ok(())
     }
 
+    /// A webhook for a task that is there.
+    pub(super) fn register(&mut self, new: &NewRegistration) -> Result<Registered, Fault> {
+        outbox::register(self.connection, &mut self.laning, new)
+    }
+
     /// What a task has cost, without an append.
     pub(super) fn settle(&mut self, task: &TaskId, spend: &Spend) -> Result<Result<(), StoreError>, Fault> {
         let num = self.stand.query_row([task.as_str()], |row| row.get(0)).optional()?;
@@ -160,7 +168,7 @@ impl<'c> Statements<'c> {
     }
 
     fn make(&mut self, prepared: &Prepared, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {
-        let Append { task, progress, .. } = &prepared.append;
+        let Append { task, progress, register, .. } = &prepared.append;
         self.refuse_known_names(&prepared.append, idempotency)?;
         let made = self.make.execute(params![
             task.id.as_str(),
@@ -180,8 +188,12 @@ impl<'c> Statements<'c> {
             idempotency.map(|idempotency| &*idempotency.key),
             idempotency.map(|idempotency| idempotency.fingerprint.as_slice()),
             idempotency.map(|idempotency| idempotency.expires_at.micros()),
+            register.is_some(),
         ])?;
         if made == 0 {
+            if register.is_some() {
+                outbox::uncount(self.connection, &task.owner.tenant)?;
+            }
             return Err(Stop::Refused(numbering::made_twice(task)));
         }
         Ok(self.connection.last_insert_rowid())
@@ -209,27 +221,27 @@ impl<'c> Statements<'c> {
                 return Err(Stop::Known(Appended::ClientIdKnown { task: id.into() }));
             }
         }
+        if expired.is_some() && self.stand.exists([task.id.as_str()])? {
+            return Err(Stop::Refused(numbering::made_twice(task)));
+        }
+        // The last chance to refuse before the first write, and the first write if there is room.
         if let Some(new) = &append.register
-            && let Some(refusal) = outbox::too_many(self.connection, task, new.limits)?
+            && let Some(refusal) = self.laning.count(tenant, 0, new.limits)?
         {
             let of_tenant = refusal == Registered::TooManyOfTenant;
             return Err(Stop::Known(Appended::TooManyRegistrations { of_tenant }));
         }
         if let Some(num) = expired {
-            // The last chance to refuse before the first write.
-            if self.stand.exists([task.id.as_str()])? {
-                return Err(Stop::Refused(numbering::made_twice(task)));
-            }
             self.drop_key.execute([num])?;
         }
         Ok(())
     }
 
-    /// The task's number, and whether webhooks are told of it.
-    fn advance(&mut self, prepared: &Prepared) -> Result<(i64, bool), Stop> {
+    /// The task's number, and how many webhooks are told of it.
+    fn advance(&mut self, prepared: &Prepared) -> Result<(i64, usize), Stop> {
         let Append { task, progress, .. } = &prepared.append;
         let stand = self.stand.query_row([task.id.as_str()], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, i64>(3)?))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, usize>(3)?))
         });
         let Some((num, seq, was_finished, lanes)) = stand.optional()? else {
             return Err(Stop::Refused(numbering::unknown(task)));
@@ -247,6 +259,6 @@ impl<'c> Statements<'c> {
             Stage::of(progress) as i64,
         ))?;
         self.finished -= u64::from(was_finished);
-        Ok((num, lanes > 0))
+        Ok((num, lanes))
     }
 }

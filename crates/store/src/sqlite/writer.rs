@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chancery_core::push::{NewRegistration, Registered};
 use chancery_core::{Appended, Chain, Freeze, FreezeScope, Lines, Spend, StoreError, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
@@ -19,6 +20,7 @@ use super::{decisions, freezes, record};
 #[derive(Debug)]
 pub(super) enum Job {
     Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
+    Register(Box<NewRegistration>, oneshot::Sender<Result<Registered, StoreError>>),
     Settle(TaskId, Box<Spend>, oneshot::Sender<Result<(), StoreError>>),
     Decide(decisions::Encoded, Lines, oneshot::Sender<Result<(), StoreError>>),
     Freeze(Box<Freeze>, Lines, oneshot::Sender<Result<(), StoreError>>),
@@ -39,6 +41,7 @@ pub(super) enum Job {
 /// What was done about a job, to be told when it is durable.
 enum Done {
     Append(Result<Appended, StoreError>),
+    Register(Registered),
     Settle(Result<(), StoreError>),
     Thaw(bool),
     Sweep(u64),
@@ -206,11 +209,12 @@ impl Writer<'_> {
         Ok(match job {
             Job::Append(prepared, _) => {
                 let verdict = self.statements.write(prepared)?;
-                if let Ok(Appended::Recorded | Appended::RecordedToTell) = verdict {
+                if let Ok(Appended::Recorded | Appended::RecordedToTell | Appended::RecordedBehind) = verdict {
                     self.add_to_record(&prepared.lines);
                 }
                 Done::Append(verdict)
             }
+            Job::Register(new, _) => Done::Register(self.statements.register(new)?),
             Job::Settle(task, spend, _) => Done::Settle(self.statements.settle(task, spend)?),
             Job::Decide(decision, lines, _) => {
                 decisions::keep(self.connection, decision)?;
@@ -269,6 +273,8 @@ fn tell(job: Job, done: Result<Done, Fault>) {
     match (job, done) {
         (Job::Append(_, answer), Ok(Done::Append(verdict))) => drop(answer.send(verdict)),
         (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
+        (Job::Register(_, answer), Ok(Done::Register(registered))) => drop(answer.send(Ok(registered))),
+        (Job::Register(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("registering a webhook")))),
         (Job::Settle(.., answer), Ok(Done::Settle(verdict))) => drop(answer.send(verdict)),
         (Job::Settle(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("settling what a task cost")))),
         (Job::Decide(.., answer), Ok(_)) => drop(answer.send(Ok(()))),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Response, Uri};
 use futures::StreamExt as _;
 use serde_json::Value;
@@ -77,7 +77,8 @@ impl Receiver {
     pub(crate) fn on(listener: TcpListener, script: impl FnMut(&Got) -> Act + Send + 'static) -> Self {
         let inside = Arc::new(Inside { script: Mutex::new(Box::new(script)), got: Mutex::default() });
         let address = listener.local_addr().unwrap();
-        let app = axum::Router::new().fallback(receive).with_state(Arc::clone(&inside));
+        // A task after a million pieces has more bytes than axum takes by itself.
+        let app = axum::Router::new().fallback(receive).with_state(Arc::clone(&inside)).layer(DefaultBodyLimit::disable());
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { address, inside, serving }
     }

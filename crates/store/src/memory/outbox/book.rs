@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::Appended;
 use chancery_core::push::{
     ClockSet, Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Resealed, Settled,
     StateChange,
@@ -81,17 +82,20 @@ impl Lanes {
         (of_tenant >= new.limits.per_tenant).then_some(Registered::TooManyOfTenant)
     }
 
-    /// New entries of a task. Answers whether something became due, or is.
-    pub(in crate::memory) fn extend(&mut self, task: &TaskId, tail: u64, now: Timestamp) -> bool {
-        let numbers = self.numbers_of(task);
-        let mut due = false;
-        for number in numbers {
-            due |= self.with(number, |lane| {
+    /// New entries of a task.
+    pub(in crate::memory) fn extend(&mut self, task: &TaskId, tail: u64, now: Timestamp) -> Appended {
+        let (mut sooner, mut behind) = (false, false);
+        for number in self.numbers_of(task) {
+            let Some(origin) = self.all.get(&number).map(|lane| lane.registration.destination()) else { continue };
+            let before = self.queues.due_at(&origin);
+            self.with(number, |lane| {
                 lane.cursor.append(tail, now);
-                lanes::due_at(&lane.cursor).is_some()
-            }) == Some(true);
+                behind |= lanes::due_at(&lane.cursor).is_some();
+            });
+            let after = self.queues.due_at(&origin);
+            sooner |= after.is_some_and(|after| before.is_none_or(|before| after < before));
         }
-        due
+        lanes::appended(sooner, behind)
     }
 
     /// Whether a task must stay because there is something of it to deliver.

@@ -95,6 +95,11 @@ impl Queues {
         found
     }
 
+    /// When the first lane of an origin is due.
+    pub(super) fn due_at(&self, origin: &Origin) -> Option<Timestamp> {
+        self.all.get(origin)?.due_at()
+    }
+
     pub(super) fn next_due(&self, except: &[Origin]) -> Option<Timestamp> {
         self.due.iter().find(|(_, queue)| !except.contains(queue)).map(|(at, _)| *at)
     }

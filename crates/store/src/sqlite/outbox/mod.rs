@@ -1,5 +1,6 @@
 //! Lanes in the database, moved in the transactions of their tasks.
 
+mod begin;
 mod claim;
 mod clock;
 mod conditions;
@@ -21,14 +22,17 @@ use chancery_core::push::{
 };
 use chancery_protocol::{TaskId, Timestamp};
 
+pub(super) use self::begin::Laning;
 pub(super) use self::claim::orphan_all;
-pub(super) use self::register::{begin_with_task, holds, remove_all, tell, too_many};
+pub(super) use self::origins::uncount;
+pub(super) use self::register::{holds, register, remove_all};
 use super::SqliteStore;
+use super::writer::Job;
 
 #[async_trait]
 impl Outbox for SqliteStore {
     async fn register(&self, new: NewRegistration) -> Result<Registered, StoreError> {
-        self.perform("registering a webhook", move |connection| register::register(connection, &new)).await
+        self.write(|answer| Job::Register(Box::new(new), answer)).await
     }
 
     async fn registration(&self, task: &TaskId, id: &str) -> Result<Option<Arc<Registration>>, StoreError> {
@@ -173,6 +177,7 @@ pub(super) const INDEXED: &[(&str, &str)] = &[
     (origins::RELINE, "lanes_due"),
     (register::OF_TASK, "lanes_of_task"),
     (register::HOLDS, "lanes_of_task"),
+    (begin::IDLE, "lanes_of_task"),
     (letters::IN_LINE, "dead_letters_in_line"),
     (operate::DRAINED, "lanes_ended"),
     (operate::OLD_LETTERS, "dead_letters_at"),

@@ -102,8 +102,9 @@ pub(super) fn sweep(connection: &Connection, plan: LaneSweep) -> Result<SweptLan
 
 pub(super) fn load(connection: &Connection) -> Result<OutboxLoad, Fault> {
     let count = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, u64>(0)).map_err(Fault::from);
-    let mut due =
-        connection.prepare_cached("SELECT count(*), ifnull(sum(tail + 1 - head), 0) FROM lanes WHERE due_at IS NOT NULL")?;
+    let mut due = connection.prepare_cached(
+        "SELECT count(*), ifnull(sum(t.seq + 1 - l.head), 0) FROM lanes l JOIN tasks t ON t.num = l.task WHERE l.due_at IS NOT NULL",
+    )?;
     let (pending, backlog_events) = due.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(OutboxLoad {
         lanes: count("SELECT ifnull(sum(lanes), 0) FROM push_tenants")?,

@@ -1,6 +1,6 @@
 //! The lines that lanes wait in, and how many lanes there are.
 
-use chancery_core::push::{LaneState, Origin, Registered, RegistrationLimits};
+use chancery_core::push::{LaneState, Origin};
 use chancery_protocol::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -27,14 +27,6 @@ pub(super) const RELINE: &str = "UPDATE push_origins
 /// After lanes of an origin have moved.
 pub(super) fn reline(connection: &Connection, origin: i64) -> Result<(), Fault> {
     connection.prepare_cached(RELINE)?.execute([origin])?;
-    Ok(())
-}
-
-/// A lane can be claimed from then on: if no other could be before, its origin's time has changed.
-pub(super) fn hurry(connection: &Connection, origin: i64, due_at: Timestamp) -> Result<(), Fault> {
-    let sql = "UPDATE push_origins SET due_at = max(?2, parked_until)
-               WHERE num = ?1 AND (due_at IS NULL OR due_at > max(?2, parked_until))";
-    connection.prepare_cached(sql)?.execute((origin, due_at.micros()))?;
     Ok(())
 }
 
@@ -68,24 +60,9 @@ pub(super) fn due(
     Ok(())
 }
 
-/// `of_task` lanes are there already.
-pub(super) fn too_many(
-    connection: &Connection,
-    tenant: &str,
-    of_task: usize,
-    limits: RegistrationLimits,
-) -> Result<Option<Registered>, Fault> {
-    if of_task >= limits.per_task {
-        return Ok(Some(Registered::TooManyOfTask));
-    }
-    let sql = "SELECT lanes FROM push_tenants WHERE tenant = ?1";
-    let of_tenant: Option<usize> = connection.prepare_cached(sql)?.query_row([tenant], |row| row.get(0)).optional()?;
-    Ok((of_tenant.unwrap_or(0) >= limits.per_tenant).then_some(Registered::TooManyOfTenant))
-}
-
-pub(super) fn count(connection: &Connection, tenant: &str, more: i64) -> Result<(), Fault> {
-    let sql = "INSERT INTO push_tenants (tenant, lanes) VALUES (?1, ?2) ON CONFLICT (tenant) DO UPDATE SET lanes = lanes + ?2";
-    connection.prepare_cached(sql)?.execute((tenant, more))?;
+/// One lane of a tenant less.
+pub(in crate::sqlite) fn uncount(connection: &Connection, tenant: &str) -> Result<(), Fault> {
+    connection.prepare_cached("UPDATE push_tenants SET lanes = lanes - 1 WHERE tenant = ?1")?.execute([tenant])?;
     connection.prepare_cached("DELETE FROM push_tenants WHERE tenant = ?1 AND lanes = 0")?.execute([tenant])?;
     Ok(())
 }

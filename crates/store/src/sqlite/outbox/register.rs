@@ -1,17 +1,21 @@
-//! Lanes begin, are taken over, and go.
+//! Lanes are asked for by themselves, taken over, and go.
 
-use chancery_core::push::{Lane, NewRegistration, Registered, Registration, RegistrationLimits, Resealed};
-use chancery_core::{Progress, TaskRecord};
-use chancery_protocol::{TaskId, Timestamp};
+use chancery_core::push::{NewRegistration, Registered, Registration, Resealed};
+use chancery_protocol::TaskId;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::begin::{Begun, Laning, Start};
 use super::{origins, rows};
+use crate::lanes;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::find::dialect_name;
-use crate::{lanes, numbering};
 
 /// Beside those of its task, or in place of the one by the same name.
-pub(super) fn register(connection: &Connection, new: &NewRegistration) -> Result<Registered, Fault> {
+pub(in crate::sqlite) fn register(
+    connection: &Connection,
+    laning: &mut Laning<'_>,
+    new: &NewRegistration,
+) -> Result<Registered, Fault> {
     let registration = &new.registration;
     let sql = "SELECT num, seq, lanes, stage = 3, status_at FROM tasks WHERE id = ?1";
     let stand = connection.prepare_cached(sql)?.query_row([registration.task.as_str()], |row| {
@@ -22,80 +26,18 @@ pub(super) fn register(connection: &Connection, new: &NewRegistration) -> Result
     if let Some(found) = rows::one(connection, named, (task, registration.id.as_str()))? {
         return replace(connection, found, new);
     }
-    if let Some(refusal) = origins::too_many(connection, &registration.owner.tenant, of_task, new.limits)? {
+    if let Some(refusal) = laning.count(&registration.owner.tenant, of_task, new.limits)? {
         return Ok(refusal);
     }
-    let lane = begin(connection, task, new, Start { seq, told: 0 }, ended.then_some(status_at))?;
-    Ok(Registered::Kept { lane: lane.number(), replaced: false })
-}
-
-/// With the task that is being made.
-pub(in crate::sqlite) fn begin_with_task(
-    connection: &Connection,
-    task: i64,
-    new: &NewRegistration,
-    progress: &Progress,
-) -> Result<bool, Fault> {
-    let ended = numbering::is_finished(progress).then_some(progress.status_at.micros());
-    let told = if new.held { 0 } else { progress.seq };
-    let lane = begin(connection, task, new, Start { seq: 0, told }, ended)?;
-    Ok(lane.cursor.is_pending())
-}
-
-/// Where a lane begins.
-struct Start {
-    /// After this entry.
-    seq: u64,
-    /// Everything up to this one is to be told.
-    told: u64,
-}
-
-pub(in crate::sqlite) fn too_many(
-    connection: &Connection,
-    task: &TaskRecord,
-    limits: RegistrationLimits,
-) -> Result<Option<Registered>, Fault> {
-    origins::too_many(connection, &task.owner.tenant, 0, limits)
-}
-
-/// A row written once, as it is to be.
-fn begin(connection: &Connection, task: i64, new: &NewRegistration, start: Start, ended_at: Option<i64>) -> Result<Lane, Fault> {
-    let registration = &new.registration;
-    let lane = put(connection, None, registration)?;
-    let origin = origins::join(connection, &registration.destination())?;
-    let mut lane = lanes::begin(new, lane, start.seq);
-    lane.cursor.append(start.told, registration.created_at);
-    let (cursor, due_at) = (&lane.cursor, lanes::due_at(&lane.cursor));
-    connection
-        .prepare_cached(
-            "INSERT INTO lanes (lane, task, origin, state, head, tail, attempt, refusals, next_at, epoch, lease_until, ended_at, tries,
-                                span_to, span_kind, due_at)
-             VALUES (?1, ?2, ?3, 1, ?4, ?5, 0, 0, ?6, 0, 0, ?7, 0, ?8, ?9, ?10)",
-        )?
-        .execute(params![
-            lane.number(),
-            task,
-            origin,
-            cursor.head,
-            cursor.tail,
-            cursor.next_at.micros(),
-            ended_at,
-            cursor.span.map(|span| span.to),
-            cursor.span.map(|span| rows::kind_number(span.kind)),
-            due_at.map(Timestamp::micros),
-        ])?;
-    if let Some(due_at) = due_at {
-        origins::hurry(connection, origin, due_at)?;
-    }
+    let Begun { lane, .. } = laning.begin(new, Start { task, seq, told: 0, ended_at: ended.then_some(status_at) })?;
     connection.prepare_cached("UPDATE tasks SET lanes = lanes + 1 WHERE num = ?1")?.execute([task])?;
-    origins::count(connection, &registration.owner.tenant, 1)?;
-    Ok(lane)
+    Ok(Registered::Kept { lane, replaced: false })
 }
 
 fn replace(connection: &Connection, found: rows::Found, new: &NewRegistration) -> Result<Registered, Fault> {
     let rows::Found { mut lane, origin: before } = found;
     lanes::replace(&mut lane, new);
-    put(connection, Some(lane.number()), &new.registration)?;
+    put(connection, lane.number(), &new.registration)?;
     let origin = origins::join(connection, &new.registration.destination())?;
     connection.prepare_cached("UPDATE lanes SET origin = ?2 WHERE lane = ?1")?.execute((lane.number(), origin))?;
     rows::put_cursor(connection, lane.number(), &lane.cursor)?;
@@ -104,19 +46,16 @@ fn replace(connection: &Connection, found: rows::Found, new: &NewRegistration) -
     Ok(Registered::Kept { lane: lane.number(), replaced: true })
 }
 
-/// Under its old number, or a new one. Answers which.
-fn put(connection: &Connection, lane: Option<u64>, registration: &Registration) -> Result<u64, Fault> {
+/// Under its old number.
+fn put(connection: &Connection, lane: u64, registration: &Registration) -> Result<(), Fault> {
     let sealed = registration.sealed.as_ref();
     connection
         .prepare_cached(
-            "INSERT INTO registrations (lane, id, version, profile, events, url, scheme, kek_id, sealed, created_at, trace)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-             ON CONFLICT (lane) DO UPDATE SET version = ?3, profile = ?4, events = ?5, url = ?6, scheme = ?7, kek_id = ?8,
-                    sealed = ?9, created_at = ?10, trace = ?11",
+            "UPDATE registrations SET version = ?2, profile = ?3, events = ?4, url = ?5, scheme = ?6, kek_id = ?7, sealed = ?8,
+                    created_at = ?9, trace = ?10 WHERE lane = ?1",
         )?
         .execute(params![
             lane,
-            registration.id.as_str(),
             dialect_name(registration.version),
             registration.profile.as_str(),
             rows::events_name(registration.events),
@@ -127,7 +66,7 @@ fn put(connection: &Connection, lane: Option<u64>, registration: &Registration) 
             registration.created_at.micros(),
             registration.trace.0.to_be_bytes(),
         ])?;
-    Ok(lane.unwrap_or(connection.last_insert_rowid().cast_unsigned()))
+    Ok(())
 }
 
 pub(super) fn unregister(connection: &Connection, task: &TaskId, id: &str) -> Result<Option<u64>, Fault> {
@@ -145,7 +84,7 @@ pub(super) fn remove(connection: &Connection, lane: u64, origin: i64, tenant: &s
     {
         connection.prepare_cached(sql)?.execute([lane])?;
     }
-    origins::count(connection, tenant, -1)?;
+    origins::uncount(connection, tenant)?;
     origins::leave(connection, origin)
 }
 
@@ -161,33 +100,6 @@ pub(in crate::sqlite) fn remove_all(connection: &Connection, task: i64) -> Resul
     }
     connection.prepare_cached("UPDATE tasks SET lanes = 0 WHERE num = ?1")?.execute([task])?;
     Ok(())
-}
-
-/// New entries of a task. Answers whether there is something to deliver.
-pub(in crate::sqlite) fn tell(connection: &Connection, task: i64, progress: &Progress, now: Timestamp) -> Result<bool, Fault> {
-    if progress.message_only {
-        remove_all(connection, task)?;
-        return Ok(false);
-    }
-    let ended = numbering::is_finished(progress);
-    let mut statement = connection.prepare_cached("SELECT lane FROM lanes WHERE task = ?1")?;
-    let numbers = statement.query_map([task], |row| row.get(0))?.collect::<Result<Vec<u64>, _>>()?;
-    let mut any = false;
-    for lane in numbers {
-        let Some((mut cursor, origin)) = rows::cursor_of(connection, lane)? else { continue };
-        let was_due = lanes::due_at(&cursor);
-        cursor.append(progress.seq, now);
-        let due_at = rows::put_cursor(connection, lane, &cursor)?;
-        if let Some(due_at) = due_at.filter(|_| was_due.is_none()) {
-            origins::hurry(connection, origin, due_at)?;
-        }
-        any |= due_at.is_some();
-        if ended {
-            let sql = "UPDATE lanes SET ended_at = ?2 WHERE lane = ?1";
-            connection.prepare_cached(sql)?.execute((lane, progress.status_at.micros()))?;
-        }
-    }
-    Ok(any)
 }
 
 pub(super) const HOLDS: &str = "SELECT 1 FROM lanes WHERE task = ?1 AND due_at IS NOT NULL";

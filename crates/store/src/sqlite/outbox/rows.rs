@@ -6,16 +6,18 @@ use chancery_core::push::{
     Cursor, DisableReason, Lane, LaneState, PushEvents, PushProfile, Registration, RegistrationId, Sealed, Span, SpanKind,
 };
 use chancery_protocol::{Caller, TaskId, Timestamp, TraceId};
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, params};
 
 use crate::lanes;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::find::dialect;
 
-/// What `lane` reads, in its order.
+/// What `lane` reads, in its order. Of a lane that is due its task knows the last entry: whoever appends to a task whose webhooks are
+/// behind need not touch them.
 const LANE: &str =
     "SELECT l.lane, t.id, r.id, t.tenant, t.owner, t.agent, r.version, r.profile, r.events, r.url, o.origin, r.scheme,
-            r.kek_id, r.sealed, r.created_at, r.trace, l.state, l.reason, l.head, l.tail, l.attempt, l.refusals, l.next_at,
+            r.kek_id, r.sealed, r.created_at, r.trace, l.state, l.reason, l.head,
+            iif(l.due_at IS NULL, l.tail, t.seq), l.attempt, l.refusals, l.next_at,
             l.first_fail_at, l.epoch, l.lease_until, l.span_to, l.span_kind, l.receipt, l.origin
      FROM lanes l JOIN registrations r ON r.lane = l.lane JOIN tasks t ON t.num = l.task JOIN push_origins o ON o.num = l.origin";
 
@@ -45,23 +47,36 @@ pub(super) fn by_number(connection: &Connection, lane: u64) -> Result<Option<Fou
 }
 
 /// Only what moves.
-const CURSOR: &str = "SELECT state, reason, head, tail, attempt, refusals, next_at, first_fail_at, epoch, lease_until, span_to,
-                             span_kind, origin FROM lanes";
+const CURSOR: &str =
+    "SELECT l.state, l.reason, l.head, iif(l.due_at IS NULL, l.tail, t.seq), l.attempt, l.refusals, l.next_at, l.first_fail_at,
+            l.epoch, l.lease_until, l.span_to, l.span_kind, l.origin
+     FROM lanes l JOIN tasks t ON t.num = l.task WHERE l.lane = ?1";
 
 pub(super) fn cursor_of(connection: &Connection, lane: u64) -> Result<Option<(Cursor, i64)>, Fault> {
-    let mut statement = connection.prepare_cached(&format!("{CURSOR} WHERE lane = ?1"))?;
+    let mut statement = connection.prepare_cached(CURSOR)?;
     let read = |row: &Row<'_>| Ok(cursor(row, 0).and_then(|cursor| Ok((cursor, row.get(12)?))));
     statement.query_row([lane], read).optional()?.transpose()
 }
 
-/// Writes what moves, and says when the lane can be claimed next.
+/// The cursors a query of a task finds, each with its number and that of its origin.
+pub(super) fn cursors(statement: &mut Statement<'_>, task: i64) -> Result<Vec<(Cursor, u64, i64)>, Fault> {
+    let mut rows = statement.query([task])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((cursor(row, 0)?, row.get(13)?, row.get(12)?));
+    }
+    Ok(found)
+}
+
+/// Writes what moves, and says when the lane can be claimed next. One that has nothing more to deliver has ended with its task.
 pub(super) fn put_cursor(connection: &Connection, lane: u64, cursor: &Cursor) -> Result<Option<Timestamp>, Fault> {
     let (state, reason) = state_names(cursor.state);
     let due_at = lanes::due_at(cursor);
     connection
         .prepare_cached(
             "UPDATE lanes SET state = ?2, reason = ?3, head = ?4, tail = ?5, attempt = ?6, refusals = ?7, next_at = ?8,
-                    first_fail_at = ?9, epoch = ?10, lease_until = ?11, span_to = ?12, span_kind = ?13, due_at = ?14
+                    first_fail_at = ?9, epoch = ?10, lease_until = ?11, span_to = ?12, span_kind = ?13, due_at = ?14,
+                    ended_at = iif(?14 IS NULL, (SELECT status_at FROM tasks WHERE num = task AND stage = 3), NULL)
              WHERE lane = ?1",
         )?
         .execute(params![

@@ -13,6 +13,8 @@ use crate::sample::{Opened, at, creation, on_every_store, pieces, task};
 on_every_store! {
     a_lane_is_told_of_its_task_from_the_first_entry_on,
     one_registered_later_is_told_of_what_comes_later,
+    whoever_delivers_is_woken_only_for_a_lane_that_had_nothing_to_deliver,
+    one_more_lane_of_an_origin_that_is_due_wakes_nobody,
     nothing_is_told_before_it_is_known_whether_there_is_a_task,
     of_a_message_instead_of_a_task_nobody_is_told,
     a_claimed_lane_is_nobody_elses_until_its_lease_is_over,
@@ -28,7 +30,7 @@ on_every_store! {
 async fn a_lane_is_told_of_its_task_from_the_first_entry_on(Opened { store, outbox, .. }: Opened) {
     let task = task("t1");
     assert_eq!(store.append(told_creation(&task, false)).await.unwrap(), Appended::RecordedToTell);
-    assert_eq!(store.append(pieces(&task, 2, 3)).await.unwrap(), Appended::RecordedToTell);
+    assert_eq!(store.append(pieces(&task, 2, 3)).await.unwrap(), Appended::RecordedBehind);
     assert_eq!(outbox.next_due(&[]).await.unwrap(), Some(at(5_000)));
     assert!(claim(&*outbox, at(4_999)).await.is_empty());
     let lane = claim(&*outbox, at(2_000_000)).await.remove(0);
@@ -50,6 +52,48 @@ async fn one_registered_later_is_told_of_what_comes_later(Opened { store, outbox
     assert_eq!(store.append(pieces(&task, 3, 4)).await.unwrap(), Appended::RecordedToTell);
     let lane = claim(&*outbox, at(2_000_000)).await.remove(0);
     assert_eq!((lane.cursor.head, lane.cursor.tail, lane.cursor.next_at), (3, 4, at(1_000_004)));
+}
+
+async fn whoever_delivers_is_woken_only_for_a_lane_that_had_nothing_to_deliver(Opened { store, outbox, .. }: Opened) {
+    let task = task("t1");
+    store.append(told_creation(&task, false)).await.unwrap();
+    let first = claim(&*outbox, at(2_000_000)).await.remove(0);
+    assert_eq!(store.append(pieces(&task, 2, 2)).await.unwrap(), Appended::RecordedBehind, "it is being delivered");
+    let Settled::Done { cursor, .. } = outbox.settle_lanes(vec![ack(&first, 1, at(2_000_001))]).await.unwrap()[0] else {
+        panic!()
+    };
+    assert_eq!((cursor.head, cursor.tail), (2, 2), "the one who delivers learns that there is more");
+    let second = claim(&*outbox, at(2_000_002)).await.remove(0);
+    outbox.settle_lanes(vec![ack(&second, 2, at(2_000_003))]).await.unwrap();
+    assert_eq!(store.append(pieces(&task, 3, 3)).await.unwrap(), Appended::RecordedToTell);
+
+    let third = claim(&*outbox, at(3_000_000)).await.remove(0);
+    outbox.settle_lanes(vec![ack(&third, 3, at(3_000_001))]).await.unwrap();
+    outbox.change_state(&LaneFilter::default(), StateChange::Pause, at(3_000_002), 0, 10).await.unwrap();
+    assert_eq!(store.append(pieces(&task, 4, 4)).await.unwrap(), Appended::Recorded, "it is off");
+    outbox.register(new(&task, "other", ORIGIN)).await.unwrap();
+    assert_eq!(store.append(pieces(&task, 5, 5)).await.unwrap(), Appended::RecordedToTell, "one of two had nothing");
+    assert_eq!(store.append(pieces(&task, 6, 6)).await.unwrap(), Appended::RecordedBehind, "one is off, the other behind");
+    let lanes = outbox.lanes(&LaneFilter::default(), 0, 10).await.unwrap().lanes;
+    assert_eq!(lanes.iter().map(|lane| (lane.cursor.head, lane.cursor.tail)).collect::<Vec<_>>(), [(4, 6), (5, 6)]);
+}
+
+async fn one_more_lane_of_an_origin_that_is_due_wakes_nobody(Opened { store, outbox, .. }: Opened) {
+    let (first, second, third) = (task("t1"), task("t2"), task("t3"));
+    assert_eq!(store.append(told_creation(&first, false)).await.unwrap(), Appended::RecordedToTell);
+    assert_eq!(store.append(told_creation(&second, false)).await.unwrap(), Appended::RecordedBehind);
+    assert_eq!(claim(&*outbox, at(2_000_000)).await.len(), 2, "it is found all the same");
+    assert_eq!(store.append(told_creation(&third, false)).await.unwrap(), Appended::RecordedToTell, "the others are claimed");
+    let origin = Origin { tenant: Arc::clone(&first.owner.tenant), origin: ORIGIN.into() };
+    claim(&*outbox, at(2_000_001)).await;
+    outbox.park(&origin, at(9_000_000)).await.unwrap();
+    assert_eq!(
+        store.append(told_creation(&task("t4"), false)).await.unwrap(),
+        Appended::RecordedToTell,
+        "sooner than the leases"
+    );
+    assert_eq!(outbox.next_due(&[]).await.unwrap(), Some(at(9_000_000)));
+    assert_eq!(store.append(told_creation(&task("t5"), false)).await.unwrap(), Appended::RecordedBehind);
 }
 
 async fn nothing_is_told_before_it_is_known_whether_there_is_a_task(Opened { store, outbox, .. }: Opened) {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use chancery_core::Store;
 use chancery_core::push::{LaneFilter, LaneStep, Outbox, Registered, Settled, Span, Step};
+use chancery_core::{Appended, Store};
 use chancery_protocol::TaskState;
 use chancery_store::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
@@ -117,13 +117,32 @@ async fn an_event_that_cannot_be_told_is_not_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let (told, other) = (task("t1"), task("t2"));
-    store.append(told_creation(&told, false)).await.unwrap();
+    store.append(told_creation(&told, true)).await.unwrap();
     store.append(creation(&other)).await.unwrap();
-    let trigger = "CREATE TRIGGER refusing BEFORE UPDATE ON lanes BEGIN SELECT raise(ABORT, 'no room'); END";
-    Connection::open(folder.path().join("chancery.db")).unwrap().execute_batch(trigger).unwrap();
+    refuse_changes_of_lanes(folder.path());
     store.append(change(&told, 2, TaskState::Completed, at(2))).await.unwrap_err();
     assert_eq!(store.find_any("t1").await.unwrap().unwrap().progress.seq, 1);
     store.append(change(&other, 2, TaskState::Completed, at(2))).await.unwrap();
+}
+
+fn refuse_changes_of_lanes(folder: &Path) {
+    let trigger = "CREATE TRIGGER refusing BEFORE UPDATE ON lanes BEGIN SELECT raise(ABORT, 'no room'); END;
+                   CREATE TRIGGER refusing_too BEFORE UPDATE ON push_origins BEGIN SELECT raise(ABORT, 'no room'); END";
+    Connection::open(folder.join("chancery.db")).unwrap().execute_batch(trigger).unwrap();
+}
+
+#[tokio::test]
+async fn what_happens_to_a_task_whose_webhook_is_behind_writes_nothing_but_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let task = task("t1");
+    store.append(told_creation(&task, false)).await.unwrap();
+    refuse_changes_of_lanes(folder.path());
+    assert_eq!(store.append(pieces(&task, 2, 9)).await.unwrap(), Appended::RecordedBehind);
+    assert_eq!(store.append(change(&task, 10, TaskState::Completed, at(2))).await.unwrap(), Appended::RecordedBehind);
+    let lane = lanes(&store).await.remove(0);
+    assert_eq!((lane.cursor.head, lane.cursor.tail), (1, 10), "it is to be told all the same");
+    assert_eq!(store.outbox_load().await.unwrap().backlog_events, 10);
 }
 
 /// The tables of lanes are not there for these, so whoever touched one would fail.

@@ -18,6 +18,7 @@ on_every_store! {
     one_that_is_deleted_is_gone_and_its_number_never_comes_back,
     there_are_only_so_many_of_a_task_and_of_a_tenant,
     a_task_that_may_not_have_its_webhook_is_not_made,
+    a_task_that_is_made_twice_has_its_webhook_once,
     a_retry_of_a_creation_is_known_although_the_tenant_has_no_room_left,
     nothing_is_registered_for_a_task_that_is_not_there_or_with_an_append_to_one_that_is,
 }
@@ -172,6 +173,16 @@ async fn a_task_that_may_not_have_its_webhook_is_not_made(Opened { store, outbox
     assert_eq!(store.append(one(&second)).await.unwrap(), Appended::TooManyRegistrations { of_tenant: true });
     assert_eq!(store.find(&ada(), "t2", Names::Server).await.unwrap(), None);
     assert_eq!(outbox.outbox_load().await.unwrap().lanes, 1);
+}
+
+async fn a_task_that_is_made_twice_has_its_webhook_once(Opened { store, outbox, .. }: Opened) {
+    let (first, second) = (task("t1"), task("t2"));
+    store.append(told_creation(&first, false)).await.unwrap();
+    store.append(told_creation(&first, false)).await.unwrap_err();
+    assert_eq!(outbox.outbox_load().await.unwrap().lanes, 1);
+    let mut told = told_creation(&second, false);
+    told.register.as_mut().unwrap().limits = RegistrationLimits { per_task: 1, per_tenant: 2 };
+    assert_eq!(store.append(told).await.unwrap(), Appended::RecordedBehind, "there was room for one more");
 }
 
 async fn a_retry_of_a_creation_is_known_although_the_tenant_has_no_room_left(Opened { store, .. }: Opened) {
