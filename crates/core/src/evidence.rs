@@ -81,21 +81,10 @@ pub enum Happening<'a> {
     Note(&'a Note),
 }
 
-/// Words for the record: whole lines, ready to be linked to what comes before them.
+/// Words for the record: whole lines in the hand of a scribe, ready to be linked to what comes before them. Lines about several things can
+/// stand one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lines {
-    /// Each ends with a line feed.
-    pub text: String,
-    /// Of each line: its time, where its link is put, and where the next line begins.
-    pub marks: Vec<Mark>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    pub at: Timestamp,
-    pub link: usize,
-    pub end: usize,
-}
+pub struct Lines(pub Vec<u8>);
 
 /// Entries that became durable together. All are of one segment.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,8 +96,8 @@ pub struct Block {
     pub at: Timestamp,
     /// Of the last entry.
     pub hash: [u8; 32],
-    /// A line for each.
-    pub entries: String,
+    /// A line for each, as the scribe writes them.
+    pub entries: Vec<u8>,
 }
 
 /// A signed word on how the record stands.

@@ -55,7 +55,7 @@ pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, r
 pub use clock::SystemClock;
 pub use delegate::Delegation;
 pub use evidence::{
-    Block, CardObserved, Chain, Checkpoint, Delivered, Happening, Lines, Mark, Note, Record, RecordEnd, Scribe, Unwritten,
+    Block, CardObserved, Chain, Checkpoint, Delivered, Happening, Lines, Note, Record, RecordEnd, Scribe, Unwritten,
 };
 pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
 pub use governed::{

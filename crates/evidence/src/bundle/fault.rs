@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use chancery_identity::strict_json::MAX_DEPTH;
+
 /// The names of the faults of the format are its own; those from `Chain` on are of what ties a bundle to its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -26,6 +28,7 @@ pub enum Code {
     LimitFileSize,
     LimitTotalEvents,
     LimitLineBytes,
+    LimitJsonDepth,
     LimitBundleBytes,
     LimitDecodeBytes,
     SecurityPathTraversal,
@@ -67,4 +70,23 @@ impl BundleFault {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
+}
+
+/// What is wrong with a text that could not be read.
+pub(super) fn unreadable(text: &str) -> Code {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Code::LimitJsonDepth;
+        }
+    }
+    Code::ContractInvalidJson
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::container::EVENTS;
-use super::fault::{BundleFault, Code};
+use super::fault::{BundleFault, Code, unreadable};
 
 pub(super) const SCHEMA_VERSION: u64 = 1;
 
@@ -52,9 +52,9 @@ impl Manifest {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Self, BundleFault> {
-        let unreadable = |why: String| BundleFault::new(Code::ContractInvalidJson, format!("the manifest: {why}"));
-        let text = std::str::from_utf8(bytes).map_err(|fault| unreadable(fault.to_string()))?;
-        let value = chancery_identity::strict_json::parse(text).map_err(|fault| unreadable(fault.to_string()))?;
+        let bad = |code, why: String| BundleFault::new(code, format!("the manifest: {why}"));
+        let text = std::str::from_utf8(bytes).map_err(|fault| bad(Code::ContractInvalidJson, fault.to_string()))?;
+        let value = chancery_identity::strict_json::parse(text).map_err(|fault| bad(unreadable(text), fault.to_string()))?;
         if value["schema_version"] != SCHEMA_VERSION {
             let version = &value["schema_version"];
             return Err(BundleFault::new(
@@ -62,6 +62,6 @@ impl Manifest {
                 format!("schema_version is {version}, we read {SCHEMA_VERSION}"),
             ));
         }
-        serde_json::from_value(value).map_err(|fault| unreadable(fault.to_string()))
+        serde_json::from_value(value).map_err(|fault| bad(Code::ContractInvalidJson, fault.to_string()))
     }
 }

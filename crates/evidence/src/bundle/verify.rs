@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::container::{EVENTS, unpack};
 use super::event::content_hash;
-use super::fault::{BundleFault, Code};
+use super::fault::{BundleFault, Code, unreadable};
 use super::limits;
 use super::links;
 use super::manifest::Manifest;
@@ -77,7 +77,7 @@ fn read(lines: &[u8]) -> Result<Vec<Value>, BundleFault> {
         }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let text = std::str::from_utf8(line).map_err(|fault| bad(Code::ContractInvalidJson, fault.to_string()))?;
-        let event = strict_json::parse(text).map_err(|fault| bad(Code::ContractInvalidJson, fault.to_string()))?;
+        let event = strict_json::parse(text).map_err(|fault| bad(unreadable(text), fault.to_string()))?;
         events.push(event);
     }
     Ok(events)

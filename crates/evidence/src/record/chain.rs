@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use chancery_core::{Block, Chain, Happening, Lines, Mark, RecordEnd, Scribe, Unwritten};
+use chancery_core::{Block, Chain, Happening, Lines, RecordEnd, Scribe, Unwritten};
 use chancery_identity::keys::Receipts;
 use chancery_identity::{Algorithm, KeyRing, SigningKey};
 use chancery_protocol::Timestamp;
 
 use super::checkpoint::{self, Stand, signed_body};
-use super::entry::{self, NOTHING, entries_of};
+use super::entry::{NOTHING, entries_of, write_link};
 use super::examine::is_back_dated;
 use super::lines::Writer;
 use super::merkle::Frontier;
-use super::{EvidenceConfig, Hash, from_hex};
+use super::shorthand::{Garbled, SHORTHAND, time_of, write_out};
+use super::{EvidenceConfig, Hash, from_hex, sha256};
 
 /// Writes the record of one node.
 #[derive(Debug)]
@@ -74,6 +75,7 @@ impl Scribe for Recorder {
             durable: stand.clone(),
             stand,
             unwritten: Unwritten::default(),
+            entry: Vec::new(),
             segment_entries: self.segment_entries,
             checkpoint_entries: self.checkpoint_entries,
             key: Arc::clone(&self.key),
@@ -124,6 +126,8 @@ struct Recording {
     /// As it was after the last transaction.
     durable: Standing,
     unwritten: Unwritten,
+    /// The entry that is being linked, written out.
+    entry: Vec<u8>,
     segment_entries: u64,
     checkpoint_entries: u64,
     key: Arc<ArcSwapOption<SigningKey<Receipts>>>,
@@ -163,31 +167,45 @@ impl Recording {
         }
     }
 
-    /// The line that begins at `start` and ends with the text becomes the next entry.
-    fn link(&mut self, text: &str, mark: Mark, start: usize) {
-        let line = &text[start..];
-        let (index, whole) = (self.stand.next, line.len() - 1);
-        let hash = entry::hash(&line[..whole], mark.link - start, index, &self.stand.hash);
+    /// The next of these lines becomes the next entry.
+    fn link(&mut self, lines: &mut &[u8], at: Timestamp) -> Result<(), Garbled> {
+        let (index, begin) = (self.stand.next, *lines);
+        self.entry.clear();
+        write_out(lines, &mut self.entry, |to| write_link(to, index, &self.stand.hash))?;
+        let hash = sha256(&self.entry);
+        let line = &begin[..begin.len() - lines.len()];
         match self.unwritten.blocks.last_mut() {
             Some(block) if block.first >= self.stand.first => {
                 block.count += 1;
                 block.hash = hash;
-                block.entries.push_str(line);
+                block.entries.extend_from_slice(line);
             }
             _ => {
-                let entries = line.to_owned();
-                self.unwritten.blocks.push(Block { first: index, count: 1, at: mark.at, hash, entries });
+                let entries = [&[SHORTHAND], line].concat();
+                self.unwritten.blocks.push(Block { first: index, count: 1, at, hash, entries });
             }
         }
         self.stand.hash = hash;
         self.stand.next += 1;
-        self.stand.last_at = mark.at;
+        self.stand.last_at = at;
         self.stand.tree.push(&hash);
         if self.stand.next - self.stand.first >= self.segment_entries {
             self.seal();
         } else if self.stand.next - self.stand.signed >= self.checkpoint_entries {
-            self.signature(mark.at, false);
+            self.signature(at, false);
         }
+        Ok(())
+    }
+
+    fn link_all(&mut self, mut lines: &[u8]) -> Result<(), Garbled> {
+        while let Some(micros) = time_of(lines) {
+            let (at, last_at) = (Timestamp::from_micros(micros), self.stand.last_at);
+            if is_back_dated(micros, last_at.micros()) {
+                self.link(&mut &*Writer::clock(at, last_at).0, at)?;
+            }
+            self.link(&mut lines, at)?;
+        }
+        Ok(())
     }
 
     /// The next segment begins, if the last one could be sealed.
@@ -203,14 +221,9 @@ impl Recording {
 
 impl Chain for Recording {
     fn add(&mut self, lines: &Lines) {
-        let mut start = 0;
-        for mark in &lines.marks {
-            if is_back_dated(mark.at.micros(), self.stand.last_at.micros()) {
-                let word = Writer::clock(mark.at, self.stand.last_at);
-                word.marks.iter().for_each(|mark| self.link(&word.text, *mark, 0));
-            }
-            self.link(&lines.text[..mark.end], *mark, start);
-            start = mark.end;
+        if let Err(fault) = self.link_all(&lines.0) {
+            // They are ours, so they can be read; if not, that is told rather than nothing.
+            tracing::error!(%fault, "lines for the record cannot be read");
         }
     }
 

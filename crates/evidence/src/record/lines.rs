@@ -1,63 +1,39 @@
 //! Puts what a store is about to write into words, a line for each thing.
 
-use chancery_core::{Append, Decision, Freeze, Happening, Lines, LogEntry, Mark, Note, Rule, TaskRecord, Verdict};
-use chancery_protocol::{TaskEvent, Timestamp, Version};
-use serde::Serialize;
+use std::borrow::Cow;
+
+use chancery_core::{Append, Decision, Delivered, Fact, Freeze, Happening, Lines, LogEntry, Note, Rule, TaskRecord, Verdict};
+use chancery_protocol::{Message, TaskEvent, Timestamp, Version};
 
 use super::content::content_of;
-use super::hex;
-use super::words::{
-    About, Admitted, Card, Clock, Delivered, Facts, Frozen, Looked, Older, Refused, Requested, Routed, Rules, Said, Shared,
-    Spoken, Updated, types,
-};
+use super::pen::Pen;
+use super::words::{Kind, Name};
 
 /// Room for what most calls leave behind, so that it is not moved as it grows.
-const TYPICAL_BYTES: usize = 1024;
+const TYPICAL_BYTES: usize = 512;
 
 #[derive(Debug, Default)]
 pub struct Writer {
-    lines: Lines,
+    pen: Pen,
 }
 
 impl Writer {
     pub fn write(what: Happening<'_>) -> Lines {
-        let text = String::with_capacity(TYPICAL_BYTES);
-        let mut writer = Self { lines: Lines { text, marks: Vec::with_capacity(4) } };
+        let mut writer = Self { pen: Pen::with_room(TYPICAL_BYTES) };
         match what {
             Happening::Append(append) => writer.append(append),
             Happening::Decision(decision) => writer.decision(decision),
             Happening::Freeze(freeze) => writer.freeze(freeze),
             Happening::Note(note) => writer.note(note),
         }
-        writer.lines
+        writer.pen.into_lines()
     }
 
     /// The clock was set back to `at`. It had said `before`.
     pub(super) fn clock(at: Timestamp, before: Timestamp) -> Lines {
-        let mut writer = Self::default();
-        writer.line(at, types::CLOCK, &Clock { before: before.micros() });
-        writer.lines
-    }
-
-    fn line(&mut self, at: Timestamp, kind: &str, data: &impl Serialize) {
-        use std::fmt::Write as _;
-        let text = &mut self.lines.text;
-        let start = text.len();
-        // Writing to a string cannot fail.
-        let _ = write!(text, r#"{{"at":{},"data":"#, at.micros());
-        let mut bytes = std::mem::take(text).into_bytes();
-        let written = serde_json::to_writer(&mut bytes, data);
-        *text = String::from_utf8(bytes).unwrap_or_default();
-        if let Err(fault) = written {
-            // Nothing in these words can refuse to be written; if it did, the entry says so rather than nothing.
-            tracing::error!(%fault, kind, "an entry of the record could not be written");
-            text.truncate(start);
-            let _ = write!(text, r#"{{"at":{},"data":{{"unwritten":true}}"#, at.micros());
-        }
-        text.push(',');
-        let link = text.len();
-        let _ = writeln!(text, r#""type":"{kind}"}}"#);
-        self.lines.marks.push(Mark { at, link, end: text.len() });
+        let mut pen = Pen::default();
+        pen.line(at, Kind::Clock, |pen| pen.name(Name::Before).time(before));
+        pen.into_lines()
     }
 
     fn append(&mut self, append: &Append) {
@@ -73,13 +49,12 @@ impl Writer {
         append.entries.iter().for_each(|entry| self.update(task, entry));
         if let Some(link) = &append.link {
             let at = append.entries.last().map_or(task.created_at, |entry| entry.at);
-            let routed = Routed {
-                peer: &link.peer,
-                remote_context: link.context.as_ref().map(|context| context.as_str()),
-                remote_task: link.task.as_ref().map(|task| task.as_str()),
-                task: task.id.as_str(),
-            };
-            self.line(at, types::ROUTED, &routed);
+            self.pen.line(at, Kind::Routed, |pen| {
+                pen.name(Name::Peer).text(&link.peer);
+                id(pen, Name::RemoteContext, link.context.as_ref().map(|context| context.as_str()));
+                id(pen, Name::RemoteTask, link.task.as_ref().map(|task| task.as_str()));
+                pen.name(Name::Task).id(task.id.as_str());
+            });
         }
         append.notes.iter().for_each(|note| self.note(note));
     }
@@ -91,139 +66,223 @@ impl Writer {
             TaskEvent::Created(made) => made.history.first(),
             _ => None,
         };
-        let requested = Requested {
-            agent: &task.agent,
-            attribution: kinship.map(|kinship| kinship.attribution.as_str()),
-            caller: &task.owner.name,
-            context: task.context_id.as_str(),
-            depth: kinship.map(|kinship| kinship.depth),
-            message: message.map(|message| Said::of(message)),
-            parent: kinship.and_then(|kinship| kinship.parent.as_ref()).map(|parent| parent.as_str()),
-            protocol_version: task.dialect.as_str(),
-            root: kinship.map(|kinship| kinship.root.as_str()).filter(|root| *root != task.id.as_str()),
-            skill: kinship.and_then(|kinship| kinship.skill.as_deref()),
-            task: task.id.as_str(),
-            tenant: &task.owner.tenant,
-            trace: kinship.map(|kinship| kinship.trace),
-        };
-        self.line(entry.at, types::REQUESTED, &requested);
+        self.pen.line(entry.at, Kind::Requested, |pen| {
+            pen.name(Name::Agent).text(&task.agent);
+            if let Some(kinship) = kinship {
+                pen.name(Name::Attribution).value(kinship.attribution.into());
+            }
+            pen.name(Name::Caller).text(&task.owner.name);
+            pen.name(Name::Context).id(task.context_id.as_str());
+            if let Some(kinship) = kinship {
+                pen.name(Name::Depth).number(kinship.depth.into());
+            }
+            said(pen, message.map(|message| &**message));
+            id(pen, Name::Parent, kinship.and_then(|kinship| kinship.parent.as_ref()).map(|parent| parent.as_str()));
+            pen.name(Name::ProtocolVersion).value(task.dialect.into());
+            id(pen, Name::Root, kinship.map(|kinship| kinship.root.as_str()).filter(|root| *root != task.id.as_str()));
+            text(pen, Name::Skill, kinship.and_then(|kinship| kinship.skill.as_deref()));
+            pen.name(Name::Task).id(task.id.as_str());
+            pen.name(Name::Tenant).text(&task.owner.tenant);
+            if let Some(kinship) = kinship {
+                pen.name(Name::Trace).trace(kinship.trace);
+            }
+        });
         if let Some(governed) = governed {
-            let admitted = Admitted { decision: None, rules: Rules(&governed.verdicts), task: Some(task.id.as_str()) };
-            self.line(entry.at, types::ADMITTED, &admitted);
+            self.admitted(entry.at, None, &governed.verdicts, Some(task.id.as_str()));
         }
     }
 
+    fn admitted(&mut self, at: Timestamp, decision: Option<&str>, verdicts: &[Verdict], task: Option<&str>) {
+        self.pen.line(at, Kind::Admitted, |pen| {
+            id(pen, Name::Decision, decision);
+            rules(pen, verdicts);
+            id(pen, Name::Task, task);
+        });
+    }
+
     fn update(&mut self, task: &TaskRecord, LogEntry { seq, at, event }: &LogEntry) {
-        let (seq, id) = (*seq, task.id.as_str());
-        let Older { agent, protocol_version } = match task.dialect {
-            Version::V1_0 => Older { agent: None, protocol_version: None },
-            older => Older { agent: Some(&task.agent), protocol_version: Some(older.as_str()) },
+        // With whom, and in what, is said again of tasks below 1.0 only, for the packets that are made of their updates.
+        let older = task.dialect != Version::V1_0;
+        let agent = older.then_some(&*task.agent);
+        let version = |pen: &mut Pen| {
+            if older {
+                pen.name(Name::ProtocolVersion).value(task.dialect.into());
+            }
         };
         match event {
             TaskEvent::Created(_) => {}
-            TaskEvent::Said(message) | TaskEvent::Replied(message) => {
-                self.line(*at, types::MESSAGE, &Spoken { agent, message: Said::of(message), protocol_version, seq, task: id });
-            }
-            TaskEvent::Status(change) => {
-                let message = change.status.message.as_deref().map(Said::of);
-                let state = change.status.state.name();
-                self.line(*at, types::UPDATED, &Updated { agent, message, protocol_version, seq, state, task: id });
-            }
-            TaskEvent::Artifact(chunk) => {
+            TaskEvent::Said(message) | TaskEvent::Replied(message) => self.pen.line(*at, Kind::Said, |pen| {
+                text(pen, Name::Agent, agent);
+                said(pen, Some(message));
+                version(pen);
+                pen.name(Name::Seq).number(*seq);
+                pen.name(Name::Task).id(task.id.as_str());
+            }),
+            TaskEvent::Status(change) => self.pen.line(*at, Kind::Updated, |pen| {
+                text(pen, Name::Agent, agent);
+                said(pen, change.status.message.as_deref());
+                version(pen);
+                pen.name(Name::Seq).number(*seq);
+                pen.name(Name::State).value(change.status.state.into());
+                pen.name(Name::Task).id(task.id.as_str());
+            }),
+            TaskEvent::Artifact(chunk) => self.pen.line(*at, Kind::Shared, |pen| {
                 let content = content_of(&chunk.artifact.parts);
-                let shared = Shared {
-                    agent,
-                    append: chunk.append,
-                    artifact: chunk.artifact.artifact_id.as_str(),
-                    bytes: content.bytes,
-                    last_chunk: chunk.last_chunk,
-                    parts: content.parts,
-                    protocol_version,
-                    seq,
-                    sha256: hex(&content.sha256),
-                    task: id,
-                };
-                self.line(*at, types::ARTIFACT, &shared);
-            }
+                text(pen, Name::Agent, agent);
+                pen.name(Name::Append).flag(chunk.append);
+                pen.name(Name::Artifact).id(chunk.artifact.artifact_id.as_str());
+                pen.name(Name::Bytes).number(content.bytes);
+                pen.name(Name::LastChunk).flag(chunk.last_chunk);
+                pen.name(Name::Parts).number(content.parts as u64);
+                version(pen);
+                pen.name(Name::Seq).number(*seq);
+                pen.name(Name::Sha256).digest(&content.sha256);
+                pen.name(Name::Task).id(task.id.as_str());
+            }),
         }
     }
 
     fn decision(&mut self, decision: &Decision) {
         let task = decision.task.as_ref().map(|task| task.as_str());
-        if let [Verdict { rule: Rule::Memory, passed, facts }] = &*decision.verdicts {
-            let looked = Looked {
-                agent: &decision.agent,
-                caller: &decision.caller,
-                decision: &decision.id,
-                facts: Facts(facts),
-                granted: *passed,
-                refused: decision.refused.as_deref(),
-                task,
-                tenant: &decision.tenant,
-            };
-            return self.line(decision.at, types::LOOKED, &looked);
+        if let [Verdict { rule: Rule::Memory, passed, facts: found }] = &*decision.verdicts {
+            return self.pen.line(decision.at, Kind::Looked, |pen| {
+                pen.name(Name::Agent).text(&decision.agent);
+                pen.name(Name::Caller).text(&decision.caller);
+                pen.name(Name::Decision).id(&decision.id);
+                pen.name(Name::Facts).list(|pen| facts(pen, found));
+                pen.name(Name::Granted).flag(*passed);
+                text(pen, Name::Refused, decision.refused.as_deref());
+                id(pen, Name::Task, task);
+                pen.name(Name::Tenant).text(&decision.tenant);
+            });
         }
-        let rules = Rules(&decision.verdicts);
-        match &decision.refused {
-            None => self.line(decision.at, types::ADMITTED, &Admitted { decision: Some(&decision.id), rules, task }),
-            Some(refused) => {
-                let refused = Refused {
-                    agent: &decision.agent,
-                    caller: &decision.caller,
-                    decision: &decision.id,
-                    refused,
-                    root: decision.root.as_ref().map(|root| root.as_str()),
-                    rules,
-                    task,
-                    tenant: &decision.tenant,
-                    trace: decision.trace,
-                };
-                self.line(decision.at, types::REFUSED, &refused);
+        let Some(refused) = &decision.refused else {
+            return self.admitted(decision.at, Some(&decision.id), &decision.verdicts, task);
+        };
+        self.pen.line(decision.at, Kind::Refused, |pen| {
+            pen.name(Name::Agent).text(&decision.agent);
+            pen.name(Name::Caller).text(&decision.caller);
+            pen.name(Name::Decision).id(&decision.id);
+            pen.name(Name::Refused).text(refused);
+            id(pen, Name::Root, decision.root.as_ref().map(|root| root.as_str()));
+            rules(pen, &decision.verdicts);
+            id(pen, Name::Task, task);
+            pen.name(Name::Tenant).text(&decision.tenant);
+            if let Some(trace) = decision.trace {
+                pen.name(Name::Trace).trace(trace);
             }
-        }
+        });
     }
 
     fn freeze(&mut self, freeze: &Freeze) {
-        let frozen = Frozen { by: &freeze.by, scope: freeze.scope.to_string(), why: freeze.why.as_deref() };
-        self.line(freeze.at, types::FROZEN, &frozen);
+        self.pen.line(freeze.at, Kind::Frozen, |pen| {
+            pen.name(Name::By).text(&freeze.by);
+            pen.name(Name::Scope).text(&freeze.scope.to_string());
+            // Operators write what they like there.
+            text(pen, Name::Why, freeze.why.as_deref());
+        });
     }
 
     fn note(&mut self, note: &Note) {
         match note {
-            Note::CardObserved(card) => {
-                let observed = Card {
-                    agent: &card.agent,
-                    bytes: card.bytes,
-                    protocol_version: &card.protocol_version,
-                    sha256: hex(&card.sha256),
-                    url: &card.url,
-                };
-                self.line(card.at, types::CARD, &observed);
-            }
-            Note::Cancelled { task, by, at } => {
-                self.line(*at, types::CANCELLED, &About { by: Some(by), task: task.as_str() });
-            }
-            Note::Withdrawn { task, at } => self.line(*at, types::WITHDRAWN, &About { by: None, task: task.as_str() }),
-            Note::Thawed { scope, by, at } => {
-                self.line(*at, types::THAWED, &Frozen { by, scope: scope.to_string(), why: None });
-            }
-            Note::Delivered(delivery) => {
-                let delivered = Delivered {
-                    attempts: delivery.attempts,
-                    bytes: delivery.bytes,
-                    config: &delivery.config,
-                    from: delivery.from,
-                    given_up: delivery.given_up.as_deref(),
-                    lane: delivery.lane,
-                    replay: delivery.replay,
-                    seq: delivery.seq,
-                    sha256: hex(&delivery.sha256),
-                    status: delivery.status,
-                    task: delivery.task.as_str(),
-                    webhook: &delivery.webhook_id,
-                };
-                self.line(delivery.at, types::DELIVERED, &delivered);
-            }
+            Note::CardObserved(card) => self.pen.line(card.at, Kind::CardObserved, |pen| {
+                pen.name(Name::Agent).text(&card.agent);
+                pen.name(Name::Bytes).number(card.bytes);
+                pen.name(Name::ProtocolVersion).text(&card.protocol_version);
+                pen.name(Name::Sha256).digest(&card.sha256);
+                pen.name(Name::Url).text(&card.url);
+            }),
+            Note::Cancelled { task, by, at } => self.pen.line(*at, Kind::Cancelled, |pen| {
+                pen.name(Name::By).text(by);
+                pen.name(Name::Task).id(task.as_str());
+            }),
+            Note::Withdrawn { task, at } => self.pen.line(*at, Kind::Withdrawn, |pen| pen.name(Name::Task).id(task.as_str())),
+            Note::Thawed { scope, by, at } => self.pen.line(*at, Kind::Thawed, |pen| {
+                pen.name(Name::By).text(by);
+                pen.name(Name::Scope).text(&scope.to_string());
+            }),
+            Note::Delivered(delivery) => self.delivered(delivery),
         }
+    }
+
+    fn delivered(&mut self, delivery: &Delivered) {
+        self.pen.line(delivery.at, Kind::Delivered, |pen| {
+            pen.name(Name::Attempts).number(delivery.attempts.into());
+            pen.name(Name::Bytes).number(delivery.bytes);
+            pen.name(Name::Config).id(&delivery.config);
+            pen.name(Name::From).number(delivery.from);
+            text(pen, Name::GivenUp, delivery.given_up.as_deref());
+            pen.name(Name::Lane).number(delivery.lane);
+            pen.name(Name::Replay).flag(delivery.replay);
+            pen.name(Name::Seq).number(delivery.seq);
+            pen.name(Name::Sha256).digest(&delivery.sha256);
+            if let Some(status) = delivery.status {
+                pen.name(Name::Status).number(status.into());
+            }
+            pen.name(Name::Task).id(delivery.task.as_str());
+            pen.name(Name::Webhook).id(&delivery.webhook_id);
+        });
+    }
+}
+
+fn text(pen: &mut Pen, name: Name, text: Option<&str>) {
+    if let Some(text) = text {
+        pen.name(name).text(text);
+    }
+}
+
+fn id(pen: &mut Pen, name: Name, id: Option<&str>) {
+    if let Some(id) = id {
+        pen.name(name).id(id);
+    }
+}
+
+/// A message, without what it says.
+fn said(pen: &mut Pen, message: Option<&Message>) {
+    let Some(message) = message else { return };
+    let content = content_of(&message.parts);
+    pen.name(Name::Message).object(|pen| {
+        pen.name(Name::Bytes).number(content.bytes);
+        pen.name(Name::Id).id(message.message_id.as_str());
+        pen.name(Name::Parts).number(content.parts as u64);
+        pen.name(Name::Role).value(message.role.into());
+        pen.name(Name::Sha256).digest(&content.sha256);
+    });
+}
+
+/// What each rule said, in the order they were asked.
+fn rules(pen: &mut Pen, verdicts: &[Verdict]) {
+    pen.name(Name::Rules).list(|pen| {
+        for Verdict { rule, passed, facts: found } in verdicts {
+            let found = (!found.is_empty()).then_some(|pen: &mut Pen| facts(pen, found));
+            if *passed {
+                pen.passed(*rule, found);
+                continue;
+            }
+            pen.object(|pen| {
+                if let Some(facts) = found {
+                    pen.name(Name::Facts).list(facts);
+                }
+                pen.name(Name::Passed).flag(false);
+                pen.name(Name::Rule).value((*rule).into());
+            });
+        }
+    });
+}
+
+/// Pairs of a name and a value, in the order they were found.
+fn facts(pen: &mut Pen, facts: &[(Cow<'static, str>, Fact)]) {
+    for (name, fact) in facts {
+        pen.list(|pen| {
+            pen.text(name);
+            match fact {
+                Fact::Number(number) => pen.number(*number),
+                Fact::Text(text) => pen.text(text),
+                Fact::Name(name) => pen.text(name),
+                Fact::Usd(amount) => pen.text(&amount.to_string()),
+                Fact::Path(path) => pen.text(&path.to_string()),
+                Fact::Scopes(scopes) => pen.text(&scopes.to_string()),
+            }
+        });
     }
 }

@@ -1,24 +1,18 @@
 //! The Merkle tree of RFC 6962 (2.1) over the hashes of a segment's entries.
 
-use aws_lc_rs::digest::{Context, SHA256};
-
-use super::Hash;
+use super::{Hash, sha256};
 
 pub fn leaf(entry: &Hash) -> Hash {
-    tagged(0, &[entry])
+    let mut tagged = [0; 33];
+    tagged[1..].copy_from_slice(entry);
+    sha256(&tagged)
 }
 
 fn node(left: &Hash, right: &Hash) -> Hash {
-    tagged(1, &[left, right])
-}
-
-fn tagged(tag: u8, parts: &[&Hash]) -> Hash {
-    let mut digest = Context::new(&SHA256);
-    digest.update(&[tag]);
-    parts.iter().for_each(|part| digest.update(*part));
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest.finish().as_ref());
-    hash
+    let mut tagged = [1; 65];
+    tagged[1..33].copy_from_slice(left);
+    tagged[33..].copy_from_slice(right);
+    sha256(&tagged)
 }
 
 /// A tree that grows at its right edge: the roots of its full subtrees, the largest first.
@@ -48,7 +42,7 @@ impl Frontier {
     /// Of an empty tree it is the digest of nothing.
     pub fn root(&self) -> Hash {
         let folded = self.roots.iter().rev().copied().reduce(|right, left| node(&left, &right));
-        folded.unwrap_or_else(|| super::sha256(b""))
+        folded.unwrap_or_else(|| sha256(b""))
     }
 }
 
@@ -115,7 +109,7 @@ pub fn root_of_path(entry: &Hash, place: u64, size: u64, path: &[Hash]) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{hex, sha256};
+    use crate::record::hex;
 
     fn entries(count: u64) -> Vec<Hash> {
         (0..count).map(|number| sha256(&number.to_be_bytes())).collect()

@@ -1,8 +1,8 @@
 //! The record: what was seen and decided, put into words, linked entry to entry, and signed.
 //!
 //! An entry is a JSON object with the members `at` (microseconds), `data`, `index`, `prev` and `type`; its hash is the SHA-256 of its
-//! canonical form (RFC 8785), and `prev` is the hash of the entry before it. Entries are kept as lines without `index` and `prev`,
-//! which follow from their place. A segment is a fixed number of entries; over each there is a Merkle tree (RFC 6962) whose
+//! canonical form (RFC 8785), and `prev` is the hash of the entry before it. Entries are kept in shorthand, without `index` and
+//! `prev`, which follow from their place. A segment is a fixed number of entries; over each there is a Merkle tree (RFC 6962) whose
 //! leaves are the hashes of its entries. Checkpoints sign the hash of the newest entry and the root of its segment's tree.
 
 mod chain;
@@ -12,14 +12,16 @@ mod entry;
 mod examine;
 mod lines;
 pub mod merkle;
+mod pen;
 mod settings;
+mod shorthand;
 mod words;
 
 pub use chain::Recorder;
 pub use checkpoint::{CheckpointBody, CheckpointFault, signed_body};
 pub use content::{Content, content_of};
 pub(crate) use entry::hash_of_parts;
-pub use entry::{BadLine, Entry, NOTHING, entries_of};
+pub use entry::{BadLine, Entry, NOTHING, entries_of, text_of};
 pub use examine::{BACK_DATED_MICROS, Examination, RecordFault, Segment, check_signers};
 pub(crate) use examine::{check_order, is_back_dated};
 pub use lines::Writer;

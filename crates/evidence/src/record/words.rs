@@ -1,34 +1,29 @@
-//! What the record says about each kind of thing. Members stand in the order of their names, so that each is canonical JSON
-//! (RFC 8785) as it is written; numbers beyond 2^53 - 1 are written as text.
+//! The words of the record: the types of its entries, the names of their members, and the values that come again and again.
+//! Each has a number, which stands for it in shorthand.
 
-use std::borrow::Cow;
-
-use chancery_core::{Fact, Verdict};
-use chancery_identity::strict_json::MAX_SAFE_INTEGER;
-use chancery_protocol::{Message, Role, TraceId};
-use serde::ser::SerializeSeq as _;
-use serde::{Serialize, Serializer};
-
-use super::content::{Content, content_of};
-use super::hex;
+use chancery_core::Rule;
+use chancery_core::lineage::Attribution;
+use chancery_protocol::{Role, TaskState, Version};
 
 /// The types of entries, and of what else stands in a bundle.
 pub mod types {
-    pub const REQUESTED: &str = "chancery.task.requested";
-    pub const UPDATED: &str = "chancery.task.updated";
-    pub const WITHDRAWN: &str = "chancery.task.withdrawn";
-    pub const ARTIFACT: &str = "chancery.artifact.shared";
-    pub const MESSAGE: &str = "chancery.message";
-    pub const CARD: &str = "chancery.card.observed";
-    pub const ADMITTED: &str = "chancery.decision.admitted";
-    pub const REFUSED: &str = "chancery.decision.refused";
-    pub const ROUTED: &str = "chancery.decision.routed";
-    pub const FROZEN: &str = "chancery.decision.frozen";
-    pub const THAWED: &str = "chancery.decision.thawed";
-    pub const CANCELLED: &str = "chancery.decision.cancelled";
-    pub const DELIVERED: &str = "chancery.decision.delivered";
-    pub const LOOKED: &str = "chancery.memory.looked";
-    pub const CLOCK: &str = "chancery.record.clock";
+    use super::Kind;
+
+    pub const REQUESTED: &str = Kind::Requested.text();
+    pub const UPDATED: &str = Kind::Updated.text();
+    pub const WITHDRAWN: &str = Kind::Withdrawn.text();
+    pub const ARTIFACT: &str = Kind::Shared.text();
+    pub const MESSAGE: &str = Kind::Said.text();
+    pub const CARD: &str = Kind::CardObserved.text();
+    pub const ADMITTED: &str = Kind::Admitted.text();
+    pub const REFUSED: &str = Kind::Refused.text();
+    pub const ROUTED: &str = Kind::Routed.text();
+    pub const FROZEN: &str = Kind::Frozen.text();
+    pub const THAWED: &str = Kind::Thawed.text();
+    pub const CANCELLED: &str = Kind::Cancelled.text();
+    pub const DELIVERED: &str = Kind::Delivered.text();
+    pub const LOOKED: &str = Kind::Looked.text();
+    pub const CLOCK: &str = Kind::Clock.text();
 
     /// Only in bundles.
     pub const LINKS: &str = "chancery.evidence.links";
@@ -36,247 +31,230 @@ pub mod types {
     pub const PROOF: &str = "chancery.evidence.proof";
 
     /// What an entry can be.
-    pub const ENTRIES: [&str; 15] = [
-        REQUESTED, UPDATED, WITHDRAWN, ARTIFACT, MESSAGE, CARD, ADMITTED, REFUSED, ROUTED, FROZEN, THAWED, CANCELLED, DELIVERED,
-        LOOKED, CLOCK,
-    ];
+    pub const ENTRIES: &[&str] = &Kind::ALL;
 }
 
-fn is_none<T>(value: &Option<T>) -> bool {
-    value.is_none()
+/// Their numbers are kept in databases: new words come at the end, none ever goes.
+macro_rules! words {
+    ($(#[$doc:meta])* $kind:ident, written $before:literal $after:literal: $($word:ident $text:literal,)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(super) enum $kind {
+            $($word,)*
+        }
+
+        impl $kind {
+            /// As they stand in an entry.
+            pub(super) const WRITTEN: &[&str] = &[$(concat!($before, $text, $after),)*];
+        }
+    };
 }
 
-#[derive(Serialize)]
-pub(super) struct Requested<'a> {
-    pub(super) agent: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) attribution: Option<&'static str>,
-    pub(super) caller: &'a str,
-    pub(super) context: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) depth: Option<u32>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) message: Option<Said<'a>>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) parent: Option<&'a str>,
-    pub(super) protocol_version: &'static str,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) root: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) skill: Option<&'a str>,
-    pub(super) task: &'a str,
-    pub(super) tenant: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) trace: Option<TraceId>,
-}
+impl Kind {
+    const ALL: [&str; Self::WRITTEN.len()] = {
+        let mut all = [""; Self::WRITTEN.len()];
+        let mut number = 0;
+        while number < all.len() {
+            let (_, text) = Self::WRITTEN[number].split_at("\"type\":\"".len());
+            all[number] = text.split_at(text.len() - "\"}".len()).0;
+            number += 1;
+        }
+        all
+    };
 
-/// A message, without what it says.
-#[derive(Serialize)]
-pub(super) struct Said<'a> {
-    bytes: u64,
-    id: &'a str,
-    parts: usize,
-    role: &'static str,
-    sha256: String,
-}
-
-impl<'a> Said<'a> {
-    pub(super) fn of(message: &'a Message) -> Self {
-        let Content { parts, bytes, sha256 } = content_of(&message.parts);
-        let role = match message.role {
-            Role::User => "user",
-            Role::Agent => "agent",
-        };
-        Self { bytes, id: message.message_id.as_str(), parts, role, sha256: hex(&sha256) }
+    const fn text(self) -> &'static str {
+        Self::ALL[self as usize]
     }
 }
 
-/// With whom, and in what. Said again with each update of tasks below 1.0 only, for the packets that are made of those.
-#[derive(Clone, Copy)]
-pub(super) struct Older<'a> {
-    pub(super) agent: Option<&'a str>,
-    pub(super) protocol_version: Option<&'static str>,
+words! {
+    /// The type of an entry.
+    Kind, written "\"type\":\"" "\"}":
+    Requested "chancery.task.requested",
+    Updated "chancery.task.updated",
+    Withdrawn "chancery.task.withdrawn",
+    Shared "chancery.artifact.shared",
+    Said "chancery.message",
+    CardObserved "chancery.card.observed",
+    Admitted "chancery.decision.admitted",
+    Refused "chancery.decision.refused",
+    Routed "chancery.decision.routed",
+    Frozen "chancery.decision.frozen",
+    Thawed "chancery.decision.thawed",
+    Cancelled "chancery.decision.cancelled",
+    Delivered "chancery.decision.delivered",
+    Looked "chancery.memory.looked",
+    Clock "chancery.record.clock",
 }
 
-#[derive(Serialize)]
-pub(super) struct Updated<'a> {
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) message: Option<Said<'a>>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) protocol_version: Option<&'static str>,
-    pub(super) seq: u64,
-    pub(super) state: &'static str,
-    pub(super) task: &'a str,
+words! {
+    /// The name of a member.
+    Name, written ",\"" "\":":
+    Agent "agent",
+    Append "append",
+    Artifact "artifact",
+    Attempts "attempts",
+    Attribution "attribution",
+    Before "before",
+    By "by",
+    Bytes "bytes",
+    Caller "caller",
+    Config "config",
+    Context "context",
+    Decision "decision",
+    Depth "depth",
+    Facts "facts",
+    From "from",
+    GivenUp "given_up",
+    Granted "granted",
+    Id "id",
+    Lane "lane",
+    LastChunk "last_chunk",
+    Message "message",
+    Parent "parent",
+    Parts "parts",
+    Passed "passed",
+    Peer "peer",
+    ProtocolVersion "protocol_version",
+    Refused "refused",
+    RemoteContext "remote_context",
+    RemoteTask "remote_task",
+    Replay "replay",
+    Role "role",
+    Root "root",
+    Rule "rule",
+    Rules "rules",
+    Scope "scope",
+    Seq "seq",
+    Sha256 "sha256",
+    Skill "skill",
+    State "state",
+    Status "status",
+    Task "task",
+    Tenant "tenant",
+    Trace "trace",
+    Url "url",
+    Webhook "webhook",
+    Why "why",
 }
 
-#[derive(Serialize)]
-pub(super) struct Spoken<'a> {
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) agent: Option<&'a str>,
-    pub(super) message: Said<'a>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) protocol_version: Option<&'static str>,
-    pub(super) seq: u64,
-    pub(super) task: &'a str,
+words! {
+    /// A value out of few.
+    Value, written "\"" "\"":
+    User "user",
+    Agent "agent",
+    Lineage "lineage",
+    Freeze "freeze",
+    Budget "budget",
+    Recursion "recursion",
+    Selector "selector",
+    Policy "policy",
+    Memory "memory",
+    Unspecified "TASK_STATE_UNSPECIFIED",
+    Submitted "TASK_STATE_SUBMITTED",
+    Working "TASK_STATE_WORKING",
+    Completed "TASK_STATE_COMPLETED",
+    Failed "TASK_STATE_FAILED",
+    Canceled "TASK_STATE_CANCELED",
+    InputRequired "TASK_STATE_INPUT_REQUIRED",
+    Rejected "TASK_STATE_REJECTED",
+    AuthRequired "TASK_STATE_AUTH_REQUIRED",
+    Verified "verified",
+    Inferred "inferred",
+    Ambiguous "ambiguous",
+    Root "root",
+    V1_0 "1.0",
+    V0_3 "0.3",
+    Original "original",
 }
 
-#[derive(Serialize)]
-pub(super) struct Shared<'a> {
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) agent: Option<&'a str>,
-    pub(super) append: bool,
-    pub(super) artifact: &'a str,
-    pub(super) bytes: u64,
-    pub(super) last_chunk: bool,
-    pub(super) parts: usize,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) protocol_version: Option<&'static str>,
-    pub(super) seq: u64,
-    pub(super) sha256: String,
-    pub(super) task: &'a str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Admitted<'a> {
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) decision: Option<&'a str>,
-    pub(super) rules: Rules<'a>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) task: Option<&'a str>,
-}
-
-/// Somebody looked at memory, or was not let.
-#[derive(Serialize)]
-pub(super) struct Looked<'a> {
-    pub(super) agent: &'a str,
-    pub(super) caller: &'a str,
-    pub(super) decision: &'a str,
-    pub(super) facts: Facts<'a>,
-    pub(super) granted: bool,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) refused: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) task: Option<&'a str>,
-    pub(super) tenant: &'a str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Refused<'a> {
-    pub(super) agent: &'a str,
-    pub(super) caller: &'a str,
-    pub(super) decision: &'a str,
-    pub(super) refused: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) root: Option<&'a str>,
-    pub(super) rules: Rules<'a>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) task: Option<&'a str>,
-    pub(super) tenant: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) trace: Option<TraceId>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Routed<'a> {
-    pub(super) peer: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) remote_context: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) remote_task: Option<&'a str>,
-    pub(super) task: &'a str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Frozen<'a> {
-    pub(super) by: &'a str,
-    pub(super) scope: String,
-    /// Operators write what they like there.
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) why: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-pub(super) struct About<'a> {
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) by: Option<&'a str>,
-    pub(super) task: &'a str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Card<'a> {
-    pub(super) agent: &'a str,
-    pub(super) bytes: u64,
-    pub(super) protocol_version: &'a str,
-    pub(super) sha256: String,
-    pub(super) url: &'a str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Delivered<'a> {
-    pub(super) attempts: u32,
-    pub(super) bytes: u64,
-    pub(super) config: &'a str,
-    pub(super) from: u64,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) given_up: Option<&'a str>,
-    pub(super) lane: u64,
-    pub(super) replay: bool,
-    pub(super) seq: u64,
-    pub(super) sha256: String,
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) status: Option<u16>,
-    pub(super) task: &'a str,
-    pub(super) webhook: &'a str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Clock {
-    /// What it said before, in microseconds.
-    pub(super) before: i64,
-}
-
-/// What each rule said, in the order they were asked.
-pub(super) struct Rules<'a>(pub(super) &'a [Verdict]);
-
-impl Serialize for Rules<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Ruled<'a> {
-            #[serde(skip_serializing_if = "Facts::is_empty")]
-            facts: Facts<'a>,
-            passed: bool,
-            rule: chancery_core::Rule,
+impl From<Role> for Value {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::User => Self::User,
+            Role::Agent => Self::Agent,
         }
-        let ruled = |verdict: &'_ Verdict| (verdict.rule, verdict.passed);
-        let mut list = to.serialize_seq(Some(self.0.len()))?;
-        for verdict in self.0 {
-            let (rule, passed) = ruled(verdict);
-            list.serialize_element(&Ruled { facts: Facts(&verdict.facts), passed, rule })?;
-        }
-        list.end()
     }
 }
 
-/// Pairs of a name and a value, in the order they were found.
-pub(super) struct Facts<'a>(pub(super) &'a [(Cow<'static, str>, Fact)]);
-
-impl Facts<'_> {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+impl From<Attribution> for Value {
+    fn from(attribution: Attribution) -> Self {
+        match attribution {
+            Attribution::Verified => Self::Verified,
+            Attribution::Inferred => Self::Inferred,
+            Attribution::Ambiguous => Self::Ambiguous,
+            Attribution::Root => Self::Root,
+        }
     }
 }
 
-impl Serialize for Facts<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut list = to.serialize_seq(Some(self.0.len()))?;
-        for (name, fact) in self.0 {
-            match fact {
-                Fact::Number(number) if *number > MAX_SAFE_INTEGER => list.serialize_element(&(name, number.to_string()))?,
-                fact => list.serialize_element(&(name, fact))?,
-            }
+impl From<Version> for Value {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::V1_0 => Self::V1_0,
+            Version::V0_3 => Self::V0_3,
+            Version::Original => Self::Original,
         }
-        list.end()
+    }
+}
+
+impl From<Rule> for Value {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::Lineage => Self::Lineage,
+            Rule::Freeze => Self::Freeze,
+            Rule::Budget => Self::Budget,
+            Rule::Recursion => Self::Recursion,
+            Rule::Selector => Self::Selector,
+            Rule::Policy => Self::Policy,
+            Rule::Memory => Self::Memory,
+        }
+    }
+}
+
+impl From<TaskState> for Value {
+    fn from(state: TaskState) -> Self {
+        match state {
+            TaskState::Unspecified => Self::Unspecified,
+            TaskState::Submitted => Self::Submitted,
+            TaskState::Working => Self::Working,
+            TaskState::Completed => Self::Completed,
+            TaskState::Failed => Self::Failed,
+            TaskState::Canceled => Self::Canceled,
+            TaskState::InputRequired => Self::InputRequired,
+            TaskState::Rejected => Self::Rejected,
+            TaskState::AuthRequired => Self::AuthRequired,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{hex, sha256};
+
+    #[test]
+    fn words_keep_their_numbers_and_new_ones_come_at_the_end() {
+        let known = [
+            (Kind::WRITTEN, 15, "6f611a0a3dfc3f40fe5721410042864d4a24bec4d146e849d811e2e1c95d7ed4"),
+            (Name::WRITTEN, 46, "f7fa93aa14d8ebc6a2ba5994dbf7702cfc908b582bab1fb97f83660479acf9d4"),
+            (Value::WRITTEN, 25, "4bbc4b33bd7825eff577c8d07fbf10e6b972e935b641785dd2528d5d74c3a816"),
+        ];
+        for (words, count, digest) in known {
+            assert_eq!(hex(&sha256(words[..count].join(" ").as_bytes())), digest);
+        }
+        // A byte stands for each: 64 values and 128 names are the most there can be.
+        assert!(Value::WRITTEN.len() <= 64 && Name::WRITTEN.len() <= 128);
+    }
+
+    #[test]
+    fn values_are_the_names_they_stand_for() {
+        for state in TaskState::ALL {
+            assert_eq!(Value::WRITTEN[Value::from(state) as usize], format!("{:?}", state.name()));
+        }
+        for rule in [Rule::Lineage, Rule::Freeze, Rule::Budget, Rule::Recursion, Rule::Selector, Rule::Policy, Rule::Memory] {
+            assert_eq!(serde_json::to_string(&rule).unwrap(), Value::WRITTEN[Value::from(rule) as usize]);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use chancery_core::{Block, Happening, Note};
 use chancery_evidence::bundle::verify;
 use chancery_evidence::export::{ExportFault, Wanted, examine, export};
-use chancery_evidence::record::{BACK_DATED_MICROS, Entry, NOTHING, RecordFault, entries_of, types};
+use chancery_evidence::record::{BACK_DATED_MICROS, Entry, NOTHING, RecordFault, entries_of, text_of, types};
 use chancery_protocol::Version;
 use serde_json::json;
 
@@ -64,12 +64,12 @@ async fn a_back_dated_entry_without_that_word_is_named() {
         let record = ListedRecord::new(1000, 1000);
         record.commit(&[Happening::Note(&thawed(HOUR)), Happening::Note(&thawed(HOUR + 1)), Happening::Note(&thawed(HOUR + 2))]);
         let mut block = record.blocks.lock().unwrap()[0].clone();
-        let mut lines: Vec<_> = block.entries.lines().map(str::to_owned).collect();
+        let mut lines: Vec<_> = text_of(&block).unwrap().lines().map(str::to_owned).collect();
         lines[1] = lines[1].replace(&at(HOUR + 1).micros().to_string(), &at(0).micros().to_string());
         if let Some(data) = word {
             lines[1] = format!(r#"{{"at":{},"data":{data},"type":"{}"}}"#, at(0).micros(), types::CLOCK);
         }
-        block.entries = lines.iter().map(|line| format!("{line}\n")).collect();
+        block.entries = lines.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes();
         block.hash = entries_of(&block, NOTHING).unwrap().last().unwrap().hash;
         record.blocks.lock().unwrap()[0] = block;
         let fault = examine(&record).await.unwrap_err();

@@ -1,9 +1,11 @@
 //! A record that somebody changed where it is kept: each change is found and named.
 
-use crate::house::{ListedRecord, at, ring};
-use chancery_core::{Block, Checkpoint, RecordEnd, Scribe as _};
+use chancery_core::{Block, Checkpoint, Happening, RecordEnd, Scribe as _};
 use chancery_evidence::export::{ExportFault, Wanted, examine, export};
-use chancery_evidence::record::{Entry, NOTHING, RecordFault, entries_of};
+use chancery_evidence::record::{Entry, NOTHING, RecordFault, entries_of, text_of};
+use chancery_protocol::Version;
+
+use crate::house::{self, ListedRecord, at, rewrite, ring};
 
 async fn found(change: impl FnOnce(&mut Vec<Block>, &mut Vec<Checkpoint>)) -> RecordFault {
     let record = ListedRecord::new(16, 5).busy();
@@ -19,12 +21,62 @@ async fn found(change: impl FnOnce(&mut Vec<Block>, &mut Vec<Checkpoint>)) -> Re
 
 #[tokio::test]
 async fn a_changed_letter_is_found_in_its_block() {
-    let fault = found(|blocks, _| blocks[3].entries = blocks[3].entries.replacen("INPUT_REQ", "AUTH_REQ", 1)).await;
+    let fault = found(|blocks, _| rewrite(&mut blocks[3], "INPUT_REQ", "AUTH_REQ")).await;
     assert_eq!(fault, RecordFault::Altered { from: 11, to: 15 });
-    let fault = found(|blocks, _| blocks[0].entries = blocks[0].entries.replacen("\"at\":1790", "\"at\":1780", 1)).await;
+    let fault = found(|blocks, _| rewrite(&mut blocks[0], "\"at\":1790", "\"at\":1780")).await;
     assert_eq!(fault, RecordFault::Altered { from: 0, to: 1 }, "back-dated");
-    let fault = found(|blocks, _| blocks[0].entries = blocks[0].entries.replacen("{\"at\"", "{\"at", 1)).await;
+    let fault = found(|blocks, _| rewrite(&mut blocks[0], "{\"at\"", "{\"at")).await;
     assert!(matches!(fault, RecordFault::Unreadable(_)), "{fault}");
+}
+
+/// In shorthand a byte can stand for a word, a length or a part of a digest: whatever it becomes is noticed.
+#[tokio::test]
+async fn every_byte_that_is_changed_where_it_is_kept_is_found() {
+    let record = ListedRecord::new(1000, 1000);
+    let task = house::record("01a1e220-704d-75d6-a5a8-6c51a987b428", Version::V0_3, 1);
+    record.commit(&[Happening::Append(&house::creation(&task, 1))]);
+    record.commit(&[Happening::Append(&house::working(&task, 1)), Happening::Append(&house::ending(&task, 1))]);
+    let whole = record.blocks.lock().unwrap().clone();
+    for (number, kept) in whole.iter().enumerate() {
+        for place in 0..kept.entries.len() {
+            for flip in [1, 0x80] {
+                let mut block = kept.clone();
+                block.entries[place] ^= flip;
+                record.blocks.lock().unwrap()[number] = block;
+                let fault = match examine(&record).await {
+                    Err(ExportFault::Record(fault)) => fault,
+                    other => panic!("byte {place} of block {number} with {flip}: {other:?}"),
+                };
+                assert!(matches!(fault, RecordFault::Altered { .. } | RecordFault::Unreadable(_)), "{fault}");
+            }
+        }
+        for length in 0..kept.entries.len() {
+            record.blocks.lock().unwrap()[number].entries = kept.entries[..length].to_vec();
+            assert!(examine(&record).await.is_err(), "block {number} cut to {length}");
+        }
+        record.blocks.lock().unwrap()[number] = kept.clone();
+    }
+    examine(&record).await.unwrap();
+}
+
+/// As records were kept before there was a shorthand.
+#[tokio::test]
+async fn a_record_of_lines_in_json_is_the_same_record_and_goes_on_in_shorthand() {
+    let (short, long) = (ListedRecord::new(16, 5).busy(), ListedRecord::new(16, 5).busy());
+    for block in long.blocks.lock().unwrap().iter_mut() {
+        let text = text_of(block).unwrap();
+        assert!(block.entries.len() * 2 < text.len(), "{} bytes for {}", block.entries.len(), text.len());
+        block.entries = text.into_bytes();
+        assert_eq!(text_of(block).unwrap().into_bytes(), block.entries);
+    }
+    long.restart();
+    let (mut short, long) = (short.busy(), long.busy());
+    short.recorder.take_keys(&ring(), at(0));
+    let (ours, theirs) = (examine(&short).await.unwrap(), examine(&long).await.unwrap());
+    assert_eq!((ours.end, ours.hash), (theirs.end, theirs.hash));
+    let long_blocks = long.blocks.lock().unwrap().clone();
+    assert!(long_blocks.first().unwrap().entries.starts_with(b"{"));
+    assert_eq!(long_blocks.last(), short.blocks.get_mut().unwrap().last());
 }
 
 #[tokio::test]
@@ -32,8 +84,8 @@ async fn blocks_that_are_gone_exchanged_or_there_twice_are_found() {
     let fault = found(|blocks, _| drop(blocks.remove(4))).await;
     assert_eq!(fault, RecordFault::Missing { from: 16, to: 17 });
     let fault = found(|blocks, _| {
-        let line = blocks[3].entries.lines().next().unwrap().to_owned();
-        blocks[3].entries = blocks[3].entries.replacen(&format!("{line}\n"), "", 1);
+        let line = text_of(&blocks[3]).unwrap().lines().next().unwrap().to_owned();
+        rewrite(&mut blocks[3], &format!("{line}\n"), "");
     })
     .await;
     assert_eq!(fault, RecordFault::Altered { from: 11, to: 15 }, "an entry is gone from its block");
@@ -75,8 +127,8 @@ fn recomputed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
     let mut changed = false;
     let rewrite = |block: &Block| {
         let mut block = block.clone();
-        if !changed && block.entries.contains(from) {
-            block.entries = block.entries.replacen(from, to, 1);
+        if !changed && text_of(&block).unwrap().contains(from) {
+            rewrite(&mut block, from, to);
             changed = true;
         }
         let entries: Vec<Entry> = entries_of(&block, prev).unwrap();

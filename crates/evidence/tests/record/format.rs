@@ -99,4 +99,8 @@ fn only_the_two_files_in_their_order_make_a_bundle() {
     }
     assert_eq!(check(b"no gzip").unwrap_err().code, Code::IntegrityGzip);
     assert_eq!(check(&pack(b"[1", b"").unwrap()).unwrap_err().code, Code::ContractInvalidJson);
+    for (depth, code) in [(64, Code::ContractInvalidJson), (65, Code::LimitJsonDepth)] {
+        let deep = format!(r#"{}"[[\"[["#, "[".repeat(depth));
+        assert_eq!(check(&pack(deep.as_bytes(), b"").unwrap()).unwrap_err().code, code, "{depth}");
+    }
 }

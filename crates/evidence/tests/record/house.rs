@@ -9,7 +9,7 @@ use chancery_core::{
     Happening, Kinship, Link, LogEntry, Note, Progress, Record, RecordEnd, Rule, Scribe as _, Spend, StoreError, TaskRecord,
     Verdict,
 };
-use chancery_evidence::record::{EvidenceConfig, Recorder};
+use chancery_evidence::record::{EvidenceConfig, Recorder, text_of};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_protocol::{
     Artifact, ArtifactChunk, Caller, Message, MessageId, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus,
@@ -20,6 +20,11 @@ pub(crate) const TRACE: u128 = 0xabcd_0123;
 
 pub(crate) fn at(micros: i64) -> Timestamp {
     Timestamp::from_micros(1_790_000_000_000_000 + micros)
+}
+
+/// Puts other words into a block, as somebody would who can read and write the record.
+pub(crate) fn rewrite(block: &mut Block, from: &str, to: &str) {
+    block.entries = text_of(block).unwrap().replacen(from, to, 1).into_bytes();
 }
 
 #[derive(Debug)]

@@ -60,7 +60,7 @@ pub(super) fn keep(connection: &Connection, chain: &dyn Chain) -> Result<(), Fau
     let unwritten = chain.unwritten();
     for Block { first, count, at, hash, entries } in &unwritten.blocks {
         connection
-            .prepare_cached("INSERT INTO record (first, count, at, hash, entries) VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .prepare_cached("INSERT INTO record (first, count, at, hash, entries, shorthand) VALUES (?1, ?2, ?3, ?4, '', ?5)")?
             .execute((first, count, at.micros(), hash.as_slice(), entries))?;
     }
     for Checkpoint { number, end, sealed, at, body, signature } in &unwritten.checkpoints {
@@ -95,14 +95,14 @@ pub(super) fn end(connection: &Connection) -> Result<RecordEnd, Fault> {
 }
 
 fn blocks(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Block>, Fault> {
-    let sql = "SELECT first, count, at, hash, entries FROM record WHERE first >= ?1 ORDER BY first LIMIT ?2";
+    let sql = "SELECT first, count, at, hash, ifnull(shorthand, entries) FROM record WHERE first >= ?1 ORDER BY first LIMIT ?2";
     all(connection, sql, (from, i64::try_from(limit).unwrap_or(i64::MAX)), |row| {
         Ok(Block {
             first: row.get(0)?,
             count: row.get(1)?,
             at: Timestamp::from_micros(row.get(2)?),
             hash: row.get(3)?,
-            entries: row.get(4)?,
+            entries: row.get_ref(4)?.as_bytes()?.to_vec(),
         })
     })
 }

@@ -95,6 +95,9 @@ struct Writer<'c> {
     options: SqliteOptions,
     /// The end of the record, if one is kept.
     chain: Option<Box<dyn Chain>>,
+    /// What the jobs of the transaction that runs leave for it, in their order. They are linked together, just before the commit:
+    /// to go to and fro between two kinds of work costs more than the linking.
+    lines: Lines,
     place: Place,
     /// Whether a commit is on the disk when it is done.
     waits: bool,
@@ -103,7 +106,7 @@ struct Writer<'c> {
 impl<'c> Writer<'c> {
     fn new(connection: &'c Connection, options: SqliteOptions, chain: Option<Box<dyn Chain>>) -> Result<Self, Fault> {
         let statements = Statements::prepare(connection)?;
-        Ok(Self { connection, statements, options, chain, place: Place::default(), waits: true })
+        Ok(Self { connection, statements, options, chain, lines: Lines::default(), place: Place::default(), waits: true })
     }
 }
 
@@ -176,6 +179,7 @@ impl Writer<'_> {
         let outcome = self.try_commit(batch);
         if outcome.is_err() {
             self.statements.finished = finished_before;
+            self.lines.0.clear();
             self.chain.iter_mut().for_each(|chain| chain.undo());
             // SQLite has undone the transaction by itself after some faults; after the others we do.
             if !self.connection.is_autocommit()
@@ -196,13 +200,19 @@ impl Writer<'_> {
         Ok(done)
     }
 
-    fn keep_record(&self) -> Result<(), Fault> {
+    fn keep_record(&mut self) -> Result<(), Fault> {
+        self.link();
         self.chain.as_deref().map_or(Ok(()), |chain| record::keep(self.connection, chain))
     }
 
     /// In the order of the commits: only jobs that were done come here.
     fn add_to_record(&mut self, lines: &Lines) {
-        self.chain.iter_mut().for_each(|chain| chain.add(lines));
+        self.lines.0.extend_from_slice(&lines.0);
+    }
+
+    fn link(&mut self) {
+        self.chain.iter_mut().for_each(|chain| chain.add(&self.lines));
+        self.lines.0.clear();
     }
 
     fn perform(&mut self, job: &Job) -> Result<Done, Fault> {
@@ -247,8 +257,7 @@ impl Writer<'_> {
                 Done::Withdraw(withdrawn.is_some())
             }
             Job::Do(deed) => {
-                let chain = &mut self.chain;
-                deed.perform(self.connection, &mut |lines| chain.iter_mut().for_each(|chain| chain.add(lines)))?;
+                deed.perform(self.connection, &mut |lines| self.lines.0.extend_from_slice(&lines.0))?;
                 Done::Written
             }
             Job::Note(lines, _) => {
@@ -256,6 +265,7 @@ impl Writer<'_> {
                 Done::Written
             }
             Job::Sign(at, _) => {
+                self.link();
                 self.chain.iter_mut().for_each(|chain| chain.sign(*at));
                 Done::Written
             }

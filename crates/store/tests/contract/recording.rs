@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chancery_core::{Append, Appended, Block, FreezeScope, Note, Store};
 use chancery_evidence::export::{ExportFault, Stand, Wanted, examine, export};
-use chancery_evidence::record::{Entry, EvidenceConfig, NOTHING, Recorder, entries_of, types};
+use chancery_evidence::record::{Entry, EvidenceConfig, NOTHING, Recorder, entries_of, text_of, types};
 use chancery_evidence::{bundle, record};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_protocol::{TaskState, Timestamp};
@@ -128,33 +128,65 @@ async fn a_restart_goes_on_with_the_record_and_old_segments_go_without_breaking_
 
 /// The blocks as they lie there.
 fn blocks(database: &Connection) -> Vec<Block> {
-    let mut rows = database.prepare("SELECT first, count, at, hash, entries FROM record ORDER BY first").unwrap();
+    let mut rows =
+        database.prepare("SELECT first, count, at, hash, ifnull(shorthand, entries) FROM record ORDER BY first").unwrap();
     let read = rows.query_map([], |row| {
         let at = Timestamp::from_micros(row.get(2)?);
-        Ok(Block { first: row.get(0)?, count: row.get(1)?, at, hash: row.get(3)?, entries: row.get(4)? })
+        Ok(Block { first: row.get(0)?, count: row.get(1)?, at, hash: row.get(3)?, entries: row.get_ref(4)?.as_bytes()?.to_vec() })
     });
     read.unwrap().map(Result::unwrap).collect()
+}
+
+/// Lines in JSON, as they were kept before there was a shorthand, with other words in them.
+fn write_out(database: &Connection, block: &Block, from: &str, to: &str) -> Block {
+    let text = text_of(block).unwrap().replace(from, to);
+    let put = "UPDATE record SET entries = ?2, shorthand = NULL WHERE first = ?1";
+    database.execute(put, (block.first, &text)).unwrap();
+    Block { entries: text.into_bytes(), ..block.clone() }
+}
+
+fn write_all_out(database: &Connection, from: &str, to: &str) {
+    blocks(database).iter().for_each(|block| drop(write_out(database, block, from, to)));
 }
 
 /// Changes an entry and makes every hash from there on right again, as somebody would who knows the format but not the key.
 fn recompute(database: &Connection) {
     let (mut prev, mut changed) = (NOTHING, false);
     for mut block in blocks(database) {
-        if !changed && block.entries.contains("TASK_STATE_COMPLETED") {
-            block.entries = block.entries.replace("TASK_STATE_COMPLETED", "TASK_STATE_REJECTED");
+        if !changed && text_of(&block).unwrap().contains("TASK_STATE_COMPLETED") {
+            block = write_out(database, &block, "TASK_STATE_COMPLETED", "TASK_STATE_REJECTED");
             changed = true;
         }
         prev = entries_of(&block, prev).unwrap().last().unwrap().hash;
-        let put = "UPDATE record SET hash = ?2, entries = ?3 WHERE first = ?1";
-        database.execute(put, (block.first, prev.as_slice(), &block.entries)).unwrap();
+        database.execute("UPDATE record SET hash = ?2 WHERE first = ?1", (block.first, prev.as_slice())).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_record_from_before_the_shorthand_is_read_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, scribe) = (folder.path().join("chancery.db"), scribe());
+    let store = open(&path, &scribe);
+    fill(&*store).await;
+    let before = (stand(&*store).await.unwrap(), entries(&*store).await);
+    close(store).await;
+    let database = Connection::open(&path).unwrap();
+    write_all_out(&database, "", "");
+    // As the version before left it.
+    database.execute_batch("ALTER TABLE record DROP COLUMN shorthand; PRAGMA user_version = 5").unwrap();
+    drop(database);
+    let store = open(&path, &scribe);
+    assert_eq!((stand(&*store).await.unwrap(), entries(&*store).await), before);
+    store.append(creation(&task("later"))).await.unwrap();
+    assert_eq!(stand(&*store).await.unwrap().end, ENTRIES + 1);
+    let all = export(&*store.record().unwrap(), &Wanted::Between(None, None), at(30)).await.unwrap();
+    assert_eq!(bundle::verify(&all, &[]).unwrap().1.entries as u64, ENTRIES + 1);
 }
 
 #[tokio::test]
 async fn rows_that_were_changed_in_the_database_are_found_and_named() {
     let run = |database: &Connection, sql: &str| assert!(database.execute(sql, []).unwrap() > 0, "{sql}");
-    let swap = "UPDATE record SET entries = replace(entries, 'TASK_STATE_COMPLETED', 'TASK_STATE_REJECTED')";
-    let back_date = "UPDATE record SET entries = replace(entries, '{\"at\":', '{\"at\":-1')";
+    let replace = "UPDATE record SET shorthand = unhex(replace(hex(shorthand), hex('t4'), hex('t5')))";
     let drop_one = "DELETE FROM record WHERE first = (SELECT first FROM record ORDER BY first LIMIT 1 OFFSET 2)";
     let move_one =
         "UPDATE record SET first = first + 1000 WHERE first = (SELECT first FROM record ORDER BY first LIMIT 1 OFFSET 2)";
@@ -167,8 +199,9 @@ async fn rows_that_were_changed_in_the_database_are_found_and_named() {
                     WHERE number = 5";
     type Change<'a> = Box<dyn Fn(&Connection) + 'a>;
     let changes: Vec<(&str, Change<'_>)> = vec![
-        ("are not as they were written", Box::new(|database| run(database, swap))),
-        ("are not as they were written", Box::new(|database| run(database, back_date))),
+        ("are not as they were written", Box::new(|database| run(database, replace))),
+        ("are not as they were written", Box::new(|database| write_all_out(database, "_COMPLETED", "_REJECTED"))),
+        ("are not as they were written", Box::new(|database| write_all_out(database, "{\"at\":", "{\"at\":-1"))),
         ("does not agree with the record", Box::new(recompute)),
         ("are missing", Box::new(|database| run(database, drop_one))),
         ("are missing", Box::new(|database| run(database, move_one))),
