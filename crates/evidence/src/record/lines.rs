@@ -9,8 +9,9 @@ use super::content::content_of;
 use super::pen::Pen;
 use super::words::{Kind, Name};
 
-/// Room for what most calls leave behind, so that it is not moved as it grows.
-const TYPICAL_BYTES: usize = 512;
+/// Room for what most calls leave behind when they begin, and for what most writes do, so that it is not moved as it grows.
+const BEGINNING_BYTES: usize = 384;
+const TYPICAL_BYTES: usize = 128;
 
 #[derive(Debug, Default)]
 pub struct Writer {
@@ -19,7 +20,8 @@ pub struct Writer {
 
 impl Writer {
     pub fn write(what: Happening<'_>) -> Lines {
-        let mut writer = Self { pen: Pen::with_room(TYPICAL_BYTES) };
+        let begins = matches!(what, Happening::Append(append) if append.creation.is_some());
+        let mut writer = Self { pen: Pen::with_room(if begins { BEGINNING_BYTES } else { TYPICAL_BYTES }) };
         match what {
             Happening::Append(append) => writer.append(append),
             Happening::Decision(decision) => writer.decision(decision),

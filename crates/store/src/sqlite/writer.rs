@@ -49,6 +49,10 @@ enum Done {
     Written,
 }
 
+/// So much is linked at once: to go to and fro between two kinds of work costs more than the linking, and so does to carry about more
+/// than a processor has at hand.
+const LINKED_AT_ONCE_BYTES: usize = 4096;
+
 /// How long answered appends stay undurable when that is asked for: long enough to be killed in.
 const GAP_BEFORE_COMMIT: Duration = Duration::from_millis(20);
 
@@ -95,8 +99,7 @@ struct Writer<'c> {
     options: SqliteOptions,
     /// The end of the record, if one is kept.
     chain: Option<Box<dyn Chain>>,
-    /// What the jobs of the transaction that runs leave for it, in their order. They are linked together, just before the commit:
-    /// to go to and fro between two kinds of work costs more than the linking.
+    /// What the jobs of the transaction that runs leave for it, in their order, until they are linked together.
     lines: Lines,
     place: Place,
     /// Whether a commit is on the disk when it is done.
@@ -208,6 +211,9 @@ impl Writer<'_> {
     /// In the order of the commits: only jobs that were done come here.
     fn add_to_record(&mut self, lines: &Lines) {
         self.lines.0.extend_from_slice(&lines.0);
+        if self.lines.0.len() >= LINKED_AT_ONCE_BYTES {
+            self.link();
+        }
     }
 
     fn link(&mut self) {
