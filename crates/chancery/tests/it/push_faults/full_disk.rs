@@ -16,7 +16,7 @@ use crate::push::receiver::{Act, Receiver};
 use crate::server::{Home, Server, Setup};
 
 /// Short exchanges make short leases: what could not be kept is sent again soon.
-const LINES: &str = "barrier_ms = 0\nhost_requests_per_second = 0\nexchange_ms = 1000\nlease_ms = 3000\n[limits]\n\
+pub(super) const LINES: &str = "barrier_ms = 0\nhost_requests_per_second = 0\nexchange_ms = 1000\nlease_ms = 3000\n[limits]\n\
                      calls_per_second_per_caller = 0\ncalls_per_second_per_address = 0\n";
 
 /// No file of the server can be written to beyond so many bytes, its log among them.
@@ -26,7 +26,7 @@ fn let_files_have(server: &Server, bytes: &str) {
     assert!(set.success());
 }
 
-async fn send(server: &Server, receiver: &Receiver, config: &str, text: &str) -> Value {
+pub(super) async fn send(server: &Server, receiver: &Receiver, config: &str, text: &str) -> Value {
     let message = json!({ "messageId": config, "role": "ROLE_USER", "parts": [{ "text": text }] });
     let webhook = json!({ "id": config, "url": receiver.url(&path(config)) });
     let configuration = json!({ "taskPushNotificationConfig": webhook, "returnImmediately": true });

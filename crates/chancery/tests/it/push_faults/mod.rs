@@ -4,3 +4,4 @@ mod crowd;
 mod full_disk;
 mod journal;
 mod kills;
+mod no_sync;
