@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub use self::members::{Members, member, members, quote_or_escape};
+pub use self::members::{Members, member, members, pick, quote_or_escape};
 
 /// Any JSON value, kept as the text it arrived in.
 #[derive(Clone, Serialize, Deserialize)]

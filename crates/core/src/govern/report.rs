@@ -1,6 +1,6 @@
 //! What an agent says its work cost, wherever in its metadata it says so.
 
-use chancery_protocol::raw_json::{member, members};
+use chancery_protocol::raw_json::{member, pick};
 use chancery_protocol::{Message, Metadata, TaskEvent};
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{self, Amount, Reportable, Reported};
@@ -104,8 +104,7 @@ impl Report {
     }
 }
 
-/// The members of metadata that can speak of cost, as they are spelled. Of members that are there twice the last counts.
-#[derive(Default)]
+/// The members of metadata that can speak of cost, as they are spelled.
 struct Said<'a> {
     governance: Option<&'a str>,
     ruvector: Option<&'a str>,
@@ -118,21 +117,9 @@ struct Said<'a> {
 
 impl<'a> Said<'a> {
     fn of(object: &'a str) -> Self {
-        let mut said = Self::default();
-        for (name, value) in members(object) {
-            let place = match &*name {
-                GOVERNANCE_EXTENSION => &mut said.governance,
-                "ruvector" => &mut said.ruvector,
-                "subtree_cost" => &mut said.subtree_cost,
-                "cost" => &mut said.cost,
-                "usage" => &mut said.usage,
-                INPUT => &mut said.input_tokens,
-                OUTPUT => &mut said.output_tokens,
-                _ => continue,
-            };
-            *place = Some(value).filter(|value| *value != "null");
-        }
-        said
+        let names = [GOVERNANCE_EXTENSION, "ruvector", "subtree_cost", "cost", "usage", INPUT, OUTPUT];
+        let [governance, ruvector, subtree_cost, cost, usage, input_tokens, output_tokens] = pick(object, names);
+        Self { governance, ruvector, subtree_cost, cost, usage, input_tokens, output_tokens }
     }
 }
 

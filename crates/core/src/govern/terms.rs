@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chancery_protocol::raw_json::members;
+use chancery_protocol::raw_json::pick;
 use chancery_protocol::{Error, Metadata, SendMessage};
 use chancery_rules::MicroUsd;
 use chancery_rules::lineage::ClaimedContext;
@@ -50,28 +50,29 @@ impl Terms {
     }
 
     fn read(&mut self, place: &str, metadata: &Metadata) -> Result<(), Error> {
-        let beside = Beside::of(metadata.text());
-        for (name, member) in [(GOVERNANCE_EXTENSION, beside.governance), (VENDOR, beside.ruvector)] {
+        let [governance, vendor, skill] = pick(metadata.text(), [GOVERNANCE_EXTENSION, VENDOR, "skill"]);
+        for (name, member) in [(GOVERNANCE_EXTENSION, governance), (VENDOR, vendor)] {
             if let Some(object) = member.filter(|text| text.starts_with('{')) {
-                self.read_member(&format!("{place}.{name}"), &Said::of(object))?;
+                self.read_member(&format!("{place}.{name}"), object)?;
             }
         }
-        self.name_skill(|| format!("{place}.skill"), beside.skill)
+        self.name_skill(|| format!("{place}.skill"), skill)
     }
 
-    fn read_member(&mut self, place: &str, said: &Said<'_>) -> Result<(), Error> {
+    fn read_member(&mut self, place: &str, object: &str) -> Result<(), Error> {
+        let [hop_token, skill, budget, estimate, context] = pick(object, ["hop_token", "skill", "budget", "estimate", "context"]);
         if self.hop_token.is_none() {
-            self.hop_token = text(said.hop_token).map(Cow::into_owned);
+            self.hop_token = text(hop_token).map(Cow::into_owned);
         }
-        self.name_skill(|| format!("{place}.skill"), said.skill)?;
-        if let Some(budget) = member(place, "budget", said.budget)? {
+        self.name_skill(|| format!("{place}.skill"), skill)?;
+        if let Some(budget) = member(place, "budget", budget)? {
             self.budget = self.budget.narrowed(budget);
         }
-        if let Some(estimate) = member(place, "estimate", said.estimate)? {
+        if let Some(estimate) = member(place, "estimate", estimate)? {
             self.estimate = self.estimate.or(estimate);
         }
         // A claim is only ever shown, so whatever it holds is no reason to refuse the call.
-        if let (None, Some(context)) = (&self.claimed, said.context) {
+        if let (None, Some(context)) = (&self.claimed, context) {
             self.claimed = serde_json::from_str(context).ok().map(Box::new);
         }
         Ok(())
@@ -108,56 +109,6 @@ impl Wish {
 fn may_hold_terms(metadata: &Metadata) -> bool {
     let text = metadata.text();
     ["chancery.dev", VENDOR, "skill", "\\"].iter().any(|mark| text.contains(mark))
-}
-
-/// What speaks of a call, where it is said and as it is spelled. The rest is passed over.
-#[derive(Default)]
-struct Beside<'a> {
-    governance: Option<&'a str>,
-    ruvector: Option<&'a str>,
-    skill: Option<&'a str>,
-}
-
-impl<'a> Beside<'a> {
-    fn of(object: &'a str) -> Self {
-        let mut beside = Self::default();
-        for (name, value) in members(object) {
-            match &*name {
-                GOVERNANCE_EXTENSION => beside.governance = Some(value),
-                VENDOR => beside.ruvector = Some(value),
-                "skill" => beside.skill = Some(value),
-                _ => {}
-            }
-        }
-        beside
-    }
-}
-
-#[derive(Default)]
-struct Said<'a> {
-    hop_token: Option<&'a str>,
-    skill: Option<&'a str>,
-    budget: Option<&'a str>,
-    estimate: Option<&'a str>,
-    context: Option<&'a str>,
-}
-
-impl<'a> Said<'a> {
-    fn of(object: &'a str) -> Self {
-        let mut said = Self::default();
-        for (name, value) in members(object) {
-            let place = match &*name {
-                "hop_token" => &mut said.hop_token,
-                "skill" => &mut said.skill,
-                "budget" => &mut said.budget,
-                "estimate" => &mut said.estimate,
-                "context" => &mut said.context,
-                _ => continue,
-            };
-            *place = Some(value).filter(|value| *value != "null");
-        }
-        said
-    }
 }
 
 /// What is no text says nothing.

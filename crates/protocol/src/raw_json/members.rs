@@ -15,6 +15,17 @@ pub fn member<'a>(object: &'a str, name: &str) -> Option<&'a str> {
     members(object).filter(|(known, _)| known == name).last().map(|(_, value)| value)
 }
 
+/// The values of these members as they are spelled, `null` being none. Of members that are there twice the last counts.
+pub fn pick<'a, const N: usize>(object: &'a str, names: [&str; N]) -> [Option<&'a str>; N] {
+    let mut picked = [None; N];
+    for (name, value) in members(object) {
+        if let Some(place) = names.iter().position(|known| *known == name) {
+            picked[place] = Some(value).filter(|value| *value != "null");
+        }
+    }
+    picked
+}
+
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
     text: &'a str,
@@ -148,6 +159,10 @@ mod tests {
         }
         assert_eq!(member(r#"{"a":1,"b":2,"a":3}"#, "a"), Some("3"));
         assert_eq!(member(r#"{"a":1}"#, "b"), None);
+        assert_eq!(
+            pick(r#"{"a":1,"b":null,"\u0063":2,"a":[3],"d":4}"#, ["b", "c", "a", "e"]),
+            [None, Some("2"), Some("[3]"), None]
+        );
     }
 
     #[test]
