@@ -20,6 +20,16 @@ const RESERVED: &str = "$serde_json::private::";
 #[error("not strict JSON: {0}")]
 pub struct StrictJsonFault(#[from] serde_json::Error);
 
+/// How the fault of what is nested too deep begins.
+const TOO_DEEP: &str = "nested more than";
+
+impl StrictJsonFault {
+    /// Whether the text is nested beyond [`MAX_DEPTH`]. Whatever comes after that was not looked at.
+    pub fn is_too_deep(&self) -> bool {
+        self.0.is_data() && self.0.to_string().starts_with(TOO_DEEP)
+    }
+}
+
 /// One value and nothing after it. Refused: a member named twice (however the name is escaped) or with a name that our JSON library
 /// keeps for itself, half of a surrogate pair, a byte order mark, numbers that a double does not hold, and nesting beyond
 /// [`MAX_DEPTH`].
@@ -38,7 +48,7 @@ struct Strict {
 impl Strict {
     fn inside<E: de::Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
-            return Err(E::custom(format_args!("nested more than {MAX_DEPTH} deep")));
+            return Err(E::custom(format_args!("{TOO_DEEP} {MAX_DEPTH} deep")));
         }
         Ok(Self { depth: self.depth + 1 })
     }

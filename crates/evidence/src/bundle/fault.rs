@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chancery_identity::strict_json::MAX_DEPTH;
+use chancery_identity::strict_json::StrictJsonFault;
 
 /// The names of the faults of the format are its own; those from `Chain` on are of what ties a bundle to its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,20 +73,6 @@ impl BundleFault {
 }
 
 /// What is wrong with a text that could not be read.
-pub(super) fn unreadable(text: &str) -> Code {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > MAX_DEPTH {
-            return Code::LimitJsonDepth;
-        }
-    }
-    Code::ContractInvalidJson
+pub(super) fn unreadable(fault: &StrictJsonFault) -> Code {
+    if fault.is_too_deep() { Code::LimitJsonDepth } else { Code::ContractInvalidJson }
 }

@@ -54,7 +54,7 @@ impl Manifest {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, BundleFault> {
         let bad = |code, why: String| BundleFault::new(code, format!("the manifest: {why}"));
         let text = std::str::from_utf8(bytes).map_err(|fault| bad(Code::ContractInvalidJson, fault.to_string()))?;
-        let value = chancery_identity::strict_json::parse(text).map_err(|fault| bad(unreadable(text), fault.to_string()))?;
+        let value = chancery_identity::strict_json::parse(text).map_err(|fault| bad(unreadable(&fault), fault.to_string()))?;
         if value["schema_version"] != SCHEMA_VERSION {
             let version = &value["schema_version"];
             return Err(BundleFault::new(

@@ -77,7 +77,7 @@ fn read(lines: &[u8]) -> Result<Vec<Value>, BundleFault> {
         }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let text = std::str::from_utf8(line).map_err(|fault| bad(Code::ContractInvalidJson, fault.to_string()))?;
-        let event = strict_json::parse(text).map_err(|fault| bad(unreadable(text), fault.to_string()))?;
+        let event = strict_json::parse(text).map_err(|fault| bad(unreadable(&fault), fault.to_string()))?;
         events.push(event);
     }
     Ok(events)
