@@ -7,7 +7,6 @@ use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::{register, rows};
 use crate::sqlite::fault::Fault;
-use crate::sqlite::find::dialect_name;
 use crate::{lanes, numbering};
 
 /// Prepared for the writer's connection.
@@ -134,19 +133,7 @@ impl<'c> Laning<'c> {
     }
 
     fn register(&mut self, registration: &Registration) -> Result<u64, Fault> {
-        let sealed = registration.sealed.as_ref();
-        self.register.execute(params![
-            registration.id.as_str(),
-            dialect_name(registration.version),
-            registration.profile.as_str(),
-            rows::events_name(registration.events),
-            &*registration.url,
-            registration.scheme.as_deref(),
-            sealed.map(|sealed| &*sealed.kek_id),
-            sealed.map(|sealed| &*sealed.bytes),
-            registration.created_at.micros(),
-            registration.trace.0.to_be_bytes(),
-        ])?;
+        rows::with_columns(registration, &registration.id.as_str(), |columns| self.register.execute(columns))?;
         Ok(self.connection.last_insert_rowid().cast_unsigned())
     }
 

@@ -8,7 +8,6 @@ use super::begin::{Begun, Laning, Start};
 use super::{origins, rows};
 use crate::lanes;
 use crate::sqlite::fault::Fault;
-use crate::sqlite::find::dialect_name;
 
 /// Beside those of its task, or in place of the one by the same name.
 pub(in crate::sqlite) fn register(
@@ -48,24 +47,11 @@ fn replace(connection: &Connection, found: rows::Found, new: &NewRegistration) -
 
 /// Under its old number.
 fn put(connection: &Connection, lane: u64, registration: &Registration) -> Result<(), Fault> {
-    let sealed = registration.sealed.as_ref();
-    connection
-        .prepare_cached(
-            "UPDATE registrations SET version = ?2, profile = ?3, events = ?4, url = ?5, scheme = ?6, kek_id = ?7, sealed = ?8,
-                    created_at = ?9, trace = ?10 WHERE lane = ?1",
-        )?
-        .execute(params![
-            lane,
-            dialect_name(registration.version),
-            registration.profile.as_str(),
-            rows::events_name(registration.events),
-            &*registration.url,
-            registration.scheme.as_deref(),
-            sealed.map(|sealed| &*sealed.kek_id),
-            sealed.map(|sealed| &*sealed.bytes),
-            registration.created_at.micros(),
-            registration.trace.0.to_be_bytes(),
-        ])?;
+    let mut put = connection.prepare_cached(
+        "UPDATE registrations SET version = ?2, profile = ?3, events = ?4, url = ?5, scheme = ?6, kek_id = ?7, sealed = ?8,
+                created_at = ?9, trace = ?10 WHERE lane = ?1",
+    )?;
+    rows::with_columns(registration, &lane, |columns| put.execute(columns))?;
     Ok(())
 }
 

@@ -6,11 +6,11 @@ use chancery_core::push::{
     Cursor, DisableReason, Lane, LaneState, PushEvents, PushProfile, Registration, RegistrationId, Sealed, Span, SpanKind,
 };
 use chancery_protocol::{Caller, TaskId, Timestamp, TraceId};
-use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, ToSql, params};
 
 use crate::lanes;
 use crate::sqlite::fault::Fault;
-use crate::sqlite::find::dialect;
+use crate::sqlite::find::{dialect, dialect_name};
 
 /// What `lane` reads, in its order. Of a lane that is due its task knows the last entry: whoever appends to a task whose webhooks are
 /// behind need not touch them.
@@ -44,6 +44,23 @@ pub(super) fn many(connection: &Connection, which: &str, parameters: impl Params
 
 pub(super) fn by_number(connection: &Connection, lane: u64) -> Result<Option<Found>, Fault> {
     one(connection, "WHERE l.lane = ?1", [lane])
+}
+
+/// What registrations have in their columns from `version` on, after what comes first where they are written.
+pub(super) fn with_columns<T>(registration: &Registration, first: &dyn ToSql, write: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
+    let sealed = registration.sealed.as_ref();
+    write(params![
+        first,
+        dialect_name(registration.version),
+        registration.profile.as_str(),
+        events_name(registration.events),
+        &*registration.url,
+        registration.scheme.as_deref(),
+        sealed.map(|sealed| &*sealed.kek_id),
+        sealed.map(|sealed| &*sealed.bytes),
+        registration.created_at.micros(),
+        registration.trace.0.to_be_bytes(),
+    ])
 }
 
 /// Only what moves.
