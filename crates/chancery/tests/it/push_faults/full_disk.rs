@@ -33,6 +33,17 @@ pub(super) async fn send(server: &Server, receiver: &Receiver, config: &str, tex
     server.call("SendMessage", json!({ "message": message, "configuration": configuration })).await
 }
 
+/// Tasks that are being told of when this comes back.
+pub(super) async fn begin_ten(server: &Server, receiver: &Receiver, round: usize) -> Vec<Value> {
+    let mut tasks = Vec::new();
+    for number in 0..10 {
+        let begun = send(server, receiver, &format!("{round}-{number}"), "stream 12 40").await;
+        tasks.push(begun["result"]["task"]["id"].clone());
+    }
+    receiver.has_got(receiver.got().len() + 3).await;
+    tasks
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_told_to_callers_and_nothing_that_was_told_to_webhooks_is_missing_afterwards() {
     let receiver = Receiver::new(|_| Act::Slow(200, Duration::from_millis(50))).await;
@@ -42,11 +53,7 @@ async fn a_full_disk_is_told_to_callers_and_nothing_that_was_told_to_webhooks_is
     let server = setup.after("trap '' XFSZ").start();
     let mut tasks = Vec::new();
     for round in 0..full_counts(3, 30) {
-        for number in 0..10 {
-            let begun = send(&server, &receiver, &format!("{round}-{number}"), "stream 12 40").await;
-            tasks.push(begun["result"]["task"]["id"].clone());
-        }
-        receiver.has_got(receiver.got().len() + 3).await;
+        tasks.extend(begin_ten(&server, &receiver, round).await);
         let_files_have(&server, "0");
         for number in 0..5 {
             let refused = send(&server, &receiver, &format!("refused-{round}-{number}"), "complete").await;

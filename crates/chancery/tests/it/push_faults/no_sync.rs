@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::full_disk::{LINES, send};
+use super::full_disk::{LINES, begin_ten, send};
 use super::journal::{Journal, all_lanes};
 use crate::counts::full_counts;
 use crate::line::is_terminal;
@@ -36,11 +36,7 @@ async fn a_disk_that_keeps_nothing_is_told_to_callers_and_nothing_that_was_answe
     let server = faulty.into_iter().fold(setup(), set).start();
     let mut tasks = Vec::new();
     for round in 0..full_counts(2, 30) {
-        for number in 0..10 {
-            let begun = send(&server, &receiver, &format!("{round}-{number}"), "stream 12 40").await;
-            tasks.push(begun["result"]["task"]["id"].clone());
-        }
-        receiver.has_got(receiver.got().len() + 3).await;
+        tasks.extend(begin_ten(&server, &receiver, round).await);
         std::fs::write(&fault, "").unwrap();
         for number in 0..5 {
             let refused = send(&server, &receiver, &format!("refused-{round}-{number}"), "complete").await;
