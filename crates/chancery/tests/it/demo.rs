@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::cli::{Ran, run};
+use crate::ports::lasting_address;
 use crate::server::Home;
 
 /// The events of a run with these settings, if it ended well.
@@ -128,8 +129,7 @@ fn a_setting_that_is_none_is_named_and_nothing_starts() {
 #[test]
 fn a_loop_that_no_rule_stopped_is_not_called_a_success() {
     // Nobody can be asked, so the loop ends, but nothing that governs it ended it.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
-    let ran = demo(&[&format!("agents.b.url='http://{nobody}'")]);
+    let ran = demo(&[&format!("agents.b.url='http://{}'", lasting_address())]);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(ran.stderr.contains("no rule stopped it"), "{}", ran.stderr);
     let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();

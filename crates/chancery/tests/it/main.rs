@@ -5,6 +5,7 @@ mod certificates;
 mod counts;
 mod line;
 mod patience;
+mod ports;
 mod server;
 mod wire_client;
 mod workshop;

@@ -1,6 +1,7 @@
 //! The built server on a free port, in a home of its own, killed when dropped.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::patience::exit_of;
+use crate::ports::lasting_address;
 
 /// A folder that stands for a user's home. Servers started in the same home share what they keep.
 #[derive(Clone)]
@@ -48,14 +50,14 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// As little as a test can say: any free port.
+    /// As little as a test can say: somewhere that stays this server's also while it is down.
     pub(crate) fn in_home(home: &Home) -> Self {
-        Self::at(home, "127.0.0.1:0")
+        Self::at(home, lasting_address())
     }
 
-    pub(crate) fn at(home: &Home, listen: &str) -> Self {
+    pub(crate) fn at(home: &Home, listen: impl Display) -> Self {
         let mut command = home.command();
-        command.args(["serve", "--listen", listen]);
+        command.args(["serve", "--listen", &listen.to_string()]);
         Self { home: home.clone(), command }
     }
 

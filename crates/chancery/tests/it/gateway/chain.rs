@@ -1,5 +1,7 @@
 //! Three nodes in a row with another binding between each two: what a caller does at the first holds at the last.
 
+use std::net::{SocketAddr, TcpListener};
+
 use chancery_protocol::{Binding, Version};
 use serde_json::{Value, json};
 
@@ -7,7 +9,8 @@ use super::one_way::{cards_of, path};
 use super::scripted::{Script, Scripted};
 use super::{ANYWHERE_HERE, conformance};
 use crate::line::{Beside, Event, Line};
-use crate::patience::soon;
+use crate::patience::{eventually, soon};
+use crate::ports::lasting_address;
 use crate::server::{Home, Server, Setup};
 use crate::wire_client::Combination;
 
@@ -21,12 +24,13 @@ struct Chain {
     first: Server,
     second: Server,
     second_home: Home,
+    second_at: SocketAddr,
     last: Server,
     _cards: [Scripted; 2],
     card_of_last: String,
 }
 
-fn second(home: &Home, listen: &str, url: &str) -> Server {
+fn second(home: &Home, listen: SocketAddr, url: &str) -> Server {
     Setup::at(home, listen).config(&format!("{PATIENT}{ANYWHERE_HERE}[agents.middle]\nurl = '{url}'\n")).start()
 }
 
@@ -35,11 +39,11 @@ impl Chain {
         let last = conformance();
         let last_cards = cards_of(last.url()).await;
         let card_of_last = format!("{}{}", last_cards.url(), path(REST));
-        let second_home = Home::new();
-        let second = second(&second_home, "127.0.0.1:0", &card_of_last);
+        let (second_home, second_at) = (Home::new(), lasting_address());
+        let second = second(&second_home, second_at, &card_of_last);
         let second_cards = cards_of(second.url()).await;
         let first = super::in_front_of(&format!("{}{}", second_cards.url(), path(GRPC)), &format!("{PATIENT}{ANYWHERE_HERE}"));
-        Self { first, second, second_home, last, _cards: [last_cards, second_cards], card_of_last }
+        Self { first, second, second_home, second_at, last, _cards: [last_cards, second_cards], card_of_last }
     }
 
     fn line(&self) -> Line {
@@ -60,11 +64,9 @@ impl Chain {
 
     /// Kills the second node and starts it again where it was.
     fn restart_second(&mut self) {
-        let listen = self.second.url().trim_start_matches("http://").to_owned();
         self.second.signal("KILL");
-        let url = self.card_of_last.clone();
-        crate::patience::eventually("the port is free again", || std::net::TcpListener::bind(&listen).ok());
-        self.second = second(&self.second_home, &listen, &url);
+        eventually("the port is free again", || TcpListener::bind(self.second_at).ok());
+        self.second = second(&self.second_home, self.second_at, &self.card_of_last);
     }
 }
 
@@ -199,11 +201,10 @@ async fn a_message_without_an_answer_is_not_sent_again_after_a_restart() {
 /// Both go down together, as they do with their machine, and the one in front is up first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_is_looked_for_until_its_agent_has_come_up_again() {
-    let (back_home, home) = (Home::new(), Home::new());
-    let back = |listen: &str| Setup::at(&back_home, listen).args(["--agent", "conformance"]).start();
-    let agent = back("127.0.0.1:0");
-    let (url, listen) = (agent.url().to_owned(), agent.url().trim_start_matches("http://").to_owned());
-    let start = || Setup::in_home(&home).config(&format!("{PATIENT}[agents.front]\nurl = '{url}'\n")).start();
+    let (back_home, back_at, home) = (Home::new(), lasting_address(), Home::new());
+    let back = || Setup::at(&back_home, back_at).args(["--agent", "conformance"]).start();
+    let start = || Setup::in_home(&home).config(&format!("{PATIENT}[agents.front]\nurl = 'http://{back_at}'\n")).start();
+    let agent = back();
     let node = start();
     let mut events = Line::to(node.url(), "").streaming_send("sleep 600000").await;
     let task = events.next().await.expect("an event").expect("the task").payload["task"]["id"].clone();
@@ -218,7 +219,7 @@ async fn a_task_is_looked_for_until_its_agent_has_come_up_again() {
         found.expect("the server answers")["result"].take()
     };
     assert_eq!(state(&look().await), "TASK_STATE_WORKING", "nobody knows yet what became of it");
-    let _agent = back(&listen);
+    let _agent = back();
     let failed = soon("the task is over", async || Some(look().await).filter(|task| state(task) != "TASK_STATE_WORKING")).await;
     // The conformance agent gives up what it was at when its node went down, and that is what there is to tell.
     let reason = failed["status"]["message"]["parts"][0]["text"].as_str().expect("a reason");

@@ -10,13 +10,13 @@ use tokio::net::TcpListener;
 
 use super::QUICK;
 use super::scripted::{Script, Scripted};
+use crate::ports::lasting_address;
 use crate::server::{Home, Server, Setup};
 
 const LOCAL: &str = "[routing]\nfallback = 'local'\n";
 
-async fn nowhere() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    format!("http://{}", listener.local_addr().expect("it has one"))
+fn nowhere() -> String {
+    format!("http://{}", lasting_address())
 }
 
 fn config(url: &str) -> String {
@@ -36,10 +36,7 @@ async fn say(server: &Server, task: Option<&Value>, text: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_nobody_elsewhere_can_take_is_done_here_and_stays_here_also_after_a_restart() {
     let home = Home::new();
-    // Somewhere an agent can come up later.
-    let held = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let url = format!("http://{}", held.local_addr().expect("it has one"));
-    drop(held);
+    let url = nowhere();
     let server = Setup::in_home(&home).config(&config(&url)).start();
     assert_eq!(say(&server, None, "fail no luck").await["status"]["state"], "TASK_STATE_FAILED", "as the agent here does");
     let asked = say(&server, None, "ask which colour?").await;
@@ -86,7 +83,7 @@ async fn a_program_gives_its_own_runner() {
     let count = Arc::new(AtomicUsize::new(0));
     let config = Config::parse(&format!("{QUICK}retries = 0\n{LOCAL}")).expect("a config");
     let node = Node::builder()
-        .remote_agent("research", AgentConfig::at(nowhere().await))
+        .remote_agent("research", AgentConfig::at(nowhere()))
         .with_local(Counting(Arc::clone(&count)))
         .config(config)
         .build()

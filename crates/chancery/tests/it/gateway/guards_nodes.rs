@@ -1,20 +1,17 @@
 //! Several nodes: two that list each other, three in a row under the cap of the first, and one that is killed again and again.
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
 use super::one_way::{cards_of, path};
 use super::{ANYWHERE_HERE, QUICK};
 use crate::crash::chance::Chance;
+use crate::ports::lasting_address;
 use crate::server::{Home, Server, Setup};
 use crate::wire_client::Combination;
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("it has one").port()
-}
-
-fn node(listen: &str, config: &str) -> Server {
+fn node(listen: SocketAddr, config: &str) -> Server {
     let home = Home::new();
     let data = home.data();
     Setup::at(&home, listen).args(["--memory", "--data"]).args([data]).config(&format!("{QUICK}{ANYWHERE_HERE}{config}")).start()
@@ -29,12 +26,11 @@ async fn send(node: &Server, metadata: Value) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_that_list_each_other_end_the_one_task_they_are_sent() {
     for combination in Combination::ALL {
-        let ports = [free_port(), free_port()];
-        let urls = ports.map(|port| format!("http://127.0.0.1:{port}"));
+        let places = [lasting_address(), lasting_address()];
+        let urls = places.map(|place| format!("http://{place}"));
         let cards = [cards_of(&urls[0]).await, cards_of(&urls[1]).await];
         let listing = |other: usize| format!("[agents.peer]\nurl = '{}{}'\n", cards[other].url(), path(combination));
-        let nodes =
-            [node(&format!("127.0.0.1:{}", ports[0]), &listing(1)), node(&format!("127.0.0.1:{}", ports[1]), &listing(0))];
+        let nodes = [node(places[0], &listing(1)), node(places[1], &listing(0))];
         let answer = send(&nodes[0], json!({})).await;
         let text = answer.to_string();
         assert!(text.contains("RECURSION_REVISIT") && !text.contains("COMPLETED"), "{}: {answer}", combination.name());
@@ -52,15 +48,16 @@ async fn the_cap_of_the_first_node_binds_the_third() {
     for (price, fits) in [("0.05", true), ("0.06", false)] {
         for combination in Combination::ALL {
             let last = node(
-                "127.0.0.1:0",
+                lasting_address(),
                 &format!("[agents.conformance]\nrun = 'conformance'\nprice = {{ per_call_usd = '{price}' }}\n"),
             );
             let last_cards = cards_of(last.url()).await;
-            let second = node("127.0.0.1:0", &format!("[agents.middle]\nurl = '{}{}'\n", last_cards.url(), path(combination)));
+            let second =
+                node(lasting_address(), &format!("[agents.middle]\nurl = '{}{}'\n", last_cards.url(), path(combination)));
             let second_cards = cards_of(second.url()).await;
             let cap = "[budget.tree]\nmax_usd = '0.05'\n";
             let first =
-                node("127.0.0.1:0", &format!("{cap}[agents.front]\nurl = '{}{}'\n", second_cards.url(), path(combination)));
+                node(lasting_address(), &format!("{cap}[agents.front]\nurl = '{}{}'\n", second_cards.url(), path(combination)));
             for said in [json!({}), json!({ "ruvector": { "budget": { "usd": 5 } } })] {
                 let answer = send(&first, said.clone()).await;
                 assert_eq!(answer.to_string().contains("TASK_STATE_COMPLETED"), fits, "{} {said}: {answer}", combination.name());

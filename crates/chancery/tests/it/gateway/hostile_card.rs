@@ -1,6 +1,6 @@
 //! A card whose every URL leads to somebody who is listening: nobody ever comes.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,6 +13,7 @@ use super::pages::{CARD, Pages};
 use super::scripted::{Asked, Script, Scripted, card};
 use crate::line::Line;
 use crate::patience::soon;
+use crate::ports::lasting_address;
 
 /// Counts who comes.
 struct Canary {
@@ -22,7 +23,7 @@ struct Canary {
 
 impl Canary {
     async fn listen() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+        let listener = TcpListener::bind(lasting_address()).await.expect("a free port");
         let address = listener.local_addr().expect("it has one");
         let came = Arc::<AtomicUsize>::default();
         let count = Arc::clone(&came);

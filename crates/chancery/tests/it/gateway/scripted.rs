@@ -10,6 +10,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use crate::ports::lasting_address;
+
 /// One request as it came.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -168,7 +170,7 @@ impl Scripted {
     where
         F: Fn(&Asked) -> Script + Send + Sync + 'static,
     {
-        let listener = TcpListener::bind((host, 0)).await.expect("a free port");
+        let listener = TcpListener::bind((host, lasting_address().port())).await.expect("a free port");
         let address = listener.local_addr().expect("it has one");
         let answers: Arc<Answers> = Arc::new(make(&format!("http://{address}")));
         let asked = Arc::<Mutex<Vec<Asked>>>::default();

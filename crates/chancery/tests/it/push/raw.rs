@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::ports::lasting_address;
+
 /// Counts who comes, and how many have left again.
 pub(super) struct Raw {
     pub(super) address: SocketAddr,
@@ -19,7 +21,7 @@ impl Raw {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(lasting_address()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let counts = Arc::<(AtomicUsize, AtomicUsize)>::default();
         let counting = Arc::clone(&counts);

@@ -11,6 +11,8 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
+use crate::ports::lasting_address;
+
 /// What is done with one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
@@ -71,7 +73,7 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) async fn new(script: impl FnMut(&Got) -> Act + Send + 'static) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), script)
+        Self::on(TcpListener::bind(lasting_address()).await.unwrap(), script)
     }
 
     pub(crate) fn on(listener: TcpListener, script: impl FnMut(&Got) -> Act + Send + 'static) -> Self {

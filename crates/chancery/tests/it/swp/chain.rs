@@ -1,5 +1,7 @@
 //! From an HTTP client of 1.0 to one node, over SWP to the next, and on to an agent of 0.3: one stream, one lineage, one budget.
 
+use std::net::SocketAddr;
+
 use chancery_protocol::{Binding, Version};
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use crate::cli::Ran;
 use crate::gateway::one_way::{cards_of, path};
 use crate::line::{Beside, Event, Line};
 use crate::patience::soon;
+use crate::ports::lasting_address;
 use crate::server::{Home, Server, Setup};
 use crate::wire_client::Combination;
 use crate::wire_client::swp::address;
@@ -14,7 +17,7 @@ use crate::wire_client::swp::address;
 const AGENT_0_3: Combination = Combination { version: Version::V0_3, binding: Binding::JsonRpc };
 const ANYWHERE_HERE: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";
 
-fn node(home: &Home, listen: &str, config: &str) -> Server {
+fn node(home: &Home, listen: SocketAddr, config: &str) -> Server {
     let data = home.data();
     Setup::at(home, listen).args(["--memory", "--data"]).args([data]).config(&format!("{ANYWHERE_HERE}{config}")).start()
 }
@@ -22,12 +25,12 @@ fn node(home: &Home, listen: &str, config: &str) -> Server {
 /// The middle node listens for SWP and calls the agent by its card, which lists 0.3 alone.
 async fn middle(agent: &str, more: &str) -> Server {
     let home = Home::new();
-    node(&home, "127.0.0.1:0", &format!("[swp]\nlisten = '127.0.0.1:0'\n{more}[agents.middle]\nurl = '{agent}'\n"))
+    node(&home, lasting_address(), &format!("[swp]\nlisten = '127.0.0.1:0'\n{more}[agents.middle]\nurl = '{agent}'\n"))
 }
 
 async fn front(middle: &Server, more: &str) -> Server {
     let (authority, agent) = address(middle.url()).await;
-    node(&Home::new(), "127.0.0.1:0", &format!("{more}[agents.front]\nurl = 'swp://{authority}/{agent}'\n"))
+    node(&Home::new(), lasting_address(), &format!("{more}[agents.front]\nurl = 'swp://{authority}/{agent}'\n"))
 }
 
 fn texts(events: &[Event]) -> Vec<String> {
@@ -82,7 +85,7 @@ async fn an_answer_to_a_question_goes_back_to_the_same_task_over_swp() {
 async fn the_cap_of_the_first_node_binds_the_last() {
     for (price, fits) in [("0.05", true), ("0.06", false)] {
         let agents = format!("[agents.conformance]\nrun = 'conformance'\nprice = {{ per_call_usd = '{price}' }}\n");
-        let last = node(&Home::new(), "127.0.0.1:0", &agents);
+        let last = node(&Home::new(), lasting_address(), &agents);
         let cards = cards_of(last.url()).await;
         let second = middle(&format!("{}{}", cards.url(), path(AGENT_0_3)), "").await;
         let first = front(&second, "[budget.tree]\nmax_usd = '0.05'\n").await;
@@ -98,12 +101,11 @@ async fn the_cap_of_the_first_node_binds_the_last() {
 /// The last gives it back to the first, which knows its own token when it comes back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_circle_through_swp_is_found_by_its_lineage_and_ended() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("it has one").port();
-    let first_url = format!("http://127.0.0.1:{port}");
-    let cards = cards_of(&first_url).await;
+    let first_at = lasting_address();
+    let cards = cards_of(&format!("http://{first_at}")).await;
     let second = middle(&format!("{}{}", cards.url(), path(AGENT_0_3)), "").await;
     let (authority, agent) = address(second.url()).await;
-    let first = node(&Home::new(), &format!("127.0.0.1:{port}"), &format!("[agents.front]\nurl = 'swp://{authority}/{agent}'\n"));
+    let first = node(&Home::new(), first_at, &format!("[agents.front]\nurl = 'swp://{authority}/{agent}'\n"));
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "echo hello" }] });
     let answer = first.call("SendMessage", json!({ "message": message })).await.to_string();
     assert!(answer.contains("RECURSION_REVISIT") && !answer.contains("COMPLETED"), "{answer}\n{}", first.log());
@@ -116,7 +118,7 @@ async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
     let (authority, agent) = address(last.url()).await;
     let cutter = Cutter::before(authority).await;
     let config = format!("[agents.front]\nurl = 'swp://{}/{agent}'\n", cutter.address);
-    let first = node(&Home::new(), "127.0.0.1:0", &config);
+    let first = node(&Home::new(), lasting_address(), &config);
     let line = Line::to(first.url(), "");
     let mut events = line.streaming_send("stream 20 30").await;
     let mut seen = Vec::new();
@@ -169,7 +171,7 @@ async fn a_cancel_ends_the_task_here_and_cannot_be_said_to_a_peer() {
     let last = Setup::conformance().config("[swp]\nlisten = '127.0.0.1:0'\n").start();
     let (authority, agent) = address(last.url()).await;
     let config = format!("[limits]\ncancel_grace_ms = 50\n[agents.front]\nurl = 'swp://{authority}/{agent}'\n");
-    let first = node(&Home::new(), "127.0.0.1:0", &config);
+    let first = node(&Home::new(), lasting_address(), &config);
     let line = Line::to(first.url(), "");
     let mut events = line.streaming_send("sleep 600000").await;
     let task = events.next().await.expect("an event").expect("the task").payload["task"]["id"].clone();
