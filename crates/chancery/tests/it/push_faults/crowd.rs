@@ -65,6 +65,10 @@ async fn after_a_long_row_of_pieces_a_receiver_gets_few_requests_and_the_task_as
         tail = soon("the log grows", grown).await;
     }
     let id = task["id"].clone();
+    // Whoever was on the way when the last piece came knows of fewer. The next one knows of all.
+    let before = receiver.got().len();
+    let refused = || receiver.got().iter().skip(before).any(|got| got.answered == Some(503));
+    soon("it is tried once more, or given up", async || (refused() || lane().await["state"] != "active").then_some(())).await;
     if lane().await["state"] != "active" {
         // Nobody waited that long: an operator turns it on again.
         crate::push::admin(&server, &home.data(), "/enable", Some(json!({ "task": id }))).await;
