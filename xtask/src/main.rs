@@ -6,6 +6,7 @@ mod check;
 mod map;
 mod packages;
 mod soak;
+mod tally;
 mod test;
 mod tools;
 mod tree;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use crate::cargo;
-use crate::test::{Step, run_steps, run_tests};
+use crate::tally::run_tests;
+use crate::test::{Step, run_steps};
 
 /// Tests read this and use full counts when it is `1`; without it they use the reduced ones of CI.
 const FULL_COUNTS: &str = "CHANCERY_SOAK";

@@ -1,13 +1,12 @@
 //! `cargo xtask test`: everything a change must pass, one step after the other, stopping at the first that fails.
 
-use std::fmt;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::tally::run_twice;
 use crate::{cargo, check, packages, tools};
 
 /// One step: its name in headings, and what it does.
@@ -34,8 +33,12 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         Step {
             name: "tests",
             run: Box::new(|| {
-                let mut command = cargo::command(root);
-                run_tests(command.args(["test", "--workspace", "--locked"]))
+                let arguments = ["test", "--workspace", "--locked", "--no-fail-fast"];
+                run_twice(|| {
+                    let mut command = cargo::command(root);
+                    command.args(arguments);
+                    command
+                })
             }),
         },
     ];
@@ -72,56 +75,6 @@ fn run_deny(root: &Path) -> Result<Outcome> {
 
 fn passed(passed: bool) -> Outcome {
     Outcome { passed, note: None }
-}
-
-/// Runs `cargo test` on this terminal and adds up what its test binaries report. A run without a single test is a failure,
-/// because it proves nothing.
-pub(crate) fn run_tests(command: &mut Command) -> Result<Outcome> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo test")?;
-    let mut tally = Tally::default();
-    if let Some(stdout) = child.stdout.take() {
-        // Split by bytes: a test may print anything, and its noise must not end the run.
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line?;
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            tally.add(&line);
-        }
-    }
-    let succeeded = child.wait()?.success();
-    Ok(Outcome { passed: succeeded && tally.passed > 0 && tally.failed == 0, note: Some(tally.to_string()) })
-}
-
-/// The sum of the `test result:` lines.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-}
-
-impl Tally {
-    fn add(&mut self, line: &str) {
-        let Some(results) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        let counts = results.split_once(". ").map_or(results, |(_, counts)| counts);
-        for count in counts.split(';') {
-            match count.trim().split_once(' ') {
-                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
-                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
-                Some((number, "ignored")) => self.ignored += number.parse().unwrap_or(0),
-                _ => {}
-            }
-        }
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { passed, failed, ignored } = self;
-        write!(f, "{passed} tests passed, {failed} failed, {ignored} ignored")
-    }
 }
 
 /// Runs the steps in order under a heading each; the last line printed says how it all ended.
@@ -190,37 +143,6 @@ mod tests {
         let steps = vec![step("a", &log, Ok(true)), step("b", &log, Ok(true))];
         assert_eq!(run_steps("test", steps), ExitCode::SUCCESS);
         assert_eq!(*log.borrow(), ["a", "b"]);
-    }
-
-    #[test]
-    fn the_results_of_all_test_binaries_are_added_up() {
-        let mut tally = Tally::default();
-        for line in [
-            "test a ... ok",
-            "test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.01s",
-            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
-        ] {
-            tally.add(line);
-        }
-        assert_eq!(tally.to_string(), "16 tests passed, 2 failed, 3 ignored");
-    }
-
-    fn shell(script: &str) -> Outcome {
-        run_tests(Command::new("sh").args(["-c", script])).unwrap()
-    }
-
-    #[test]
-    fn a_test_run_fails_when_it_says_so_when_it_crashes_and_when_nothing_ran() {
-        let ok = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
-        assert!(shell(ok).passed);
-        assert!(!shell(&format!("{ok}; exit 101")).passed);
-        assert!(!shell("echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored'").passed);
-        assert!(!shell("echo 'test result: ok. 0 passed; 0 failed; 0 ignored'").passed);
-    }
-
-    #[test]
-    fn output_that_is_not_text_does_not_end_the_run() {
-        assert!(shell("printf '\\377\\n'; echo 'test result: ok. 1 passed; 0 failed; 0 ignored'").passed);
     }
 
     #[test]
