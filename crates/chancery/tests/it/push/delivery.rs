@@ -1,7 +1,5 @@
 //! What is sent: the headers of every attempt, credentials of every kind, and what happens to a hung receiver.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use super::receiver::{Act, Receiver};
@@ -63,16 +61,14 @@ async fn bearer_without_credentials_gets_a_token_for_this_receiver_and_this_body
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_that_hangs_delays_no_event_and_no_other_receiver() {
     let (hung, kind) = (Receiver::new(|_| Act::Hang).await, Receiver::kind().await);
-    let server = server("barrier_ms = 100");
+    let server = server("barrier_ms = 100\nexchange_ms = 600000");
     send(&server, "steps 3", json!({ "url": hung.url("/") }), true).await;
     hung.has_got(1).await;
-    let began = Instant::now();
     for _ in 0..20 {
         send(&server, "complete", json!({ "url": kind.url("/") }), false).await;
     }
     assert!(kind.got().len() >= 40, "{}", kind.got().len());
-    // Generous for a loaded machine, and still far from what one hung exchange takes.
-    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+    assert_eq!(hung.got().len(), 1, "the exchange that hangs is still the first");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

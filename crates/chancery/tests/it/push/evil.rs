@@ -94,7 +94,7 @@ async fn lanes(server: &Server, home: &Home) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn receivers_that_want_to_hurt_cost_a_slot_for_a_while_and_nothing_else() {
     let home = Home::new();
-    let server = lasting(&home, "schedule_s = [0, 1]\nexchange_ms = 6000\ntls_ms = 6000\nbarrier_ms = 0");
+    let server = lasting(&home, "schedule_s = [0, 1]\nexchange_ms = 15000\ntls_ms = 15000\nbarrier_ms = 0");
     let healthy = Receiver::kind().await;
     send(&server, "complete", json!({ "url": healthy.url("/") }), true).await;
     healthy.has_taken(2).await;

@@ -17,8 +17,9 @@ const NO_RATES: &str = "\n[limits]\ncalls_per_second_per_caller = 0\ncalls_per_s
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_at_one_origin_keeps_no_other_waiting() {
     let home = Home::new();
-    let server = lasting(&home, &format!("barrier_ms = 0\nhost_requests_per_second = 0\nconfigs_per_tenant = 20000\n{NO_RATES}"));
-    let crowded = Receiver::new(|_| Act::Slow(200, Duration::from_secs(3))).await;
+    let lines = "barrier_ms = 0\nhost_requests_per_second = 0\nconfigs_per_tenant = 20000\nexchange_ms = 600000\n";
+    let server = lasting(&home, &format!("{lines}{NO_RATES}"));
+    let crowded = Receiver::new(|_| Act::Slow(200, Duration::from_secs(300))).await;
     let crowd = full_counts(300, 10_000);
     for _ in 0..crowd {
         send(&server, "complete", json!({ "url": crowded.url("/") }), true).await;

@@ -3,7 +3,7 @@
 use chancery_protocol::{Reply, Request, Sent};
 use serde_json::json;
 
-use super::{FAST, Outcome, everybody_gets, message};
+use super::{HASTY_MS, Outcome, PATIENT_MS, everybody_gets, everybody_gets_after, fast, message};
 use crate::gateway::in_front_of;
 use crate::gateway::scripted::{Asked, Script, Scripted};
 use crate::patience::soon;
@@ -12,7 +12,7 @@ use crate::wire_client::{Combination, Conditions, WireClient};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_never_answers_fails_the_task() {
     let agent = Scripted::agent(|_| Script::default().hang()).await;
-    everybody_gets(&agent, &Outcome::failed("the agent did not answer in time", &[])).await;
+    everybody_gets_after(HASTY_MS, &agent, &Outcome::failed("the agent did not answer in time", &[])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -25,7 +25,7 @@ async fn a_message_that_is_answered_with_503_is_not_sent_again() {
 async fn an_agent_that_answers_a_byte_at_a_time_runs_out_of_time() {
     let head = "HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n".to_owned() + &" ".repeat(4000);
     let agent = Scripted::agent(move |_| Script::default().drip(head.clone())).await;
-    everybody_gets(&agent, &Outcome::failed("the agent did not answer in time", &[])).await;
+    everybody_gets_after(HASTY_MS, &agent, &Outcome::failed("the agent did not answer in time", &[])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,13 +73,13 @@ async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_
 async fn an_agent_that_is_not_there_fails_the_task_whether_it_ever_was_or_not() {
     let agent = Scripted::agent(|_| Script::default()).await;
     let url = agent.url();
-    let gateway = in_front_of(&url, FAST);
+    let gateway = in_front_of(&url, &fast(PATIENT_MS));
     drop(agent);
     soon("nobody listens there", async || {
         tokio::net::TcpStream::connect(url.trim_start_matches("http://")).await.is_err().then_some(())
     })
     .await;
-    let never = in_front_of(&url, FAST);
+    let never = in_front_of(&url, &fast(PATIENT_MS));
     for (node, told) in [(&gateway, "the address could not be reached"), (&never, "cannot be reached")] {
         let callers = Combination::ALL.map(|combination| {
             let client = WireClient::new(node.url(), combination);
@@ -120,7 +120,7 @@ async fn an_agent_of_the_original_that_answers_when_it_is_done_may_take_longer_t
         }
     })
     .await;
-    let gateway = in_front_of(&agent.url(), FAST);
+    let gateway = in_front_of(&agent.url(), &fast(1_500));
     let client = WireClient::new(gateway.url(), Combination::ALL[0]);
     let sent = client.call(&Request::SendMessage(message(Combination::ALL[0], "own")), &Conditions::default()).await;
     let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}\n{}", gateway.log()) };

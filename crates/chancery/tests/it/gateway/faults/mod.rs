@@ -13,10 +13,19 @@ use super::scripted::{Asked, Scripted};
 use crate::scenarios::lines;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
-/// An agent may be silent for a moment only, is looked for three times, and is asked however often it fails.
-const FAST: &str = "[peers]\nread_ms = 400\nreconnects = 2\nreconnect_ms = 10\nreconnect_most_ms = 20\npoll_ms = 10\n\
-    poll_most_ms = 20\nanswer_bytes = 65536\nevent_bytes = 65536\n\
-    [health]\nfailures = 1000\nfailure_percent_of = 1000\n";
+/// How long an agent may be silent that is not about to be.
+const PATIENT_MS: u64 = 30_000;
+/// The same for one that is: a moment.
+const HASTY_MS: u64 = 400;
+
+/// An agent is looked for three times, and is asked however often it fails.
+fn fast(read_ms: u64) -> String {
+    format!(
+        "[peers]\nread_ms = {read_ms}\nreconnects = 2\nreconnect_ms = 10\nreconnect_most_ms = 20\npoll_ms = 10\n\
+         poll_most_ms = 20\nanswer_bytes = 65536\nevent_bytes = 65536\n\
+         [health]\nfailures = 1000\nfailure_percent_of = 1000\n"
+    )
+}
 
 const SEND: &str = "SendStreamingMessage";
 
@@ -89,7 +98,12 @@ impl Outcome {
 
 /// Sends and watches over every front at once. Everybody gets this outcome, and the agent was asked once for each.
 async fn everybody_gets(agent: &Scripted, expected: &Outcome) {
-    let gateway = in_front_of(&agent.url(), FAST);
+    everybody_gets_after(PATIENT_MS, agent, expected).await;
+}
+
+/// The same where it depends on how long the agent may be silent.
+async fn everybody_gets_after(read_ms: u64, agent: &Scripted, expected: &Outcome) {
+    let gateway = in_front_of(&agent.url(), &fast(read_ms));
     let callers = Combination::ALL.map(|combination| {
         let client = WireClient::new(gateway.url(), combination);
         async move {
@@ -116,7 +130,7 @@ async fn everybody_gets(agent: &Scripted, expected: &Outcome) {
 
 /// What somebody who watches is shown.
 async fn shown(agent: &Scripted) -> (Vec<String>, Outcome) {
-    let gateway = in_front_of(&agent.url(), FAST);
+    let gateway = in_front_of(&agent.url(), &fast(PATIENT_MS));
     let client = WireClient::new(gateway.url(), Combination::ALL[0]);
     let request = Request::StreamMessage(message(Combination::ALL[0], ""));
     let mut events = client.stream(&request, &Conditions::default()).await.expect("a stream");

@@ -6,7 +6,7 @@ use chancery_protocol::{CancelTask, Reply, Request, Sent};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{Outcome, SEND, everybody_gets, message, picture, piece, shown, status, task};
+use super::{Outcome, SEND, everybody_gets, everybody_gets_after, message, picture, piece, shown, status, task};
 use crate::gateway::in_front_of;
 use crate::gateway::scripted::{Script, Scripted};
 use crate::patience::soon;
@@ -30,7 +30,7 @@ async fn an_agent_that_falls_silent_is_listened_to_anew() {
         _ => Script::events(asked, [&picture(asked, "COMPLETED", &["done"])]).end(),
     })
     .await;
-    everybody_gets(&agent, &Outcome::completed(&["done"])).await;
+    everybody_gets_after(1_500, &agent, &Outcome::completed(&["done"])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
