@@ -17,7 +17,7 @@ async fn nothing_is_sent_after_a_delete_was_answered() {
     let task = send(&server, "stream 40 50", json!({ "url": receiver.url("/"), "id": "c" }), true).await;
     receiver.has_got(2).await;
     let gone = server.call("DeleteTaskPushNotificationConfig", json!({ "taskId": task["id"], "id": "c" })).await;
-    let (deleted, before) = (std::time::Instant::now(), receiver.got().len());
+    let before = receiver.got().len();
     assert!(gone["error"].is_null(), "{gone}");
     // Another webhook is told afterwards: had there been more for the first one, it would have come before.
     let other = Receiver::kind().await;
@@ -25,7 +25,8 @@ async fn nothing_is_sent_after_a_delete_was_answered() {
         send(&server, "complete", json!({ "url": other.url("/") }), false).await;
     }
     other.has_taken(10).await;
-    assert!(receiver.got().iter().all(|got| got.at <= deleted + Duration::from_millis(20)), "{before}");
+    // One can have been on the way, and there is never more than one.
+    assert!(receiver.got().len() <= before + 1, "{before}, then {}", receiver.got().len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
