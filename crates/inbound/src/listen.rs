@@ -41,7 +41,8 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, entrance: Entrance, 
         tracker.spawn(async move {
             match tls {
                 None => connection(stream, address.into(), entrance, http, stop).await,
-                Some(tls) => secured(stream, tls, address, entrance, http, stop).await,
+                // Boxed, so that a connection without TLS has no room for one.
+                Some(tls) => Box::pin(secured(stream, tls, address, entrance, http, stop)).await,
             }
             drop(place);
         });
@@ -131,7 +132,8 @@ async fn connection(
     let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms)));
     let service = service_fn(move |request: Request<Incoming>| {
         let (doors, origin) = (entrance.doors(), origin.clone());
-        async move { Ok::<_, std::convert::Infallible>(doors.handle(request, &origin).await) }
+        // Boxed, because a connection keeps room for whatever it does for a call, also while it only streams the answer.
+        Box::pin(async move { Ok::<_, std::convert::Infallible>(doors.handle(request, &origin).await) })
     });
     let mut served = std::pin::pin!(builder.serve_connection(stream, service));
     let ended = tokio::select! {

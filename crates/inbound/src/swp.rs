@@ -93,7 +93,8 @@ pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, entrance: Entran
         tracker.spawn(async move {
             match tls {
                 None => converse(stream, address.into(), entrance, scopes, stop).await,
-                Some(tls) => secured(stream, tls, address, entrance, scopes, stop).await,
+                // Boxed, so that a connection without TLS has no room for one.
+                Some(tls) => Box::pin(secured(stream, tls, address, entrance, scopes, stop)).await,
             }
             drop(place);
         });

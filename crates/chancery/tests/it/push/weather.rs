@@ -50,7 +50,7 @@ async fn a_receiver_that_flaps_gets_everything_in_order() {
     })
     .await;
     let home = Home::new();
-    let quick = "schedule_s = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\nexchange_ms = 700\nbarrier_ms = 0\n\
+    let quick = "schedule_s = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\nexchange_ms = 3000\nbarrier_ms = 0\n\
                  host_requests_per_second = 0";
     let server = lasting(&home, quick);
     let tasks = full_counts(6, 200);
