@@ -1,24 +1,44 @@
 //! A deadline that moves often and is hardly ever reached, as the end of somebody's patience is.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::Future;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Moving the deadline costs nothing: the timer below is set anew only when it rings too early.
 #[derive(Debug, Default)]
 pub struct Alarm(Option<Pin<Box<Sleep>>>);
 
+pin_project! {
+    /// Work with a deadline. Not an async function, because that would have room for the work twice.
+    #[derive(Debug)]
+    #[must_use = "nothing is done before it is awaited"]
+    pub struct Unless<'a, F> {
+        alarm: &'a mut Alarm,
+        deadline: Instant,
+        #[pin]
+        work: F,
+    }
+}
+
+impl<F: Future> Future for Unless<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        match this.work.poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => this.alarm.poll_ring(*this.deadline, context).map(|()| None),
+        }
+    }
+}
+
 impl Alarm {
     /// What `work` comes to, or nothing if the deadline is there first.
-    pub async fn unless<T>(&mut self, deadline: Instant, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = pin!(work);
-        poll_fn(|context| match work.as_mut().poll(context) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => self.poll_ring(deadline, context).map(|()| None),
-        })
-        .await
+    pub fn unless<F: Future>(&mut self, deadline: Instant, work: F) -> Unless<'_, F> {
+        Unless { alarm: self, deadline, work }
     }
 
     fn poll_ring(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {

@@ -49,7 +49,7 @@ mod tree;
 mod whole;
 
 pub use agents::{Agent, Agents};
-pub use alarm::Alarm;
+pub use alarm::{Alarm, Unless};
 pub use artifacts::{ArtifactDesk, PutAway, REFERENCES_EXTENSION};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;

@@ -76,15 +76,20 @@ pub(crate) async fn accept(listener: &TcpListener, stop: &CancellationToken) -> 
     }
 }
 
+/// As many headers hyper takes when it is told nothing, and then it fills no table with them for every request.
+const HEADERS_BY_ITSELF: usize = 100;
+
 fn builder(limits: &InboundLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(limits.header_read_ms))
-        .max_headers(limits.header_count)
         // hyper's smallest buffer; a head that does not fit is answered with 431.
         .max_buf_size(limits.header_bytes.max(8192));
+    if limits.header_count != HEADERS_BY_ITSELF {
+        builder.http1().max_headers(limits.header_count);
+    }
     builder
         .http2()
         .timer(TokioTimer::new())

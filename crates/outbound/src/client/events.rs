@@ -1,12 +1,15 @@
 //! The events of one open stream, whatever it comes over.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use chancery_core::Alarm;
+use chancery_core::{Alarm, Unless};
 use chancery_protocol::{Operation, Reply, TaskEvent};
 use chancery_wire::Face;
+use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use super::gate::Place;
@@ -74,7 +77,8 @@ impl Source {
         match self {
             Self::Sse(events) => events.next().await,
             Self::Grpc(events) => events.next().await,
-            Self::Swp(events) => events.next().await,
+            // Boxed, so that the others have no room for it.
+            Self::Swp(events) => Box::pin(events.next()).await,
             Self::Answered(_) => match std::mem::replace(self, Self::Ended) {
                 Self::Answered(heard) => Ok(Some(*heard)),
                 _ => Ok(None),
@@ -100,15 +104,34 @@ impl Silence {
     }
 
     /// Waits for a sign of life.
-    pub(super) async fn hold<T>(&mut self, sign: impl Future<Output = T>) -> Result<T, ClientError> {
+    pub(super) fn hold<F: Future>(&mut self, sign: F) -> Hold<'_, F> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        match self.alarm.unless(since + self.most, sign).await {
+        Hold { sign: self.alarm.unless(since + self.most, sign), since: &mut self.since }
+    }
+}
+
+pin_project! {
+    /// Not an async function, because that would have room for the sign twice.
+    pub(super) struct Hold<'a, F> {
+        #[pin]
+        sign: Unless<'a, F>,
+        since: &'a mut Option<Instant>,
+    }
+}
+
+impl<F: Future> Future for Hold<'_, F> {
+    type Output = Result<F::Output, ClientError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let heard = ready!(this.sign.poll(context));
+        Poll::Ready(match heard {
             Some(heard) => {
-                self.since = None;
+                **this.since = None;
                 Ok(heard)
             }
             None => Err(ClientError::Transport(Transport::Cut("silent for too long".to_owned()))),
-        }
+        })
     }
 }
 

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use chancery_core::{Finished, Link, Passed, RunError, TaskUpdateSink, Turn};
+use chancery_core::{Finished, Link, Passed, RunError, TaskUpdateSink};
 use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, Version};
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Answer, refused, whole};
-use super::link;
-use super::mirror::Mirror;
 use super::replica::{Replica, Spoken};
+use super::{Errand, link};
 use crate::client::{ClientError, EventStream};
 
 /// How long an agent may take to end a stream after the last word of a turn.
@@ -67,8 +66,7 @@ enum Heard {
 pub(super) struct Follower {
     spoken: Spoken,
     replica: Arc<Replica>,
-    turn: Turn,
-    mirror: Mirror,
+    errand: Box<Errand>,
     /// Gone once the turn is over.
     sink: Option<TaskUpdateSink>,
     limits: FollowLimits,
@@ -81,12 +79,11 @@ impl Follower {
     pub(super) fn new(
         spoken: Spoken,
         replica: Arc<Replica>,
-        turn: Turn,
-        mirror: Mirror,
+        errand: Box<Errand>,
         sink: TaskUpdateSink,
         limits: FollowLimits,
     ) -> Self {
-        Self { spoken, replica, turn, mirror, sink: Some(sink), limits, cancel_sent: false, linked: None }
+        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, linked: None }
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
@@ -128,7 +125,7 @@ impl Follower {
         loop {
             let next = tokio::select! {
                 next = stream.next() => next,
-                () = self.turn.cancelled.cancelled(), if self.can_cancel() => {
+                () = self.errand.turn.cancelled.cancelled(), if self.can_cancel() => {
                     match Box::pin(self.cancel()).await? {
                         Heard::Over(finished) => return Ok(Heard::Over(finished)),
                         Heard::News => all = Heard::News,
@@ -170,8 +167,8 @@ impl Follower {
 
     /// Passes on what a look at the task shows. A look that fails is left to the next one.
     async fn look(&mut self) -> Result<Heard, RunError> {
-        let Some(id) = self.mirror.names().0 else { return Ok(Heard::Nothing) };
-        let conditions = self.replica.conditions(&self.turn, &self.spoken);
+        let Some(id) = self.errand.mirror.names().0 else { return Ok(Heard::Nothing) };
+        let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
         match whole(self.spoken.client.call(&get(id), &conditions).await) {
             Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
             Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
@@ -185,9 +182,9 @@ impl Follower {
     /// Passes on what is new in something the agent said.
     async fn pass(&mut self, face: Option<&Face>, event: TaskEvent, first: bool) -> Result<Heard, RunError> {
         let opens = first && self.spoken.version == Version::Original;
-        let news = if opens { self.mirror.hear_first(face, event) } else { self.mirror.hear(face, event) };
+        let news = if opens { self.errand.mirror.hear_first(face, event) } else { self.errand.mirror.hear(face, event) };
         let news = news.map_err(|strange| {
-            tracing::warn!(peer = self.replica.name(), task = %self.turn.task.id, ?strange, "an agent is not believed");
+            tracing::warn!(peer = self.replica.name(), task = %self.errand.turn.task.id, ?strange, "an agent is not believed");
             RunError::new(strange.to_string())
         })?;
         let Some(mut sink) = self.sink.take() else { return Err(RunError::new("the turn is over")) };
@@ -195,7 +192,7 @@ impl Follower {
             self.sink = Some(sink);
             return Ok(Heard::Nothing);
         }
-        let link = link(&self.replica, &self.mirror);
+        let link = link(&self.replica, &self.errand.mirror);
         if self.linked.as_ref() != Some(&link) {
             sink.link(link.clone());
             self.linked = Some(link);
@@ -220,15 +217,15 @@ impl Follower {
         let pause = if self.spoken.streams { self.limits.reconnect_pause(misses) } else { self.limits.poll_pause(misses) };
         tokio::select! {
             () = tokio::time::sleep(pause) => Ok(Heard::Nothing),
-            () = self.turn.cancelled.cancelled(), if self.can_cancel() => self.cancel().await,
+            () = self.errand.turn.cancelled.cancelled(), if self.can_cancel() => self.cancel().await,
         }
     }
 
     async fn look_again(&mut self) -> Result<Answer, ClientError> {
-        let Some(id) = self.mirror.names().0 else {
+        let Some(id) = self.errand.mirror.names().0 else {
             return Err(ClientError::NotUnderstood("the agent has not named the task".to_owned()));
         };
-        let conditions = self.replica.conditions(&self.turn, &self.spoken);
+        let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
         if self.spoken.streams {
             let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: id.clone() });
             match self.spoken.client.stream(&subscribe, &conditions).await {
@@ -243,14 +240,14 @@ impl Follower {
 
     /// Not before the agent has named the task: nothing else says which one is to stop.
     fn can_cancel(&self) -> bool {
-        !self.cancel_sent && self.mirror.names().0.is_some()
+        !self.cancel_sent && self.errand.mirror.names().0.is_some()
     }
 
     /// Tells the agent to stop. Its answer counts, because some never say on a stream that they did.
     async fn cancel(&mut self) -> Result<Heard, RunError> {
         self.cancel_sent = true;
-        let Some(id) = self.mirror.names().0 else { return Ok(Heard::Nothing) };
-        let conditions = self.replica.conditions(&self.turn, &self.spoken);
+        let Some(id) = self.errand.mirror.names().0 else { return Ok(Heard::Nothing) };
+        let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
         match whole(self.spoken.client.call(&cancel, &conditions).await) {
             Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
@@ -268,18 +265,25 @@ fn get(id: TaskId) -> Request {
 }
 
 /// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. Mostly its end is
-/// there already; otherwise nobody waits for it, and a stream that stays open is let go.
+/// there already, or as soon as whoever reads the connection has had a turn; otherwise nobody waits for it, and a stream that
+/// stays open is let go.
 async fn see_out(mut stream: Box<EventStream>) {
-    let ended = std::future::poll_fn(|context| {
-        let next = std::pin::pin!(stream.next());
-        Poll::Ready(matches!(next.poll(context), Poll::Ready(Ok(None) | Err(_))))
-    });
-    if !ended.await {
+    if has_ended(&mut stream).await {
+        return;
+    }
+    tokio::task::yield_now().await;
+    if !has_ended(&mut stream).await {
         tokio::spawn(async move {
             let rest = async { while let Ok(Some(_)) = stream.next().await {} };
             let _ = tokio::time::timeout(SEEN_OUT_WITHIN, rest).await;
         });
     }
+}
+
+/// Whether its end is there, without waiting for it.
+async fn has_ended(stream: &mut EventStream) -> bool {
+    let mut next = std::pin::pin!(stream.next());
+    std::future::poll_fn(|context| Poll::Ready(matches!(next.as_mut().poll(context), Poll::Ready(Ok(None) | Err(_))))).await
 }
 
 fn is_gone(error: &ClientError) -> bool {

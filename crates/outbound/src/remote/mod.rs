@@ -38,6 +38,13 @@ pub struct RemoteRunner {
     local: Option<Arc<dyn TaskRunner>>,
 }
 
+/// A turn, and what is known of its task at the agent. Boxed wherever it is handed on: what a turn waits in is paid for by its size.
+#[derive(Debug)]
+struct Errand {
+    turn: Turn,
+    mirror: Mirror,
+}
+
 /// The peer that is this node itself. The names of all others have a mark that this one lacks.
 const LOCAL: &str = "local";
 
@@ -72,8 +79,8 @@ impl RemoteRunner {
     }
 
     /// Goes on with a task that an agent has, after this node was started again.
-    async fn resume(&self, turn: Turn, mirror: Mirror, updates: TaskUpdateSink) -> Result<Finished, RunError> {
-        let link = turn.link.as_ref().filter(|link| link.task.is_some());
+    async fn resume(&self, errand: Box<Errand>, updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let link = errand.turn.link.as_ref().filter(|link| link.task.is_some());
         let chosen = link.map(|link| self.pool.bound(&link.peer)).transpose().map_err(RunError::new)?.flatten();
         let Some(chosen) = chosen else {
             // Whether the agent ever got the message is not known, and asking again would be a second execution.
@@ -82,7 +89,7 @@ impl RemoteRunner {
         let replica = Arc::clone(&chosen.replica);
         match self.reach(&replica).await {
             Ok(client) => {
-                let mut follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
+                let mut follower = Follower::new(client, replica, errand, updates, self.limits);
                 let noted = Noted::of(&self.pool, chosen);
                 noted.finish(follower.go_on(None).await)
             }
@@ -108,20 +115,21 @@ impl RemoteRunner {
     }
 
     /// Puts the message to one replica after the other, until one can have seen it.
-    async fn begin(&self, turn: Turn, mirror: Mirror, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+    async fn begin(&self, errand: Box<Errand>, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let Errand { turn, mirror } = &*errand;
         let bound = turn.link.as_ref().or(turn.context_link.as_ref()).map(|link| self.pool.bound(&link.peer));
         let bound = bound.transpose().map_err(RunError::new)?.flatten();
         let may_choose = bound.is_none();
         let mut tried: Vec<PeerId> = Vec::new();
         let selected = || turn.selected.as_deref().and_then(|name| self.pool.selected(name));
-        let mut next = bound.or_else(selected).or_else(|| self.pool.choose(&turn, &tried));
+        let mut next = bound.or_else(selected).or_else(|| self.pool.choose(turn, &tried));
         let mut reason = "no agent can take this task just now; try again later".to_owned();
         while let Some(chosen) = next {
             let replica = Arc::clone(&chosen.replica);
-            match ask::ask(&replica, &turn, &mirror, &mut updates, self.clock.now()).await {
+            match ask::ask(&replica, turn, mirror, &mut updates, self.clock.now()).await {
                 Asked::Answered(client, answer) => {
                     let chosen = self.pool.answered(chosen);
-                    let mut follower = Follower::new(client, replica, turn, mirror, updates, self.limits);
+                    let mut follower = Follower::new(client, replica, errand, updates, self.limits);
                     let noted = Noted::of(&self.pool, chosen);
                     return noted.finish(follower.go_on(Some(answer)).await);
                 }
@@ -140,10 +148,10 @@ impl RemoteRunner {
                     return Err(error);
                 }
             }
-            next = if may_choose { self.pool.choose(&turn, &tried) } else { None };
+            next = if may_choose { self.pool.choose(turn, &tried) } else { None };
         }
         if may_choose && self.local.is_some() {
-            return self.here(turn, updates).await;
+            return Box::pin(self.here(errand.turn, updates)).await;
         }
         Err(RunError::not_begun(reason))
     }
@@ -181,13 +189,14 @@ impl Drop for Noted<'_> {
 impl TaskRunner for RemoteRunner {
     async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError> {
         if turn.link.as_ref().or(turn.context_link.as_ref()).is_some_and(|link| &*link.peer == LOCAL) {
-            return self.here(turn, updates).await;
+            return Box::pin(self.here(turn, updates)).await;
         }
         let at_peer = turn.link.as_ref().and_then(|link| link.task.clone());
         let context = turn.link.as_ref().or(turn.context_link.as_ref()).and_then(|link| link.context.clone());
         let mirror = Mirror::of(&turn.task, at_peer, context);
+        let errand = Box::new(Errand { turn, mirror });
         // Boxed where it is rare, here and below: what every turn has room for is paid for by every turn.
-        if turn.resumed { Box::pin(self.resume(turn, mirror, updates)).await } else { self.begin(turn, mirror, updates).await }
+        if errand.turn.resumed { Box::pin(self.resume(errand, updates)).await } else { self.begin(errand, updates).await }
     }
 
     fn after_restart(&self) -> AfterRestart {
