@@ -19,7 +19,7 @@ pub enum FolderError {
         #[source]
         source: io::Error,
     },
-    #[error("the data folder {path} is in use by another running node{by}", path = path.display())]
+    #[error("the data folder {path} is in use by another running node{by}; --data takes another", path = path.display())]
     InUse { path: PathBuf, by: String },
     #[error("{path} is damaged: {source}", path = path.display())]
     Key {

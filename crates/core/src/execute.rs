@@ -85,7 +85,7 @@ impl Inner {
             Arc::clone(&live.record),
             live.node.clone(),
             deadline,
-            live.granted(self.clock.now()),
+            live.granted(agent.runner.keeps_links(), self.clock.now()),
             said.brought,
         );
         let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };

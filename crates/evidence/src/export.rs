@@ -140,7 +140,7 @@ impl Pass {
         }
         let Some(block) = self.read.pop_front() else { return Ok(None) };
         let seen = self.examination.block(&block)?;
-        self.at = block.first + block.count;
+        self.at = block.first.saturating_add(block.count);
         Ok(Some(seen))
     }
 }

@@ -72,7 +72,10 @@ impl Doors {
         let (name, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
         match self.chancery().agents().get(name).filter(|agent| agent.exposed) {
             Some(agent) => Ok((Spot { agent: Some(agent.name.clone()), host: None }, rest)),
-            None => Err(Error::new(ErrorKind::MethodNotFound, "no agent of this name is served here")),
+            None => Err(Error::new(
+                ErrorKind::MethodNotFound,
+                "no agent of this name is served here; GET /agents lists those that are",
+            )),
         }
     }
 }

@@ -78,7 +78,7 @@ fn what_was_stopped_on_the_way_is_sent_again_as_it_was() {
 fn a_receiver_that_is_gone_gets_nothing_more_and_what_is_pending_is_kept_as_dead() {
     let mut lane = Cursor::new(0, 5, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
-    let dead = lane.settle(claim.epoch, Step::Gone, at(1)).unwrap().dead.unwrap();
+    let dead = lane.settle(claim.epoch, Step::Gone { to: 5 }, at(1)).unwrap().dead.unwrap();
     assert_eq!((dead.from, dead.to, dead.reason, lane.state), (1, 5, DeadReason::Gone, LaneState::Gone));
     lane.append(6, at(2));
     assert!(!lane.is_due(at(99)) && !lane.pause() && !lane.resume(at(2)) && !lane.disable());
@@ -90,7 +90,7 @@ fn a_receiver_that_is_gone_gets_nothing_more_and_what_is_pending_is_kept_as_dead
 fn turning_a_lane_on_again_sends_the_task_as_it_is_first() {
     let mut lane = Cursor::new(0, 5, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
-    let dead = lane.settle(claim.epoch, Step::GiveUp { reason: DisableReason::Exhausted }, at(1)).unwrap().dead.unwrap();
+    let dead = lane.settle(claim.epoch, Step::GiveUp { reason: DisableReason::Exhausted, to: 5 }, at(1)).unwrap().dead.unwrap();
     assert_eq!((dead.from, dead.to, dead.reason), (1, 5, DeadReason::Exhausted));
     lane.append(7, at(2));
     assert_eq!(lane.claim(at(3), LEASE), None);

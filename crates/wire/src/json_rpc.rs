@@ -88,7 +88,7 @@ pub fn usual_call(text: &str) -> Option<Envelope<'_>> {
     }
     let plain = |text: &&str| text.bytes().all(|byte| byte >= b' ' && byte != b'\\');
     let quoted = |text: &&str| text.len() > 1 && text.starts_with('"') && plain(text);
-    let counted = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    let counted = |text: &&str| matches!(text.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
     let id = id.filter(|id| quoted(id) || counted(id))?;
     let method = method.filter(quoted).map(|method| &method[1..method.len() - 1])?;
     let params = params.filter(|params| params.starts_with('{'))?;
@@ -198,6 +198,7 @@ mod tests {
             "[]",
             r#"{"jsonrpc":"2.0","method":"m","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":,"method":"m","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":01,"method":"m","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":-1,"method":"m","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":"a\u0000","method":"m","params":{}}"#,

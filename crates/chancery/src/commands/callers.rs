@@ -24,7 +24,8 @@ Examples:
   chancery callers revoke planner                               nothing it has works any more, from now on
   chancery callers list
 
-These work while the node runs, at once, and while it does not, from its next start on. Callers of the config file are
+These work while the node runs, at once, and while it does not, from its next start on. A node that lets everybody in
+does so until it is started again, also after its first caller was added. Callers of the config file are
 changed there.";
 
 #[derive(clap::Args)]

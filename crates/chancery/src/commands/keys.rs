@@ -22,8 +22,8 @@ Examples:
   chancery keys rotate push --now                   used at once: receivers that cache keys may refuse it for a while
   chancery keys rotate cards --agent echo --yes     the agent gets a new id, too
 
-The uses are cards, hop-tokens, push and receipts. The old key stays published for --overlap after it has signed for the
-last time. Both commands work while the node runs and while it does not.";
+The uses are cards, hop-tokens, push, receipts and, where there is a memory.tier, memory-grants. The old key stays published
+for --overlap after it has signed for the last time. Both commands work while the node runs and while it does not.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -12,7 +12,8 @@ Examples:
   kill -HUP PID            the same, without an answer
 
 A node also sees by itself when its file has changed. A file with faults changes nothing. What cannot change while a node
-runs (listen, public_url, data, [store], [keys], [tls]) is a fault too.";
+runs (listen, public_url, data, [store], [keys], [tls], [push], [evidence], [artifacts], [memory]) is a fault too;
+docs/configuration.md has the whole list.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -175,7 +175,8 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
     let Start { config, builder, folder, in_memory, insecure } = start;
     let listen = config.node.listen;
-    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen}"))?;
+    let listener =
+        TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen} (--listen takes another address)"))?;
     let address = listener.local_addr().context("the listener has no address")?;
     let scheme = if config.tls.cert_file.is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{}", reachable(address));

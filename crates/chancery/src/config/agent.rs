@@ -187,7 +187,7 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             }
             (Some(run), urls) if urls.is_empty() => Ok(AgentSource::BuiltIn(run)),
             (None, urls) if urls.is_empty() && (section.has_fault_at("run") || section.has_fault_at("url")) => return,
-            (None, urls) if urls.is_empty() => Err("needs `url`, or `run`: \"echo\" or \"conformance\""),
+            (None, urls) if urls.is_empty() => Err("needs `url`, or `run`: \"echo\", \"conformance\" or \"recall\""),
             (local, urls) => Ok(AgentSource::Remote(RemoteConfig {
                 urls,
                 local,

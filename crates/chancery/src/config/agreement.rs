@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chancery_core::notify::Schedule;
+use chancery_inbound::ClientCertificates;
 use chancery_protocol::MayCall;
 use chancery_rules::routing::Fallback;
 use url::Url;
@@ -23,6 +24,7 @@ pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
         rules(config, places),
         slim_wire(config, places),
         schedule(config, places),
+        in_vain(config, places),
     ]
     .concat()
 }
@@ -33,6 +35,28 @@ fn slim_wire(config: &Config, places: &Places) -> Vec<Fault> {
     let one_sided = config.swp.door.listen.is_some() && tls.cert_file.is_some() && tls.client_ca_file.is_none();
     let fault = || places.fault("swp.listen", "needs tls.client_ca_file beside [tls]: SWP callers show certificates");
     one_sided.then(fault).into_iter().collect()
+}
+
+/// What would do nothing, or leave nobody anything to do.
+fn in_vain(config: &Config, places: &Places) -> Vec<Fault> {
+    let (tls, doors) = (&config.tls, &config.limits.inbound);
+    let asks_nobody = tls.client_certificates == ClientCertificates::Required && tls.client_ca_file.is_none();
+    let scheme = config.memory.tier.as_deref().and_then(|tier| tier.split_once("://")).map(|(scheme, _)| scheme);
+    [
+        (asks_nobody, "tls.client_certificates", "needs tls.client_ca_file: without it no certificate is asked for"),
+        (config.artifacts.offload && config.memory.tier.is_none(), "artifacts.offload", "needs memory.tier to put parts into"),
+        (doors.connections == 0, "limits.connections", "must be more than 0: nobody could connect"),
+        (doors.connections_per_address == 0, "limits.connections_per_address", "must be more than 0: nobody could connect"),
+        (
+            scheme.is_some_and(|scheme| !["file", "s3", "gs"].contains(&scheme)),
+            "memory.tier",
+            "must be a folder, or a file://, s3:// or gs:// URL",
+        ),
+    ]
+    .into_iter()
+    .filter(|(is_so, _, _)| *is_so)
+    .map(|(_, key, fault)| places.fault(key, fault))
+    .collect()
 }
 
 /// When webhooks are tried again.
@@ -51,6 +75,11 @@ fn rules(config: &Config, places: &Places) -> Vec<Fault> {
 fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
     let (mut faults, mut taken) = (Vec::new(), BTreeMap::<String, (&str, &RemoteConfig)>::new());
     for (name, agent) in &config.agents {
+        let own = config.node.public_url.as_ref().and_then(|url| url.url().host_str());
+        if let Some(host) = agent.hosts.iter().find(|host| Some(host.name()) == own) {
+            faults
+                .push(places.fault(&format!("agents.{name}.hosts"), &format!("{host} is the node's own, where all agents are")));
+        }
         let AgentSource::Remote(remote) = &agent.source else { continue };
         let key = format!("agents.{name}.url");
         for text in &remote.urls {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Amount, Caps, Estimated, Settled};
+use chancery_rules::budget::{Amount, Caps, Estimated, Settled, room};
 use chancery_rules::policy::{PolicyError, Slot, TaskPolicy};
 use tracing::Span;
 use tracing::field::Empty;
@@ -101,6 +101,21 @@ impl Allotment {
         let free = self.govern.ledger.remaining(&self.held.accounts(), now);
         let held = self.held.amount();
         Caps { usd: free.usd.map(|_| held.usd), tokens: free.tokens.map(|_| held.tokens), tasks: None }
+    }
+
+    /// The same for an agent elsewhere, whose cap this is: it gets room for more than was observed, as far as there is more.
+    pub(crate) fn granted_elsewhere(&self, now: Timestamp) -> Caps {
+        let (granted, held) = (self.granted(now), self.held.amount());
+        let mut room = room(&self.estimated, held);
+        let most_usd = self.policy.max_cost_usd.map_or(room.usd.0, |most| (most.0 - held.usd.0).max(0));
+        let most_tokens = self.policy.max_tokens.map_or(room.tokens, |most| most.saturating_sub(held.tokens));
+        room.usd = granted.usd.map_or(MicroUsd::ZERO, |_| MicroUsd(room.usd.0.min(most_usd)));
+        room.tokens = granted.tokens.map_or(0, |_| room.tokens.min(most_tokens));
+        if room == Amount::default() {
+            return granted;
+        }
+        self.held.raise(&self.node, &self.govern.ledger, room, now);
+        self.granted(now)
     }
 
     /// The agent says how far it is: it gets more if it needs more and there is more, or it is stopped.

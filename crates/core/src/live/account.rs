@@ -153,8 +153,11 @@ impl LiveTask {
     }
 
     /// What was set aside for the running turn, where there is a cap on it.
-    pub(crate) fn granted(&self, at: Timestamp) -> Caps {
-        self.lock().allotment.as_ref().map_or(Caps::NONE, |allotment| allotment.granted(at))
+    pub(crate) fn granted(&self, elsewhere: bool, at: Timestamp) -> Caps {
+        self.lock().allotment.as_ref().map_or(Caps::NONE, |allotment| match elsewhere {
+            true => allotment.granted_elsewhere(at),
+            false => allotment.granted(at),
+        })
     }
 
     /// What the turns of the task that are over cost, as far as this process has seen them.

@@ -58,6 +58,13 @@ impl<'a> Log<'a> {
         // Only what was looked at can be passed over. What the log has no more is nobody's to tell.
         let nothing = Pick::Nothing { to: self.window.back().map_or(cursor.tail, |entry| entry.seq) };
         let span = match cursor.span {
+            // Whoever had the lane and has gone may have sent the first entry that is for it, whatever stands at its head.
+            Some(span) if span.kind == SpanKind::Single => {
+                match self.meant(registration, cursor).find(|entry| entry.seq >= span.to) {
+                    Some(entry) => Span::single(entry.seq),
+                    None => return Ok(nothing),
+                }
+            }
             Some(span) => span,
             None => {
                 let pending: Vec<&Arc<LogEntry>> = self.meant(registration, cursor).collect();

@@ -24,7 +24,7 @@ impl Run<'_> {
         let dead = match step {
             Step::Reject { reason, .. } => Some(self.dead(reason, tried.as_ref(), true, now).await),
             Step::GiveUp { .. } => Some(self.dead(DeadReason::Exhausted, tried.as_ref(), false, now).await),
-            Step::Gone => Some(self.dead(DeadReason::Gone, tried.as_ref(), false, now).await),
+            Step::Gone { .. } => Some(self.dead(DeadReason::Gone, tried.as_ref(), false, now).await),
             _ => None,
         };
         let delivered = self.delivered(taken, dead.as_ref(), receipt.as_ref(), now);
@@ -222,14 +222,14 @@ impl Run<'_> {
             Step::Retry { .. } => {
                 tracing::info!(%task, origin, url, seq, attempt, http, error, "a notification was not taken and is tried again");
             }
-            Step::Reject { disable: Some(reason), .. } | Step::GiveUp { reason } | Step::Disable { reason } => {
+            Step::Reject { disable: Some(reason), .. } | Step::GiveUp { reason, .. } | Step::Disable { reason } => {
                 self.log_disabled(reason, &url, http, error);
             }
             Step::Reject { reason, .. } => {
                 let reason = reason.as_str();
                 tracing::warn!(%task, origin, url, seq, http, reason, "a notification was rejected and is kept as a dead letter");
             }
-            Step::Gone => tracing::warn!(%task, origin, url, "push.config.gone: a webhook says that it is no more"),
+            Step::Gone { .. } => tracing::warn!(%task, origin, url, "push.config.gone: a webhook says that it is no more"),
             Step::Pin { .. } | Step::Skip { .. } | Step::Park { .. } | Step::Release { .. } => {}
         }
     }

@@ -116,7 +116,7 @@ impl Standing {
             Err(fault) => tracing::error!(%fault, "a block of the record is not as it was written"),
         }
         self.hash = block.hash;
-        self.next = block.first + block.count;
+        self.next = block.first.saturating_add(block.count);
     }
 }
 

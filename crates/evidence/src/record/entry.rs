@@ -64,7 +64,8 @@ pub(crate) fn hash_of_parts(at: Timestamp, kind: &str, data: &Value, index: u64,
 /// The entries of a block that follows an entry of this hash. They are read as they stand: whether the last one's hash is
 /// the one the block says is for the caller to see.
 pub fn entries_of(block: &Block, prev: Hash) -> Result<Vec<Entry>, BadLine> {
-    let mut entries = Vec::with_capacity(usize::try_from(block.count).unwrap_or_default());
+    // No line is shorter than a byte, whatever the count says.
+    let mut entries = Vec::with_capacity(usize::try_from(block.count).unwrap_or_default().min(block.entries.len()));
     let (mut lines, mut whole, mut prev) = (Hand::of(&block.entries), Vec::new(), prev);
     for index in block.first.. {
         let bad = |why: &dyn std::fmt::Display| BadLine { index, why: why.to_string() };

@@ -87,16 +87,13 @@ impl RemoteRunner {
             return Err(RunError::new("the node restarted before the agent had answered; send the message again"));
         };
         let replica = Arc::clone(&chosen.replica);
+        let noted = Noted::of(&self.pool, chosen);
         match self.reach(&replica).await {
             Ok(client) => {
                 let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                let noted = Noted::of(&self.pool, chosen);
                 noted.finish(follower.go_on(None).await)
             }
-            Err(error) => {
-                self.pool.finish(chosen, Outcome::Failed);
-                Err(RunError::new(error.to_string()))
-            }
+            Err(error) => noted.finish(Err(RunError::new(error.to_string()))),
         }
     }
 
@@ -126,25 +123,25 @@ impl RemoteRunner {
         let mut reason = "no agent can take this task just now; try again later".to_owned();
         while let Some(chosen) = next {
             let replica = Arc::clone(&chosen.replica);
+            let noted = Noted::of(&self.pool, chosen);
             match ask::ask(&replica, turn, mirror, &mut updates, self.clock.now()).await {
                 Asked::Answered(client, answer) => {
-                    let chosen = self.pool.answered(chosen);
+                    let noted = noted.answered();
                     let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                    let noted = Noted::of(&self.pool, chosen);
                     return noted.finish(follower.go_on(Some(answer)).await);
                 }
                 // It cannot have seen the message, so another one may be asked.
                 Asked::NotSeen(error) => {
                     tried.push(PeerId::new(replica.name()));
-                    self.pool.finish(chosen, Outcome::Failed);
+                    noted.end(Outcome::Failed);
                     reason = error;
                 }
                 Asked::Refused(error) => {
-                    self.pool.finish(chosen, Outcome::Unjudged);
+                    noted.end(Outcome::Unjudged);
                     return Err(error);
                 }
                 Asked::Lost(error) => {
-                    self.pool.finish(chosen, Outcome::Failed);
+                    noted.end(Outcome::Failed);
                     return Err(error);
                 }
             }
@@ -169,10 +166,20 @@ impl<'a> Noted<'a> {
         Self { pool, chosen: Some(chosen) }
     }
 
-    fn finish(mut self, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
+    /// The replica has begun to answer.
+    fn answered(mut self) -> Self {
+        self.chosen = self.chosen.take().map(|chosen| self.pool.answered(chosen));
+        self
+    }
+
+    fn end(mut self, outcome: Outcome) {
         if let Some(chosen) = self.chosen.take() {
-            self.pool.finish(chosen, if ended.is_ok() { Outcome::Succeeded } else { Outcome::Failed });
+            self.pool.finish(chosen, outcome);
         }
+    }
+
+    fn finish(self, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
+        self.end(if ended.is_ok() { Outcome::Succeeded } else { Outcome::Failed });
         ended
     }
 }

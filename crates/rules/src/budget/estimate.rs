@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::actual::{Actual, ActualSource};
+use super::amount::Amount;
 use super::reservation::Estimate;
 use crate::MicroUsd;
 use crate::average::Average;
@@ -81,6 +82,19 @@ fn first<N: Ord + Copy + Default>(
     ];
     let known = sources.into_iter().find(|(number, _)| number.is_some());
     known.unwrap_or(if is_capped { (None, EstimateSource::Remainder) } else { (Some(N::default()), EstimateSource::None) })
+}
+
+/// The least that an agent elsewhere has room for, where all that is known is what it cost before.
+const LEAST_ROOM_USD: MicroUsd = MicroUsd(10_000);
+const LEAST_ROOM_TOKENS: u64 = 1_000;
+
+/// How much more than is held a task at an agent elsewhere is to have, if it is free. What it is told is its cap there, and an average of what
+/// was is none: half of all tasks cost more, and one that was free may cost something now.
+pub fn room(estimated: &Estimated, held: Amount) -> Amount {
+    let observed = |source: EstimateSource| source == EstimateSource::Observed;
+    let usd = if observed(estimated.usd) { held.usd.0.max(LEAST_ROOM_USD.0 - held.usd.0) } else { 0 };
+    let tokens = if observed(estimated.tokens) { held.tokens.max(LEAST_ROOM_TOKENS.saturating_sub(held.tokens)) } else { 0 };
+    Amount { usd: MicroUsd(usd), tokens, tasks: 0 }
 }
 
 /// What calls of one skill of one agent cost before: a moving average, of which the newest is an eighth.
@@ -181,6 +195,20 @@ mod tests {
         assert_eq!((seen.estimate.usd, seen.usd), (Some(MicroUsd(50)), EstimateSource::Hint));
         let negative = EstimateFacts { hint: usd(-900), ..EstimateFacts::default() };
         assert_eq!(estimate(&negative).estimate.usd, Some(MicroUsd(0)));
+    }
+
+    #[test]
+    fn what_was_only_observed_leaves_room_for_more_and_what_was_said_does_not() {
+        let estimated = |usd, tokens| Estimated { estimate: Estimate::REMAINDER, usd, tokens };
+        let held = |usd, tokens| Amount { usd: MicroUsd(usd), tokens, tasks: 1 };
+        let seen = estimated(EstimateSource::Observed, EstimateSource::Observed);
+        for ((usd, tokens), (more_usd, more_tokens)) in
+            [((0, 0), (10_000, 1_000)), ((4_000, 900), (6_000, 900)), ((50_000, 7_000), (50_000, 7_000))]
+        {
+            assert_eq!(room(&seen, held(usd, tokens)), Amount { usd: MicroUsd(more_usd), tokens: more_tokens, tasks: 0 });
+        }
+        let said = estimated(EstimateSource::Config, EstimateSource::Remainder);
+        assert_eq!(room(&said, held(0, 0)), Amount::default());
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use self::actual::{
 pub use self::amount::{Amount, Caps, Dimension, Quantity};
 pub use self::config::{BudgetConfig, GlobalBudget, OverflowPolicy, ScopeBudget, TreeBudget};
 pub use self::error::{BudgetError, Shortage};
-pub use self::estimate::{EstimateFacts, EstimateSource, Estimated, ObservedCost, Price, estimate};
+pub use self::estimate::{EstimateFacts, EstimateSource, Estimated, ObservedCost, Price, estimate, room};
 pub use self::ledger::{BudgetLedger, Standing};
 pub use self::queue::{BudgetQueue, Ticket};
 pub use self::reservation::{Estimate, Reservation, Settled};

@@ -55,9 +55,9 @@ pub fn after(verdict: Verdict, tried: Tried, lane: &Cursor, patience: &Patience,
     match verdict {
         Verdict::Ack => Step::Ack { span, keep },
         Verdict::Retry { asked } => match patience.schedule.wait_as_asked(lane.attempt.saturating_add(1), random, asked, now) {
-            None => Step::GiveUp { reason: DisableReason::Exhausted },
+            None => Step::GiveUp { reason: DisableReason::Exhausted, to: lane.tail },
             Some(wait) => match patience.is_over(lane, oldest, now) {
-                Some(reason) => Step::GiveUp { reason },
+                Some(reason) => Step::GiveUp { reason, to: lane.tail },
                 None => Step::Retry { span, next_at: now + wait },
             },
         },
@@ -66,7 +66,7 @@ pub fn after(verdict: Verdict, tried: Tried, lane: &Cursor, patience: &Patience,
             let disable = off.then_some(DisableReason::AuthRejected);
             Step::Reject { span, reason, unauthorized, disable, keep: keep.filter(|_| !off) }
         }
-        Verdict::Gone => Step::Gone,
+        Verdict::Gone => Step::Gone { to: lane.tail },
         Verdict::Disable { reason } => Step::Disable { reason },
         Verdict::Release => Step::Release { span: Some(span), next_at: now },
     }
@@ -75,7 +75,7 @@ pub fn after(verdict: Verdict, tried: Tried, lane: &Cursor, patience: &Patience,
 /// The step for a lane whose origin is left alone until `until`. That costs it no attempt, but not all the time of the world either.
 pub fn park(lane: &Cursor, until: Timestamp, oldest: Timestamp, patience: &Patience, now: Timestamp) -> Step {
     match patience.is_over(lane, oldest, now) {
-        Some(reason) => Step::GiveUp { reason },
+        Some(reason) => Step::GiveUp { reason, to: lane.tail },
         None => Step::Park { next_at: until },
     }
 }
@@ -105,9 +105,9 @@ mod tests {
         lane.attempt = 11;
         assert!(matches!(step(retry, &lane, NOW), Step::Retry { next_at, .. } if next_at == NOW + Duration::from_secs(86_400)));
         lane.attempt = 12;
-        assert_eq!(step(retry, &lane, NOW), Step::GiveUp { reason: DisableReason::Exhausted });
+        assert_eq!(step(retry, &lane, NOW), Step::GiveUp { reason: DisableReason::Exhausted, to: 1 });
         lane.attempt = u32::MAX;
-        assert_eq!(step(retry, &lane, NOW), Step::GiveUp { reason: DisableReason::Exhausted });
+        assert_eq!(step(retry, &lane, NOW), Step::GiveUp { reason: DisableReason::Exhausted, to: 1 });
     }
 
     #[test]
@@ -116,14 +116,14 @@ mod tests {
         let retry = Verdict::Retry { asked: Some(RetryAfter::In(Duration::from_secs(60))) };
         let almost = MOST_FAILING - Duration::from_micros(1);
         assert!(matches!(step(retry, &lane, back(almost)), Step::Retry { .. }));
-        assert_eq!(step(retry, &lane, back(MOST_FAILING)), Step::GiveUp { reason: DisableReason::Exhausted });
+        assert_eq!(step(retry, &lane, back(MOST_FAILING)), Step::GiveUp { reason: DisableReason::Exhausted, to: 1 });
         lane.first_fail_at = Some(back(almost));
         assert!(matches!(step(retry, &lane, NOW), Step::Retry { .. }));
         lane.first_fail_at = Some(back(MOST_FAILING));
-        assert_eq!(step(retry, &lane, NOW), Step::GiveUp { reason: DisableReason::Failing });
+        assert_eq!(step(retry, &lane, NOW), Step::GiveUp { reason: DisableReason::Failing, to: 1 });
         assert_eq!(
             park(&lane, NOW, NOW, &Patience::default(), NOW),
-            Step::GiveUp { reason: DisableReason::Failing },
+            Step::GiveUp { reason: DisableReason::Failing, to: 1 },
             "also while the origin is left alone"
         );
         lane.first_fail_at = None;

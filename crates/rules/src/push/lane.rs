@@ -105,11 +105,14 @@ pub enum Step {
         span: Option<Span>,
         next_at: Timestamp,
     },
-    /// Everything pending is given up and the lane turned off.
+    /// Everything that was pending when the letter was written is given up and the lane turned off. What came since stays.
     GiveUp {
         reason: DisableReason,
+        to: u64,
     },
-    Gone,
+    Gone {
+        to: u64,
+    },
     /// The lane is turned off; what is pending stays.
     Disable {
         reason: DisableReason,
@@ -234,13 +237,13 @@ impl Cursor {
                 self.span = self.span.or(span);
                 self.let_go(next_at);
             }
-            Step::GiveUp { reason } => {
-                change.dead = self.give_up(DeadReason::Exhausted);
+            Step::GiveUp { reason, to } => {
+                change.dead = self.give_up(to, DeadReason::Exhausted);
                 self.state = LaneState::Disabled(reason);
                 self.let_go(now);
             }
-            Step::Gone => {
-                change.dead = self.give_up(DeadReason::Gone);
+            Step::Gone { to } => {
+                change.dead = self.give_up(to, DeadReason::Gone);
                 self.state = LaneState::Gone;
                 self.let_go(now);
             }
@@ -333,9 +336,10 @@ impl Cursor {
         self.next_at = next_at;
     }
 
-    fn give_up(&mut self, reason: DeadReason) -> Option<Dead> {
-        let dead = self.is_pending().then_some(Dead { from: self.head, to: self.tail, reason });
-        self.pass(self.tail);
+    fn give_up(&mut self, to: u64, reason: DeadReason) -> Option<Dead> {
+        let to = to.min(self.tail);
+        let dead = (self.head <= to).then_some(Dead { from: self.head, to, reason });
+        self.pass(to);
         dead
     }
 }

@@ -205,6 +205,10 @@ async fn rows_that_were_changed_in_the_database_are_found_and_named() {
         ("does not agree with the record", Box::new(recompute)),
         ("are missing", Box::new(|database| run(database, drop_one))),
         ("are missing", Box::new(|database| run(database, move_one))),
+        (
+            "",
+            Box::new(|database| run(database, "UPDATE record SET count = 1 << 60 WHERE first = (SELECT max(first) FROM record)")),
+        ),
         ("were signed and are gone", Box::new(|database| run(database, cut))),
         ("are missing", Box::new(|database| run(database, cut_segment))),
         ("is not signed by the key it carries", Box::new(|database| run(database, forge))),

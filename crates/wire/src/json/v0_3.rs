@@ -54,7 +54,11 @@ impl Codec for V0_3 {
                 which if which.id.is_some() => Request::DeletePushConfig(which),
                 _ => return Err(Error::invalid_field("pushNotificationConfigId", "is required")),
             },
-            Operation::GetExtendedCard => Request::GetExtendedCard(GetExtendedCard::default()),
+            Operation::GetExtendedCard => {
+                // Nothing in it counts, but it has to be JSON.
+                from_json::<IgnoredAny>(params)?;
+                Request::GetExtendedCard(GetExtendedCard::default())
+            }
         })
     }
 

@@ -37,8 +37,11 @@ fn counted(text: &mut String, metrics: &Metrics) {
     for ([outcome, profile], count) in metrics.deliveries.read() {
         let _ = writeln!(text, "a2a_push_deliveries_total{{outcome=\"{outcome}\",profile=\"{profile}\"}} {count}");
     }
-    for (name, label, counts) in [("dead_total", "reason", &metrics.dead), ("blocked_total", "why", &metrics.blocked)] {
-        head(text, name, "counter", "Deliveries that were given up, or refused before anything was sent");
+    for (name, label, counts, what) in [
+        ("dead_total", "reason", &metrics.dead, "Deliveries that were given up"),
+        ("blocked_total", "why", &metrics.blocked, "Deliveries that were refused before anything was sent"),
+    ] {
+        head(text, name, "counter", what);
         for ([word], count) in counts.read() {
             let _ = writeln!(text, "a2a_push_{name}{{{label}=\"{word}\"}} {count}");
         }

@@ -200,8 +200,8 @@ fn settle(lane: &Lane, span: Span, how: u8, now: Timestamp) -> chancery_core::pu
         2 => Step::Retry { span, next_at: later },
         3 => Step::Reject { span, reason: DeadReason::Rejected, unauthorized: true, disable: None, keep: None },
         4 => Step::Park { next_at: later },
-        5 => Step::GiveUp { reason: DisableReason::Exhausted },
-        6 => Step::Gone,
+        5 => Step::GiveUp { reason: DisableReason::Exhausted, to: lane.cursor.tail },
+        6 => Step::Gone { to: lane.cursor.tail },
         7 => Step::Skip { to: lane.cursor.tail, keep: None },
         _ => Step::Release { span: Some(span), next_at: now },
     };

@@ -200,7 +200,7 @@ async fn settle_on_a_full_disk(folder: &Path) {
     let lane = claim(&store, at(10_000)).await.remove(0);
     let mut heavy = letter(&lane, at(10_001));
     heavy.body = vec![b'x'; 4_000_000].into();
-    let gone = LaneStep { dead: Some(heavy), ..step(&lane, Step::Gone, at(10_001)) };
+    let gone = LaneStep { dead: Some(heavy), ..step(&lane, Step::Gone { to: lane.cursor.tail }, at(10_001)) };
     store.settle_lanes(vec![gone]).await.unwrap_err();
     assert_eq!(lanes(&store).await, std::slice::from_ref(&lane), "the claim stands, and so does what is to be delivered");
     assert!(matches!(store.settle_lanes(vec![ack(&lane, 1, at(10_002))]).await.unwrap()[0], Settled::Done { .. }));

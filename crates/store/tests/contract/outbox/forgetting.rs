@@ -123,7 +123,7 @@ async fn letters_and_receipts_outlive_their_tasks(Opened { store, outbox, .. }: 
     outbox.settle_lanes(vec![kept]).await.unwrap();
     store.append(change(&task, 2, TaskState::Completed, at(50))).await.unwrap();
     let lane = claim(&*outbox, at(20_000)).await.remove(0);
-    let gone = LaneStep { dead: Some(letter(&lane, at(20_001))), ..step(&lane, Step::Gone, at(20_001)) };
+    let gone = LaneStep { dead: Some(letter(&lane, at(20_001))), ..step(&lane, Step::Gone { to: lane.cursor.tail }, at(20_001)) };
     outbox.settle_lanes(vec![gone]).await.unwrap();
     assert_eq!(store.sweep(ALL, at(60)).await.unwrap(), 1);
     assert_eq!(outbox.receipts(None, 0, 10).await.unwrap().len(), 1);

@@ -64,12 +64,14 @@ async fn what_is_given_up_is_kept_with_all_there_is_to_know(Opened { store, outb
 async fn what_is_exhausted_is_one_letter_for_all_of_it(Opened { store, outbox, .. }: Opened) {
     told(&*store, "t1", "https://a:443").await;
     let lane = claim(&*outbox, at(10_000)).await.remove(0);
-    // Came after the claim, and is given up with the rest.
+    // Came after the claim: the letter does not speak of it, so it stays.
     store.append(pieces(&task("t1"), 2, 7)).await.unwrap();
-    let give_up = Step::GiveUp { reason: chancery_core::push::DisableReason::Exhausted };
+    let give_up = Step::GiveUp { reason: chancery_core::push::DisableReason::Exhausted, to: lane.cursor.tail };
     outbox.settle_lanes(vec![LaneStep { dead: Some(letter(&lane, at(5))), ..step(&lane, give_up, at(10_001)) }]).await.unwrap();
     let kept = outbox.dead_letters(&DeadFilter::default(), 0, 10).await.unwrap().letters;
-    assert_eq!(kept.iter().map(|letter| (letter.from, letter.to)).collect::<Vec<_>>(), [(1, 7)]);
+    assert_eq!(kept.iter().map(|letter| (letter.from, letter.to)).collect::<Vec<_>>(), [(1, 1)]);
+    let left = outbox.lanes(&LaneFilter::default(), 0, 1).await.unwrap().lanes.remove(0).cursor;
+    assert_eq!((left.head, left.tail), (2, 7));
     assert_eq!(outbox.next_due(&[]).await.unwrap(), None);
 }
 
@@ -149,7 +151,7 @@ async fn letters_of_a_webhook_that_is_gone_are_not_delivered_again(Opened { stor
     outbox.unregister(&"t1".into(), "w").await.unwrap();
     store.append(pieces(&task("t3"), 2, 2)).await.unwrap();
     let lane = claim(&*outbox, at(2_000_000)).await.remove(0);
-    outbox.settle_lanes(vec![step(&lane, Step::Gone, at(2_000_001))]).await.unwrap();
+    outbox.settle_lanes(vec![step(&lane, Step::Gone { to: lane.cursor.tail }, at(2_000_001))]).await.unwrap();
     let in_line = outbox.replay(&DeadFilter::default(), false, at(500), 0, 10).await.unwrap();
     assert_eq!(in_line.len(), 1);
     assert_eq!(found(&*outbox, &DeadFilter::default()).await.len(), 3, "the letters are still there to be looked at");

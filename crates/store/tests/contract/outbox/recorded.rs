@@ -78,10 +78,10 @@ async fn what_was_taken_and_what_was_given_up_is_recorded_with_its_step() {
 
         let lane = claim(&*outbox, at(2_000_004)).await.remove(0);
         outbox.settle_lanes(vec![rejected(&lane, at(2_000_005))]).await.unwrap();
-        // The task goes on while the last one is given up: the store says what that stands for.
+        // The task goes on while the last one is given up: what came since is not part of that.
         let lane = claim(&*outbox, at(2_000_006)).await.remove(0);
         store.append(pieces(&task, 5, 6)).await.unwrap();
-        let give_up = Step::GiveUp { reason: DisableReason::Exhausted };
+        let give_up = Step::GiveUp { reason: DisableReason::Exhausted, to: lane.cursor.tail };
         let now = at(2_000_007);
         let given_up = LaneStep {
             dead: Some(letter(&lane, now)),
@@ -93,7 +93,7 @@ async fn what_was_taken_and_what_was_given_up_is_recorded_with_its_step() {
         let spans: Vec<_> = said.iter().map(|one| (&one["from"], &one["seq"], &one["given_up"])).collect();
         assert_eq!(
             spans[1..],
-            [(&json!(2), &json!(2), &json!("rejected")), (&json!(3), &json!(6), &json!("exhausted"))],
+            [(&json!(2), &json!(2), &json!("rejected")), (&json!(3), &json!(4), &json!("exhausted"))],
             "{said:?}"
         );
         stand(&*store).await.unwrap();

@@ -1,9 +1,10 @@
 //! Agents whose answers to a message are none.
 
-use chancery_protocol::{Reply, Request, Sent};
+use chancery_protocol::{CancelTask, Reply, Request, Sent};
 use serde_json::json;
 
 use super::{HASTY_MS, Outcome, PATIENT_MS, everybody_gets, everybody_gets_after, fast, message};
+use crate::cli::run;
 use crate::gateway::in_front_of;
 use crate::gateway::scripted::{Asked, Script, Scripted};
 use crate::patience::soon;
@@ -94,6 +95,27 @@ async fn an_agent_that_is_not_there_fails_the_task_whether_it_ever_was_or_not() 
             assert!(outcome.said.as_deref().is_some_and(|said| said.contains(told)), "{outcome:?}");
         }
     }
+}
+
+/// The agent never says a word, and nobody waits for it any more: it has nothing to do for us from then on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_was_cancelled_before_the_agent_answered_is_not_counted_as_open_for_ever() {
+    let agent = Scripted::agent(|_| Script::default().hang()).await;
+    let gateway = in_front_of(&agent.url(), "[limits]\ncancel_grace_ms = 50\n");
+    // Callers of the original name their tasks, so they can speak of one that nobody has seen yet.
+    let original = Combination::ALL[6];
+    let client = WireClient::new(gateway.url(), original);
+    let begun = client.clone();
+    let sending =
+        tokio::spawn(async move { begun.call(&Request::SendMessage(message(original, "own")), &Conditions::default()).await });
+    let open = || run(gateway.home(), ["agents", "health", "front", "--json"]).json()["replicas"][0]["open_tasks"].as_u64();
+    soon("the agent is asked", async || (agent.calls().len() == 1).then_some(())).await;
+    assert_eq!(open(), Some(1));
+    let cancel = Request::CancelTask(CancelTask { tenant: None, id: "own".into(), metadata: None });
+    let canceled = client.call(&cancel, &Conditions::default()).await;
+    assert!(matches!(&canceled, Ok(Reply::Task(shown)) if Outcome::of(&shown.task).state == "canceled"), "{canceled:?}");
+    soon("it has nothing to do for us", async || (open() == Some(0)).then_some(())).await;
+    drop(sending.await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
