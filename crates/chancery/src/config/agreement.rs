@@ -77,8 +77,10 @@ fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
     for (name, agent) in &config.agents {
         let own = config.node.public_url.as_ref().and_then(|url| url.url().host_str());
         if let Some(host) = agent.hosts.iter().find(|host| Some(host.name()) == own) {
-            faults
-                .push(places.fault(&format!("agents.{name}.hosts"), &format!("{host} is the node's own, where all agents are")));
+            faults.push(
+                places
+                    .fault(&format!("agents.{name}.hosts"), &format!("the host {host} is the node's own, where all agents are")),
+            );
         }
         let AgentSource::Remote(remote) = &agent.source else { continue };
         let key = format!("agents.{name}.url");

@@ -262,7 +262,10 @@ fn callers_that_could_never_call_are_faults_where_they_stand() {
         ("[issuers.a]\nissuer = 'https://i'\naudience = 'x'\nalgorithms = ['HS256']", "unknown variant `HS256`"),
         ("[tls]\ncert_file = 'a.pem'", "needs cert_file and key_file"),
         ("[tls]\ncert_file = 'a'\nkey_file = 'b'\nclient_certificates = 'required'", "needs tls.client_ca_file"),
-        ("public_url = 'https://n.example'\n[agents.a]\nrun = 'echo'\nhosts = ['n.example']", "n.example is the node's own"),
+        (
+            "public_url = 'https://n.example'\n[agents.a]\nrun = 'echo'\nhosts = ['n.example']",
+            "the host n.example is the node's own",
+        ),
         ("[artifacts]\noffload = true", "artifacts.offload: needs memory.tier"),
         ("[limits]\nconnections = 0", "limits.connections: must be more than 0"),
         ("[limits]\nconnections_per_address = 0", "limits.connections_per_address: must be more than 0"),
