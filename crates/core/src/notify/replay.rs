@@ -12,6 +12,8 @@ use super::engine::Engine;
 use crate::push::{OpenSecrets, Replay, ReplayStep};
 use crate::{Delivered, StoreError};
 
+/// Before a store that failed is asked again.
+const AFTER_FAULT: Duration = Duration::from_secs(5);
 /// Letters taken from the line at once.
 const MOST: usize = 256;
 
@@ -95,12 +97,17 @@ impl Engine {
         });
         let delivered = delivered.map(Box::new);
         let step = ReplayStep { letter: dead.id, epoch, taken, at, http, error: outcome.error, delivered };
-        if let Err(fault) = self.outbox.settle_replays(vec![step]).await {
+        // Until that is kept the letter is nobody else's, so it is tried until it is.
+        while let Err(fault) = self.outbox.settle_replays(vec![step.clone()]).await {
             tracing::error!(
                 letter = dead.id,
                 error = &fault as &dyn std::error::Error,
-                "what became of a replay could not be kept"
+                "what became of a replay could not be kept yet"
             );
+            tokio::select! {
+                () = tokio::time::sleep(AFTER_FAULT) => {}
+                () = self.stopping.cancelled() => return,
+            }
         }
     }
 }

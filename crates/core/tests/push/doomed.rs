@@ -22,6 +22,8 @@ pub(crate) enum Doing {
     Ack,
     /// Several entries become one.
     Pin,
+    /// What became of a replay. This one does not end the process: the store fails as often as it would go well otherwise.
+    Replayed,
 }
 
 /// Before the store hears of it, or after it has kept it and before anybody is told.
@@ -159,6 +161,9 @@ impl Outbox for Doomed {
     }
 
     async fn settle_replays(&self, steps: Vec<ReplayStep>) -> Result<(), StoreError> {
+        if self.doing == Doing::Replayed && !self.is_it(Doing::Replayed) {
+            return Err(StoreError::new("no space is left"));
+        }
         self.inner.settle_replays(steps).await
     }
 

@@ -1,13 +1,16 @@
 //! Delete, pause, resume, re-enable and replay, while deliveries go on.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chancery_core::push::{DeadFilter, LaneFilter, StateChange};
 use chancery_protocol::TaskState;
+use chancery_store::MemoryStore;
 use tokio::time::Instant;
 
-use crate::house::House;
+use crate::doomed::{Doing, Doomed, Side};
+use crate::house::{House, config};
 use crate::network::{Act, Network};
 
 const HOOK: &str = "https://hooks.example/a";
@@ -86,6 +89,22 @@ async fn dead_letters_are_replayed_in_order_with_their_ids_and_bytes() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let last = house.network.seen().pop().unwrap();
     assert!(last.taken && last.id.starts_with(&*rejected[3].id) && last.id != rejected[3].id, "{}", last.id);
+    assert!(house.outbox.dead_letters(&DeadFilter::default(), 0, 10).await.unwrap().letters.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_became_of_a_replay_is_kept_as_soon_as_it_can_be() {
+    let store = Arc::new(MemoryStore::new());
+    let faulty = Doomed::new(store.clone(), Doing::Replayed, Side::Before, 3);
+    let house = House::built(store, faulty, Network::new(|_, _, _| Act::Answer(422)), config());
+    house.start();
+    house.task("3", HOOK).await;
+    assert!(house.drained(Duration::from_secs(5)).await);
+    house.network.now_does(|_, _, _| Act::Answer(200));
+    house.engine.replay(&DeadFilter::default(), false, 0, 100).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let replayed = house.network.seen().into_iter().filter(|seen| seen.replay).count();
+    assert_eq!(replayed, 5, "once each");
     assert!(house.outbox.dead_letters(&DeadFilter::default(), 0, 10).await.unwrap().letters.is_empty());
 }
 
