@@ -57,6 +57,22 @@ async fn a_little_is_not_worth_a_word() {
     examine(&record).await.unwrap();
 }
 
+/// Twice set back by a little: what is between the two entries of a task is not in its bundle.
+#[tokio::test]
+async fn a_task_whose_clock_went_back_in_small_steps_is_not_taken_for_back_dated() {
+    let step = BACK_DATED_MICROS / 10 * 9 / 10;
+    let record = ListedRecord::new(1000, 1000);
+    let task = house::record("t", Version::V1_0, 2 * step);
+    record.commit(&[Happening::Append(&house::creation(&task, 2 * step))]);
+    record.commit(&[Happening::Note(&thawed(10 * step))]);
+    record.commit(&[Happening::Append(&house::working(&task, 1))]);
+    assert!(entries(&record.blocks.lock().unwrap()).iter().all(|entry| entry.kind != types::CLOCK));
+    examine(&record).await.unwrap();
+    for wanted in [Wanted::Between(None, None), Wanted::Task("t".to_owned())] {
+        verify(&export(&record, &wanted, at(30 * step)).await.unwrap(), &[]).unwrap();
+    }
+}
+
 /// An entry that says it happened before those that were recorded earlier, with every hash made right: nothing was signed yet.
 #[tokio::test]
 async fn a_back_dated_entry_without_that_word_is_named() {

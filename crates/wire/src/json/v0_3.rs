@@ -167,6 +167,13 @@ mod tests {
     }
 
     #[test]
+    fn what_asks_for_nothing_has_to_be_json_too() {
+        let ask = |params: &str| V0_3.decode_request(Operation::GetExtendedCard, params);
+        assert!(ask("{}").is_ok() && ask(r#"{"a":[1]}"#).is_ok());
+        assert!(ask("{]}").is_err() && ask("{}}").is_err());
+    }
+
+    #[test]
     fn callers_wait_unless_they_say_otherwise() {
         for (configuration, immediately) in [("null", false), ("{}", false), (r#"{"blocking":null}"#, false)] {
             assert_eq!(with_configuration(configuration).configuration.return_immediately, immediately);
