@@ -11,9 +11,9 @@ use crate::test::Outcome;
 /// So many tests may fail beside others and pass alone. More are no accident.
 const SECOND_LOOKS_MOST: usize = 3;
 
-/// Runs `cargo test`, and what failed once more, alone. Most of these tests start processes, kill them and wait for what comes of
-/// it, two thousand at a time on two cores: what passes alone is named in the last line, to be mended, and does not hold up a
-/// change that has nothing to do with it. What fails alone too has failed.
+/// Runs `cargo test`, and what failed once more, alone. Many of these tests start processes, kill them and wait for what comes of
+/// it, beside others that do the same: what passes alone is named in the last line, to be mended, and does not hold up a change
+/// that has nothing to do with it. What fails alone too has failed.
 pub(crate) fn run_twice(command: impl Fn() -> Command) -> Result<Outcome> {
     let (ended, first) = tell(&mut command())?;
     if ended || !first.is_worth_a_second_look() {
