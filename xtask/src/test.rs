@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::tally::run_twice;
+use crate::tally::run_tests;
 use crate::{cargo, check, packages, tools};
 
 /// One step: its name in headings, and what it does.
@@ -33,12 +33,9 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         Step {
             name: "tests",
             run: Box::new(|| {
-                let arguments = ["test", "--workspace", "--locked", "--no-fail-fast"];
-                run_twice(|| {
-                    let mut command = cargo::command(root);
-                    command.args(arguments);
-                    command
-                })
+                // All of them, so that everything that fails is named.
+                let mut command = cargo::command(root);
+                run_tests(command.args(["test", "--workspace", "--locked", "--no-fail-fast"]))
             }),
         },
     ];
