@@ -14,7 +14,8 @@ use super::ties::{Link, Links, Proof, Report, Scope, Signed};
 use crate::adapter::{Adapter, Stamps};
 use crate::packets;
 use crate::record::{
-    CheckpointBody, CheckpointFault, Hash, check_order, from_hex, hash_of_parts, hex, is_back_dated, merkle, signed_body, types,
+    CheckpointBody, CheckpointFault, Hash, check_order, from_hex, hash_of_parts, hex, is_back_dated_after, merkle, signed_body,
+    types,
 };
 
 /// An entry at its place.
@@ -155,8 +156,7 @@ fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
             return Err(fault(Code::ChainOrder, format!("entry {index} stands after entry {before}")));
         }
         let (earlier, at) = (at_of(pair[0].event), at_of(pair[1].event));
-        // Of entries between which others are left out, nobody can say which way the clock went meanwhile.
-        if index == before + 1 && is_back_dated(at, earlier) && kind_of(pair[1].event) != types::CLOCK {
+        if is_back_dated_after(index - before, at, earlier) && kind_of(pair[1].event) != types::CLOCK {
             let message = format!("entry {index} says that it happened long before entry {before}, which was recorded earlier");
             return Err(fault(Code::ChainBackDated, message));
         }

@@ -15,7 +15,13 @@ use super::{Hash, from_hex, hex};
 pub const BACK_DATED_MICROS: i64 = 10 * 60 * 1_000_000;
 
 pub(crate) fn is_back_dated(at: i64, last: i64) -> bool {
-    at < last.saturating_sub(BACK_DATED_MICROS)
+    is_back_dated_after(1, at, last)
+}
+
+/// The same where so many entries were recorded from the one to the other: each of them may be a little older than the one before.
+pub(crate) fn is_back_dated_after(entries: u64, at: i64, last: i64) -> bool {
+    let most = i64::try_from(entries).unwrap_or(i64::MAX).saturating_mul(BACK_DATED_MICROS);
+    at < last.saturating_sub(most)
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

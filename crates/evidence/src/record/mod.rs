@@ -23,7 +23,7 @@ pub use content::{Content, content_of};
 pub(crate) use entry::hash_of_parts;
 pub use entry::{BadLine, Entry, NOTHING, entries_of, text_of};
 pub use examine::{BACK_DATED_MICROS, Examination, RecordFault, Segment, check_signers};
-pub(crate) use examine::{check_order, is_back_dated};
+pub(crate) use examine::{check_order, is_back_dated_after};
 pub use lines::Writer;
 pub use settings::EvidenceConfig;
 pub use words::types;
