@@ -206,7 +206,7 @@ async fn rows_that_were_changed_in_the_database_are_found_and_named() {
         ("are missing", Box::new(|database| run(database, drop_one))),
         ("are missing", Box::new(|database| run(database, move_one))),
         (
-            "",
+            "are not as they were written",
             Box::new(|database| run(database, "UPDATE record SET count = 1 << 60 WHERE first = (SELECT max(first) FROM record)")),
         ),
         ("were signed and are gone", Box::new(|database| run(database, cut))),
