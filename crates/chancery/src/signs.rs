@@ -33,7 +33,7 @@ impl Signs {
                 faults.push(format!("the host {host} cannot be both {other}'s and {agent}'s"));
             }
             if public_url.url().host_str() == Some(host.name()) {
-                faults.push(format!("the host {host} is the node's own, where all agents are"));
+                faults.push(host.is_the_nodes_own());
             }
         }
         for (agent, tenant) in &self.tenants {

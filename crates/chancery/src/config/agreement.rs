@@ -11,6 +11,7 @@ use url::Url;
 use super::Config;
 use super::agent::{AgentSource, RemoteConfig};
 use super::fault::Fault;
+use super::names::HostName;
 use super::nearest::nearest;
 use super::places::Places;
 
@@ -25,6 +26,7 @@ pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
         slim_wire(config, places),
         schedule(config, places),
         in_vain(config, places),
+        hosts(config, places),
     ]
     .concat()
 }
@@ -59,6 +61,14 @@ fn in_vain(config: &Config, places: &Places) -> Vec<Fault> {
     .collect()
 }
 
+/// An agent's host is not the node's. Where that is told on the command line, the start finds it out.
+fn hosts(config: &Config, places: &Places) -> Vec<Fault> {
+    let own = config.node.public_url.as_ref().and_then(|url| url.url().host_str());
+    let is_own = |host: &&HostName| Some(host.name()) == own;
+    let of_agents = config.agents.iter().filter_map(|(name, agent)| Some((name, agent.hosts.iter().find(is_own)?)));
+    of_agents.map(|(name, host)| places.fault(&format!("agents.{name}.hosts"), &host.is_the_nodes_own())).collect()
+}
+
 /// When webhooks are tried again.
 fn schedule(config: &Config, places: &Places) -> Vec<Fault> {
     let fault = Schedule::new(config.push.notify.schedule_s.clone()).err();
@@ -75,13 +85,6 @@ fn rules(config: &Config, places: &Places) -> Vec<Fault> {
 fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
     let (mut faults, mut taken) = (Vec::new(), BTreeMap::<String, (&str, &RemoteConfig)>::new());
     for (name, agent) in &config.agents {
-        let own = config.node.public_url.as_ref().and_then(|url| url.url().host_str());
-        if let Some(host) = agent.hosts.iter().find(|host| Some(host.name()) == own) {
-            faults.push(
-                places
-                    .fault(&format!("agents.{name}.hosts"), &format!("the host {host} is the node's own, where all agents are")),
-            );
-        }
         let AgentSource::Remote(remote) = &agent.source else { continue };
         let key = format!("agents.{name}.url");
         for text in &remote.urls {

@@ -24,6 +24,11 @@ impl HostName {
         &self.name
     }
 
+    /// Why it cannot be an agent's, if it is the node's.
+    pub(crate) fn is_the_nodes_own(&self) -> String {
+        format!("the host {self} is the node's own, where all agents are")
+    }
+
     /// The address of this host where the node is else reached at that URL: its own port, or that one's.
     pub(crate) fn beside(&self, public_url: &Url) -> String {
         let port = self.port.or(public_url.port()).map(|port| format!(":{port}")).unwrap_or_default();

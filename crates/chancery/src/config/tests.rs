@@ -261,15 +261,6 @@ fn callers_that_could_never_call_are_faults_where_they_stand() {
         ("[issuers.a]\nissuer = 'https://i'", "audiences: must name this node"),
         ("[issuers.a]\nissuer = 'https://i'\naudience = 'x'\nalgorithms = ['HS256']", "unknown variant `HS256`"),
         ("[tls]\ncert_file = 'a.pem'", "needs cert_file and key_file"),
-        ("[tls]\ncert_file = 'a'\nkey_file = 'b'\nclient_certificates = 'required'", "needs tls.client_ca_file"),
-        (
-            "public_url = 'https://n.example'\n[agents.a]\nrun = 'echo'\nhosts = ['n.example']",
-            "the host n.example is the node's own",
-        ),
-        ("[artifacts]\noffload = true", "artifacts.offload: needs memory.tier"),
-        ("[limits]\nconnections = 0", "limits.connections: must be more than 0"),
-        ("[limits]\nconnections_per_address = 0", "limits.connections_per_address: must be more than 0"),
-        ("[memory]\ntier = 'ftp://x'", "memory.tier: must be a folder, or a file://, s3:// or gs:// URL"),
         ("[keys.push]\nfile = 'a'\nenv = 'B'", "not from both"),
         ("[keys.push]\n", "needs `file` or `env`"),
         ("[identity]\nallow = ['nobody']", "64 lower-case hex digits"),
@@ -281,4 +272,22 @@ fn callers_that_could_never_call_are_faults_where_they_stand() {
     let hash = format!("sha256:{}", "ab".repeat(32));
     let twice = faults(&format!("[callers.a]\nkey_hash = '{hash}'\n[callers.b]\nkey_hash = '{hash}'"));
     assert!(twice.len() == 1 && twice[0].contains("twice"), "{twice:#?}");
+}
+
+#[test]
+fn settings_that_would_do_nothing_or_leave_nobody_anything_are_faults_where_they_stand() {
+    for (text, word) in [
+        ("[tls]\ncert_file = 'a'\nkey_file = 'b'\nclient_certificates = 'required'", "needs tls.client_ca_file"),
+        (
+            "public_url = 'https://n.example'\n[agents.a]\nrun = 'echo'\nhosts = ['n.example']",
+            "the host n.example is the node's own",
+        ),
+        ("[artifacts]\noffload = true", "artifacts.offload: needs memory.tier"),
+        ("[limits]\nconnections = 0", "limits.connections: must be more than 0"),
+        ("[limits]\nconnections_per_address = 0", "limits.connections_per_address: must be more than 0"),
+        ("[memory]\ntier = 'ftp://x'", "memory.tier: must be a folder, or a file://, s3:// or gs:// URL"),
+    ] {
+        let found = faults(text);
+        assert!(found.len() == 1 && found[0].contains(word), "{text}\n{found:#?}");
+    }
 }
