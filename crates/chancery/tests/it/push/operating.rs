@@ -19,6 +19,8 @@ async fn nothing_is_sent_after_a_delete_was_answered() {
     let gone = server.call("DeleteTaskPushNotificationConfig", json!({ "taskId": task["id"], "id": "c" })).await;
     let before = receiver.got().len();
     assert!(gone["error"].is_null(), "{gone}");
+    let state = async || server.call("GetTask", json!({ "id": task["id"] })).await["result"]["status"]["state"].take();
+    soon("all that could be told has happened", async || (state().await == "TASK_STATE_COMPLETED").then_some(())).await;
     // Another webhook is told afterwards: had there been more for the first one, it would have come before.
     let other = Receiver::kind().await;
     for _ in 0..5 {
