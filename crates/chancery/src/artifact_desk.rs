@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{ArtifactDesk, Chancery};
+use chancery_identity::{KeyError, SealKey};
 use chancery_memory::{ArtifactsConfig, MemoryError, Offload, SchemaFault, Schemas, Tier};
 use chancery_protocol::{Artifact, ArtifactKind, ArtifactVersions, Error, ErrorKind, Part, TaskId};
 
@@ -21,22 +22,32 @@ struct Desk {
 pub enum DeskError {
     #[error("artifacts.schemas: {0}")]
     Schemas(#[from] SchemaFault),
+    #[error("no key to seal links with: {0}")]
+    Key(#[from] KeyError),
     #[error("artifacts.offload: there is no memory.tier to put them into")]
     NoTier,
 }
 
 impl Desk {
-    /// Nothing, where nobody wants artifacts looked at.
-    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, node: &str, public_url: &str) -> Result<Option<Self>, DeskError> {
+    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, own: &Own, public_url: &str) -> Result<Self, DeskError> {
         let schemas = config.schemas.as_deref().map(Schemas::load).transpose()?.unwrap_or_default();
         let offload = match (config.offload, tier) {
             (true, None) => return Err(DeskError::NoTier),
-            (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), node, public_url, config))),
+            (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), &own.name, own.key.clone(), public_url, config))),
             (false, _) => None,
         };
         let accept_lower_version_artifacts = config.accept_lower_version_artifacts;
         let versions = ArtifactVersions { accept_lower_version_artifacts, ..ArtifactVersions::default() };
-        Ok((!schemas.is_empty() || offload.is_some()).then_some(Self { schemas, versions, offload }))
+        Ok(Self { schemas, versions, offload })
+    }
+
+    /// Every part by itself too: whoever reads an artifact of several may read it so.
+    fn check(&self, artifact: &Artifact) -> Result<(), Error> {
+        self.schemas.check(artifact, &ArtifactKind::read(artifact, &self.versions)?)?;
+        for part in artifact.parts.iter().filter(|_| artifact.parts.len() > 1) {
+            self.schemas.check(artifact, &ArtifactKind::read_part(part, &self.versions)?)?;
+        }
+        Ok(())
     }
 
     async fn work<T: Send + 'static>(
@@ -66,8 +77,12 @@ impl ArtifactDesk for Desk {
         self.is_large(&artifact.parts) || has_kind(artifact)
     }
 
+    fn puts_away(&self) -> bool {
+        self.offload.is_some()
+    }
+
     fn is_large(&self, parts: &[Part]) -> bool {
-        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.is_large(part)))
+        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.concerns(part)))
     }
 
     async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
@@ -77,8 +92,7 @@ impl ArtifactDesk for Desk {
 
     async fn take_in(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error> {
         if has_kind(&artifact) {
-            let kind = ArtifactKind::read(&artifact, &self.versions)?;
-            self.schemas.check(&artifact, &kind)?;
+            self.check(&artifact)?;
         }
         if !self.is_large(&artifact.parts) {
             return Ok(artifact);
@@ -89,8 +103,16 @@ impl ArtifactDesk for Desk {
         Ok(Arc::new(kept))
     }
 
-    fn away(&self, parts: &[Part]) -> u64 {
-        self.offload.as_ref().map_or(0, |offload| offload.away(parts))
+    fn away(&self, task: &TaskId, parts: &[Part]) -> u64 {
+        self.offload.as_ref().map_or(0, |offload| offload.away(task, parts))
+    }
+
+    async fn weight(&self, task: &TaskId) -> Result<u64, Error> {
+        if self.offload.is_none() {
+            return Ok(0);
+        }
+        let task = task.clone();
+        self.work(move |offload| offload.weight(&task)).await
     }
 
     async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
@@ -132,16 +154,27 @@ impl ArtifactDesk for Desk {
     }
 }
 
-/// Gives a node its desk, if it is to have one.
+/// What a node calls its folder in a tier, and what it seals its links with.
+struct Own {
+    name: String,
+    key: SealKey,
+}
+
+impl Own {
+    fn of(chancery: &Chancery) -> Result<Self, DeskError> {
+        let name = chancery.own_mark("offload")[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { name, key: SealKey::new(&chancery.own_mark("links to large parts"))? })
+    }
+}
+
 pub(crate) fn set_up(
     chancery: &Chancery,
     config: &ArtifactsConfig,
     tier: Option<&Arc<Tier>>,
     public_url: &str,
 ) -> Result<(), DeskError> {
-    let node: String = chancery.own_mark("offload")[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    if let Some(desk) = Desk::open(config, tier, &node, public_url)? {
-        chancery.set_artifact_desk(Arc::new(desk));
+    chancery.set_artifact_desk(Arc::new(Desk::open(config, tier, &Own::of(chancery)?, public_url)?));
+    if config.offload {
         tokio::spawn(keep_cleared(chancery.clone()));
     }
     Ok(())

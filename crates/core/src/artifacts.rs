@@ -25,14 +25,20 @@ pub trait ArtifactDesk: Send + Sync + Debug {
     /// The artifact as it is to be kept, or what is wrong with it.
     async fn take_in(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error>;
 
-    /// Whether some of these are to be put away.
+    /// Whether anything is ever put away here.
+    fn puts_away(&self) -> bool;
+
+    /// Whether some of these are to be put away. Asked for every message.
     fn is_large(&self, parts: &[Part]) -> bool;
 
     /// With references where large ones were.
     async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
 
-    /// How much of them was put away, in bytes.
-    fn away(&self, parts: &[Part]) -> u64;
+    /// How much of them was put away for this task, in bytes.
+    fn away(&self, task: &TaskId, parts: &[Part]) -> u64;
+
+    /// How much was put away for a task, in bytes: also what nothing in it refers to.
+    async fn weight(&self, task: &TaskId) -> Result<u64, Error>;
 
     /// With what was put away back in its place.
     async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;

@@ -99,7 +99,7 @@ impl Subscription {
     /// Waits for events. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Next, Error> {
         if let Some(mut first) = self.first.clone() {
-            if let Some(desk) = self.inner.desk.get().filter(|_| !self.references) {
+            if let Some(desk) = self.inner.desk_of_parts().filter(|_| !self.references) {
                 first = Box::pin(whole_entry(desk, &self.live.record.id, &first, desk.most_at_once())).await?;
             }
             self.first = None;
@@ -158,7 +158,7 @@ impl Subscription {
             Some(events) => events,
             None => self.inner.entries(&self.live.record.id, self.cursor, limit).await?,
         };
-        if let Some(desk) = self.inner.desk.get().filter(|_| !self.references) {
+        if let Some(desk) = self.inner.desk_of_parts().filter(|_| !self.references) {
             events = whole_events(desk, &self.live.record.id, events).await?;
         }
         if let Some(last) = events.last() {

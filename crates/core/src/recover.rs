@@ -45,7 +45,7 @@ impl Inner {
         let live = self.open(stored).await?;
         let agent = agent.filter(|agent| agent.runner.after_restart() == AfterRestart::Resume);
         if let (Some(agent), Some(said)) = (agent, Said::again(&live)) {
-            let message = match self.desk.get() {
+            let message = match self.desk_of_parts() {
                 Some(desk) => whole_message(desk, &live.record.id, &said.message).await?,
                 None => Arc::clone(&said.message),
             };

@@ -41,7 +41,7 @@ impl Inner {
         if live.message_only()
             && let Some(message) = Box::pin(self.message_reply(live)).await?
         {
-            return Ok(Sent::Message(match self.desk.get() {
+            return Ok(Sent::Message(match self.desk_of_parts() {
                 Some(desk) => Box::pin(whole_reply(desk, context, &live.record.id, message)).await?,
                 None => message,
             }));

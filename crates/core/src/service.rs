@@ -148,7 +148,7 @@ impl Chancery {
             }
             Request::GetExtendedCard(_) => extended_card(context, agent).map(|card| Answer::Reply(Reply::Card(card))),
         };
-        match inner.desk.get() {
+        match inner.desk_of_parts() {
             Some(desk) => Box::pin(inner.whole(desk, context, answer?)).await,
             None => answer,
         }

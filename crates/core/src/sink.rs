@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ArtifactId, ErrorKind, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
+    Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
     TaskStatus, Unknown, Version,
 };
 
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
-use crate::whole::{away, parts_of, sum};
+use crate::whole::{away, check_room};
 use crate::{ArtifactDesk, Clock, Link};
 
 /// Proof that a turn was ended. Only the sink makes it.
@@ -251,13 +251,13 @@ impl TaskUpdateSink {
     /// The event as it is recorded.
     async fn kept(&mut self, mut event: TaskEvent) -> Result<TaskEvent, Closed> {
         let Some(desk) = &self.desk else { return Ok(event) };
-        let before = *self.away.get_or_insert_with(|| sum(desk, parts_of(&self.live.task())));
-        if before >= desk.most_of_a_task() {
-            let most = desk.most_of_a_task();
-            return Err(Closed(format!("{}: more than {most} bytes of large parts", ErrorKind::TooLarge.reason())));
-        }
         let fault = |error: chancery_protocol::Error| Closed(format!("{}: {error}", error.kind.reason()));
         let task = &self.live.record.id;
+        let before = match self.away {
+            Some(before) => before,
+            None => desk.weight(task).await.map_err(fault)?,
+        };
+        check_room(&**desk, before).map_err(fault)?;
         match &mut event {
             TaskEvent::Artifact(chunk) => {
                 chunk.artifact = desk.take_in(task, Arc::clone(&chunk.artifact)).await.map_err(fault)?;
@@ -269,7 +269,7 @@ impl TaskUpdateSink {
             }
             _ => {}
         }
-        self.away = Some(before.saturating_add(away(desk, &event)));
+        self.away = Some(before.saturating_add(away(desk, task, &event)));
         Ok(event)
     }
 

@@ -116,7 +116,7 @@ impl Inner {
         fill_message_id(named);
         named.context_id = Some(context_id.clone());
         named.task_id = Some(id.clone());
-        let kept = match self.desk.get() {
+        let kept = match self.desk_for(&message) {
             Some(desk) => Box::pin(self.kept(desk, &id, &message)).await?,
             None => Arc::clone(&message),
         };
@@ -262,7 +262,7 @@ impl Inner {
             held: dispatched.held(),
             before,
         });
-        let kept = match self.desk.get() {
+        let kept = match self.desk_for(&message) {
             Some(desk) => Box::pin(self.kept(desk, &live.record.id, &message)).await?,
             None => Arc::clone(&message),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    ArtifactChunk, CallContext, Error, Message, Part, Reply, Sent, Shown, StatusChange, Task, TaskEvent, TaskId,
+    ArtifactChunk, CallContext, Error, ErrorKind, Message, Part, Reply, Sent, Shown, StatusChange, Task, TaskEvent, TaskId,
 };
 
 use crate::artifacts::{ArtifactDesk, REFERENCES_EXTENSION};
@@ -48,11 +48,29 @@ impl Inner {
         task: &TaskId,
         message: &Arc<Message>,
     ) -> Result<Arc<Message>, Error> {
-        match desk.is_large(&message.parts) {
-            true => Ok(Arc::new(Message { parts: desk.put_away(task, message.parts.clone()).await?, ..Message::clone(message) })),
-            false => Ok(Arc::clone(message)),
-        }
+        check_room(&**desk, desk.weight(task).await?)?;
+        Ok(Arc::new(Message { parts: desk.put_away(task, message.parts.clone()).await?, ..Message::clone(message) }))
     }
+
+    /// The desk, if there can be something to put back.
+    pub(crate) fn desk_of_parts(&self) -> Option<&Arc<dyn ArtifactDesk>> {
+        self.desk.get().filter(|desk| desk.puts_away())
+    }
+
+    /// The desk, if it has something to do with this message.
+    pub(crate) fn desk_for(&self, message: &Message) -> Option<&Arc<dyn ArtifactDesk>> {
+        self.desk.get().filter(|desk| desk.is_large(&message.parts))
+    }
+}
+
+/// Whether something may be put away for a task that has so much in the tier.
+pub(crate) fn check_room(desk: &dyn ArtifactDesk, weight: u64) -> Result<(), Error> {
+    let most = desk.most_of_a_task();
+    if weight < most {
+        return Ok(());
+    }
+    let message = format!("more than {most} bytes of large parts");
+    Err(Error::new(ErrorKind::TooLarge, message).with_fact("limit", "artifacts.offload_task_bytes"))
 }
 
 fn takes_references(context: &CallContext) -> bool {
@@ -66,7 +84,7 @@ pub(crate) async fn whole_reply(
     task: &TaskId,
     message: Arc<Message>,
 ) -> Result<Arc<Message>, Error> {
-    match takes_references(context) || desk.away(&message.parts) > desk.most_at_once() {
+    match takes_references(context) || desk.away(task, &message.parts) > desk.most_at_once() {
         true => Ok(message),
         false => whole_message(desk, task, &message).await,
     }
@@ -78,14 +96,14 @@ async fn whole_shown(desk: &Arc<dyn ArtifactDesk>, shown: Shown, room: &mut u64)
 
 /// A task too large to be whole at once stays as it is.
 pub(crate) async fn whole_task(desk: &Arc<dyn ArtifactDesk>, task: &Arc<Task>, room: &mut u64) -> Result<Arc<Task>, Error> {
-    let away = sum(desk, parts_of(task));
+    let away = away_of(desk, task);
     if away == 0 || away > *room {
         return Ok(Arc::clone(task));
     }
     *room -= away;
     let mut whole = Task::clone(task);
     for artifact in &mut whole.artifacts {
-        if desk.away(&artifact.parts) > 0 {
+        if desk.away(&task.id, &artifact.parts) > 0 {
             let parts = desk.put_back(&task.id, artifact.parts.clone()).await?;
             Arc::make_mut(artifact).parts = parts;
         }
@@ -101,7 +119,7 @@ pub(crate) async fn whole_message(
     task: &TaskId,
     message: &Arc<Message>,
 ) -> Result<Arc<Message>, Error> {
-    match desk.away(&message.parts) {
+    match desk.away(task, &message.parts) {
         0 => Ok(Arc::clone(message)),
         _ => Ok(Arc::new(Message { parts: desk.put_back(task, message.parts.clone()).await?, ..Message::clone(message) })),
     }
@@ -116,7 +134,7 @@ pub(crate) async fn whole_events(
     let mut bytes = 0_u64;
     let mut fitting = 0;
     for entry in &events {
-        bytes = bytes.saturating_add(away(desk, &entry.event));
+        bytes = bytes.saturating_add(away(desk, task, &entry.event));
         if fitting > 0 && bytes > BYTES_AT_ONCE {
             break;
         }
@@ -124,7 +142,9 @@ pub(crate) async fn whole_events(
     }
     events.truncate(fitting);
     for entry in &mut events {
-        *entry = whole_entry(desk, task, entry, u64::MAX).await?;
+        // A picture of the task can hold all of its parts; every other event came in one piece, and goes out as one.
+        let most = if matches!(entry.event, TaskEvent::Created(_)) { desk.most_at_once() } else { u64::MAX };
+        *entry = whole_entry(desk, task, entry, most).await?;
     }
     Ok(events)
 }
@@ -136,7 +156,7 @@ pub(crate) async fn whole_entry(
     entry: &Arc<LogEntry>,
     mut most: u64,
 ) -> Result<Arc<LogEntry>, Error> {
-    let away = away(desk, &entry.event);
+    let away = away(desk, task, &entry.event);
     if away == 0 || away > most {
         return Ok(Arc::clone(entry));
     }
@@ -170,21 +190,21 @@ pub(crate) async fn whole_payload(desk: &Arc<dyn ArtifactDesk>, task: &TaskId, p
     whole.map_err(|error| StoreError::new(error.message.into_owned()))
 }
 
-pub(crate) fn parts_of(task: &Task) -> impl Iterator<Item = &[Part]> {
+fn parts_of(task: &Task) -> impl Iterator<Item = &[Part]> {
     let artifacts = task.artifacts.iter().map(|artifact| &*artifact.parts);
     artifacts.chain(task.history.iter().chain(&task.status.message).map(|message| &*message.parts))
 }
 
-pub(crate) fn sum<'p>(desk: &Arc<dyn ArtifactDesk>, lists: impl Iterator<Item = &'p [Part]>) -> u64 {
-    lists.fold(0, |sum, parts| sum.saturating_add(desk.away(parts)))
+fn away_of(desk: &Arc<dyn ArtifactDesk>, task: &Task) -> u64 {
+    parts_of(task).fold(0, |sum, parts| sum.saturating_add(desk.away(&task.id, parts)))
 }
 
-pub(crate) fn away(desk: &Arc<dyn ArtifactDesk>, event: &TaskEvent) -> u64 {
+pub(crate) fn away(desk: &Arc<dyn ArtifactDesk>, task: &TaskId, event: &TaskEvent) -> u64 {
     match event {
-        TaskEvent::Created(task) => sum(desk, parts_of(task)),
-        TaskEvent::Artifact(chunk) => desk.away(&chunk.artifact.parts),
-        TaskEvent::Status(change) => change.status.message.as_ref().map_or(0, |message| desk.away(&message.parts)),
-        TaskEvent::Replied(message) => desk.away(&message.parts),
+        TaskEvent::Created(task) => away_of(desk, task),
+        TaskEvent::Artifact(chunk) => desk.away(task, &chunk.artifact.parts),
+        TaskEvent::Status(change) => change.status.message.as_ref().map_or(0, |message| desk.away(task, &message.parts)),
+        TaskEvent::Replied(message) => desk.away(task, &message.parts),
         // Streams do not show it.
         TaskEvent::Said(_) => 0,
     }

@@ -9,7 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::AmazonS3Builder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
+use object_store::{Error, ListResult, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
 use ruvector_rulake::PulledBatch;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -83,6 +83,11 @@ impl Bucket {
             Some(runtime) => runtime.block_on(work),
             None => Err(Error::NotImplemented { operation: "a bucket that is closed".into(), implementer: "Bucket".into() }),
         }
+    }
+
+    fn listed(&self, under: &str) -> Result<ListResult, MemoryError> {
+        let place = self.at(under);
+        self.wait(self.store.list_with_delimiter(Some(&place))).map_err(|error| fault("list", error))
     }
 
     /// A file of vectors, in parts.
@@ -165,13 +170,16 @@ impl Shelf for Bucket {
     }
 
     fn list(&self, under: &str) -> Result<Vec<String>, MemoryError> {
-        let place = self.at(under);
-        let listed = self.wait(self.store.list_with_delimiter(Some(&place))).map_err(|error| fault("list", error))?;
+        let listed = self.listed(under)?;
         let objects = listed.objects.iter().filter_map(|object| object.location.filename());
         let folders = listed.common_prefixes.iter().filter_map(|prefix| prefix.filename());
         let mut names: Vec<String> = objects.chain(folders).map(str::to_owned).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    fn weight(&self, under: &str) -> Result<u64, MemoryError> {
+        Ok(self.listed(under)?.objects.iter().map(|object| object.size).sum())
     }
 
     fn blank(&self) -> Result<PathBuf, MemoryError> {

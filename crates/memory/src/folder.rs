@@ -48,6 +48,15 @@ impl Folder {
         }
     }
 
+    /// What is directly under a name, which need not be there.
+    fn entries(&self, under: &str) -> Result<Vec<fs::DirEntry>, MemoryError> {
+        let fault = |error| MemoryError::io("list a folder", error);
+        match fs::read_dir(self.root.join(under)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            entries => entries.map_err(fault)?.collect::<Result<_, _>>().map_err(fault),
+        }
+    }
+
     fn settle(&self, filled: &Path, name: &str) -> Result<(), MemoryError> {
         let to = self.root.join(name);
         let folder = to.parent().unwrap_or(&self.root);
@@ -122,17 +131,14 @@ impl Shelf for Folder {
     }
 
     fn list(&self, under: &str) -> Result<Vec<String>, MemoryError> {
-        let fault = |error| MemoryError::io("list a folder", error);
-        let mut names = Vec::new();
-        let entries = match fs::read_dir(self.root.join(under)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
-            entries => entries.map_err(fault)?,
-        };
-        for entry in entries {
-            names.extend(entry.map_err(fault)?.file_name().into_string());
-        }
+        let mut names: Vec<_> = self.entries(under)?.into_iter().flat_map(|entry| entry.file_name().into_string()).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    fn weight(&self, under: &str) -> Result<u64, MemoryError> {
+        let sizes = self.entries(under)?.into_iter().map(|entry| entry.metadata().map(|about| about.len()));
+        sizes.sum::<Result<_, _>>().map_err(|error| MemoryError::io("look into a folder", error))
     }
 
     fn blank(&self) -> Result<PathBuf, MemoryError> {

@@ -1,20 +1,24 @@
 //! Large parts of artifacts and messages, put into the tier and put back: what stays in their place is a link with digest and size.
 
+mod mark;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_protocol::{Json, Metadata, Part, PartContent, TaskId};
-use serde_json::{Map, Value, json};
+use chancery_identity::SealKey;
+use chancery_protocol::{Json, Part, PartContent, TaskId};
 use uuid::Uuid;
 
+use self::mark::{Kind, Mark, room_for_mark, seems_sealed, unmarked, unsealed};
 use crate::{ArtifactsConfig, Digest, MemoryError, Tier};
 
-const VENDOR: &str = "ruvector";
-const MARK: &str = "offload";
+const FOLDER: &str = "offload";
 
 #[derive(Debug)]
 pub struct Offload {
     tier: Arc<Tier>,
+    /// Seals the links, so that nobody else can make one.
+    key: SealKey,
     /// The folder of this node: others on the tier have tasks of their own.
     folder: String,
     /// Where callers find what was put away; without a slash at its end.
@@ -22,33 +26,6 @@ pub struct Offload {
     above: usize,
     restore: u64,
     of_task: u64,
-}
-
-/// What a link says of the part it stands for.
-struct Mark {
-    digest: Digest,
-    bytes: u64,
-    kind: Kind,
-}
-
-/// What it is the bytes of.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Raw,
-    Text,
-    Data,
-}
-
-impl Kind {
-    const ALL: [Self; 3] = [Self::Raw, Self::Text, Self::Data];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Text => "text",
-            Self::Data => "data",
-        }
-    }
 }
 
 /// The bytes of a part that has any.
@@ -61,28 +38,13 @@ fn content(part: &Part) -> Option<(&[u8], Kind)> {
     }
 }
 
-impl Mark {
-    /// What an agent or a caller says of links elsewhere is theirs, and means nothing here.
-    fn of(part: &Part) -> Option<Self> {
-        let PartContent::Url(url) = &part.content else { return None };
-        let metadata = part.metadata.as_ref().filter(|metadata| metadata.text().contains(MARK))?;
-        let vendor = metadata.get(VENDOR)?;
-        let mark = vendor.get(MARK)?;
-        let digest: Digest = mark["digest"].as_str()?.strip_prefix("sha256:")?.parse().ok()?;
-        let (_, path) = url.rsplit_once("/artifacts/")?;
-        path.split_once('/').filter(|(_, named)| *named == digest.to_string())?;
-        let kind = Kind::ALL.into_iter().find(|kind| mark["kind"] == kind.name())?;
-        Some(Self { digest, bytes: mark["bytes"].as_u64()?, kind })
-    }
-}
-
 impl Offload {
     /// `node` is a name that no other node on the tier has.
-    pub fn new(tier: Arc<Tier>, node: &str, public_url: &str, config: &ArtifactsConfig) -> Self {
-        let folder = format!("{MARK}/{node}");
+    pub fn new(tier: Arc<Tier>, node: &str, key: SealKey, public_url: &str, config: &ArtifactsConfig) -> Self {
+        let folder = format!("{FOLDER}/{node}");
         let above = usize::try_from(config.offload_above_bytes).unwrap_or(usize::MAX);
         let base = format!("{}/artifacts", public_url.trim_end_matches('/'));
-        Self { tier, folder, base, above, restore: config.restore_bytes, of_task: config.offload_task_bytes }
+        Self { tier, key, folder, base, above, restore: config.restore_bytes, of_task: config.offload_task_bytes }
     }
 
     pub fn restore_bytes(&self) -> u64 {
@@ -94,42 +56,50 @@ impl Offload {
         self.of_task
     }
 
-    pub fn is_large(&self, part: &Part) -> bool {
+    /// Whether a part that comes in is to be seen by [`Self::put_away`].
+    pub fn concerns(&self, part: &Part) -> bool {
+        self.is_large(part) || seems_sealed(part)
+    }
+
+    fn is_large(&self, part: &Part) -> bool {
         content(part).is_some_and(|(bytes, _)| bytes.len() > self.above)
     }
 
-    /// Large parts go; they are durable in the tier when this returns.
+    /// Large parts go; they are durable in the tier when this returns. After that the only links here under our seal are those
+    /// of parts that were put away just now.
     pub fn put_away(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
         let folder = self.folder(task)?;
-        for part in parts.iter_mut().filter(|part| self.is_large(part)) {
+        for part in &mut parts {
+            if Mark::of(part, task, &self.key).is_some() {
+                part.metadata = part.metadata.as_ref().map(unsealed);
+            }
+            // Without room for a mark in what it says of itself it stays.
+            let Some(vendor) = room_for_mark(part).filter(|_| self.is_large(part)) else { continue };
             let Some((content, kind)) = content(part) else { continue };
-            let mut vendor = match part.metadata.as_ref().and_then(|metadata| metadata.get(VENDOR)) {
-                None => Map::new(),
-                Some(Value::Object(vendor)) if !vendor.contains_key(MARK) => vendor,
-                // There is no room for a mark in what it says of itself.
-                Some(_) => continue,
-            };
-            let digest = Digest::of(content);
-            self.tier.shelf().write(&format!("{folder}/{digest}"), content)?;
-            let mark = json!({ "digest": format!("sha256:{digest}"), "bytes": content.len(), "kind": kind.name() });
-            vendor.insert(MARK.to_owned(), mark);
-            let metadata = part.metadata.take().unwrap_or_else(Metadata::empty);
-            part.metadata = Some(metadata.with(VENDOR, Json::from_value(&Value::Object(vendor))));
-            part.content = PartContent::Url(format!("{}/{task}/{digest}", self.base));
+            let mark = Mark { digest: Digest::of(content), bytes: content.len() as u64, kind };
+            self.tier.shelf().write(&format!("{folder}/{}", mark.digest), content)?;
+            let link = format!("{}/{task}/{}", self.base, mark.digest);
+            mark.put_on(part, vendor, link, task, &self.key);
         }
         Ok(parts)
     }
 
     /// How many bytes of them are in the tier.
-    pub fn away(&self, parts: &[Part]) -> u64 {
-        parts.iter().filter_map(Mark::of).fold(0, |sum, mark| sum.saturating_add(mark.bytes))
+    pub fn away(&self, task: &TaskId, parts: &[Part]) -> u64 {
+        let marks = parts.iter().filter_map(|part| Mark::of(part, task, &self.key));
+        marks.fold(0, |sum, mark| sum.saturating_add(mark.bytes))
     }
 
-    /// As they came. A link that leads to nothing here stays one.
+    /// How many bytes of a task are in the tier, also of what nobody shows any more.
+    pub fn weight(&self, task: &TaskId) -> Result<u64, MemoryError> {
+        self.tier.shelf().weight(&self.folder(task)?)
+    }
+
+    /// As they came. A link that leads to nothing any more stays one.
     pub fn put_back(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
         let folder = self.folder(task)?;
         for part in &mut parts {
-            let Some(mark) = Mark::of(part) else { continue };
+            let Some(mark) = Mark::of(part, task, &self.key) else { continue };
             let name = format!("{folder}/{}", mark.digest);
             if self.tier.shelf().size(&name)? != Some(mark.bytes) {
                 continue;
@@ -174,14 +144,5 @@ impl Offload {
     fn folder(&self, task: &TaskId) -> Result<String, MemoryError> {
         let id = Uuid::parse_str(task.as_str()).map_err(|_| MemoryError::Reference { field: "task", reason: "is not a task" })?;
         Ok(format!("{}/{id}", self.folder))
-    }
-}
-
-fn unmarked(metadata: &Metadata) -> Option<Metadata> {
-    let Some(Value::Object(mut vendor)) = metadata.get(VENDOR) else { return Some(metadata.clone()) };
-    vendor.remove(MARK);
-    match vendor.is_empty() {
-        true => metadata.without(VENDOR),
-        false => Some(metadata.with(VENDOR, Json::from_value(&Value::Object(vendor)))),
     }
 }

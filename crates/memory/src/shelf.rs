@@ -32,6 +32,9 @@ pub(crate) trait Shelf: Send + Sync + Debug {
     /// What is directly under a name.
     fn list(&self, under: &str) -> Result<Vec<String>, MemoryError>;
 
+    /// How many bytes lie directly under a name.
+    fn weight(&self, under: &str) -> Result<u64, MemoryError>;
+
     /// A new file to fill, on this machine.
     fn blank(&self) -> Result<PathBuf, MemoryError>;
 

@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chancery_identity::SealKey;
 use chancery_memory::{ArtifactsConfig, MemoryConfig, Offload, Tier};
 use chancery_protocol::{Part, PartContent, TaskId};
 use common::{DIM, publish, vectors};
@@ -123,19 +124,23 @@ fn inside(scheme: &str) {
 
 fn large_parts(tier: Tier) {
     let config = ArtifactsConfig { offload_above_bytes: 1000, ..ArtifactsConfig::default() };
-    let offload = Offload::new(Arc::new(tier), "node", "http://here", &config);
+    let offload = Offload::new(Arc::new(tier), "node", SealKey::new(&[7; 32]).unwrap(), "http://here", &config);
     let task = TaskId::from(uuid::Uuid::now_v7().to_string().as_str());
     let parts = vec![Part::text("short"), Part::text("long ".repeat(1000))];
     let kept = offload.put_away(&task, parts.clone()).unwrap();
-    assert_eq!((&kept[0], offload.away(&kept)), (&parts[0], 5000));
+    assert_eq!((&kept[0], offload.away(&task, &kept)), (&parts[0], 5000));
     assert_eq!(offload.put_back(&task, kept.clone()).unwrap(), parts);
     let PartContent::Url(url) = &kept[1].content else { panic!("{kept:?}") };
     let digest = url.rsplit('/').next().unwrap();
     assert_eq!(offload.length(&task, digest).unwrap(), Some(5000));
     assert_eq!(offload.piece(&task, digest, 4990, 10).unwrap(), b"long long ");
     assert_eq!(offload.tasks().unwrap(), std::slice::from_ref(&task));
+    assert_eq!(offload.weight(&task).unwrap(), 5000);
     offload.forget(&task).unwrap();
-    assert_eq!((offload.tasks().unwrap(), offload.length(&task, digest).unwrap()), (vec![], None));
+    assert_eq!(
+        (offload.tasks().unwrap(), offload.length(&task, digest).unwrap(), offload.weight(&task).unwrap()),
+        (vec![], None, 0)
+    );
     assert_eq!(offload.put_back(&task, kept.clone()).unwrap(), kept, "what is gone stays a link");
 }
 

@@ -8,17 +8,18 @@ use chancery_core::{
     AfterRestart, Agent, Agents, Answer, Chancery, Dedupe, Finished, Next, Parts, REFERENCES_EXTENSION, RetentionConfig,
     Rulebook, RunError, Store, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };
+use chancery_identity::SealKey;
 use chancery_memory::{ArtifactsConfig, MemoryConfig, Tier};
 use chancery_protocol::{
-    AgentCard, Artifact, CallContext, GetTask, Json, ListTasks, Message, Metadata, Part, PartContent, Reply, Request, Role,
-    SendConfiguration, SendMessage, Sent, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp,
+    AgentCard, Artifact, CallContext, Error, ErrorKind, GetTask, Json, ListTasks, Message, Metadata, Part, PartContent, Reply,
+    Request, Role, SendConfiguration, SendMessage, Sent, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp,
 };
 use chancery_store::MemoryStore;
 use chancery_testkit::{ManualClock, PlainSeal, call_context};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::Desk;
+use super::{Desk, Own};
 
 /// Says what it was told, in the way it was told to.
 struct Parrot;
@@ -35,6 +36,10 @@ impl TaskRunner for Parrot {
                     let part = Part::text(format!("{piece:0>1000}"));
                     updates.chunk(Artifact::new("a", vec![part]), piece > 0, false).await?;
                 }
+                Ok(updates.complete(None))
+            }
+            Some("artifact") => {
+                updates.artifact(Artifact::new("a", turn.message.parts[1..].to_vec())).await?;
                 Ok(updates.complete(None))
             }
             Some("ask") => Ok(updates.message(vec![said])).map(|words| updates.input_required(words)),
@@ -72,6 +77,17 @@ impl House {
 
     /// A node of that name on the tier.
     fn plane(&self, node: &str) -> Chancery {
+        let config = ArtifactsConfig {
+            offload: true,
+            offload_above_bytes: 100,
+            restore_bytes: 1000,
+            offload_task_bytes: 3000,
+            ..Default::default()
+        };
+        self.plane_with(node, &config)
+    }
+
+    fn plane_with(&self, node: &str, config: &ArtifactsConfig) -> Chancery {
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner: Arc::new(Parrot), exposed: true };
         let chancery = Chancery::new(Parts {
@@ -88,14 +104,8 @@ impl House {
         });
         let tier = self.tier.path().to_str().expect("text").to_owned();
         let tier = Tier::open(&MemoryConfig { tier: Some(tier), ..MemoryConfig::default() }).expect("a tier").map(Arc::new);
-        let config = ArtifactsConfig {
-            offload: true,
-            offload_above_bytes: 100,
-            restore_bytes: 1000,
-            offload_task_bytes: 3000,
-            ..Default::default()
-        };
-        let desk = Desk::open(&config, tier.as_ref(), node, "http://here").expect("a desk").expect("one");
+        let own = Own { name: node.to_owned(), key: SealKey::new(&[7; 32]).expect("a key") };
+        let desk = Desk::open(config, tier.as_ref(), &own, "http://here").expect("a desk");
         chancery.set_artifact_desk(Arc::new(desk));
         chancery
     }
@@ -104,6 +114,13 @@ impl House {
         let entries = std::fs::read_dir(self.tier.path().join("offload").join(node)).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
+
+    /// Bytes of a task in the tier.
+    fn weight(&self, node: &str, task: &TaskId) -> u64 {
+        let folder = self.tier.path().join("offload").join(node).join(task.as_str());
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        files.map(|file| file.metadata().expect("a file").len()).sum()
+    }
 }
 
 fn takes_references() -> CallContext {
@@ -111,12 +128,25 @@ fn takes_references() -> CallContext {
 }
 
 async fn say(chancery: &Chancery, context: &CallContext, how: &str, part: Part) -> Sent {
-    let message = Arc::new(Message::of_parts(Role::User, "m", vec![Part::text(how), part]));
+    say_all(chancery, context, None, how, vec![part]).await.expect("it is taken")
+}
+
+fn sending(task: Option<&TaskId>, how: &str, parts: Vec<Part>) -> SendMessage {
+    let all = [vec![Part::text(how)], parts].concat();
+    let message = Arc::new(Message { task_id: task.cloned(), ..Message::of_parts(Role::User, "m", all) });
     let configuration = SendConfiguration { return_immediately: how == "hang", ..SendConfiguration::default() };
-    let send =
-        SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None, unknown: Default::default() };
-    match chancery.call(context, Request::SendMessage(send)).await.expect("it is taken") {
-        Answer::Reply(Reply::Sent(sent)) => sent,
+    SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None, unknown: Default::default() }
+}
+
+async fn say_all(
+    chancery: &Chancery,
+    context: &CallContext,
+    task: Option<&TaskId>,
+    how: &str,
+    parts: Vec<Part>,
+) -> Result<Sent, Error> {
+    match chancery.call(context, Request::SendMessage(sending(task, how, parts))).await? {
+        Answer::Reply(Reply::Sent(sent)) => Ok(sent),
         other => panic!("{other:?}"),
     }
 }
@@ -149,6 +179,8 @@ fn both(task: &Task) -> [PartContent; 2] {
 fn is_link(content: &PartContent, task: &TaskId) -> bool {
     matches!(content, PartContent::Url(url) if url.starts_with(&format!("http://here/artifacts/{task}/")))
 }
+
+mod others;
 
 #[tokio::test]
 async fn what_callers_and_agents_say_is_kept_as_links_and_read_whole() {

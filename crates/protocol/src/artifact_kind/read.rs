@@ -14,7 +14,11 @@ impl ArtifactKind {
 
     /// The same for a part of a message.
     pub fn from_part(part: &Part) -> Result<Self, Error> {
-        Self::of_parts(std::slice::from_ref(part), None, &ArtifactVersions::default())
+        Self::read_part(part, &ArtifactVersions::default())
+    }
+
+    pub fn read_part(part: &Part, versions: &ArtifactVersions) -> Result<Self, Error> {
+        Self::of_parts(std::slice::from_ref(part), None, versions)
     }
 
     pub fn read(artifact: &Artifact, versions: &ArtifactVersions) -> Result<Self, Error> {
