@@ -141,7 +141,10 @@ impl Builder {
             if self.demands.verifier.push_keys().is_empty() {
                 return Err(Incomplete::NoKeys);
             }
-            let audiences = self.urls.iter().map(|url| without_query(url)).collect::<Result<_, _>>()?;
+            let mut audiences = Vec::new();
+            for url in &self.urls {
+                audiences.extend(audiences_of(url)?);
+            }
             self.demands.jwt = Some(JwtDemand { issuer, audiences });
         }
         let shared_keys = self.demands.jwt.is_some() || !self.demands.verifier.push_keys().is_empty();
@@ -163,12 +166,14 @@ impl Builder {
     }
 }
 
-/// What a token is for: where it is sent, without what is asked there.
-fn without_query(url: &str) -> Result<String, Incomplete> {
-    let mut parsed = Url::parse(url).map_err(|_| Incomplete::NotAUrl(url.to_owned()))?;
-    parsed.set_query(None);
-    parsed.set_fragment(None);
-    Ok(parsed.to_string())
+/// What a token is for: where it is sent, without what is asked there. In the spelling it was registered in, which is what senders
+/// have, and in the usual one.
+fn audiences_of(url: &str) -> Result<[String; 2], Incomplete> {
+    let mut usual = Url::parse(url).map_err(|_| Incomplete::NotAUrl(url.to_owned()))?;
+    usual.set_query(None);
+    usual.set_fragment(None);
+    let as_registered = url.split(['?', '#']).next().unwrap_or_default();
+    Ok([as_registered.to_owned(), usual.into()])
 }
 
 impl fmt::Debug for Builder {

@@ -49,7 +49,8 @@ impl Delivery {
         if let Some(held) = self.held.take() {
             let memory = &held.memory;
             let kept = memory.guard.taken(&held.key, memory.clock.now()).await;
-            if let (Some(task), Some(lane), Some(seq)) = (task, lane, seq) {
+            // What was sent out of turn says nothing of what comes in turn.
+            if let (Some(task), Some(lane), Some(seq), false) = (task, lane, seq, self.replay) {
                 memory.lanes.taken(task.as_str(), lane, seq);
             }
             // What could not be kept may come again, which is better than to be sent for ever.

@@ -134,6 +134,10 @@ async fn what_comes_late_is_known_for_it_unless_an_operator_sent_it_again() {
     assert!(receive(&receiver, &signed(&entry(3), &other), &other).await.is_ok(), "another task's lane may count alike");
     let snapshot = WebhookId { carries: Carries::Snapshot, ..entry(5) };
     assert!(receive(&receiver, &signed(&snapshot, &working()), &working()).await.is_ok(), "as late as the last one");
+    // What an operator tries out comes before its turn, and leaves the turn of the others to them.
+    let tried = WebhookId { carries: Carries::Snapshot, resent: Some(0), ..entry(9) };
+    receive(&receiver, &signed(&tried, &working()), &working()).await.unwrap().accept().await;
+    assert!(receive(&receiver, &signed(&entry(6), &working()), &working()).await.is_ok());
 }
 
 #[tokio::test]
@@ -222,6 +226,19 @@ async fn a_token_of_the_sender_is_for_this_url_without_its_query_and_for_this_bo
     let delivery = receive(&receiver, &headers, &working()).await.unwrap();
     assert_eq!(delivery.proofs, [Proof::Signature(Scheme::V1a), Proof::Jwt]);
     drop(delivery);
+
+    // However its owner spells it, a token is for it in the same spelling, and in the usual one.
+    for url in ["https://Agent.example.org:443/hook?tenant=1", "https://agent.example.org"] {
+        let receiver = self::receiver(|builder| builder.url(url).keys(PushKeys::new([key().public().clone()])).jwt(None));
+        let cut = url.split('?').next().unwrap();
+        let usual = if cut.ends_with("hook") { "https://agent.example.org/hook" } else { "https://agent.example.org/" };
+        for (seq, audience) in [(1, cut), (2, usual)] {
+            let id = WebhookId::new(url, 7, seq, Carries::Entry);
+            let mut headers = signed(&id, &working());
+            headers.insert("authorization", token(audience, &id, &working()).parse().unwrap());
+            receive(&receiver, &headers, &working()).await.unwrap();
+        }
+    }
 
     let other = SigningKey::<Push>::generate(Algorithm::EdDsa).unwrap();
     receiver.set_keys(PushKeys::new([other.public().clone()]));

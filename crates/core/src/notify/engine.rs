@@ -207,7 +207,7 @@ impl Engine {
                 Some(before) => self.notifier.in_flight.end(number, before.lane.cursor.epoch),
                 None => {
                     let lane = &waiting[&number].lane;
-                    dispatch.offer(number, &origin(lane), &host(lane));
+                    dispatch.offer(number, &origin(lane), &host(&lane.registration.origin));
                 }
             }
         }
@@ -261,8 +261,7 @@ fn origin(lane: &Lane) -> Origin {
 }
 
 /// The origin without scheme and port: what requests a second are counted by.
-fn host(lane: &Lane) -> Arc<str> {
-    let origin = &*lane.registration.origin;
+pub(super) fn host(origin: &str) -> Arc<str> {
     let host = origin.split_once("://").map_or(origin, |(_, rest)| rest);
     host.rsplit_once(':').map_or(host, |(host, _)| host).into()
 }

@@ -52,12 +52,14 @@ impl Engine {
         let payload = self.whole(&stored.task.id, payload).await.map_err(internal)?;
         let record = stored.task;
         let delivery = Delivery { registration: Arc::clone(&registration), record, from: to, span: Span::snapshot(to), payload };
-        let letter = self.courier.write(&delivery);
+        // Under an id of its own, and as one that comes out of turn: what waits before it still has to come.
+        let mut letter = self.courier.write(&delivery);
+        letter.webhook_id = format!("{}-r0", letter.webhook_id).into();
         let secrets = OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref());
         let secrets = secrets.ok_or_else(|| internal(StoreError::new("the secrets of the registration cannot be opened")))?;
         Ok(self
             .courier
-            .deliver(&registration, &secrets, &letter, Try { attempt: 1, replay: false, now: self.timeline.wall() })
+            .deliver(&registration, &secrets, &letter, Try { attempt: 1, replay: true, now: self.timeline.wall() })
             .await)
     }
 

@@ -242,7 +242,7 @@ impl<'e> Run<'e> {
     }
 }
 
-fn cancelled(why: &str) -> Outcome {
+pub(super) fn cancelled(why: &str) -> Outcome {
     Outcome { answer: Answer::Cancelled, error: Some(why.into()), receipt: None }
 }
 

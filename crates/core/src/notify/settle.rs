@@ -5,11 +5,11 @@ use std::sync::Arc;
 use chancery_protocol::Timestamp;
 use chancery_rules::push::{Answer, Dead, DeadReason, DisableReason, LaneState, Span, Step, Verdict};
 
-use super::courier::{Delivery, Letter};
+use super::courier::{Delivery, Letter, Payload};
 use super::engine::{Engine, until};
 use super::run::{Run, Tried};
-use crate::Delivered;
 use crate::push::{Attempt, DeadLetter, LaneStep, Receipt, Settled};
+use crate::{Delivered, StoreError};
 
 /// A receiver that failed so often is worth a word to operators.
 const FAILING: u32 = 4;
@@ -146,6 +146,12 @@ impl Run<'_> {
         })
     }
 
+    /// The task as it was then, as a webhook is told it.
+    async fn whole_at(&mut self, to: u64) -> Result<Payload, StoreError> {
+        let payload = self.log.whole(to).await?;
+        self.engine.whole(&self.record.id, payload).await
+    }
+
     /// A letter that holds all there is to know. A whole range is given up as the task as it was at its end.
     async fn dead(&mut self, reason: DeadReason, tried: Option<&Tried>, this_one: bool, now: Timestamp) -> DeadLetter {
         let registration = Arc::clone(&self.lane.registration);
@@ -153,7 +159,7 @@ impl Run<'_> {
         let (from, to) = (cursor.head, tried.filter(|_| this_one).map_or(cursor.tail, |tried| tried.span.to));
         let letter = match tried {
             Some(tried) if tried.span.to == to => tried.letter.clone(),
-            _ => match self.log.whole(to).await {
+            _ => match self.whole_at(to).await {
                 Ok(payload) => self.engine.courier.write(&Delivery {
                     registration: Arc::clone(&registration),
                     record: Arc::clone(&self.record),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use chancery_core::notify::{EngineConfig, SlotLimits};
 use chancery_core::push::{DeadFilter, LaneFilter, StateChange};
 use chancery_protocol::TaskState;
 use chancery_store::MemoryStore;
@@ -106,6 +107,69 @@ async fn what_became_of_a_replay_is_kept_as_soon_as_it_can_be() {
     let replayed = house.network.seen().into_iter().filter(|seen| seen.replay).count();
     assert_eq!(replayed, 5, "once each");
     assert!(house.outbox.dead_letters(&DeadFilter::default(), 0, 10).await.unwrap().letters.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn replays_that_are_under_way_end_when_their_webhook_is_deleted_or_turned_off() {
+    for deleted in [true, false] {
+        let house = House::new(Network::new(|_, _, _| Act::Answer(422)));
+        house.start();
+        let task = house.task("30", HOOK).await;
+        assert!(house.drained(Duration::from_secs(5)).await);
+        house.network.now_does(|_, _, _| Act::Slow(200, Duration::from_secs(1)));
+        house.engine.replay(&DeadFilter::default(), false, 0, 100).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(3500)).await;
+        if deleted {
+            house.unregister(&task.id, task.id.as_str()).await;
+        } else {
+            house.engine.change_state(&LaneFilter::default(), StateChange::Disable, 0, 10).await.unwrap();
+        }
+        let replayed = || house.network.seen().into_iter().filter(|seen| seen.replay).count();
+        let before = replayed();
+        assert_eq!(before, 4, "three were taken, one is under way");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(house.network.under_way(), 0, "broken off");
+        tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
+        assert_eq!(replayed(), before);
+        let left = house.outbox.dead_letters(&DeadFilter::default(), 0, 100).await.unwrap().letters;
+        assert_eq!(left.len(), 29, "and the rest is kept");
+        assert!(
+            left.iter().all(|letter| letter.error.as_deref().is_some_and(|why| why.contains("deleted, changed or turned off")))
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn replays_count_among_the_requests_of_their_host() {
+    let slots = SlotLimits { host_requests_per_second: 2, ..SlotLimits::default() };
+    let house = House::with(Network::new(|_, _, _| Act::Answer(422)), EngineConfig { slots, ..config() });
+    house.start();
+    house.task("10", HOOK).await;
+    assert!(house.drained(Duration::from_secs(60)).await);
+    house.network.now_does(|_, _, _| Act::Answer(200));
+    let asked = Instant::now();
+    let letters = house.engine.replay(&DeadFilter::default(), false, 0, 100).await.unwrap().len();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let last = house.network.seen().into_iter().filter(|seen| seen.replay).map(|seen| seen.at).collect::<Vec<_>>();
+    assert_eq!(last.len(), letters);
+    // A second's worth may be left over; then two a second.
+    let least = Duration::from_millis(500 * (letters as u64 - 3));
+    assert!(last.iter().max().is_some_and(|at| *at >= asked + least), "{:?}", last.iter().max().map(|at| *at - asked));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_tried_out_out_of_turn_and_under_an_id_of_its_own() {
+    let house = House::new(Network::new(|_, _, _| Act::Answer(503)));
+    house.start();
+    let task = house.task("3", HOOK).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    house.network.now_does(|_, _, _| Act::Answer(200));
+    house.engine.try_out(&house.lane(&task.id).await).await.unwrap();
+    let tried = house.network.seen().pop().unwrap();
+    assert!(tried.replay && tried.id.ends_with("-r0"), "{} {}", tried.id, tried.replay);
+    assert!(house.drained(Duration::from_secs(3600)).await);
+    let in_turn: Vec<u64> = house.network.taken().iter().filter(|seen| !seen.replay).map(|seen| seen.to).collect();
+    assert_eq!(in_turn, (1..=5).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]

@@ -239,7 +239,8 @@ impl Dispatch {
         self.origins.iter().map(standing).collect()
     }
 
-    fn token(&mut self, host: &Arc<str>, now: Timestamp) -> Result<(), Timestamp> {
+    /// Takes one of the host's requests of this second, or says when there is one.
+    pub fn token(&mut self, host: &Arc<str>, now: Timestamp) -> Result<(), Timestamp> {
         let rate = self.limits.host_requests_per_second;
         if rate == 0 {
             return Ok(());
