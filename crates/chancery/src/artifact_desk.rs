@@ -41,15 +41,6 @@ impl Desk {
         Ok(Self { schemas, versions, offload })
     }
 
-    /// Every part by itself too: whoever reads an artifact of several may read it so.
-    fn check(&self, artifact: &Artifact) -> Result<(), Error> {
-        self.schemas.check(artifact, &ArtifactKind::read(artifact, &self.versions)?)?;
-        for part in artifact.parts.iter().filter(|_| artifact.parts.len() > 1) {
-            self.schemas.check(artifact, &ArtifactKind::read_part(part, &self.versions)?)?;
-        }
-        Ok(())
-    }
-
     async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Offload) -> Result<T, MemoryError> + Send + 'static,
@@ -74,7 +65,19 @@ fn has_kind(artifact: &Artifact) -> bool {
 #[async_trait]
 impl ArtifactDesk for Desk {
     fn concerns(&self, artifact: &Artifact) -> bool {
-        self.is_large(&artifact.parts) || has_kind(artifact)
+        self.is_large(&artifact.parts) || self.seems_ours(&artifact.parts) || has_kind(artifact)
+    }
+
+    fn check(&self, artifact: &Artifact) -> Result<(), Error> {
+        if !has_kind(artifact) {
+            return Ok(());
+        }
+        self.schemas.check(artifact, &ArtifactKind::read(artifact, &self.versions)?)?;
+        // Every part by itself too: whoever reads an artifact of several may read it so.
+        for part in artifact.parts.iter().filter(|_| artifact.parts.len() > 1) {
+            self.schemas.check(artifact, &ArtifactKind::read_part(part, &self.versions)?)?;
+        }
+        Ok(())
     }
 
     fn puts_away(&self) -> bool {
@@ -82,7 +85,7 @@ impl ArtifactDesk for Desk {
     }
 
     fn is_large(&self, parts: &[Part]) -> bool {
-        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.concerns(part)))
+        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.is_large(part)))
     }
 
     async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
@@ -90,17 +93,14 @@ impl ArtifactDesk for Desk {
         self.work(move |offload| offload.put_away(&task, parts)).await
     }
 
-    async fn take_in(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error> {
-        if has_kind(&artifact) {
-            self.check(&artifact)?;
+    fn seems_ours(&self, parts: &[Part]) -> bool {
+        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.seems_ours(part)))
+    }
+
+    fn disown(&self, task: &TaskId, parts: &mut [Part]) {
+        if let Some(offload) = &self.offload {
+            offload.disown(task, parts);
         }
-        if !self.is_large(&artifact.parts) {
-            return Ok(artifact);
-        }
-        let mut kept = Artifact::clone(&artifact);
-        drop(artifact);
-        kept.parts = ArtifactDesk::put_away(self, task, kept.parts).await?;
-        Ok(Arc::new(kept))
     }
 
     fn away(&self, task: &TaskId, parts: &[Part]) -> u64 {

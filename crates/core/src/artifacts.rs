@@ -22,8 +22,8 @@ pub trait ArtifactDesk: Send + Sync + Debug {
     /// Whether there may be something to do. Asked for every artifact.
     fn concerns(&self, artifact: &Artifact) -> bool;
 
-    /// The artifact as it is to be kept, or what is wrong with it.
-    async fn take_in(&self, task: &TaskId, artifact: Arc<Artifact>) -> Result<Arc<Artifact>, Error>;
+    /// What is wrong with it, if something is.
+    fn check(&self, artifact: &Artifact) -> Result<(), Error>;
 
     /// Whether anything is ever put away here.
     fn puts_away(&self) -> bool;
@@ -33,6 +33,12 @@ pub trait ArtifactDesk: Send + Sync + Debug {
 
     /// With references where large ones were.
     async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
+
+    /// Whether there may be references of ours among these. Asked for every message.
+    fn seems_ours(&self, parts: &[Part]) -> bool;
+
+    /// References of ours among these are somebody else's from now on.
+    fn disown(&self, task: &TaskId, parts: &mut [Part]);
 
     /// How much of them was put away for this task, in bytes.
     fn away(&self, task: &TaskId, parts: &[Part]) -> u64;

@@ -10,7 +10,7 @@ use chancery_protocol::{
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
-use crate::whole::{away, check_room};
+use crate::whole::{concerns, put_away};
 use crate::{ArtifactDesk, Clock, Link};
 
 /// Proof that a turn was ended. Only the sink makes it.
@@ -32,7 +32,7 @@ impl Finished {
         let kept = match sink.kept(event.clone()).await {
             Ok(kept) => kept,
             // The task ends all the same; the log has it whole then.
-            Err(_) => event,
+            Err(_) => sink.disowned(event),
         };
         sink.end_with(kept);
         true
@@ -200,7 +200,8 @@ impl TaskUpdateSink {
                     if self.is_large(&event) {
                         event = self.kept(event).await?;
                     }
-                    return Ok(Passed::Ended(self.take_ending(event)));
+                    self.end_with(event);
+                    return Ok(Passed::Ended(Finished(None)));
                 }
                 self.update(event).await?;
                 Ok(if status.state.is_interrupted() { Passed::Waiting(Waiting(self)) } else { Passed::Open(self) })
@@ -242,8 +243,8 @@ impl TaskUpdateSink {
         let Some(desk) = &self.desk else { return false };
         match event {
             TaskEvent::Artifact(chunk) => desk.concerns(&chunk.artifact),
-            TaskEvent::Status(change) => change.status.message.as_ref().is_some_and(|message| desk.is_large(&message.parts)),
-            TaskEvent::Replied(message) => desk.is_large(&message.parts),
+            TaskEvent::Status(change) => change.status.message.as_ref().is_some_and(|message| concerns(desk, message)),
+            TaskEvent::Replied(message) => concerns(desk, message),
             TaskEvent::Created(_) | TaskEvent::Said(_) => false,
         }
     }
@@ -253,24 +254,33 @@ impl TaskUpdateSink {
         let Some(desk) = &self.desk else { return Ok(event) };
         let fault = |error: chancery_protocol::Error| Closed(format!("{}: {error}", error.kind.reason()));
         let task = &self.live.record.id;
-        let before = match self.away {
-            Some(before) => before,
-            None => desk.weight(task).await.map_err(fault)?,
-        };
-        check_room(&**desk, before).map_err(fault)?;
         match &mut event {
             TaskEvent::Artifact(chunk) => {
-                chunk.artifact = desk.take_in(task, Arc::clone(&chunk.artifact)).await.map_err(fault)?;
+                desk.check(&chunk.artifact).map_err(fault)?;
+                let parts = &mut Arc::make_mut(&mut chunk.artifact).parts;
+                *parts = put_away(desk, task, std::mem::take(parts), &mut self.away).await.map_err(fault)?;
             }
             TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. })
             | TaskEvent::Replied(message) => {
-                let parts = desk.put_away(task, message.parts.clone()).await.map_err(fault)?;
-                Arc::make_mut(message).parts = parts;
+                let parts = &mut Arc::make_mut(message).parts;
+                *parts = put_away(desk, task, std::mem::take(parts), &mut self.away).await.map_err(fault)?;
             }
             _ => {}
         }
-        self.away = Some(before.saturating_add(away(desk, task, &event)));
         Ok(event)
+    }
+
+    /// An ending that was not put away, without links that would be taken for ours.
+    fn disowned(&self, mut event: TaskEvent) -> TaskEvent {
+        if let (
+            Some(desk),
+            TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. })
+            | TaskEvent::Replied(message),
+        ) = (&self.desk, &mut event)
+        {
+            desk.disown(&self.live.record.id, &mut Arc::make_mut(message).parts);
+        }
+        event
     }
 
     fn take_ending(self, event: TaskEvent) -> Finished {

@@ -48,8 +48,8 @@ impl Inner {
         task: &TaskId,
         message: &Arc<Message>,
     ) -> Result<Arc<Message>, Error> {
-        check_room(&**desk, desk.weight(task).await?)?;
-        Ok(Arc::new(Message { parts: desk.put_away(task, message.parts.clone()).await?, ..Message::clone(message) }))
+        let parts = put_away(desk, task, message.parts.clone(), &mut None).await?;
+        Ok(Arc::new(Message { parts, ..Message::clone(message) }))
     }
 
     /// The desk, if there can be something to put back.
@@ -59,18 +59,38 @@ impl Inner {
 
     /// The desk, if it has something to do with this message.
     pub(crate) fn desk_for(&self, message: &Message) -> Option<&Arc<dyn ArtifactDesk>> {
-        self.desk.get().filter(|desk| desk.is_large(&message.parts))
+        self.desk.get().filter(|desk| concerns(desk, message))
     }
 }
 
-/// Whether something may be put away for a task that has so much in the tier.
-pub(crate) fn check_room(desk: &dyn ArtifactDesk, weight: u64) -> Result<(), Error> {
-    let most = desk.most_of_a_task();
-    if weight < most {
-        return Ok(());
+/// Whether the desk has something to do with what is said here.
+pub(crate) fn concerns(desk: &Arc<dyn ArtifactDesk>, message: &Message) -> bool {
+    desk.is_large(&message.parts) || desk.seems_ours(&message.parts)
+}
+
+/// Parts that came in, as they are kept. `away` is how much the task has in the tier, once that is known.
+pub(crate) async fn put_away(
+    desk: &Arc<dyn ArtifactDesk>,
+    task: &TaskId,
+    mut parts: Vec<Part>,
+    away: &mut Option<u64>,
+) -> Result<Vec<Part>, Error> {
+    desk.disown(task, &mut parts);
+    if !desk.is_large(&parts) {
+        return Ok(parts);
     }
-    let message = format!("more than {most} bytes of large parts");
-    Err(Error::new(ErrorKind::TooLarge, message).with_fact("limit", "artifacts.offload_task_bytes"))
+    let before = match *away {
+        Some(before) => before,
+        None => desk.weight(task).await?,
+    };
+    let most = desk.most_of_a_task();
+    if before >= most {
+        let message = format!("more than {most} bytes of large parts");
+        return Err(Error::new(ErrorKind::TooLarge, message).with_fact("limit", "artifacts.offload_task_bytes"));
+    }
+    let kept = desk.put_away(task, parts).await?;
+    *away = Some(before.saturating_add(desk.away(task, &kept)));
+    Ok(kept)
 }
 
 fn takes_references(context: &CallContext) -> bool {
@@ -199,7 +219,7 @@ fn away_of(desk: &Arc<dyn ArtifactDesk>, task: &Task) -> u64 {
     parts_of(task).fold(0, |sum, parts| sum.saturating_add(desk.away(&task.id, parts)))
 }
 
-pub(crate) fn away(desk: &Arc<dyn ArtifactDesk>, task: &TaskId, event: &TaskEvent) -> u64 {
+fn away(desk: &Arc<dyn ArtifactDesk>, task: &TaskId, event: &TaskEvent) -> u64 {
     match event {
         TaskEvent::Created(task) => away_of(desk, task),
         TaskEvent::Artifact(chunk) => desk.away(task, &chunk.artifact.parts),

@@ -56,23 +56,19 @@ impl Offload {
         self.of_task
     }
 
-    /// Whether a part that comes in is to be seen by [`Self::put_away`].
-    pub fn concerns(&self, part: &Part) -> bool {
-        self.is_large(part) || seems_sealed(part)
+    /// Whether it may be a link of ours that somebody says again.
+    pub fn seems_ours(&self, part: &Part) -> bool {
+        seems_sealed(part)
     }
 
-    fn is_large(&self, part: &Part) -> bool {
+    pub fn is_large(&self, part: &Part) -> bool {
         content(part).is_some_and(|(bytes, _)| bytes.len() > self.above)
     }
 
-    /// Large parts go; they are durable in the tier when this returns. After that the only links here under our seal are those
-    /// of parts that were put away just now.
+    /// Large parts go; they are durable in the tier when this returns.
     pub fn put_away(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
         let folder = self.folder(task)?;
         for part in &mut parts {
-            if Mark::of(part, task, &self.key).is_some() {
-                part.metadata = part.metadata.as_ref().map(unsealed);
-            }
             // Without room for a mark in what it says of itself it stays.
             let Some(vendor) = room_for_mark(part).filter(|_| self.is_large(part)) else { continue };
             let Some((content, kind)) = content(part) else { continue };
@@ -82,6 +78,13 @@ impl Offload {
             mark.put_on(part, vendor, link, task, &self.key);
         }
         Ok(parts)
+    }
+
+    /// Links of ours that somebody says are theirs from now on.
+    pub fn disown(&self, task: &TaskId, parts: &mut [Part]) {
+        for part in parts.iter_mut().filter(|part| Mark::of(part, task, &self.key).is_some()) {
+            part.metadata = part.metadata.as_ref().map(unsealed);
+        }
     }
 
     /// How many bytes of them are in the tier.

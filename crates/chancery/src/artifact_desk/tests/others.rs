@@ -54,6 +54,21 @@ async fn a_link_of_ours_that_somebody_says_again_is_theirs() {
     }
 }
 
+#[tokio::test]
+async fn an_ending_for_which_there_is_no_room_brings_no_links_of_ours_either() {
+    let house = House::new();
+    let chancery = house.plane("one");
+    let much = Part::text("x".repeat(3000));
+    let task = task_of(&chancery, &takes_references(), "ask", much).await;
+    let link = task.history[0].parts[1].clone();
+    let Ok(Sent::Task(shown)) = say_all(&chancery, &call_context(), Some(&task.id), "complete", vec![link.clone()]).await else {
+        panic!("no task")
+    };
+    let words = shown.task.status.message.as_ref().expect("words");
+    assert_eq!((shown.task.status.state, &words.parts[0].content), (TaskState::Completed, &link.content));
+    assert!(words.parts[0].metadata.as_ref().is_some_and(|metadata| !metadata.text().contains("seal")), "{words:?}");
+}
+
 fn both_first(task: &Task) -> PartContent {
     task.history[0].parts[1].content.clone()
 }

@@ -4,15 +4,17 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::push::LOCAL;
-use crate::push::receiver::Receiver;
+use crate::patience::soon;
+use crate::push::receiver::{Act, Receiver};
+use crate::push::{LOCAL, admin};
 use crate::server::{Home, Server, Setup};
 
 /// A node whose agent says again what it is told.
 fn node() -> (Home, TempDir, Server) {
     let (home, tier) = (Home::new(), tempfile::tempdir().unwrap());
     let folder = tier.path().display();
-    let config = format!("{LOCAL}barrier_ms = 20000\n[memory]\ntier = '{folder}'\n[artifacts]\noffload = true\n");
+    let config =
+        format!("{LOCAL}barrier_ms = 20000\nschedule_s = [0, 1, 1]\n[memory]\ntier = '{folder}'\n[artifacts]\noffload = true\n");
     let server = Setup::in_home(&home).args(["--agent", "echo"]).config(&config).start();
     (home, tier, server)
 }
@@ -86,4 +88,24 @@ async fn a_webhook_is_told_large_parts_whole() {
     assert_eq!(chunk, Some(&*text), "{:.500}", json!(told).to_string());
     assert_eq!(told[0]["task"]["id"], task["id"]);
     assert_eq!(told[0]["task"]["history"][0]["parts"][0]["text"], json!(text));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_of_all_that_was_given_up_holds_large_parts_whole() {
+    let (home, _tier, server) = node();
+    // The first waits until the task has ended, so that there is more than what was sent when it is given up.
+    let receiver =
+        Receiver::new(|got| if got.seq() == 1 && got.attempt() == 1 { Act::Answer(503) } else { Act::Answer(410) }).await;
+    let text = "once upon a time ".repeat(20_000);
+    let configuration = json!({ "taskPushNotificationConfig": { "url": receiver.url("/hook") } });
+    call(&server, "SendMessage", json!({ "message": message(&text), "configuration": configuration }), "").await;
+    let letters = async || {
+        let letters = admin(&server, &home.data(), "/dead", None).await["letters"].take();
+        (letters != json!([])).then_some(letters)
+    };
+    let letters = soon("it is given up", letters).await;
+    assert!(letters[0]["from"].as_u64() < letters[0]["to"].as_u64(), "{letters}");
+    let letter = admin(&server, &home.data(), &format!("/dead/{}", letters[0]["id"]), None).await;
+    let body: Value = serde_json::from_str(letter["body"].as_str().unwrap()).unwrap();
+    assert_eq!(body["task"]["artifacts"][0]["parts"][0]["text"], json!(text), "{:.500}", body.to_string());
 }
