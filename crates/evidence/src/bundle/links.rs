@@ -34,14 +34,13 @@ fn kind_of(event: &Value) -> &str {
 }
 
 pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFault> {
-    let is_entry = |kind: &str| types::ENTRIES.contains(&kind);
-    let known = |kind: &str| is_entry(kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind);
-    if let Some(stranger) = events.iter().map(kind_of).find(|kind| kind.starts_with("chancery.") && !known(kind)) {
-        return Err(fault(Code::ContractInvalidEvent, format!("nothing of ours is called {stranger}")));
-    }
+    no_strangers(events)?;
     let (scope, links) = links(events)?;
     let checkpoints = checkpoints(events, kids)?;
     let entries = placed(events, links)?;
+    if entries.is_empty() {
+        signs_nothing(&checkpoints, kids)?;
+    }
     in_order(&entries)?;
     let cut = complete(&entries, &scope, &checkpoints)?;
     covered(&entries, events, &checkpoints)?;
@@ -56,6 +55,36 @@ pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFau
         kept_from: scope.kept_from,
         cut,
     })
+}
+
+fn is_packet(kind: &str) -> bool {
+    kind.starts_with("assay.adapter.a2a.")
+}
+
+/// Others' bundles hold what they like. Beside what is tied to a record nothing stands that is not: it would seem to be signed.
+fn no_strangers(events: &[Value]) -> Result<(), BundleFault> {
+    let is_known = |kind: &str| types::ENTRIES.contains(&kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind);
+    let of_a_record = events.iter().map(kind_of).any(is_known);
+    let is_strange = |kind: &str| !is_known(kind) && (kind.starts_with("chancery.") || (of_a_record && !is_packet(kind)));
+    match events.iter().map(kind_of).find(|kind| is_strange(kind)) {
+        Some(kind) if kind.starts_with("chancery.") => {
+            Err(fault(Code::ContractInvalidEvent, format!("nothing of ours is called {kind}")))
+        }
+        Some(kind) => Err(fault(Code::ContractInvalidEvent, format!("{kind} is neither of the record nor made of it"))),
+        None => Ok(()),
+    }
+}
+
+/// A bundle without entries: whoever names a key asks for something that it signed.
+fn signs_nothing(checkpoints: &Checkpoints, kids: &[&str]) -> Result<(), BundleFault> {
+    if let Some(number) = checkpoints.keys().next() {
+        return Err(fault(Code::ChainMissing, format!("checkpoint {number} is there, and no entry that it signs")));
+    }
+    if !kids.is_empty() {
+        let message = format!("there is no entry of a record in it, and nothing that {} signed", kids.join(" or "));
+        return Err(fault(Code::ChainUnsigned, message));
+    }
+    Ok(())
 }
 
 fn data_of<T: serde::de::DeserializeOwned>(event: &Value) -> Result<T, BundleFault> {
@@ -259,7 +288,7 @@ fn covered(entries: &[Placed<'_>], events: &[Value], checkpoints: &Checkpoints) 
 
 /// What stands there of the adapter's is what the adapter makes of the entries, no less and no more.
 fn same_packets(events: &[Value], entries: &[Placed<'_>]) -> Result<usize, BundleFault> {
-    let made: Vec<&Value> = events.iter().filter(|event| kind_of(event).starts_with("assay.adapter.a2a.")).collect();
+    let made: Vec<&Value> = events.iter().filter(|event| is_packet(kind_of(event))).collect();
     if entries.is_empty() {
         return Ok(made.len());
     }

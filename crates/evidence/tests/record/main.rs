@@ -7,4 +7,5 @@ mod format;
 mod house;
 mod packets;
 mod tampering;
+mod unsigned;
 mod writing;

@@ -15,7 +15,10 @@ Examples:
   chancery evidence verify - < task.tar.gz
 
 Checks the container, the digests, the order, the links of the record, its checkpoints and their signatures. Whose key signed is not in
-the bundle: compare it with `chancery keys show` of the node, or with its /.well-known/jwks.json. The first fault is named, and the exit code is 1.";
+the bundle: compare it with `chancery keys show` of the node, or with its /.well-known/jwks.json. The first fault is named, and the exit code is 1.
+
+Of a bundle of others, without entries of a record, only the format is checked (`format_only` with --json). With --key such a bundle is refused:
+nothing in it is signed.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -53,7 +56,8 @@ impl Verify {
         let keys: Vec<&str> = self.key.iter().map(String::as_str).collect();
         let (checked, report) = verify(&bytes, &keys).map_err(|fault| Failure::Refused(show::safe(&fault.to_string())))?;
         if shared.json {
-            let found = json!({ "run_id": checked.manifest.run_id, "events": checked.events.len(), "record": report });
+            let (run, events, format_only) = (&checked.manifest.run_id, checked.events.len(), report.entries == 0);
+            let found = json!({ "run_id": run, "events": events, "format_only": format_only, "record": report });
             show::print_json(&found.to_string());
             return Ok(());
         }
