@@ -121,6 +121,8 @@ async fn examine_once(record: &dyn Record) -> Result<Stand, ExportFault> {
 struct Pass {
     examination: Examination,
     first: u64,
+    /// Signs what came before the first entry.
+    seal: Option<Checkpoint>,
     at: u64,
     read: VecDeque<chancery_core::Block>,
 }
@@ -131,7 +133,9 @@ impl Pass {
         // Nothing is left: then it goes on where the last segment ended, or nothing was ever there.
         let sealed = || checkpoints.iter().filter(|one| one.sealed).map(|one| one.end).max().unwrap_or(0);
         let first = beginning.unwrap_or_else(sealed);
-        Ok(Self { examination: Examination::begin(checkpoints, first)?, first, at: first, read: VecDeque::new() })
+        let seal = checkpoints.iter().find(|one| one.sealed && one.end == first).cloned();
+        let examination = Examination::begin(checkpoints, first)?;
+        Ok(Self { examination, first, seal, at: first, read: VecDeque::new() })
     }
 
     async fn next(&mut self, record: &dyn Record) -> Result<Option<(Vec<Entry>, Vec<Segment>)>, ExportFault> {
@@ -149,6 +153,8 @@ impl Pass {
 #[derive(Default)]
 struct Taken {
     kept_from: u64,
+    /// The seal before the first entry that is kept, as long as nothing else shows where the record begins.
+    seal: Option<Checkpoint>,
     entries: Vec<Entry>,
     checkpoints: Vec<Checkpoint>,
     /// The index, the checkpoint, and the way between them.
@@ -161,7 +167,7 @@ async fn take(record: &dyn Record, wanted: &Wanted) -> Result<Taken, ExportFault
     let signed = checkpoints.iter().map(|checkpoint| checkpoint.end).max().unwrap_or(0);
     let mut pass = Pass::begin(record, checkpoints).await?;
     let mut chosen = Chosen::new(wanted);
-    let mut taken = Taken { kept_from: pass.first, ..Taken::default() };
+    let mut taken = Taken { kept_from: pass.first, seal: pass.seal.take(), ..Taken::default() };
     while let Some((entries, segments)) = pass.next(record).await? {
         for entry in entries.into_iter().filter(|entry| entry.index < signed) {
             chosen.see(entry, &mut taken.entries);
@@ -174,6 +180,7 @@ async fn take(record: &dyn Record, wanted: &Wanted) -> Result<Taken, ExportFault
     if let Some(segment) = pass.examination.end()? {
         taken.prove(&segment);
     }
+    taken.show_beginning(wanted);
     if chosen.found_nothing() { Err(ExportFault::Nothing) } else { Ok(taken) }
 }
 
@@ -195,6 +202,24 @@ impl Taken {
             self.proofs.push((entry.index, segment.checkpoint.number, path));
         }
         self.checkpoints.push(segment.checkpoint.clone());
+        if segment.first == self.kept_from {
+            self.seal = None;
+        }
+    }
+
+    /// Where the record begins is shown by the first segment of it. If that is not there, the seal before it does.
+    fn show_beginning(&mut self, wanted: &Wanted) {
+        let rests_on_it = match wanted {
+            Wanted::Between(..) => self.entries.first().is_some_and(|first| first.index == self.kept_from),
+            Wanted::Task(_) | Wanted::Trace(..) => {
+                let requests = self.entries.iter().filter(|entry| entry.kind == types::REQUESTED);
+                let begun: BTreeSet<_> = requests.filter_map(|entry| entry.data["task"].as_str()).collect();
+                self.entries.iter().filter_map(|entry| entry.data["task"].as_str()).any(|task| !begun.contains(task))
+            }
+        };
+        if rests_on_it && let Some(seal) = self.seal.take() {
+            self.checkpoints.insert(0, seal);
+        }
     }
 
     fn bundle(self, wanted: &Wanted) -> Result<Vec<u8>, ExportFault> {

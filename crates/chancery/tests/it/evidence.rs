@@ -5,6 +5,7 @@ mod live;
 mod record;
 mod retention;
 mod signers;
+mod verifying;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,6 +1,6 @@
 //! How the entries of a bundle are tied to the record they are from: links, checkpoints and proofs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,8 +8,9 @@ use chancery_core::Checkpoint;
 use chancery_protocol::Timestamp;
 use serde_json::Value;
 
+use super::complete::{Ends, complete};
 use super::event::{rfc3339, subject_of};
-use super::fault::{BundleFault, Code};
+use super::fault::{BundleFault, Code, fault};
 use super::ties::{Link, Links, Proof, Report, Scope, Signed};
 use crate::adapter::{Adapter, Stamps};
 use crate::packets;
@@ -19,17 +20,13 @@ use crate::record::{
 };
 
 /// An entry at its place.
-struct Placed<'a> {
-    event: &'a Value,
-    index: u64,
+pub(super) struct Placed<'a> {
+    pub(super) event: &'a Value,
+    pub(super) index: u64,
     hash: Hash,
 }
 
-fn fault(code: Code, message: impl Into<String>) -> BundleFault {
-    BundleFault::new(code, message)
-}
-
-fn kind_of(event: &Value) -> &str {
+pub(super) fn kind_of(event: &Value) -> &str {
     event["type"].as_str().unwrap_or_default()
 }
 
@@ -42,7 +39,7 @@ pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFau
         signs_nothing(&checkpoints, kids)?;
     }
     in_order(&entries)?;
-    let cut = complete(&entries, &scope, &checkpoints)?;
+    let Ends { cut, open } = complete(&entries, &scope, &checkpoints)?;
     covered(&entries, events, &checkpoints)?;
     let packets = same_packets(events, &entries)?;
     Ok(Report {
@@ -52,8 +49,9 @@ pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFau
         first: entries.first().map(|entry| entry.index),
         last: entries.last().map(|entry| entry.index),
         keys: checkpoints.values().map(|(_, body)| body.kid.clone()).collect(),
-        kept_from: scope.kept_from,
+        scope,
         cut,
+        open,
     })
 }
 
@@ -109,7 +107,7 @@ fn links(events: &[Value]) -> Result<(Scope, BTreeMap<u64, Link>), BundleFault> 
     Ok((scope.unwrap_or_default(), found))
 }
 
-type Checkpoints = BTreeMap<u64, (Checkpoint, CheckpointBody)>;
+pub(super) type Checkpoints = BTreeMap<u64, (Checkpoint, CheckpointBody)>;
 
 fn checkpoints(events: &[Value], kids: &[&str]) -> Result<Checkpoints, BundleFault> {
     let mut found = Vec::new();
@@ -171,7 +169,7 @@ fn placed(events: &[Value], mut links: BTreeMap<u64, Link>) -> Result<Vec<Placed
     }
 }
 
-fn at_of(event: &Value) -> i64 {
+pub(super) fn at_of(event: &Value) -> i64 {
     event["time"].as_str().and_then(|time| Timestamp::parse(time).ok()).map_or(0, Timestamp::micros)
 }
 
@@ -191,57 +189,6 @@ fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
         }
     }
     Ok(())
-}
-
-/// What was asked for is there without a gap. Answers the tasks whose beginning is not, because the record had forgotten it.
-fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> Result<BTreeSet<String>, BundleFault> {
-    let missing = |from: u64, to: u64| Err(fault(Code::ChainMissing, format!("entries {from} to {to} are missing")));
-    if scope.is_range() {
-        for pair in entries.windows(2) {
-            if pair[1].index != pair[0].index + 1 {
-                return missing(pair[0].index + 1, pair[1].index - 1);
-            }
-        }
-        let signed = checkpoints.values().map(|(checkpoint, _)| checkpoint.end).max();
-        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
-            let shows_begin = scope.since.is_some_and(|since| at_of(first.event) < since);
-            if first.index > scope.kept_from && !shows_begin {
-                return missing(scope.kept_from, first.index - 1);
-            }
-            let shows_end = scope.until.is_some_and(|until| at_of(last.event) >= until);
-            if let Some(end) = signed.filter(|end| last.index + 1 < *end && !shows_end) {
-                return missing(last.index + 1, end - 1);
-            }
-            // Entries go by whole segments.
-            if first.index > 0
-                && first.index == scope.kept_from
-                && checkpoints.values().all(|(_, body)| body.first != first.index)
-            {
-                return missing(0, first.index - 1);
-            }
-        }
-    }
-    // The updates of a task are numbered, and its request is the first.
-    let mut next: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut cut = BTreeSet::new();
-    let whole = !scope.is_range() && scope.kept_from == 0;
-    for entry in entries {
-        let data = &entry.event["data"];
-        let Some(task) = data["task"].as_str() else { continue };
-        let seq = if kind_of(entry.event) == types::REQUESTED { Some(1) } else { data["seq"].as_u64() };
-        let numbered = kind_of(entry.event) != types::DELIVERED;
-        let Some(seq) = seq.filter(|_| numbered) else { continue };
-        let due = next.get(task).copied().unwrap_or(if whole { 1 } else { seq });
-        if seq > 1 && !next.contains_key(task) && scope.kept_from > 0 && scope.since.is_none() {
-            cut.insert(task.to_owned());
-        }
-        if seq != due && !scope.is_range() {
-            let message = format!("update {due} of task {task} is missing before entry {}", entry.index);
-            return Err(fault(Code::ChainMissing, message));
-        }
-        next.insert(task, seq + 1);
-    }
-    Ok(cut)
 }
 
 /// The last entry of each run of neighbours leads to something signed; by their links, so do those before it.

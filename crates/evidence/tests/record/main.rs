@@ -2,6 +2,7 @@
 
 mod bundles;
 mod clock;
+mod cutting;
 mod damage;
 mod format;
 mod house;
