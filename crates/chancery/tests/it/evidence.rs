@@ -1,5 +1,6 @@
 //! `chancery evidence`: the packets the adapter is held to, and bundles out of the record of a running node.
 
+mod cards;
 mod deliveries;
 mod live;
 mod record;
