@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, VecDeque};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_core::{Checkpoint, Record, StoreError};
+use chancery_identity::strict_json::MAX_SAFE_INTEGER;
 use chancery_protocol::{Timestamp, TraceId};
 use serde_json::{Value, json};
 
 use crate::adapter::Adapter;
-use crate::bundle::{self, BundleEvent, Stamp, limits, rfc3339, subject_of};
+use crate::bundle::{self, BundleEvent, SealFault, Stamp, limits, rfc3339, subject_of};
 use crate::chosen::Chosen;
 use crate::packets;
 use crate::record::{Entry, Examination, RecordFault, Segment, hex, merkle, types};
@@ -39,7 +40,11 @@ pub enum ExportFault {
     Store(#[from] StoreError),
     #[error("there is nothing about that in the record")]
     Nothing,
-    #[error("a bundle has at most {} events, and this would have more: ask for less, with --since and --until", limits::EVENTS)]
+    #[error(
+        "a bundle has at most {} events and {} bytes, and this would have more: ask for less, with --since and --until",
+        limits::EVENTS,
+        limits::BUNDLE_BYTES
+    )]
     TooMuch,
     #[error("the bundle could not be written: {0}")]
     Unwritable(String),
@@ -121,6 +126,8 @@ async fn examine_once(record: &dyn Record) -> Result<Stand, ExportFault> {
 struct Pass {
     examination: Examination,
     first: u64,
+    /// Signs what came before the first entry.
+    seal: Option<Checkpoint>,
     at: u64,
     read: VecDeque<chancery_core::Block>,
 }
@@ -131,7 +138,9 @@ impl Pass {
         // Nothing is left: then it goes on where the last segment ended, or nothing was ever there.
         let sealed = || checkpoints.iter().filter(|one| one.sealed).map(|one| one.end).max().unwrap_or(0);
         let first = beginning.unwrap_or_else(sealed);
-        Ok(Self { examination: Examination::begin(checkpoints, first)?, first, at: first, read: VecDeque::new() })
+        let seal = checkpoints.iter().find(|one| one.sealed && one.end == first).cloned();
+        let examination = Examination::begin(checkpoints, first)?;
+        Ok(Self { examination, first, seal, at: first, read: VecDeque::new() })
     }
 
     async fn next(&mut self, record: &dyn Record) -> Result<Option<(Vec<Entry>, Vec<Segment>)>, ExportFault> {
@@ -149,6 +158,8 @@ impl Pass {
 #[derive(Default)]
 struct Taken {
     kept_from: u64,
+    /// The seal before the first entry that is kept, as long as nothing else shows where the record begins.
+    seal: Option<Checkpoint>,
     entries: Vec<Entry>,
     checkpoints: Vec<Checkpoint>,
     /// The index, the checkpoint, and the way between them.
@@ -161,7 +172,7 @@ async fn take(record: &dyn Record, wanted: &Wanted) -> Result<Taken, ExportFault
     let signed = checkpoints.iter().map(|checkpoint| checkpoint.end).max().unwrap_or(0);
     let mut pass = Pass::begin(record, checkpoints).await?;
     let mut chosen = Chosen::new(wanted);
-    let mut taken = Taken { kept_from: pass.first, ..Taken::default() };
+    let mut taken = Taken { kept_from: pass.first, seal: pass.seal.take(), ..Taken::default() };
     while let Some((entries, segments)) = pass.next(record).await? {
         for entry in entries.into_iter().filter(|entry| entry.index < signed) {
             chosen.see(entry, &mut taken.entries);
@@ -174,6 +185,7 @@ async fn take(record: &dyn Record, wanted: &Wanted) -> Result<Taken, ExportFault
     if let Some(segment) = pass.examination.end()? {
         taken.prove(&segment);
     }
+    taken.show_beginning(wanted);
     if chosen.found_nothing() { Err(ExportFault::Nothing) } else { Ok(taken) }
 }
 
@@ -195,6 +207,35 @@ impl Taken {
             self.proofs.push((entry.index, segment.checkpoint.number, path));
         }
         self.checkpoints.push(segment.checkpoint.clone());
+        if segment.first == self.kept_from {
+            self.seal = None;
+        }
+    }
+
+    /// Where the record begins is shown by the first segment of it. If that is not there, the seal before it does.
+    fn show_beginning(&mut self, wanted: &Wanted) {
+        let rests_on_it = match wanted {
+            Wanted::Between(..) => self.entries.first().is_some_and(|first| first.index == self.kept_from),
+            Wanted::Task(_) | Wanted::Trace(..) => {
+                let requests = self.entries.iter().filter(|entry| entry.kind == types::REQUESTED);
+                let begun: BTreeSet<_> = requests.filter_map(|entry| entry.data["task"].as_str()).collect();
+                self.entries.iter().filter_map(|entry| entry.data["task"].as_str()).any(|task| !begun.contains(task))
+            }
+        };
+        if rests_on_it && let Some(seal) = self.seal.take() {
+            self.checkpoints.insert(0, seal);
+        }
+    }
+
+    /// An entry that no bundle can hold. The rest can be had without it.
+    fn too_long(&self, seq: usize, bytes: usize) -> ExportFault {
+        let what = match self.entries.get(seq) {
+            Some(entry) => format!("entry {} of {}", entry.index, rfc3339(entry.at)),
+            None => format!("what is made of an entry (event {seq})"),
+        };
+        let most = limits::LINE_BYTES;
+        let message = format!("{what} has {bytes} bytes there, more than {most}: ask for less, with --since and --until");
+        ExportFault::Unwritable(message)
     }
 
     fn bundle(self, wanted: &Wanted) -> Result<Vec<u8>, ExportFault> {
@@ -238,7 +279,11 @@ impl Taken {
             producer_version: env!("CARGO_PKG_VERSION").to_owned(),
             git: "unknown".to_owned(),
         };
-        bundle::seal(&stamp, &events).map_err(|fault| unwritable(&fault))
+        bundle::seal(&stamp, &events).map_err(|fault| match fault {
+            SealFault::TooMuch(..) => ExportFault::TooMuch,
+            SealFault::TooLong { seq, bytes } => self.too_long(seq, bytes),
+            SealFault::Unwritable(fault) => unwritable(&fault),
+        })
     }
 }
 
@@ -252,9 +297,11 @@ fn scope(wanted: &Wanted, kept_from: u64) -> Value {
         Wanted::Trace(trace, _) => json!({ "trace": trace.to_string() }),
         Wanted::Between(since, until) => {
             let mut scope = json!({});
+            // Readers of JSON have no larger numbers, and no entry has a later time.
+            let most = MAX_SAFE_INTEGER as i64;
             for (name, time) in [("since", since), ("until", until)] {
                 if let Some(time) = time {
-                    scope[name] = json!(time.micros());
+                    scope[name] = json!(time.micros().clamp(-most, most));
                 }
             }
             scope

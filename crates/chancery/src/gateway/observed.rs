@@ -1,4 +1,4 @@
-//! Which cards of agents elsewhere were seen, for the record: each when it is first seen, and again when it has changed.
+//! Which cards of agents elsewhere were fetched, for the record, whatever was judged of them: each at first, and again when it has changed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,7 @@ impl Observed {
     pub(crate) async fn note(&self, remote: &Remote, chancery: &Chancery) {
         let Some(record) = chancery.record() else { return };
         for replica in remote.pool().replicas() {
-            let Some(found) = replica.seen().counts else { continue };
+            let Some(found) = replica.seen().shown else { continue };
             let place = format!("{} {}", remote.name, replica.name());
             if self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&place) == Some(&found.digest) {
                 continue;

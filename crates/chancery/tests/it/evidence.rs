@@ -1,10 +1,12 @@
 //! `chancery evidence`: the packets the adapter is held to, and bundles out of the record of a running node.
 
+mod cards;
 mod deliveries;
 mod live;
 mod record;
 mod retention;
 mod signers;
+mod verifying;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

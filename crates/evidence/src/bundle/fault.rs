@@ -40,7 +40,7 @@ pub enum Code {
     ChainDuplicate,
     ChainOrder,
     ChainBackDated,
-    /// An entry without what ties it to the record.
+    /// An entry without what ties it to the record, or that what was asked for does not lead to.
     ChainUnlinked,
     /// Nothing that is signed covers an entry.
     ChainUnsigned,
@@ -70,6 +70,10 @@ impl BundleFault {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
+}
+
+pub(super) fn fault(code: Code, message: impl Into<String>) -> BundleFault {
+    BundleFault::new(code, message)
 }
 
 /// What is wrong with a text that could not be read.

@@ -1,6 +1,6 @@
 //! How the entries of a bundle are tied to the record they are from: links, checkpoints and proofs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,8 +8,9 @@ use chancery_core::Checkpoint;
 use chancery_protocol::Timestamp;
 use serde_json::Value;
 
+use super::complete::{Ends, complete};
 use super::event::{rfc3339, subject_of};
-use super::fault::{BundleFault, Code};
+use super::fault::{BundleFault, Code, fault};
 use super::ties::{Link, Links, Proof, Report, Scope, Signed};
 use crate::adapter::{Adapter, Stamps};
 use crate::packets;
@@ -19,31 +20,26 @@ use crate::record::{
 };
 
 /// An entry at its place.
-struct Placed<'a> {
-    event: &'a Value,
-    index: u64,
+pub(super) struct Placed<'a> {
+    pub(super) event: &'a Value,
+    pub(super) index: u64,
     hash: Hash,
 }
 
-fn fault(code: Code, message: impl Into<String>) -> BundleFault {
-    BundleFault::new(code, message)
-}
-
-fn kind_of(event: &Value) -> &str {
+pub(super) fn kind_of(event: &Value) -> &str {
     event["type"].as_str().unwrap_or_default()
 }
 
 pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFault> {
-    let is_entry = |kind: &str| types::ENTRIES.contains(&kind);
-    let known = |kind: &str| is_entry(kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind);
-    if let Some(stranger) = events.iter().map(kind_of).find(|kind| kind.starts_with("chancery.") && !known(kind)) {
-        return Err(fault(Code::ContractInvalidEvent, format!("nothing of ours is called {stranger}")));
-    }
+    no_strangers(events)?;
     let (scope, links) = links(events)?;
     let checkpoints = checkpoints(events, kids)?;
     let entries = placed(events, links)?;
+    if entries.is_empty() {
+        signs_nothing(&checkpoints, kids)?;
+    }
     in_order(&entries)?;
-    let cut = complete(&entries, &scope, &checkpoints)?;
+    let Ends { cut, open } = complete(&entries, &scope, &checkpoints)?;
     covered(&entries, events, &checkpoints)?;
     let packets = same_packets(events, &entries)?;
     Ok(Report {
@@ -53,9 +49,40 @@ pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFau
         first: entries.first().map(|entry| entry.index),
         last: entries.last().map(|entry| entry.index),
         keys: checkpoints.values().map(|(_, body)| body.kid.clone()).collect(),
-        kept_from: scope.kept_from,
+        scope,
         cut,
+        open,
     })
+}
+
+fn is_packet(kind: &str) -> bool {
+    kind.starts_with("assay.adapter.a2a.")
+}
+
+/// Others' bundles hold what they like. Beside what is tied to a record nothing stands that is not: it would seem to be signed.
+fn no_strangers(events: &[Value]) -> Result<(), BundleFault> {
+    let is_known = |kind: &str| types::ENTRIES.contains(&kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind);
+    let of_a_record = events.iter().map(kind_of).any(is_known);
+    let is_strange = |kind: &str| !is_known(kind) && (kind.starts_with("chancery.") || (of_a_record && !is_packet(kind)));
+    match events.iter().map(kind_of).find(|kind| is_strange(kind)) {
+        Some(kind) if kind.starts_with("chancery.") => {
+            Err(fault(Code::ContractInvalidEvent, format!("nothing of ours is called {kind}")))
+        }
+        Some(kind) => Err(fault(Code::ContractInvalidEvent, format!("{kind} is neither of the record nor made of it"))),
+        None => Ok(()),
+    }
+}
+
+/// A bundle without entries: whoever names a key asks for something that it signed.
+fn signs_nothing(checkpoints: &Checkpoints, kids: &[&str]) -> Result<(), BundleFault> {
+    if let Some(number) = checkpoints.keys().next() {
+        return Err(fault(Code::ChainMissing, format!("checkpoint {number} is there, and no entry that it signs")));
+    }
+    if !kids.is_empty() {
+        let message = format!("there is no entry of a record in it, and nothing that {} signed", kids.join(" or "));
+        return Err(fault(Code::ChainUnsigned, message));
+    }
+    Ok(())
 }
 
 fn data_of<T: serde::de::DeserializeOwned>(event: &Value) -> Result<T, BundleFault> {
@@ -80,7 +107,7 @@ fn links(events: &[Value]) -> Result<(Scope, BTreeMap<u64, Link>), BundleFault> 
     Ok((scope.unwrap_or_default(), found))
 }
 
-type Checkpoints = BTreeMap<u64, (Checkpoint, CheckpointBody)>;
+pub(super) type Checkpoints = BTreeMap<u64, (Checkpoint, CheckpointBody)>;
 
 fn checkpoints(events: &[Value], kids: &[&str]) -> Result<Checkpoints, BundleFault> {
     let mut found = Vec::new();
@@ -142,7 +169,7 @@ fn placed(events: &[Value], mut links: BTreeMap<u64, Link>) -> Result<Vec<Placed
     }
 }
 
-fn at_of(event: &Value) -> i64 {
+pub(super) fn at_of(event: &Value) -> i64 {
     event["time"].as_str().and_then(|time| Timestamp::parse(time).ok()).map_or(0, Timestamp::micros)
 }
 
@@ -162,57 +189,6 @@ fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
         }
     }
     Ok(())
-}
-
-/// What was asked for is there without a gap. Answers the tasks whose beginning is not, because the record had forgotten it.
-fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> Result<BTreeSet<String>, BundleFault> {
-    let missing = |from: u64, to: u64| Err(fault(Code::ChainMissing, format!("entries {from} to {to} are missing")));
-    if scope.is_range() {
-        for pair in entries.windows(2) {
-            if pair[1].index != pair[0].index + 1 {
-                return missing(pair[0].index + 1, pair[1].index - 1);
-            }
-        }
-        let signed = checkpoints.values().map(|(checkpoint, _)| checkpoint.end).max();
-        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
-            let shows_begin = scope.since.is_some_and(|since| at_of(first.event) < since);
-            if first.index > scope.kept_from && !shows_begin {
-                return missing(scope.kept_from, first.index - 1);
-            }
-            let shows_end = scope.until.is_some_and(|until| at_of(last.event) >= until);
-            if let Some(end) = signed.filter(|end| last.index + 1 < *end && !shows_end) {
-                return missing(last.index + 1, end - 1);
-            }
-            // Entries go by whole segments.
-            if first.index > 0
-                && first.index == scope.kept_from
-                && checkpoints.values().all(|(_, body)| body.first != first.index)
-            {
-                return missing(0, first.index - 1);
-            }
-        }
-    }
-    // The updates of a task are numbered, and its request is the first.
-    let mut next: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut cut = BTreeSet::new();
-    let whole = !scope.is_range() && scope.kept_from == 0;
-    for entry in entries {
-        let data = &entry.event["data"];
-        let Some(task) = data["task"].as_str() else { continue };
-        let seq = if kind_of(entry.event) == types::REQUESTED { Some(1) } else { data["seq"].as_u64() };
-        let numbered = kind_of(entry.event) != types::DELIVERED;
-        let Some(seq) = seq.filter(|_| numbered) else { continue };
-        let due = next.get(task).copied().unwrap_or(if whole { 1 } else { seq });
-        if seq > 1 && !next.contains_key(task) && scope.kept_from > 0 && scope.since.is_none() {
-            cut.insert(task.to_owned());
-        }
-        if seq != due && !scope.is_range() {
-            let message = format!("update {due} of task {task} is missing before entry {}", entry.index);
-            return Err(fault(Code::ChainMissing, message));
-        }
-        next.insert(task, seq + 1);
-    }
-    Ok(cut)
 }
 
 /// The last entry of each run of neighbours leads to something signed; by their links, so do those before it.
@@ -259,7 +235,7 @@ fn covered(entries: &[Placed<'_>], events: &[Value], checkpoints: &Checkpoints) 
 
 /// What stands there of the adapter's is what the adapter makes of the entries, no less and no more.
 fn same_packets(events: &[Value], entries: &[Placed<'_>]) -> Result<usize, BundleFault> {
-    let made: Vec<&Value> = events.iter().filter(|event| kind_of(event).starts_with("assay.adapter.a2a.")).collect();
+    let made: Vec<&Value> = events.iter().filter(|event| is_packet(kind_of(event))).collect();
     if entries.is_empty() {
         return Ok(made.len());
     }

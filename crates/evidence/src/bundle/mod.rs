@@ -4,6 +4,7 @@
 //! each with the digest of its content; the manifest names their number, their common run and the digest over all of theirs. A bundle of
 //! ours also holds what ties its entries to the record they are from: links, checkpoints and proofs, as events of types of our own.
 
+mod complete;
 mod container;
 mod event;
 mod fault;
@@ -17,9 +18,9 @@ pub use container::{EVENTS, MANIFEST, pack, unpack};
 pub use event::{BundleEvent, Stamp, content_hash, rfc3339, subject_of};
 pub use fault::{BundleFault, Code};
 pub use manifest::{Manifest, Producer};
-pub use ties::Report;
+pub use ties::{Report, Scope};
 pub use verify::{Checked, check, verify};
-pub use write::seal;
+pub use write::{SealFault, seal};
 
 /// What a reader takes at most.
 pub mod limits {

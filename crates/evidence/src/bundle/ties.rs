@@ -17,10 +17,13 @@ pub struct Report {
     pub last: Option<u64>,
     /// The keys that signed. Whose they are is not in the bundle.
     pub keys: BTreeSet<String>,
-    /// The first entry that the record still had. What came before had been forgotten.
-    pub kept_from: u64,
-    /// Tasks whose beginning had been forgotten.
+    /// What the bundle says was asked for. Nobody signed that: whoever shortens a bundle can say that no more was.
+    #[serde(flatten)]
+    pub scope: Scope,
+    /// Tasks whose beginning is not there.
     pub cut: BTreeSet<String>,
+    /// Tasks whose end is not there: they went on, or what came later was taken out. A stretch of time names none.
+    pub open: BTreeSet<String>,
 }
 
 /// `data` of an event with links: for each entry of the bundle where it is, and what it follows.
@@ -42,17 +45,17 @@ pub(crate) struct Link {
 /// What was asked for. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Scope {
+pub struct Scope {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<String>,
+    pub task: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) trace: Option<String>,
+    pub trace: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) since: Option<i64>,
+    pub since: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) until: Option<i64>,
-    /// The first entry that the record still had.
-    pub(crate) kept_from: u64,
+    pub until: Option<i64>,
+    /// The first entry that the record still had. What came before had been forgotten.
+    pub kept_from: u64,
 }
 
 impl Scope {

@@ -20,7 +20,7 @@ pub struct Checked {
 }
 
 /// Everything that can be found out from the bundle alone: the format, and how its entries are tied to their record. With
-/// `kids` also whether only these keys signed: there are several where keys were rotated.
+/// `kids` also whether these keys signed, and no others: there are several where keys were rotated.
 pub fn verify(bundle: &[u8], kids: &[&str]) -> Result<(Checked, Report), BundleFault> {
     let checked = check(bundle)?;
     let report = links::check(&checked.events, kids)?;

@@ -60,6 +60,8 @@ async fn a_stretch_of_time_has_no_gaps_and_ends_where_it_was_told_to() {
         let (_, again) = bundled(&record, &Wanted::Between(Some(at(50)), Some(at(70)))).await;
         assert_eq!((again.first, again.entries), (some.first, some.entries), "segments of {segment}");
     }
+    let ages = Wanted::Between(Some(Timestamp::from_micros(i64::MIN)), Some(Timestamp::from_micros(i64::MAX)));
+    assert_eq!(bundled(&record, &ages).await.1.entries, all.entries, "times of no use are taken, too");
     for nothing in [(Some(at(5_000)), None), (None, Some(at(-5))), (Some(at(55)), Some(at(55)))] {
         let wanted = Wanted::Between(nothing.0, nothing.1);
         assert!(matches!(export(&record, &wanted, at(1000)).await, Err(ExportFault::Nothing)), "{wanted:?}");
@@ -97,10 +99,11 @@ async fn a_record_whose_old_segments_went_is_still_checked_from_its_seals_on() {
     assert_eq!((report.first, report.entries), (Some(64), 124));
     let (_, cut) = bundled(&record, &Wanted::Task("task-7".to_owned())).await;
     assert_eq!(cut.entries, 8, "its request is gone with its segment");
-    assert_eq!((cut.kept_from, cut.cut), (64, BTreeSet::from(["task-7".to_owned()])), "and the bundle says so");
+    assert_eq!((cut.scope.kept_from, cut.cut), (64, BTreeSet::from(["task-7".to_owned()])), "and the bundle says so");
     let (_, whole) = bundled(&record, &Wanted::Task("task-12".to_owned())).await;
-    assert_eq!((whole.entries, whole.kept_from, whole.cut), (9, 64, BTreeSet::new()));
-    assert_eq!(report.cut, BTreeSet::from(["task-7".to_owned()]), "of all that is left");
+    assert_eq!((whole.entries, whole.scope.kept_from, whole.cut), (9, 64, BTreeSet::new()));
+    let cut = ["task-3", "task-4", "task-7"].map(str::to_owned);
+    assert_eq!(report.cut, BTreeSet::from(cut), "of all that is left, also if that is only a delivery or a look");
     // What names the trace of this one is gone; whoever knows its tasks gets the rest.
     let of_trace = |known: &[&str]| Wanted::Trace(TraceId(TRACE + 1), known.iter().map(|task| (*task).to_owned()).collect());
     let (_, unnamed) = bundled(&record, &of_trace(&[])).await;

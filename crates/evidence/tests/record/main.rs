@@ -2,9 +2,12 @@
 
 mod bundles;
 mod clock;
+mod cutting;
 mod damage;
 mod format;
 mod house;
+mod limits;
 mod packets;
 mod tampering;
+mod unsigned;
 mod writing;

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::house::{ListedRecord, TRACE, at};
 
-async fn bundle(wanted: Wanted) -> Vec<u8> {
+pub(crate) async fn bundle(wanted: Wanted) -> Vec<u8> {
     let record = ListedRecord::new(16, 1000).busy();
     export(&record, &wanted, at(1000)).await.unwrap()
 }
 
 /// The events without what their place gave them.
-fn opened(bundle: &[u8]) -> Vec<BundleEvent> {
+pub(crate) fn opened(bundle: &[u8]) -> Vec<BundleEvent> {
     let text = |event: &Value, name: &str| event[name].as_str().map(str::to_owned);
     let events = check(bundle).unwrap().events;
     let bare = events.iter().map(|event| BundleEvent {
@@ -29,7 +29,7 @@ fn opened(bundle: &[u8]) -> Vec<BundleEvent> {
     bare.collect()
 }
 
-fn sealed(events: &[BundleEvent]) -> Vec<u8> {
+pub(crate) fn sealed(events: &[BundleEvent]) -> Vec<u8> {
     let text = |text: &str| text.to_owned();
     let stamp = Stamp {
         source: text("urn:chancery:record"),
@@ -41,7 +41,7 @@ fn sealed(events: &[BundleEvent]) -> Vec<u8> {
     seal(&stamp, events).unwrap()
 }
 
-async fn found(wanted: Wanted, change: impl FnOnce(&mut Vec<BundleEvent>)) -> (Code, String) {
+pub(crate) async fn found(wanted: Wanted, change: impl FnOnce(&mut Vec<BundleEvent>)) -> (Code, String) {
     let mut events = opened(&bundle(wanted).await);
     assert!(verify(&sealed(&events), &[]).is_ok(), "unchanged it is sound");
     change(&mut events);
@@ -51,12 +51,12 @@ async fn found(wanted: Wanted, change: impl FnOnce(&mut Vec<BundleEvent>)) -> (C
     (fault.code, fault.message)
 }
 
-fn all() -> Wanted {
+pub(crate) fn all() -> Wanted {
     Wanted::Between(None, None)
 }
 
 /// Takes out an entry and its link, and moves the links after it.
-fn remove_entry(events: &mut Vec<BundleEvent>, seq: usize) {
+pub(crate) fn remove_entry(events: &mut Vec<BundleEvent>, seq: usize) {
     events.remove(seq);
     for event in events.iter_mut().filter(|event| event.kind == types::LINKS) {
         let links = event.data["links"].as_array_mut().unwrap();
@@ -68,7 +68,7 @@ fn remove_entry(events: &mut Vec<BundleEvent>, seq: usize) {
     }
 }
 
-fn links(events: &mut [BundleEvent]) -> &mut Value {
+pub(crate) fn links(events: &mut [BundleEvent]) -> &mut Value {
     &mut events.iter_mut().find(|event| event.kind == types::LINKS).unwrap().data
 }
 

@@ -13,6 +13,8 @@ pub struct Seen {
     pub counts: Option<Arc<Discovered>>,
     /// The card that the replica shows now and that promises something else.
     pub pending: Option<Arc<Discovered>>,
+    /// The card that was fetched last since the node was started, whether it counts, waits or was refused.
+    pub shown: Option<Arc<Discovered>>,
     /// Why the last look found no card that can be used.
     pub fault: Option<DiscoveryError>,
     /// Whether cards are held to the one that was approved.
@@ -37,6 +39,7 @@ pub(super) struct Sight {
 struct State {
     counts: Option<Arc<Discovered>>,
     pending: Option<Arc<Discovered>>,
+    shown: Option<Arc<Discovered>>,
     fault: Option<DiscoveryError>,
     /// The card that was warned of last, so that each is warned of once.
     warned: Option<String>,
@@ -55,6 +58,9 @@ impl Sight {
         now: Timestamp,
     ) -> Result<Arc<Discovered>, DiscoveryError> {
         let mut state = self.lock();
+        if let Ok(found) = &found {
+            state.shown = Some(Arc::clone(found));
+        }
         if let (Ok(found), Some(counts)) = (&found, &state.counts)
             && state.pending.is_none()
             && Arc::ptr_eq(found, counts)
@@ -81,6 +87,7 @@ impl Sight {
         Seen {
             counts: state.counts.clone().or_else(|| pin.as_ref().and_then(|pin| pin.recall())),
             pending: state.pending.clone(),
+            shown: state.shown.clone(),
             fault: state.fault.clone(),
             pinned: self.keeper.is_some(),
             approved_at: pin.map(|pin| pin.approved_at),
@@ -240,5 +247,27 @@ mod tests {
         assert!(sight.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
         sight.unpin(&peer()).unwrap();
         assert!(sight.look(&peer(), Ok(card("old", "x", Some(2))), NOW).is_ok(), "the next one seen is approved");
+    }
+
+    #[test]
+    fn only_a_card_that_was_fetched_was_shown_whatever_was_judged_of_it() {
+        let keeper = Arc::new(InMemory::default());
+        let sight = Sight::pinned(keeper.clone());
+        let away = || Err(DiscoveryError::Transport { peer: "a#1".to_owned(), reason: "nobody answers" });
+        let shown = |sight: &Sight| sight.seen("a#1").shown.map(|shown| address(&shown).to_owned());
+        assert!(sight.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
+        assert_eq!(shown(&sight).unwrap(), "https://a/old");
+        // After a restart the approved card counts before anybody has asked for one, and also if nobody answers.
+        let again = Sight::pinned(keeper);
+        assert!(again.seen("a#1").counts.is_some() && shown(&again).is_none());
+        assert!(again.look(&peer(), away(), NOW).is_err());
+        assert!(again.seen("a#1").counts.is_some() && shown(&again).is_none());
+        // One that is refused was shown, and so was one that waits.
+        assert!(again.look(&peer(), Ok(card("other", "x", Some(2))), NOW).is_err());
+        assert_eq!(shown(&again).unwrap(), "https://a/other");
+        assert_eq!(address(&again.look(&peer(), Ok(card("new", "x", Some(1))), NOW).unwrap()), "https://a/old");
+        assert_eq!(shown(&again).unwrap(), "https://a/new");
+        assert!(again.look(&peer(), away(), NOW).is_err());
+        assert_eq!(shown(&again).unwrap(), "https://a/new", "what was seen stays seen");
     }
 }

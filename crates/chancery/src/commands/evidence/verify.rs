@@ -3,7 +3,8 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use chancery_evidence::bundle::{Report, verify};
+use chancery_evidence::bundle::{Report, Scope, rfc3339, verify};
+use chancery_protocol::Timestamp;
 use serde_json::json;
 
 use super::super::{Failure, Shared, show};
@@ -15,7 +16,13 @@ Examples:
   chancery evidence verify - < task.tar.gz
 
 Checks the container, the digests, the order, the links of the record, its checkpoints and their signatures. Whose key signed is not in
-the bundle: compare it with `chancery keys show` of the node, or with its /.well-known/jwks.json. The first fault is named, and the exit code is 1.";
+the bundle: compare it with `chancery keys show` of the node, or with its /.well-known/jwks.json. The first fault is named, and the exit code is 1.
+
+What was asked for is what the bundle says, and nobody signed that. Compare it with what you asked for: whoever shortens a bundle can say that no
+more was. Tasks whose beginning or end is not in it are named.
+
+Of a bundle of others, without entries of a record, only the format is checked (`format_only` with --json). With --key such a bundle is refused:
+nothing in it is signed.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,7 +37,7 @@ pub(super) struct Verify {
 
 /// What is not in a bundle because its node had forgotten it.
 pub(super) fn forgotten(report: &Report) -> String {
-    let Report { kept_from, cut, .. } = report;
+    let Report { scope: Scope { kept_from, .. }, cut, .. } = report;
     let mut said = String::new();
     if *kept_from > 0 {
         said = format!("\nThe record began with entry {kept_from}: what came before had been forgotten.\n");
@@ -39,6 +46,30 @@ pub(super) fn forgotten(report: &Report) -> String {
         said.push_str(&format!("The beginning of task {} is not there.\n", show::safe(task)));
     }
     said
+}
+
+/// Tasks that may have gone on after what is in the bundle.
+fn open(report: &Report) -> String {
+    let line = |task: &String| {
+        format!("The end of task {} is not there: it went on, or what came later was taken out.\n", show::safe(task))
+    };
+    report.open.iter().map(line).collect()
+}
+
+/// What the bundle says was asked for.
+fn asked_for(Scope { task, trace, since, until, .. }: &Scope) -> String {
+    let time = |micros: &i64| {
+        let text = rfc3339(Timestamp::from_micros(*micros));
+        // A time that no calendar has is shown as it stands there.
+        let is_same = Timestamp::parse(&text).is_ok_and(|time| time.micros() == *micros);
+        if is_same { text } else { format!("{micros} µs") }
+    };
+    let mut said = Vec::new();
+    said.extend(task.as_ref().map(|task| format!("task {}", show::safe(task))));
+    said.extend(trace.as_ref().map(|trace| format!("trace {}", show::safe(trace))));
+    said.extend(since.as_ref().map(|since| format!("since {}", time(since))));
+    said.extend(until.as_ref().map(|until| format!("until {}", time(until))));
+    if said.is_empty() { "everything".to_owned() } else { said.join(" ") }
 }
 
 impl Verify {
@@ -53,7 +84,8 @@ impl Verify {
         let keys: Vec<&str> = self.key.iter().map(String::as_str).collect();
         let (checked, report) = verify(&bytes, &keys).map_err(|fault| Failure::Refused(show::safe(&fault.to_string())))?;
         if shared.json {
-            let found = json!({ "run_id": checked.manifest.run_id, "events": checked.events.len(), "record": report });
+            let (run, events, format_only) = (&checked.manifest.run_id, checked.events.len(), report.entries == 0);
+            let found = json!({ "run_id": run, "events": events, "format_only": format_only, "record": report });
             show::print_json(&found.to_string());
             return Ok(());
         }
@@ -65,11 +97,13 @@ impl Verify {
             ["checkpoints".to_owned(), report.checkpoints.to_string()],
         ];
         if let (Some(first), Some(last)) = (report.first, report.last) {
+            rows.push(["asked for".to_owned(), asked_for(&report.scope)]);
             rows.push(["from, to".to_owned(), format!("{first}, {last}")]);
         }
         rows.extend(report.keys.iter().map(|kid| ["signed by".to_owned(), show::safe(kid)]));
         show::print(&format!("No fault was found.\n\n{}", show::columns(rows)));
         show::print(&forgotten(&report));
+        show::print(&open(&report));
         if report.entries == 0 {
             show::print("\nThere is nothing of a record in it: only its format was checked.\n");
         }

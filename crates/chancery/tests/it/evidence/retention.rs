@@ -22,7 +22,7 @@ async fn what_is_kept_verifies_and_a_bundle_says_what_is_gone() {
     }
     let (_, events, before) = exported(&home, &["--task", &waiting]);
     let trace = events[0]["data"]["trace"].as_str().unwrap().to_owned();
-    assert_eq!((before.kept_from, before.cut.len()), (0, 0));
+    assert_eq!((before.scope.kept_from, before.cut.len()), (0, 0));
     assert!(server.terminate().0.success());
 
     let (_server, line) = serve(&home, &format!("{SMALL}{FEW}"));
@@ -43,11 +43,11 @@ async fn what_is_kept_verifies_and_a_bundle_says_what_is_gone() {
     let said = evidence(&Home::new(), &["verify", &file]);
     assert!(said.stdout.contains(&format!("The record began with entry {first}")), "{} {}", said.stdout, said.stderr);
     let (_, _, cut) = exported(&home, &["--task", &waiting]);
-    assert!(cut.cut.contains(&waiting) && cut.kept_from == first && cut.entries > 0, "{cut:?}");
+    assert!(cut.cut.contains(&waiting) && cut.scope.kept_from == first && cut.entries > 0, "{cut:?}");
     let (_, _, of_trace) = exported(&home, &["--trace", &trace]);
     assert_eq!(of_trace.entries, cut.entries, "the store still knows whose trace it is");
     let (_, _, all) = exported(&home, &[]);
-    assert_eq!((all.first, all.kept_from), (Some(first), first));
+    assert_eq!((all.first, all.scope.kept_from), (Some(first), first));
     let nothing = evidence(&home, &["export", "--task", &forgotten]);
     assert!(nothing.code == Some(1) && nothing.stderr.contains("nothing about that"), "{}", nothing.stderr);
 }
