@@ -102,7 +102,15 @@ struct Kept {
     card: Mutex<Option<Arc<Discovered>>>,
     /// Held by whoever asks the peer again, so that others wait for the answer instead of asking too.
     renewing: AsyncMutex<()>,
+    asked: Mutex<Asked>,
     fetches: Semaphore,
+}
+
+/// How often a peer was asked to the end, and what the last time failed with.
+#[derive(Debug, Default)]
+struct Asked {
+    times: u64,
+    fault: Option<DiscoveryError>,
 }
 
 impl Discovery {
@@ -123,10 +131,12 @@ impl Discovery {
             return Ok(card);
         }
         Box::pin(async {
+            let came = kept.asked().times;
             let _renewing = kept.renewing.lock().await;
-            match kept.young(now, self.ttl()) {
-                Some(card) => Ok(card),
-                None => self.renew(peer, &kept, now).await,
+            match (kept.young(now, self.ttl()), kept.failed_since(came)) {
+                (Some(card), _) => Ok(card),
+                (None, Some(fault)) => Err(fault),
+                (None, None) => self.renew(peer, &kept, now).await,
             }
         })
         .await
@@ -135,8 +145,12 @@ impl Discovery {
     /// The card the peer has now, whatever is kept.
     pub async fn refresh(&self, peer: &PeerAddress, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let kept = self.kept(&peer.name);
+        let came = kept.asked().times;
         let _renewing = kept.renewing.lock().await;
-        self.renew(peer, &kept, now).await
+        match kept.failed_since(came) {
+            Some(fault) => Err(fault),
+            None => self.renew(peer, &kept, now).await,
+        }
     }
 
     /// Whether a card that came by another way is its peer's, by the same rules. It is judged as its version writes it.
@@ -159,6 +173,13 @@ impl Discovery {
     }
 
     async fn renew(&self, peer: &PeerAddress, kept: &Kept, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+        let renewed = self.ask(peer, kept, now).await;
+        let mut asked = kept.asked();
+        *asked = Asked { times: asked.times + 1, fault: renewed.as_ref().err().cloned() };
+        renewed
+    }
+
+    async fn ask(&self, peer: &PeerAddress, kept: &Kept, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let before = locked(&kept.card).clone();
         let known = before.as_ref().and_then(|card| Some((card.url.as_str(), card.etag.as_ref()?)));
         let (url, fetched) = self.fetch(peer, kept, known).await?;
@@ -223,7 +244,7 @@ impl Discovery {
     fn kept(&self, name: &Arc<str>) -> Arc<Kept> {
         let fresh = || {
             let fetches = Semaphore::new(self.config.fetches_per_peer.max(1));
-            Arc::new(Kept { card: Mutex::default(), renewing: AsyncMutex::default(), fetches })
+            Arc::new(Kept { card: Mutex::default(), renewing: AsyncMutex::default(), asked: Mutex::default(), fetches })
         };
         Arc::clone(locked(&self.kept).entry(Arc::clone(name)).or_insert_with(fresh))
     }
@@ -236,6 +257,17 @@ impl Discovery {
 impl Kept {
     fn young(&self, now: Timestamp, ttl: Duration) -> Option<Arc<Discovered>> {
         locked(&self.card).clone().filter(|card| now < card.fetched_at + ttl)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        locked(&self.asked)
+    }
+
+    /// What the last look failed with, if it ended after this one came. Whoever waited for it has waited as long as asking takes:
+    /// a peer that hangs is not waited for by one after the other.
+    fn failed_since(&self, came: u64) -> Option<DiscoveryError> {
+        let asked = self.asked();
+        asked.fault.clone().filter(|_| asked.times > came)
     }
 }
 
