@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use chancery_core::routing::Outcome;
 use chancery_core::{Finished, Link, Passed, RunError, TaskUpdateSink};
 use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, TaskState, Version};
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
 
-use super::ask::{Answer, refused, whole};
+use super::ask::{Answer, is_about_the_agent, refused, whole};
 use super::replica::{Replica, Spoken};
 use super::{Errand, link};
 use crate::client::{ClientError, EventStream};
@@ -103,6 +104,8 @@ pub(super) struct Follower {
     sink: Option<TaskUpdateSink>,
     limits: FollowLimits,
     cancel_sent: bool,
+    /// How the turn ended says nothing against the agent.
+    blameless: bool,
     /// The link that was noted last.
     linked: Option<Link>,
 }
@@ -115,7 +118,16 @@ impl Follower {
         sink: TaskUpdateSink,
         limits: FollowLimits,
     ) -> Self {
-        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, linked: None }
+        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, blameless: false, linked: None }
+    }
+
+    /// What the turn says of the agent, now that it is over.
+    pub(super) fn outcome(&self, ended: &Result<Finished, RunError>) -> Outcome {
+        match ended {
+            Ok(_) => Outcome::Succeeded,
+            Err(_) if self.blameless => Outcome::Unjudged,
+            Err(_) => Outcome::Failed,
+        }
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
@@ -142,6 +154,7 @@ impl Follower {
                     tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
                     rounds.failed += 1;
                     if rounds.failed > self.limits.reconnects {
+                        self.blameless = error.is_ours();
                         return Err(RunError::new(error.public().message));
                     }
                 }
@@ -168,7 +181,10 @@ impl Follower {
                 Ok(Some(heard)) => heard,
                 Ok(None) => break,
                 // Instead of its first word: it did not take the message at all.
-                Err(ClientError::Refused(error)) if first && !looked_again => return Err(refused(error)),
+                Err(ClientError::Refused(error)) if first && !looked_again => {
+                    self.blameless = !is_about_the_agent(error.kind);
+                    return Err(refused(error));
+                }
                 Err(ClientError::Refused(error)) => return Err(RunError::new(error.message)),
                 Err(error) => {
                     tracing::info!(peer = self.replica.name(), %error, "a stream broke off");

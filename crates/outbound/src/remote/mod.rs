@@ -91,9 +91,14 @@ impl RemoteRunner {
         match self.reach(&replica).await {
             Ok(client) => {
                 let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                noted.finish(follower.go_on(None).await)
+                let ended = follower.go_on(None).await;
+                noted.end(follower.outcome(&ended));
+                ended
             }
-            Err(error) => noted.finish(Err(RunError::new(error.to_string()))),
+            Err(error) => {
+                noted.end(Outcome::Failed);
+                Err(RunError::new(error.to_string()))
+            }
         }
     }
 
@@ -128,12 +133,19 @@ impl RemoteRunner {
                 Asked::Answered(client, answer) => {
                     let noted = noted.answered();
                     let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                    return noted.finish(follower.go_on(Some(answer)).await);
+                    let ended = follower.go_on(Some(answer)).await;
+                    noted.end(follower.outcome(&ended));
+                    return ended;
                 }
                 // It cannot have seen the message, so another one may be asked.
                 Asked::NotSeen(error) => {
                     tried.push(PeerId::new(replica.name()));
                     noted.end(Outcome::Failed);
+                    reason = error;
+                }
+                Asked::NotPut(error) => {
+                    tried.push(PeerId::new(replica.name()));
+                    noted.end(Outcome::Unjudged);
                     reason = error;
                 }
                 Asked::Refused(error) => {
@@ -176,11 +188,6 @@ impl<'a> Noted<'a> {
         if let Some(chosen) = self.chosen.take() {
             self.pool.finish(chosen, outcome);
         }
-    }
-
-    fn finish(self, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
-        self.end(if ended.is_ok() { Outcome::Succeeded } else { Outcome::Failed });
-        ended
     }
 }
 
