@@ -8,6 +8,7 @@ mod read;
 mod slim;
 mod structure;
 mod verify;
+mod vouched;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,6 +57,8 @@ pub struct Discovered {
     pub url: String,
     /// As it came.
     pub text: String,
+    /// As far as those who signed it vouched for it, where that is less: then the card was read from this.
+    vouched: Option<String>,
     /// SHA-256 of the text, in hex.
     pub digest: String,
     pub verification: Verification,
@@ -162,7 +165,7 @@ impl Discovery {
         version: Version,
     ) -> Result<Verification, DiscoveryError> {
         let text = read::write(card, version);
-        let verification = verify::verify(&self.client, &self.config, peer, url, &text, version).await;
+        let (verification, _) = verify::verify(&self.client, &self.config, peer, url, &text, version).await;
         verify::judge(peer, &verification)?;
         Ok(verification)
     }
@@ -233,12 +236,15 @@ impl Discovery {
     ) -> Result<Discovered, DiscoveryError> {
         let text = text(&fetched.body).ok_or_else(|| DiscoveryError::not_a_card(peer, "it is not UTF-8"))?;
         let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
-        let verification = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
+        let (verification, covered) = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
         verify::judge(peer, &verification)?;
+        let vouched = covered.map(|covered| vouched::vouched(&text, &card, &covered)).transpose();
+        let vouched = vouched.map_err(|reason| DiscoveryError::not_a_card(peer, reason))?.flatten();
+        let (card, vouched) = vouched.map_or((card, None), |(card, text)| (card, Some(text)));
         let digest = hex_digest(text.as_bytes());
         let structure = structure(&card);
         let etag = fetched.headers.get(ETAG).cloned();
-        Ok(Discovered { card, version, url, text, digest, verification, structure, fetched_at: now, etag })
+        Ok(Discovered { card, version, url, text, vouched, digest, verification, structure, fetched_at: now, etag })
     }
 
     fn kept(&self, name: &Arc<str>) -> Arc<Kept> {

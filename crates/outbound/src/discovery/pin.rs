@@ -14,7 +14,7 @@ use super::{Discovered, Verification, hex_digest, read};
 pub struct Pin {
     /// Where the card was found.
     pub url: String,
-    /// As it came.
+    /// As it came, or as far as those who signed it vouched for it.
     pub text: String,
     pub structure: String,
     /// With the ids and keys of who signed it.
@@ -44,7 +44,7 @@ impl Pin {
     pub(crate) fn of(found: &Discovered, now: Timestamp) -> Self {
         Self {
             url: found.url.clone(),
-            text: found.text.clone(),
+            text: found.vouched.as_ref().unwrap_or(&found.text).clone(),
             structure: found.structure.clone(),
             verification: found.verification.clone(),
             approved_at: now,
@@ -69,6 +69,7 @@ impl Pin {
             url: self.url.clone(),
             digest: hex_digest(self.text.as_bytes()),
             text: self.text.clone(),
+            vouched: None,
             verification: self.verification.clone(),
             structure: self.structure.clone(),
             fetched_at: self.approved_at,

@@ -154,6 +154,24 @@ async fn many_who_want_a_card_that_cannot_be_had_learn_it_from_one_fetch() {
     assert_eq!(agent.count(CARD), 3);
 }
 
+/// Whoever serves the card can add to it what its signatures leave out, in the spellings that a reader takes as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_vouched_for_is_not_read_from_a_signed_card() {
+    let signed = Signed::new().await;
+    let require = peer(&signed.url(), Verify::Require);
+    let good = discovery(&signed.url()).card(&require, now()).await.expect("a card");
+    let mut forged: Value = serde_json::from_str(&signed.card).expect("JSON");
+    forged["icon_url"] = json!("https://elsewhere.example/icon");
+    forged["documentation_url"] = json!("https://elsewhere.example/documentation");
+    forged["skills"][0]["input_modes"] = json!(["application/x-elsewhere"]);
+    forged["capabilities"]["extended_agent_card"] = json!(true);
+    signed.show(&forged.to_string());
+    let found = discovery(&signed.url()).card(&require, now()).await.expect("a card");
+    assert_eq!(found.verification.name(), "verified");
+    assert_eq!(found.text, forged.to_string(), "it is kept as it came");
+    assert_eq!((&found.card, &found.structure), (&good.card, &good.structure));
+}
+
 /// What became of it, in a word.
 async fn outcome(url: &str, peer: &PeerAddress) -> &'static str {
     match discovery(url).card(peer, now()).await {
