@@ -25,7 +25,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 pub use self::candidates::candidates;
 pub use self::changes::{Change, changes};
 pub use self::fault::DiscoveryError;
-pub(crate) use self::pin::Fit;
+pub(crate) use self::pin::{Fit, other_signer};
 pub use self::pin::{Pin, PinKeeper};
 pub use self::structure::structure;
 pub use self::verify::{Verification, Verify};
