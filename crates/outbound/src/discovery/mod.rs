@@ -195,7 +195,8 @@ impl Discovery {
         Ok(card)
     }
 
-    /// Asks each place in turn. Who answers that there is nothing sends us on; who does not answer at all is not asked twice.
+    /// Asks each place in turn, first the one where a card with a tag was, which may have moved. Who answers that there is
+    /// nothing sends us on; who does not answer at all is not asked twice.
     async fn fetch(
         &self,
         peer: &PeerAddress,
@@ -206,20 +207,19 @@ impl Discovery {
         if as_web(&peer.url).is_some() {
             return self.fetch_slim(peer, known.map(|(_, etag)| etag)).await.map(|fetched| (peer.url.clone(), fetched));
         }
-        let places = match known {
-            Some((url, _)) => vec![url.to_owned()],
-            None => candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?,
-        };
+        let all = candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?;
+        let elsewhere = all.into_iter().filter(|url| known.is_none_or(|(at, _)| at != url)).map(|url| (url, None));
+        let places = known.map(|(url, etag)| (url.to_owned(), Some(etag))).into_iter().chain(elsewhere);
         let mut last = None;
-        for url in places {
+        for (url, etag) in places {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
             headers.insert("a2a-version", HeaderValue::from_static("1.0"));
-            headers.extend(known.map(|(_, etag)| (IF_NONE_MATCH, etag.clone())));
+            headers.extend(etag.map(|etag| (IF_NONE_MATCH, etag.clone())));
             let within = Some(Duration::from_millis(self.config.fetch_ms));
             let fetch = Fetch { headers, most_bytes: Some(self.config.card_bytes), within, ..Fetch::get(&url) };
             let fetched = self.client.fetch(fetch).await.map_err(|error| DiscoveryError::transport(peer, &error))?;
-            if fetched.status.is_success() || fetched.status == StatusCode::NOT_MODIFIED {
+            if fetched.status.is_success() || (etag.is_some() && fetched.status == StatusCode::NOT_MODIFIED) {
                 return Ok((url, fetched));
             }
             last = Some(fetched.status);

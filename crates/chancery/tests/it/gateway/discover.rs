@@ -154,6 +154,24 @@ async fn many_who_want_a_card_that_cannot_be_had_learn_it_from_one_fetch() {
     assert_eq!(agent.count(CARD), 3);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_card_that_had_a_tag_and_moved_is_found_where_it_is_now() {
+    const OLD: &str = "/.well-known/agent.json";
+    let pages = Pages::open().await;
+    let url = pages.agent.url();
+    let (discovery, peer) = (discovery(&url), peer(&url, Verify::IfPresent));
+    pages.show(OLD, &card(&url, json!({})).to_string());
+    let found = discovery.card(&peer, now()).await.expect("a card");
+    assert_eq!(found.url, format!("{url}{OLD}"));
+    pages.hide(OLD);
+    assert!(discovery.refresh(&peer, now()).await.is_err());
+    pages.show(CARD, &card(&url, json!({ "streaming": true })).to_string());
+    let moved = discovery.refresh(&peer, now()).await.expect("a card");
+    assert_eq!((moved.url.as_str(), moved.card.capabilities.streaming), (&*format!("{url}{CARD}"), Some(true)));
+    let last = pages.agent.all().pop().expect("it was asked");
+    assert!(!last.headers.contains_key("if-none-match"), "the tag is another card's: {last:?}");
+}
+
 /// Whoever serves the card can add to it what its signatures leave out, in the spellings that a reader takes as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_vouched_for_is_not_read_from_a_signed_card() {
