@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use chancery_core::routing::Outcome;
-use chancery_core::{Finished, Link, Passed, RunError, TaskUpdateSink};
+use chancery_core::{Finished, Link, MicroUsd, Passed, RunError, TaskUpdateSink};
 use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, TaskState, Version};
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,8 @@ pub(super) struct Follower {
     cancel_sent: bool,
     /// How the turn ended says nothing against the agent.
     blameless: bool,
+    /// What the agent last said that the task cost.
+    cost: Option<MicroUsd>,
     /// The link that was noted last.
     linked: Option<Link>,
 }
@@ -118,7 +120,7 @@ impl Follower {
         sink: TaskUpdateSink,
         limits: FollowLimits,
     ) -> Self {
-        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, blameless: false, linked: None }
+        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, blameless: false, cost: None, linked: None }
     }
 
     /// What the turn says of the agent, now that it is over.
@@ -128,6 +130,11 @@ impl Follower {
             Err(_) if self.blameless => Outcome::Unjudged,
             Err(_) => Outcome::Failed,
         }
+    }
+
+    /// What the turn cost, if the agent said so. What it says of a task that it had before is for all turns, and not for this one.
+    pub(super) fn cost(&self) -> Option<MicroUsd> {
+        self.cost.filter(|_| self.errand.turn.link.is_none())
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
@@ -249,6 +256,7 @@ impl Follower {
             self.linked = Some(link);
         }
         for event in news {
+            self.cost = TaskUpdateSink::reported_cost(&event).or(self.cost);
             sink = match sink.pass(event).await? {
                 Passed::Open(sink) => sink,
                 Passed::Waiting(waiting) => return Ok(Heard::Over(waiting.finish())),

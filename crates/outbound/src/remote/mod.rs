@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chancery_core::routing::{Outcome, PeerId};
-use chancery_core::{AfterRestart, Clock, Finished, Link, RunError, TaskRunner, TaskUpdateSink, Turn};
+use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 
 pub use self::extended::Extended;
@@ -92,7 +92,7 @@ impl RemoteRunner {
             Ok(client) => {
                 let mut follower = Follower::new(client, replica, errand, updates, self.limits);
                 let ended = follower.go_on(None).await;
-                noted.end(follower.outcome(&ended));
+                noted.end_at(follower.outcome(&ended), follower.cost());
                 ended
             }
             Err(error) => {
@@ -134,7 +134,7 @@ impl RemoteRunner {
                     let noted = noted.answered();
                     let mut follower = Follower::new(client, replica, errand, updates, self.limits);
                     let ended = follower.go_on(Some(answer)).await;
-                    noted.end(follower.outcome(&ended));
+                    noted.end_at(follower.outcome(&ended), follower.cost());
                     return ended;
                 }
                 // It cannot have seen the message, so another one may be asked.
@@ -184,9 +184,13 @@ impl<'a> Noted<'a> {
         self
     }
 
-    fn end(mut self, outcome: Outcome) {
+    fn end(self, outcome: Outcome) {
+        self.end_at(outcome, None);
+    }
+
+    fn end_at(mut self, outcome: Outcome, cost: Option<MicroUsd>) {
         if let Some(chosen) = self.chosen.take() {
-            self.pool.finish(chosen, outcome);
+            self.pool.finish(chosen, outcome, cost);
         }
     }
 }
@@ -194,7 +198,7 @@ impl<'a> Noted<'a> {
 impl Drop for Noted<'_> {
     fn drop(&mut self) {
         if let Some(chosen) = self.chosen.take() {
-            self.pool.finish(chosen, Outcome::Unjudged);
+            self.pool.finish(chosen, Outcome::Unjudged, None);
         }
     }
 }
