@@ -7,11 +7,12 @@ use chancery_protocol::{
     TaskStatus, Unknown, Version,
 };
 
+use crate::govern::report::Report;
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
 use crate::whole::{concerns, put_away};
-use crate::{ArtifactDesk, Clock, Link};
+use crate::{ArtifactDesk, Clock, Link, MicroUsd};
 
 /// Proof that a turn was ended. Only the sink makes it.
 #[derive(Debug)]
@@ -102,6 +103,11 @@ impl TaskUpdateSink {
         desk: Option<Arc<dyn ArtifactDesk>>,
     ) -> Self {
         Self { live, clock, limits, desk, away: None }
+    }
+
+    /// What an update says that the whole task has cost until then.
+    pub fn reported_cost(event: &TaskEvent) -> Option<MicroUsd> {
+        Report::of(event)?.usd()
     }
 
     /// The task is being worked on; `message` may say how far.

@@ -17,7 +17,7 @@ pub use fault::CardFault;
 pub use forms::CardShape;
 pub use identity::{IDENTITY_EXTENSION, IdentityFacts};
 pub use jku::jku_allowed;
-pub use original::{sign_original_card, verify_original_card};
+pub use original::{covered_original_card, sign_original_card, verify_original_card};
 pub use rvagent::{sign_rvagent_view, verify_rvagent_card};
 pub use sign::sign_card;
 pub use verify::{

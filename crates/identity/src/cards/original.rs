@@ -37,3 +37,11 @@ pub fn verify_original_card(card: &Value) -> Result<AgentId, CardFault> {
         (None, None) => Err(CardFault::Unsigned),
     }
 }
+
+/// A card that verified, as far as its signatures cover it: the ADR's all of it, the inner one no more than its crate reads.
+pub fn covered_original_card(card: &Value) -> Result<Value, CardFault> {
+    match adr::verify_card_value(card) {
+        Ok(_) => Ok(card.clone()),
+        Err(_) => rvagent::view(card),
+    }
+}

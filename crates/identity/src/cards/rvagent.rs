@@ -108,6 +108,12 @@ pub fn verify_rvagent_card(card: &Value) -> Result<AgentId, CardFault> {
     key.agent_id().ok_or_else(|| CardFault::invalid("no agent has such a key"))
 }
 
+/// The card as far as such a signature covers it.
+pub(super) fn view(card: &Value) -> Result<Value, CardFault> {
+    let not_one = |fault: serde_json::Error| CardFault::NotACard(fault.to_string());
+    serde_json::to_value(View::deserialize(card).map_err(not_one)?).map_err(not_one)
+}
+
 fn signed_bytes(card: &Value) -> Result<Vec<u8>, CardFault> {
     let mut view = View::deserialize(card).map_err(|fault| CardFault::NotACard(fault.to_string()))?;
     if let Some(ruvector) = view.metadata.get_mut("ruvector").and_then(Value::as_object_mut) {

@@ -65,6 +65,11 @@ impl ClientError {
         matches!(self, Self::Transport(Transport::Cut(_)))
     }
 
+    /// What kept the call from being made is this node's: its limits, or the words it has for the agent's version.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::NotAsked(_))
+    }
+
     /// How long the agent, or our own limit on it, asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -8,9 +8,10 @@ use chancery_wire::json::{methods, original::Original, v0_3::V0_3, v0_3::rest::V
 use chancery_wire::{Codec, JsonLimits, errors, json_rpc, rest, scan};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::ClientError;
+use super::error::{Sent, Transport};
 use super::events::{Source, only_event, unary_form};
 use super::interface::Interface;
 use super::limits::ClientLimits;
@@ -120,14 +121,16 @@ impl HttpAgent {
 
     pub(super) async fn stream(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Source, ClientError> {
         let payload = if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare };
+        let until = Instant::now() + left;
         let opened = self.client.stream(self.fetch_stream(request, headers, left)?).await;
-        let opened = self.opened(opened, request.operation(), payload).await;
+        let opened = self.opened(opened, request.operation(), payload, until).await;
         match (opened, request) {
             (Err(fault), Request::SubscribeToTask(_)) if self.may_know_another_way(&fault) => {
                 let Some(other) = self.other_way(request, self.fetch_stream(request, headers, left)?) else { return Err(fault) };
                 let again = async {
+                    let until = Instant::now() + left;
                     let opened = self.client.stream(other).await;
-                    self.opened(opened, request.operation(), Payload::Bare).await
+                    self.opened(opened, request.operation(), Payload::Bare, until).await
                 };
                 Box::pin(again).await.map_err(|_| fault)
             }
@@ -177,6 +180,7 @@ impl HttpAgent {
         opened: Result<Streamed, GuardError>,
         operation: Operation,
         payload: Payload,
+        until: Instant,
     ) -> Result<Source, ClientError> {
         let opened = opened?;
         let head = Head::new(opened.status, &opened.headers);
@@ -185,7 +189,9 @@ impl HttpAgent {
             let reader = Reader { codec, version, operation, payload, json };
             return Ok(Source::Sse(Box::new(SseEvents::new(opened.body, reader, &self.limits))));
         }
-        let body = Box::pin(self.collect(opened.body)).await?;
+        let out_of_time = |_| ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe });
+        // Each part of a stream has a time of its own. A whole answer has one for all of it, however it comes.
+        let body = Box::pin(timeout_at(until, self.collect(opened.body))).await.map_err(out_of_time)??;
         self.read_reply(&head, &body, operation, unary_form(operation)).and_then(only_event)
     }
 

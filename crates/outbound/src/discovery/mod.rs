@@ -8,6 +8,7 @@ mod read;
 mod slim;
 mod structure;
 mod verify;
+mod vouched;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 pub use self::candidates::candidates;
 pub use self::changes::{Change, changes};
 pub use self::fault::DiscoveryError;
-pub(crate) use self::pin::Fit;
+pub(crate) use self::pin::{Fit, other_signer};
 pub use self::pin::{Pin, PinKeeper};
 pub use self::structure::structure;
 pub use self::verify::{Verification, Verify};
@@ -56,6 +57,8 @@ pub struct Discovered {
     pub url: String,
     /// As it came.
     pub text: String,
+    /// As far as those who signed it vouched for it, where that is less: then the card was read from this.
+    vouched: Option<String>,
     /// SHA-256 of the text, in hex.
     pub digest: String,
     pub verification: Verification,
@@ -102,7 +105,15 @@ struct Kept {
     card: Mutex<Option<Arc<Discovered>>>,
     /// Held by whoever asks the peer again, so that others wait for the answer instead of asking too.
     renewing: AsyncMutex<()>,
+    asked: Mutex<Asked>,
     fetches: Semaphore,
+}
+
+/// How often a peer was asked to the end, and what the last time failed with.
+#[derive(Debug, Default)]
+struct Asked {
+    times: u64,
+    fault: Option<DiscoveryError>,
 }
 
 impl Discovery {
@@ -123,10 +134,12 @@ impl Discovery {
             return Ok(card);
         }
         Box::pin(async {
+            let came = kept.asked().times;
             let _renewing = kept.renewing.lock().await;
-            match kept.young(now, self.ttl()) {
-                Some(card) => Ok(card),
-                None => self.renew(peer, &kept, now).await,
+            match (kept.young(now, self.ttl()), kept.failed_since(came)) {
+                (Some(card), _) => Ok(card),
+                (None, Some(fault)) => Err(fault),
+                (None, None) => self.renew(peer, &kept, now).await,
             }
         })
         .await
@@ -135,8 +148,12 @@ impl Discovery {
     /// The card the peer has now, whatever is kept.
     pub async fn refresh(&self, peer: &PeerAddress, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let kept = self.kept(&peer.name);
+        let came = kept.asked().times;
         let _renewing = kept.renewing.lock().await;
-        self.renew(peer, &kept, now).await
+        match kept.failed_since(came) {
+            Some(fault) => Err(fault),
+            None => self.renew(peer, &kept, now).await,
+        }
     }
 
     /// Whether a card that came by another way is its peer's, by the same rules. It is judged as its version writes it.
@@ -148,7 +165,7 @@ impl Discovery {
         version: Version,
     ) -> Result<Verification, DiscoveryError> {
         let text = read::write(card, version);
-        let verification = verify::verify(&self.client, &self.config, peer, url, &text, version).await;
+        let (verification, _) = verify::verify(&self.client, &self.config, peer, url, &text, version).await;
         verify::judge(peer, &verification)?;
         Ok(verification)
     }
@@ -159,6 +176,13 @@ impl Discovery {
     }
 
     async fn renew(&self, peer: &PeerAddress, kept: &Kept, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+        let renewed = self.ask(peer, kept, now).await;
+        let mut asked = kept.asked();
+        *asked = Asked { times: asked.times + 1, fault: renewed.as_ref().err().cloned() };
+        renewed
+    }
+
+    async fn ask(&self, peer: &PeerAddress, kept: &Kept, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let before = locked(&kept.card).clone();
         let known = before.as_ref().and_then(|card| Some((card.url.as_str(), card.etag.as_ref()?)));
         let (url, fetched) = self.fetch(peer, kept, known).await?;
@@ -171,7 +195,8 @@ impl Discovery {
         Ok(card)
     }
 
-    /// Asks each place in turn. Who answers that there is nothing sends us on; who does not answer at all is not asked twice.
+    /// Asks each place in turn, first the one where a card with a tag was, which may have moved. Who answers that there is
+    /// nothing sends us on; who does not answer at all is not asked twice.
     async fn fetch(
         &self,
         peer: &PeerAddress,
@@ -182,20 +207,19 @@ impl Discovery {
         if as_web(&peer.url).is_some() {
             return self.fetch_slim(peer, known.map(|(_, etag)| etag)).await.map(|fetched| (peer.url.clone(), fetched));
         }
-        let places = match known {
-            Some((url, _)) => vec![url.to_owned()],
-            None => candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?,
-        };
+        let all = candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?;
+        let elsewhere = all.into_iter().filter(|url| known.is_none_or(|(at, _)| at != url)).map(|url| (url, None));
+        let places = known.map(|(url, etag)| (url.to_owned(), Some(etag))).into_iter().chain(elsewhere);
         let mut last = None;
-        for url in places {
+        for (url, etag) in places {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
             headers.insert("a2a-version", HeaderValue::from_static("1.0"));
-            headers.extend(known.map(|(_, etag)| (IF_NONE_MATCH, etag.clone())));
+            headers.extend(etag.map(|etag| (IF_NONE_MATCH, etag.clone())));
             let within = Some(Duration::from_millis(self.config.fetch_ms));
             let fetch = Fetch { headers, most_bytes: Some(self.config.card_bytes), within, ..Fetch::get(&url) };
             let fetched = self.client.fetch(fetch).await.map_err(|error| DiscoveryError::transport(peer, &error))?;
-            if fetched.status.is_success() || fetched.status == StatusCode::NOT_MODIFIED {
+            if fetched.status.is_success() || (etag.is_some() && fetched.status == StatusCode::NOT_MODIFIED) {
                 return Ok((url, fetched));
             }
             last = Some(fetched.status);
@@ -212,18 +236,21 @@ impl Discovery {
     ) -> Result<Discovered, DiscoveryError> {
         let text = text(&fetched.body).ok_or_else(|| DiscoveryError::not_a_card(peer, "it is not UTF-8"))?;
         let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
-        let verification = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
+        let (verification, covered) = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
         verify::judge(peer, &verification)?;
+        let vouched = covered.map(|covered| vouched::vouched(&text, &card, &covered)).transpose();
+        let vouched = vouched.map_err(|reason| DiscoveryError::not_a_card(peer, reason))?.flatten();
+        let (card, vouched) = vouched.map_or((card, None), |(card, text)| (card, Some(text)));
         let digest = hex_digest(text.as_bytes());
         let structure = structure(&card);
         let etag = fetched.headers.get(ETAG).cloned();
-        Ok(Discovered { card, version, url, text, digest, verification, structure, fetched_at: now, etag })
+        Ok(Discovered { card, version, url, text, vouched, digest, verification, structure, fetched_at: now, etag })
     }
 
     fn kept(&self, name: &Arc<str>) -> Arc<Kept> {
         let fresh = || {
             let fetches = Semaphore::new(self.config.fetches_per_peer.max(1));
-            Arc::new(Kept { card: Mutex::default(), renewing: AsyncMutex::default(), fetches })
+            Arc::new(Kept { card: Mutex::default(), renewing: AsyncMutex::default(), asked: Mutex::default(), fetches })
         };
         Arc::clone(locked(&self.kept).entry(Arc::clone(name)).or_insert_with(fresh))
     }
@@ -236,6 +263,17 @@ impl Discovery {
 impl Kept {
     fn young(&self, now: Timestamp, ttl: Duration) -> Option<Arc<Discovered>> {
         locked(&self.card).clone().filter(|card| now < card.fetched_at + ttl)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        locked(&self.asked)
+    }
+
+    /// What the last look failed with, if it ended after this one came. Whoever waited for it has waited as long as asking takes:
+    /// a peer that hangs is not waited for by one after the other.
+    fn failed_since(&self, came: u64) -> Option<DiscoveryError> {
+        let asked = self.asked();
+        asked.fault.clone().filter(|_| asked.times > came)
     }
 }
 

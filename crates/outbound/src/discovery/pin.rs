@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use chancery_protocol::{AgentId, Timestamp};
+use chancery_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Discovered, Verification, hex_digest, read};
@@ -14,7 +14,7 @@ use super::{Discovered, Verification, hex_digest, read};
 pub struct Pin {
     /// Where the card was found.
     pub url: String,
-    /// As it came.
+    /// As it came, or as far as those who signed it vouched for it.
     pub text: String,
     pub structure: String,
     /// With the ids and keys of who signed it.
@@ -44,7 +44,7 @@ impl Pin {
     pub(crate) fn of(found: &Discovered, now: Timestamp) -> Self {
         Self {
             url: found.url.clone(),
-            text: found.text.clone(),
+            text: found.vouched.as_ref().unwrap_or(&found.text).clone(),
             structure: found.structure.clone(),
             verification: found.verification.clone(),
             approved_at: now,
@@ -52,12 +52,11 @@ impl Pin {
     }
 
     pub(crate) fn fit(&self, found: &Discovered) -> Fit {
-        let (pinned, shown) = (self.verification.agent_ids(), found.verification.agent_ids());
-        if !pinned.is_empty() && !shown.iter().any(|id| pinned.contains(id)) {
-            let shown = if shown.is_empty() { "no agent's key".to_owned() } else { list(shown) };
-            return Fit::OtherSigner(format!("it is signed by {shown}, and the approved one by {}", list(pinned)));
+        match other_signer(&self.verification, &found.verification) {
+            Some(reason) => Fit::OtherSigner(reason),
+            None if self.structure == found.structure => Fit::Same,
+            None => Fit::Changed,
         }
-        if self.structure == found.structure { Fit::Same } else { Fit::Changed }
     }
 
     /// The card as it was when it was approved. `None` if it can no longer be read.
@@ -69,6 +68,7 @@ impl Pin {
             url: self.url.clone(),
             digest: hex_digest(self.text.as_bytes()),
             text: self.text.clone(),
+            vouched: None,
             verification: self.verification.clone(),
             structure: self.structure.clone(),
             fetched_at: self.approved_at,
@@ -77,6 +77,53 @@ impl Pin {
     }
 }
 
-fn list(ids: &[AgentId]) -> String {
-    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+/// Why a card is not of those who signed the approved one, if it is not. Agents are told by their ids, and keys that are no
+/// agent's by their own.
+pub(crate) fn other_signer(approved: &Verification, shown: &Verification) -> Option<String> {
+    let Verification::Verified { agent_ids, kids } = approved else { return None };
+    let (shares_one, shown, approved) = if agent_ids.is_empty() {
+        (shown.kids().iter().any(|kid| kids.contains(kid)), list(shown.kids(), "no key"), list(kids, "no key"))
+    } else {
+        let (ids, none) = (shown.agent_ids(), "no agent's key");
+        (ids.iter().any(|id| agent_ids.contains(id)), list(ids, none), list(agent_ids, none))
+    };
+    (!shares_one).then(|| format!("it is signed by {shown}, and the approved one by {approved}"))
+}
+
+fn list<T: ToString>(names: &[T], none: &str) -> String {
+    if names.is_empty() { none.to_owned() } else { names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chancery_protocol::AgentId;
+
+    fn verified(ids: &[u8], kids: &[&str]) -> Verification {
+        Verification::Verified {
+            agent_ids: ids.iter().map(|byte| AgentId::from_digest(&[*byte; 32])).collect(),
+            kids: kids.iter().map(|&kid| kid.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn whoever_signed_the_approved_card_has_to_have_signed_the_next_one_also_with_a_key_that_is_no_agents() {
+        let (agent, key) = (verified(&[1], &["a"]), verified(&[], &["a", "b"]));
+        for (approved, shown) in [
+            (&agent, verified(&[2, 1], &["c"])),
+            (&key, verified(&[], &["b", "c"])),
+            (&key, verified(&[1], &["a"])),
+            (&Verification::Unsigned, agent.clone()),
+            (&Verification::NotLookedAt, Verification::Unsigned),
+        ] {
+            assert_eq!(other_signer(approved, &shown), None, "{approved:?}, then {shown:?}");
+        }
+        let no_key = Verification::NoKey(String::new());
+        for shown in [verified(&[2], &["c"]), verified(&[], &["c"]), Verification::Unsigned, no_key, Verification::NotLookedAt] {
+            for approved in [&agent, &key] {
+                assert!(other_signer(approved, &shown).is_some(), "{approved:?}, then {shown:?}");
+            }
+        }
+        assert!(other_signer(&agent, &key).is_some(), "the key alone is not the agent");
+    }
 }

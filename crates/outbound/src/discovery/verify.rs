@@ -1,9 +1,12 @@
 //! Whether a card is its agent's, and what to do if that cannot be said.
 
-use chancery_identity::cards::{CardFault, KeyHint, VerifyRules, card_key_urls, verify_card_signatures, verify_original_card};
+use chancery_identity::cards::{
+    CardFault, KeyHint, VerifyRules, card_key_urls, covered_original_card, verify_card_signatures, verify_original_card,
+};
 use chancery_identity::{Jwks, KeyUse, PublicKey};
 use chancery_protocol::{AgentId, Version};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{DiscoveryConfig, DiscoveryError, PeerAddress};
 use crate::guard::{Fetch, GuardedClient};
@@ -70,6 +73,7 @@ impl Verification {
     }
 }
 
+/// What a look at a card's signatures shows, and of a card that is verified as much as they cover.
 pub(super) async fn verify(
     client: &GuardedClient,
     config: &DiscoveryConfig,
@@ -77,24 +81,23 @@ pub(super) async fn verify(
     url: &str,
     text: &str,
     version: Version,
-) -> Verification {
+) -> (Verification, Option<Value>) {
     if peer.verify == Verify::Off && peer.agent_id.is_none() {
-        return Verification::NotLookedAt;
+        return (Verification::NotLookedAt, None);
     }
     if version == Version::Original {
-        return match serde_json::from_str(text).map(|card| verify_original_card(&card)) {
-            Ok(Ok(agent_id)) => Verification::Verified { agent_ids: vec![agent_id], kids: Vec::new() },
-            Ok(Err(CardFault::Unsigned)) => Verification::Unsigned,
-            Ok(Err(fault)) => Verification::Invalid(fault.to_string()),
-            Err(fault) => Verification::Invalid(fault.to_string()),
+        return match original(text) {
+            Ok((agent_id, covered)) => (Verification::Verified { agent_ids: vec![agent_id], kids: Vec::new() }, Some(covered)),
+            Err(CardFault::Unsigned) => (Verification::Unsigned, None),
+            Err(fault) => (Verification::Invalid(fault.to_string()), None),
         };
     }
     let rules = VerifyRules { card_url: Some(url.to_owned()), jku_origins: config.key_origins.clone() };
     let mut keys = peer.keys.clone();
     let pinned = keys.len();
     match card_key_urls(text, &rules) {
-        Err(CardFault::Unsigned) => return Verification::Unsigned,
-        Err(fault) => return Verification::Invalid(fault.to_string()),
+        Err(CardFault::Unsigned) => return (Verification::Unsigned, None),
+        Err(fault) => return (Verification::Invalid(fault.to_string()), None),
         // A pinned key is the only one that counts.
         Ok(_) if pinned > 0 => {}
         Ok(urls) => {
@@ -104,7 +107,7 @@ pub(super) async fn verify(
         }
     }
     if keys.is_empty() {
-        return Verification::NoKey("its signatures name no list of keys that may be fetched".to_owned());
+        return (Verification::NoKey("its signatures name no list of keys that may be fetched".to_owned()), None);
     }
     let candidates = move |hint: &KeyHint<'_>| {
         let mut fitting: Vec<PublicKey> = keys.iter().filter(|key| key.algorithm() == hint.algorithm).cloned().collect();
@@ -113,12 +116,18 @@ pub(super) async fn verify(
         fitting
     };
     match verify_card_signatures(text, &candidates, &rules) {
-        Ok(verified) => Verification::Verified {
-            agent_ids: verified.by.iter().filter_map(|signature| signature.agent_id.clone()).collect(),
-            kids: verified.by.into_iter().map(|signature| signature.kid).collect(),
-        },
-        Err(fault) => Verification::Invalid(fault.to_string()),
+        Ok(verified) => {
+            let agent_ids = verified.by.iter().filter_map(|signature| signature.agent_id.clone()).collect();
+            let kids = verified.by.into_iter().map(|signature| signature.kid).collect();
+            (Verification::Verified { agent_ids, kids }, Some(verified.card))
+        }
+        Err(fault) => (Verification::Invalid(fault.to_string()), None),
     }
+}
+
+fn original(text: &str) -> Result<(AgentId, Value), CardFault> {
+    let card = serde_json::from_str(text).map_err(|fault| CardFault::NotACard(fault.to_string()))?;
+    Ok((verify_original_card(&card)?, covered_original_card(&card)?))
 }
 
 async fn published(client: &GuardedClient, url: &str) -> Vec<PublicKey> {

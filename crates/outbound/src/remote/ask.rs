@@ -29,6 +29,8 @@ pub(super) enum Asked {
     Answered(Spoken, Answer),
     /// The agent cannot have seen the message.
     NotSeen(String),
+    /// The same, for a reason that is ours and not the agent's.
+    NotPut(String),
     /// It has, and does not want it.
     Refused(RunError),
     /// It may have, or it is the agent's fault.
@@ -64,6 +66,7 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
             match error {
                 ClientError::Refused(refusal) if is_about_the_agent(refusal.kind) => Asked::Lost(refused(refusal)),
                 ClientError::Refused(refusal) => Asked::Refused(refused(refusal)),
+                error if error.is_ours() => Asked::NotPut(error.public().message.into_owned()),
                 error if error.sent() == Sent::No => Asked::NotSeen(error.public().message.into_owned()),
                 error => Asked::Lost(RunError::new(error.public().message)),
             }
@@ -99,7 +102,7 @@ pub(super) fn refused(error: Error) -> RunError {
 }
 
 /// Whether a refusal speaks against the agent, and not against the message.
-fn is_about_the_agent(kind: ErrorKind) -> bool {
+pub(super) fn is_about_the_agent(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::Internal

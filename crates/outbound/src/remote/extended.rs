@@ -7,7 +7,7 @@ use chancery_protocol::{AgentCard, GetExtendedCard, Reply, Request, Timestamp, T
 
 use super::replica::{Replica, ReplicaError};
 use crate::client::{ClientError, Conditions};
-use crate::discovery::Verification;
+use crate::discovery::{DiscoveryError, Verification, other_signer};
 
 /// How long an agent may take to show it. Nobody waits for it, but the next look at its card does.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -69,6 +69,12 @@ impl Replica {
             _ => return Err(failed(ClientError::NotUnderstood("it answered something that was not asked for".to_owned()))),
         };
         let verification = self.discovery().judge(self.address(), &found.url, &card, spoken.version).await?;
+        if self.seen().pinned
+            && let Some(reason) = other_signer(&found.verification, &verification)
+        {
+            tracing::warn!(peer = self.name(), reason, "an extended card is refused");
+            return Err(DiscoveryError::refused(self.address(), reason).into());
+        }
         Ok(Extended { card, verification })
     }
 }

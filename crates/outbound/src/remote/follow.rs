@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use chancery_core::{Finished, Link, Passed, RunError, TaskUpdateSink};
-use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, Version};
+use chancery_core::routing::Outcome;
+use chancery_core::{Finished, Link, MicroUsd, Passed, RunError, TaskUpdateSink};
+use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, TaskState, Version};
 use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
 
-use super::ask::{Answer, refused, whole};
+use super::ask::{Answer, is_about_the_agent, refused, whole};
 use super::replica::{Replica, Spoken};
 use super::{Errand, link};
 use crate::client::{ClientError, EventStream};
@@ -22,7 +23,7 @@ const SEEN_OUT_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FollowLimits {
-    /// Times in a row that a task is looked for again without hearing anything new.
+    /// Times in a row that a task is looked for again without being shown that it is worked on.
     pub reconnects: u32,
     /// The first pause before looking again; each is twice as long as the one before.
     pub reconnect_ms: u64,
@@ -60,7 +61,39 @@ enum Heard {
     Over(Finished),
     /// Something new, and more may come.
     News,
+    /// Nothing new, but that the task is worked on.
+    AtWork,
     Nothing,
+}
+
+impl Heard {
+    /// The one and then the other.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (_, over @ Self::Over(_)) => over,
+            (Self::Nothing, other) | (Self::AtWork, other @ Self::News) => other,
+            (heard, _) => heard,
+        }
+    }
+}
+
+/// Rounds in a row, since something else was heard.
+#[derive(Clone, Copy, Default)]
+struct Rounds {
+    /// Without news: pauses grow with them.
+    quiet: u32,
+    /// Without any sign that the task is worked on.
+    in_vain: u32,
+    /// In which the agent could not even be asked.
+    failed: u32,
+}
+
+impl Rounds {
+    fn note(&mut self, heard: &Heard) {
+        let in_vain = if matches!(heard, Heard::Nothing) { self.in_vain.saturating_add(1) } else { 0 };
+        let quiet = if matches!(heard, Heard::News) { 0 } else { self.quiet.saturating_add(1) };
+        *self = Self { quiet, in_vain, ..*self };
+    }
 }
 
 pub(super) struct Follower {
@@ -71,6 +104,10 @@ pub(super) struct Follower {
     sink: Option<TaskUpdateSink>,
     limits: FollowLimits,
     cancel_sent: bool,
+    /// How the turn ended says nothing against the agent.
+    blameless: bool,
+    /// What the agent last said that the task cost.
+    cost: Option<MicroUsd>,
     /// The link that was noted last.
     linked: Option<Link>,
 }
@@ -83,12 +120,26 @@ impl Follower {
         sink: TaskUpdateSink,
         limits: FollowLimits,
     ) -> Self {
-        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, linked: None }
+        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, blameless: false, cost: None, linked: None }
+    }
+
+    /// What the turn says of the agent, now that it is over.
+    pub(super) fn outcome(&self, ended: &Result<Finished, RunError>) -> Outcome {
+        match ended {
+            Ok(_) => Outcome::Succeeded,
+            Err(_) if self.blameless => Outcome::Unjudged,
+            Err(_) => Outcome::Failed,
+        }
+    }
+
+    /// What the turn cost, if the agent said so. What it says of a task that it had before is for all turns, and not for this one.
+    pub(super) fn cost(&self) -> Option<MicroUsd> {
+        self.cost.filter(|_| self.errand.turn.link.is_none())
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
     pub(super) async fn go_on(&mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
-        let (mut misses, mut failures) = (0, 0);
+        let mut rounds = Rounds::default();
         let mut looked_again = false;
         loop {
             let heard = match answer.take() {
@@ -96,21 +147,21 @@ impl Follower {
                 Some(Answer::Stream(stream)) => self.read(stream, looked_again).await?,
                 None => Heard::Nothing,
             };
-            match heard {
-                Heard::Over(finished) => return Ok(finished),
-                Heard::News => misses = 0,
-                Heard::Nothing => misses += 1,
+            rounds.note(&heard);
+            if let Heard::Over(finished) = heard {
+                return Ok(finished);
             }
-            if let Heard::Over(finished) = Box::pin(self.wait(misses)).await? {
+            if let Heard::Over(finished) = Box::pin(self.wait(rounds)).await? {
                 return Ok(finished);
             }
             match Box::pin(self.look_again()).await {
-                Ok(found) => (answer, failures, looked_again) = (Some(found), 0, true),
+                Ok(found) => (answer, rounds.failed, looked_again) = (Some(found), 0, true),
                 Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
                 Err(error) => {
                     tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
-                    failures += 1;
-                    if failures > self.limits.reconnects {
+                    rounds.failed += 1;
+                    if rounds.failed > self.limits.reconnects {
+                        self.blameless = error.is_ours();
                         return Err(RunError::new(error.public().message));
                     }
                 }
@@ -128,21 +179,23 @@ impl Follower {
                 () = self.errand.turn.cancelled.cancelled(), if self.can_cancel() => {
                     match Box::pin(self.cancel()).await? {
                         Heard::Over(finished) => return Ok(Heard::Over(finished)),
-                        Heard::News => all = Heard::News,
-                        Heard::Nothing => {}
+                        heard => all = all.and(heard),
                     }
                     continue;
                 }
             };
             let heard = match next {
                 Ok(Some(heard)) => heard,
-                Ok(None) => return Ok(all),
+                Ok(None) => break,
                 // Instead of its first word: it did not take the message at all.
-                Err(ClientError::Refused(error)) if first && !looked_again => return Err(refused(error)),
+                Err(ClientError::Refused(error)) if first && !looked_again => {
+                    self.blameless = !is_about_the_agent(error.kind);
+                    return Err(refused(error));
+                }
                 Err(ClientError::Refused(error)) => return Err(RunError::new(error.message)),
                 Err(error) => {
                     tracing::info!(peer = self.replica.name(), %error, "a stream broke off");
-                    return Ok(all);
+                    break;
                 }
             };
             let is_picture = matches!(heard.event, TaskEvent::Created(_) | TaskEvent::Replied(_));
@@ -159,10 +212,14 @@ impl Follower {
                     see_out(stream).await;
                     return Ok(Heard::Over(finished));
                 }
-                Heard::News => all = Heard::News,
-                Heard::Nothing => {}
+                heard => all = all.and(heard),
             }
         }
+        if first && looked_again {
+            // Some show nothing before there is news. Whether they still work on the task is then for a look to say.
+            all = all.and(Box::pin(self.look()).await?);
+        }
+        Ok(all)
     }
 
     /// Passes on what a look at the task shows. A look that fails is left to the next one.
@@ -182,6 +239,7 @@ impl Follower {
     /// Passes on what is new in something the agent said.
     async fn pass(&mut self, face: Option<&Face>, event: TaskEvent, first: bool) -> Result<Heard, RunError> {
         let opens = first && self.spoken.version == Version::Original;
+        let at_work = is_at_work(&event);
         let news = if opens { self.errand.mirror.hear_first(face, event) } else { self.errand.mirror.hear(face, event) };
         let news = news.map_err(|strange| {
             tracing::warn!(peer = self.replica.name(), task = %self.errand.turn.task.id, ?strange, "an agent is not believed");
@@ -190,7 +248,7 @@ impl Follower {
         let Some(mut sink) = self.sink.take() else { return Err(RunError::new("the turn is over")) };
         if news.is_empty() {
             self.sink = Some(sink);
-            return Ok(Heard::Nothing);
+            return Ok(if at_work { Heard::AtWork } else { Heard::Nothing });
         }
         let link = link(&self.replica, &self.errand.mirror);
         if self.linked.as_ref() != Some(&link) {
@@ -198,6 +256,7 @@ impl Follower {
             self.linked = Some(link);
         }
         for event in news {
+            self.cost = TaskUpdateSink::reported_cost(&event).or(self.cost);
             sink = match sink.pass(event).await? {
                 Passed::Open(sink) => sink,
                 Passed::Waiting(waiting) => return Ok(Heard::Over(waiting.finish())),
@@ -209,12 +268,13 @@ impl Follower {
     }
 
     /// Waits before the task is looked at again, and stops it meanwhile if it is told to. An agent that streams is looked
-    /// for only a few times in vain; one that does not is asked for as long as it answers.
-    async fn wait(&mut self, misses: u32) -> Result<Heard, RunError> {
-        if misses > self.limits.reconnects && (self.spoken.streams || self.cancel_sent) {
+    /// for only a few times in vain; one that shows that it is at work, or does not stream, is asked for as long as it answers.
+    async fn wait(&mut self, Rounds { quiet, in_vain, .. }: Rounds) -> Result<Heard, RunError> {
+        let most = self.limits.reconnects;
+        if (self.spoken.streams && in_vain > most) || (self.cancel_sent && quiet > most) {
             return Err(RunError::new("the agent was lost while it worked on the task"));
         }
-        let pause = if self.spoken.streams { self.limits.reconnect_pause(misses) } else { self.limits.poll_pause(misses) };
+        let pause = if self.spoken.streams { self.limits.reconnect_pause(quiet) } else { self.limits.poll_pause(quiet) };
         tokio::select! {
             () = tokio::time::sleep(pause) => Ok(Heard::Nothing),
             () = self.errand.turn.cancelled.cancelled(), if self.can_cancel() => self.cancel().await,
@@ -284,6 +344,17 @@ async fn see_out(mut stream: Box<EventStream>) {
 async fn has_ended(stream: &mut EventStream) -> bool {
     let mut next = std::pin::pin!(stream.next());
     std::future::poll_fn(|context| Poll::Ready(matches!(next.as_mut().poll(context), Poll::Ready(Ok(None) | Err(_))))).await
+}
+
+/// Whether it shows a task that its agent has and goes on with.
+fn is_at_work(event: &TaskEvent) -> bool {
+    let goes_on = |state: TaskState| matches!(state, TaskState::Submitted | TaskState::Working);
+    match event {
+        TaskEvent::Created(task) => goes_on(task.status.state),
+        TaskEvent::Status(change) => goes_on(change.status.state),
+        TaskEvent::Artifact(_) => true,
+        TaskEvent::Said(_) | TaskEvent::Replied(_) => false,
+    }
 }
 
 fn is_gone(error: &ClientError) -> bool {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chancery_core::routing::{Outcome, PeerId};
-use chancery_core::{AfterRestart, Clock, Finished, Link, RunError, TaskRunner, TaskUpdateSink, Turn};
+use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 
 pub use self::extended::Extended;
@@ -91,9 +91,14 @@ impl RemoteRunner {
         match self.reach(&replica).await {
             Ok(client) => {
                 let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                noted.finish(follower.go_on(None).await)
+                let ended = follower.go_on(None).await;
+                noted.end_at(follower.outcome(&ended), follower.cost());
+                ended
             }
-            Err(error) => noted.finish(Err(RunError::new(error.to_string()))),
+            Err(error) => {
+                noted.end(Outcome::Failed);
+                Err(RunError::new(error.to_string()))
+            }
         }
     }
 
@@ -128,12 +133,19 @@ impl RemoteRunner {
                 Asked::Answered(client, answer) => {
                     let noted = noted.answered();
                     let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                    return noted.finish(follower.go_on(Some(answer)).await);
+                    let ended = follower.go_on(Some(answer)).await;
+                    noted.end_at(follower.outcome(&ended), follower.cost());
+                    return ended;
                 }
                 // It cannot have seen the message, so another one may be asked.
                 Asked::NotSeen(error) => {
                     tried.push(PeerId::new(replica.name()));
                     noted.end(Outcome::Failed);
+                    reason = error;
+                }
+                Asked::NotPut(error) => {
+                    tried.push(PeerId::new(replica.name()));
+                    noted.end(Outcome::Unjudged);
                     reason = error;
                 }
                 Asked::Refused(error) => {
@@ -172,22 +184,21 @@ impl<'a> Noted<'a> {
         self
     }
 
-    fn end(mut self, outcome: Outcome) {
-        if let Some(chosen) = self.chosen.take() {
-            self.pool.finish(chosen, outcome);
-        }
+    fn end(self, outcome: Outcome) {
+        self.end_at(outcome, None);
     }
 
-    fn finish(self, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
-        self.end(if ended.is_ok() { Outcome::Succeeded } else { Outcome::Failed });
-        ended
+    fn end_at(mut self, outcome: Outcome, cost: Option<MicroUsd>) {
+        if let Some(chosen) = self.chosen.take() {
+            self.pool.finish(chosen, outcome, cost);
+        }
     }
 }
 
 impl Drop for Noted<'_> {
     fn drop(&mut self) {
         if let Some(chosen) = self.chosen.take() {
-            self.pool.finish(chosen, Outcome::Unjudged);
+            self.pool.finish(chosen, Outcome::Unjudged, None);
         }
     }
 }

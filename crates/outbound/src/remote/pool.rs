@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_core::health::{HealthConfig, OpenCall, PeerPool, PeerStanding};
 use chancery_core::routing::{Outcome, PeerId, PeerSelector, RoutingPlan, TaskSpec};
-use chancery_core::{Asked, Clock, Turn};
+use chancery_core::{Asked, Clock, MicroUsd, Turn};
 use chancery_protocol::{AgentCard, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -117,10 +117,10 @@ impl Pool {
         Chosen { call, ..chosen }
     }
 
-    pub(super) fn finish(&self, chosen: Chosen, outcome: Outcome) {
+    pub(super) fn finish(&self, chosen: Chosen, outcome: Outcome, cost: Option<MicroUsd>) {
         let now = self.clock.now();
         let latency = u64::try_from(now.micros().saturating_sub(chosen.since.micros())).unwrap_or(0);
-        for ejection in self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), None, now) {
+        for ejection in self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), cost, now) {
             tracing::warn!(?ejection, "a replica does far worse than its siblings and is left alone for a while");
         }
     }

@@ -1,13 +1,14 @@
 //! The ADR's `circuit_breaker`: a replica that fails too often leaves the pool, is tried once after a while, and is back when it
-//! does well.
+//! does well. What is no fault of its own is not held against it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
-use super::QUICK;
 use super::scripted::{Asked, Script, Scripted};
+use super::{QUICK, in_front_of};
 use crate::cli::run;
 use crate::patience::soon;
 use crate::server::{Home, Server, Setup};
@@ -83,4 +84,53 @@ async fn circuit_breaker() {
     }
     assert_eq!((sound.count(SEND) - of_sound, bad.count(SEND) - of_bad), (3, 3), "turn about");
     assert_eq!(breakers(&home), ["closed", "closed"]);
+}
+
+/// An agent may say no at the door or as the first word of its stream.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_an_agent_refuses_says_nothing_against_the_agent() {
+    let refused = |code: i64, in_stream: bool| {
+        Scripted::agent(move |asked: &Asked| match in_stream {
+            false => Script::error(asked, code, "not with me"),
+            true => Script::stream().refusal(asked, code, "not with me").end(),
+        })
+    };
+    for (code, in_stream, asked) in
+        [(-32602, false, 6), (-32602, true, 6), (-32046, true, 6), (-32603, false, 3), (-32603, true, 3)]
+    {
+        let agent = refused(code, in_stream).await;
+        let gateway = in_front_of(&agent.url(), &format!("{QUICK}{SETTINGS}"));
+        for _ in 0..6 {
+            gateway.send("x").await;
+        }
+        assert_eq!(agent.count(SEND), asked, "{code}, in the stream: {in_stream}\n{}", gateway.log());
+    }
+}
+
+/// The one stream we allow ourselves is open, so that nobody else gets as far as the agent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_own_limits_say_nothing_against_the_agent() {
+    let cue = Arc::new(Semaphore::new(0));
+    let waiting = Arc::clone(&cue);
+    let agent = Scripted::agent(move |asked: &Asked| {
+        let status = json!({ "state": "TASK_STATE_COMPLETED" });
+        let task = json!({ "task": { "id": format!("t-{}", asked.before), "contextId": "c", "status": status } });
+        Script::stream().wait(&waiting).event(asked, &task).end()
+    })
+    .await;
+    let gateway = in_front_of(&agent.url(), &format!("{QUICK}streams = 1\nqueue_ms = 20\n{SETTINGS}"));
+    let ((), first) = futures::join!(
+        async {
+            soon("the agent is asked", async || (agent.count(SEND) == 1).then_some(())).await;
+            for _ in 0..6 {
+                let turned_away = gateway.send("x").await;
+                let told = turned_away["task"]["status"]["message"]["parts"][0]["text"].as_str();
+                assert_eq!(told, Some("too many calls to this agent"), "{turned_away}");
+            }
+            cue.add_permits(2);
+        },
+        state(&gateway)
+    );
+    assert_eq!((first.as_str(), state(&gateway).await.as_str()), ("TASK_STATE_COMPLETED", "TASK_STATE_COMPLETED"));
+    assert_eq!(breakers(gateway.home()), ["closed"]);
 }

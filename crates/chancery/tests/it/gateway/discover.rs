@@ -8,13 +8,15 @@ use chancery_outbound::discovery::{Discovery, DiscoveryConfig, DiscoveryError, P
 use chancery_outbound::guard::{GuardConfig, WayOut};
 use chancery_protocol::{AgentId, Timestamp, Version};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::pages::{CARD, Pages};
-use super::scripted::{Asked, card};
+use super::scripted::{Asked, Script, Scripted, card};
 use super::{conformance, in_front_of};
 use crate::certificates::Signer;
 use crate::line::Line;
+use crate::patience::soon;
 use crate::server::{Home, Server, Setup};
 
 const JWKS: &str = "/.well-known/jwks.json";
@@ -129,6 +131,63 @@ async fn many_who_want_a_card_at_once_fetch_it_once() {
     let all = futures::future::join_all((0..50).map(|_| discovery.card(&peer, now()))).await;
     assert!(all.iter().all(Result::is_ok));
     assert_eq!(pages.agent.count(CARD), 1);
+}
+
+/// Those who came while it was asked get what became of that; who comes later asks anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_want_a_card_that_cannot_be_had_learn_it_from_one_fetch() {
+    let cue = Arc::new(Semaphore::new(0));
+    let waiting = Arc::clone(&cue);
+    let later = move |_: &Asked| Script::default().wait(&waiting).followed_by(Script::page(503, "text/plain", "later"));
+    let agent = Scripted::start(|_| later).await;
+    let (discovery, peer) = (discovery(&agent.url()), peer(&agent.url(), Verify::IfPresent));
+    let wanted = futures::future::join_all((0..50).map(|_| discovery.card(&peer, now())));
+    let all = futures::future::join3(wanted, discovery.refresh(&peer, now()), async {
+        soon("the agent is asked", async || (agent.count(CARD) == 1).then_some(())).await;
+        cue.add_permits(1000);
+    });
+    let (all, refreshed, ()) = all.await;
+    assert!(refreshed.is_err() && all.iter().all(Result::is_err));
+    assert_eq!(agent.count(CARD), 1);
+    assert!(discovery.card(&peer, now()).await.is_err());
+    assert!(discovery.refresh(&peer, now()).await.is_err());
+    assert_eq!(agent.count(CARD), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_card_that_had_a_tag_and_moved_is_found_where_it_is_now() {
+    const OLD: &str = "/.well-known/agent.json";
+    let pages = Pages::open().await;
+    let url = pages.agent.url();
+    let (discovery, peer) = (discovery(&url), peer(&url, Verify::IfPresent));
+    pages.show(OLD, &card(&url, json!({})).to_string());
+    let found = discovery.card(&peer, now()).await.expect("a card");
+    assert_eq!(found.url, format!("{url}{OLD}"));
+    pages.hide(OLD);
+    assert!(discovery.refresh(&peer, now()).await.is_err());
+    pages.show(CARD, &card(&url, json!({ "streaming": true })).to_string());
+    let moved = discovery.refresh(&peer, now()).await.expect("a card");
+    assert_eq!((moved.url.as_str(), moved.card.capabilities.streaming), (&*format!("{url}{CARD}"), Some(true)));
+    let last = pages.agent.all().pop().expect("it was asked");
+    assert!(!last.headers.contains_key("if-none-match"), "the tag is another card's: {last:?}");
+}
+
+/// Whoever serves the card can add to it what its signatures leave out, in the spellings that a reader takes as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_vouched_for_is_not_read_from_a_signed_card() {
+    let signed = Signed::new().await;
+    let require = peer(&signed.url(), Verify::Require);
+    let good = discovery(&signed.url()).card(&require, now()).await.expect("a card");
+    let mut forged: Value = serde_json::from_str(&signed.card).expect("JSON");
+    forged["icon_url"] = json!("https://elsewhere.example/icon");
+    forged["documentation_url"] = json!("https://elsewhere.example/documentation");
+    forged["skills"][0]["input_modes"] = json!(["application/x-elsewhere"]);
+    forged["capabilities"]["extended_agent_card"] = json!(true);
+    signed.show(&forged.to_string());
+    let found = discovery(&signed.url()).card(&require, now()).await.expect("a card");
+    assert_eq!(found.verification.name(), "verified");
+    assert_eq!(found.text, forged.to_string(), "it is kept as it came");
+    assert_eq!((&found.card, &found.structure), (&good.card, &good.structure));
 }
 
 /// What became of it, in a word.

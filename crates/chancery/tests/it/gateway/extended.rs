@@ -11,7 +11,7 @@ use chancery_wire::pb;
 use serde_json::{Value, json};
 
 use super::one_way::{cards_of, path};
-use super::pages::CARD;
+use super::pages::{CARD, Pages};
 use super::scripted::{Script, Scripted, card};
 use super::{ANYWHERE_HERE, QUICK};
 use crate::server::{Home, Server, Setup};
@@ -97,6 +97,41 @@ async fn it_is_fetched_over_every_version_and_binding_that_has_one() {
         let answer = client.ask(&call.with("x-api-key", CALLER)).await;
         assert!(answer.text().contains("audit"), "{}: {answer:?}\n{}", combination.name(), gateway.log());
     }
+}
+
+/// The card is signed, and what is shown to those it knows is not: nobody says that it is of the same agent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pinned_agents_is_signed_by_whoever_signed_the_card_that_was_approved() {
+    let pages = Pages::open().await;
+    let skills = "extended_skills = [{ id = 'audit', name = 'Audit', description = 'Shows what was said.', tags = ['audit'] }]";
+    let callers = format!("[callers.gateway]\nkey_hash = '{}'\n", KeyHash::of(GATEWAY));
+    let public_url = format!("public_url = '{}'", pages.agent.url());
+    let back = started(|setup| setup, &format!("{public_url}\n[agents.echo]\nrun = 'echo'\n{skills}\n{callers}"));
+    let client = RawClient::new(back.url());
+    for path in [CARD, "/.well-known/jwks.json"] {
+        pages.show(path, &client.get(path, Some("1.0")).await.text());
+    }
+    let asked = RawCall::of(Combination::ALL[0], &Request::GetExtendedCard(Default::default())).expect("a call");
+    let mut signed = client.ask(&asked.clone().with("x-api-key", GATEWAY)).await.json();
+    // Calls of the gateway have this id.
+    signed["id"] = json!("1");
+    let mut unsigned = signed.clone();
+    unsigned["result"].as_object_mut().expect("a card").remove("signatures");
+    let path = url::Url::parse(&card_url(&client).await).expect("a URL").path().to_owned();
+    for (extended, pin, shown) in [(&signed, true, true), (&unsigned, false, true), (&unsigned, true, false)] {
+        pages.show(&path, &extended.to_string());
+        let gateway = front(&pages.agent.url(), &format!("{KNOWN}\npin = {pin}"));
+        let answer = RawClient::new(gateway.url()).ask(&asked.clone().with("x-api-key", CALLER)).await;
+        assert_eq!(answer.text().contains("audit"), shown, "pinned: {pin}, {answer:?}\n{}", gateway.log());
+    }
+}
+
+/// Where the card says that JSON-RPC is spoken.
+async fn card_url(client: &RawClient) -> String {
+    let card: Value = serde_json::from_str(&client.get(CARD, Some("1.0")).await.text()).expect("a card");
+    let listed = card["supportedInterfaces"].as_array().expect("addresses").iter();
+    let spoken = listed.filter(|one| one["protocolBinding"] == "JSONRPC").find_map(|one| one["url"].as_str());
+    spoken.expect("it speaks JSON-RPC").to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

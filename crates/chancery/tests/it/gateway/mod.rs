@@ -2,6 +2,7 @@
 
 mod a2a_cli;
 mod chain;
+mod cheapest;
 mod circuit_breaker;
 mod discover;
 mod executor_remote;

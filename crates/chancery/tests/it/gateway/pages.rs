@@ -33,6 +33,10 @@ impl Pages {
         Self { agent, texts }
     }
 
+    pub(super) fn hide(&self, path: &str) {
+        self.texts.lock().expect("no test panics inside").remove(path);
+    }
+
     pub(super) fn show(&self, path: &str, text: &str) {
         self.texts.lock().expect("no test panics inside").insert(path.to_owned(), text.to_owned());
     }

@@ -7,7 +7,7 @@ use chancery_protocol::{ErrorKind, ListTasks, Message, Reply, Request, Role, Sen
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::scripted::{Asked, Script, Scripted};
+use super::scripted::{Script, Scripted};
 use super::{QUICK, in_front_of};
 use crate::wire_client::{Combination, Conditions, WireClient};
 
@@ -81,12 +81,7 @@ async fn an_agents_refusal_of_a_message_is_its_callers_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_as_the_first_event_of_a_stream_is_one_too_and_so_is_one_of_an_agent_without_streams() {
-    let error = json!({ "code": -32004, "message": "not with me" });
-    let agent = Scripted::agent(move |asked: &Asked| {
-        let id = serde_json::from_str::<serde_json::Value>(&asked.body).expect("a call")["id"].clone();
-        Script::stream().chunk(&format!("data: {}\n\n", json!({ "jsonrpc": "2.0", "id": id, "error": error }))).end()
-    })
-    .await;
+    let agent = Scripted::agent(|asked| Script::stream().refusal(asked, -32004, "not with me").end()).await;
     everybody_is_refused(&agent, ErrorKind::UnsupportedOperation, "not with me").await;
     let agent = Scripted::with_card(json!({ "streaming": false }), |asked| Script::error(asked, -32005, "not with me")).await;
     everybody_is_refused(&agent, ErrorKind::ContentTypeNotSupported, "not with me").await;

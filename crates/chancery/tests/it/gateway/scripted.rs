@@ -101,6 +101,11 @@ impl Script {
         self.chunk(&format!("data: {}\n\n", wrapped(asked, "result", event)))
     }
 
+    /// An error where an event could be.
+    pub(super) fn refusal(self, asked: &Asked, code: i64, message: &str) -> Self {
+        self.chunk(&format!("data: {}\n\n", wrapped(asked, "error", &json!({ "code": code, "message": message }))))
+    }
+
     pub(super) fn chunk(self, text: &str) -> Self {
         self.write(format!("{:x}\r\n{text}\r\n", text.len()))
     }

@@ -29,6 +29,14 @@ async fn an_agent_that_answers_a_byte_at_a_time_runs_out_of_time() {
     everybody_gets_after(HASTY_MS, &agent, &Outcome::failed("the agent did not answer in time", &[])).await;
 }
 
+/// A whole answer where a stream was asked for, whose head is there at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_begins_to_answer_and_goes_on_a_byte_at_a_time_runs_out_of_time() {
+    let head = "HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n";
+    let agent = Scripted::agent(move |_| Script::default().write(head).drip(" ".repeat(4000))).await;
+    everybody_gets_after(HASTY_MS, &agent, &Outcome::failed("the agent did not answer in time", &[])).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_of_another_type_is_none() {
     let agent = Scripted::agent(|_| Script::page(200, "text/html", "<p>welcome</p>")).await;

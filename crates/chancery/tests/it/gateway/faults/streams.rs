@@ -33,6 +33,35 @@ async fn an_agent_that_falls_silent_is_listened_to_anew() {
     everybody_gets_after(1_500, &agent, &Outcome::completed(&["done"])).await;
 }
 
+/// Twice as often as it would be looked for in vain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_works_without_a_word_is_listened_to_for_as_long_as_it_shows_that_it_does() {
+    let agent = Scripted::agent(|asked| match (asked.kind().as_str(), asked.before) {
+        (SEND, _) => Script::events(asked, [&picture(asked, "WORKING", &[])]),
+        (_, 0..6) => Script::events(asked, [&picture(asked, "WORKING", &[])]),
+        _ => Script::events(asked, [&picture(asked, "COMPLETED", &["done"])]).end(),
+    })
+    .await;
+    everybody_gets(&agent, &Outcome::completed(&["done"])).await;
+}
+
+/// As agents of 0.3 do it, whose new streams show nothing before there is news.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_whose_streams_stay_empty_is_looked_at_and_lost_only_if_that_shows_nothing_either() {
+    let quiet = |shown: usize| {
+        Scripted::agent(move |asked| match (asked.kind().as_str(), asked.before) {
+            (SEND, _) => Script::events(asked, [&picture(asked, "WORKING", &[])]),
+            ("SubscribeToTask", _) => Script::stream(),
+            (_, before) if before < shown => Script::result(asked, &task(asked, "WORKING", &[])),
+            (_, before) if before == shown && shown > 0 => Script::result(asked, &task(asked, "COMPLETED", &["done"])),
+            _ => Script::page(503, "text/plain", "later"),
+        })
+    };
+    everybody_gets(&quiet(6).await, &Outcome::completed(&["done"])).await;
+    let lost = Outcome::failed("the agent was lost while it worked on the task", &[]);
+    everybody_gets(&quiet(0).await, &lost).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_flaps_while_it_works_is_looked_for_until_it_is_back() {
     let agent = Scripted::agent(|asked| match (asked.kind().as_str(), asked.before) {
