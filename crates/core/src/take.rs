@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{
     CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState, TaskStatus,
-    Timestamp, Unknown,
+    Unknown,
 };
 use chancery_rules::task_state;
 
@@ -18,7 +18,7 @@ use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::live::{Admission, LiveTask, Place, Said};
 use crate::route::check_media_types;
-use crate::service::{Dedupe, Inner};
+use crate::service::Inner;
 use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, Spend, Stored, TaskRecord};
 
 /// A task that has taken the message.
@@ -81,10 +81,17 @@ impl Inner {
             }
             None => Place::OpensAll,
         };
+        let now = self.clock.now();
+        let idempotency = self.idempotency(context, &send, now)?;
+        if let Some(idempotency) = &idempotency
+            && let Some(taken) = Box::pin(self.retried(context, idempotency, now)).await?
+        {
+            return Ok(taken);
+        }
         let id = TaskId::new(fresh_id());
         let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
-        let making = async move { inner.make(&context, &agent, send, id, place, dispatched).await };
+        let making = async move { inner.make(&context, &agent, send, id, idempotency, dispatched).await };
         CarryOn::new(making, &self.background).await
     }
 
@@ -94,11 +101,11 @@ impl Inner {
         agent: &Arc<Agent>,
         send: SendMessage,
         id: TaskId,
-        place: Place,
+        idempotency: Option<Idempotency>,
         dispatched: Box<Dispatched>,
     ) -> Result<Taken, Error> {
         let now = self.clock.now();
-        let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
+        let place = if send.message.context_id.is_some() { Place::OpensTask } else { Place::OpensAll };
         let register = match &send.configuration.task_push_notification_config {
             Some(config) => {
                 let held = agent.runner.may_reply_with_message();
@@ -147,10 +154,10 @@ impl Inner {
             bytes: task_state::weight(&entry.event),
             message_only: false,
         };
-        let fingerprint = creation.idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
+        let fingerprint = idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
         let append = Append {
             task: Arc::clone(&record),
-            creation: Some(creation),
+            creation: Some(Creation { idempotency }),
             progress,
             entries: vec![Arc::clone(&entry)],
             link: None,
@@ -201,16 +208,6 @@ impl Inner {
         if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }
-        Ok(Taken { live, before: 1, cursor: 0, fresh: true })
-    }
-
-    /// The same call came before: its task is the answer to this one too.
-    async fn attach(self: &Arc<Self>, context: &CallContext, id: &TaskId, same_content: bool) -> Result<Taken, Error> {
-        if !same_content {
-            return Err(Error::new(ErrorKind::IdempotencyConflict, "this idempotency key was used with other content"));
-        }
-        let stored = self.store.find(&context.caller, id.as_str(), crate::Names::Server).await.map_err(internal)?;
-        let live = self.open(stored.ok_or_else(Error::task_not_found)?).await?;
         Ok(Taken { live, before: 1, cursor: 0, fresh: true })
     }
 
@@ -337,26 +334,6 @@ impl Inner {
             }
         }
         Ok(())
-    }
-
-    fn idempotency(&self, context: &CallContext, send: &SendMessage, now: Timestamp) -> Result<Option<Idempotency>, Error> {
-        let key = match (&context.idempotency_key, **self.dedupe.load()) {
-            (Some(key), _) => Arc::clone(key),
-            // The original protocol has no message ids to go by.
-            (None, Dedupe::MessageId) if send.message.message_id.as_str().is_empty() => return Ok(None),
-            (None, Dedupe::MessageId) => format!("message:{}", send.message.message_id).into(),
-            (None, Dedupe::Off) => return Ok(None),
-        };
-        check::id_text("Idempotency-Key", &key, &self.limits.load())?;
-        // The configuration (wait or not, how much history) is about this call, not about the work.
-        let mut content = serde_json::to_vec(&(&send.message, &send.metadata, &send.client_task_id));
-        if let (Ok(content), false) = (&mut content, send.unknown.is_empty()) {
-            content.extend(serde_json::to_vec(&send.unknown).unwrap_or_default());
-        }
-        let content = content.map_err(|fault| Error::new(ErrorKind::Internal, fault.to_string()))?;
-        let lifetime = i64::from(self.limits.load().idempotency_hours) * 3_600_000_000;
-        let expires_at = Timestamp::from_micros(now.micros().saturating_add(lifetime));
-        Ok(Some(Idempotency { key, fingerprint: self.seal.digest(&content), expires_at }))
     }
 }
 

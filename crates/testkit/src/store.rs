@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
-    Names, Note, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Keyed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed,
+    LogEntry, Names, Note, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
 use rand::rngs::SmallRng;
@@ -166,6 +166,12 @@ impl Store for FakeStore {
             stored.task.owner == *owner && (stored.task.id.as_str() == id || by_client)
         };
         Ok(rows.tasks.values().map(|(stored, _)| stored).find(|stored| named(stored)).cloned())
+    }
+
+    async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
+        let rows = self.read();
+        let known = rows.keys.get(&(owner.clone(), key.into())).filter(|(_, _, expires_at)| *expires_at > now);
+        Ok(known.map(|(task, fingerprint, _)| Keyed { task: task.clone(), fingerprint: *fingerprint }))
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {

@@ -8,6 +8,7 @@ mod hop_tokens;
 mod house;
 mod policy_guard;
 mod recursion_guard;
+mod retries;
 mod simulation;
 mod stop;
 mod trace_lineage;
