@@ -13,6 +13,7 @@ use crate::govern::GOVERNANCE_EXTENSION;
 use crate::govern::allot::{Allotment, span_of};
 use crate::govern::freezes::Unfrozen;
 use crate::govern::held::Held;
+use crate::govern::report::Report;
 use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::live::Place;
@@ -226,6 +227,7 @@ impl Dispatched {
     }
 }
 
+            heard: Report::default(),
 /// The call is recorded: whoever wants to freeze something need not wait for it any more.
 fn release(unfrozen: Unfrozen) {
     drop(unfrozen);

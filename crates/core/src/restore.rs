@@ -145,6 +145,7 @@ impl Inner {
             policy: rules.policy.resolve(&row.owner.name, skill.map(|skill| &**skill)),
             prices: agent.map(|agent| rules.prices_of(&agent)).unwrap_or_default(),
             before: spend,
+            heard: Report::default(),
             interrupted: true,
             announced: false,
         };

@@ -141,3 +141,22 @@ async fn a_lender_and_its_borrower_are_within_the_cap_after_a_restart() {
     let global = after.standing("global").unwrap();
     assert_eq!(global.settled.usd.0, cost, "the node's own budget counts the same");
 }
+
+/// Nobody says what `a` costs but the policy, at most: that is what each turn is held at.
+#[tokio::test]
+async fn a_turn_that_reports_nothing_costs_its_estimate_whatever_the_turns_before_it_reported() {
+    let rules = json!({ "budget": { "tree": { "max_usd": "1" } }, "policy": { "default": { "max_cost_usd": "0.10" } } });
+    let leave = Arc::new(Semaphore::new(0));
+    let house = Plan::new(&rules).agent("a", asking(&leave)).build();
+    let ada = caller("ada");
+    let mut first = message("cost 0.05", Value::Null);
+    first.configuration.return_immediately = true;
+    let task = house.send(&ada, first).await.unwrap();
+    house.send(&ada, going_on(&task.id, "say nothing of cost")).await.unwrap();
+    leave.add_permits(2);
+    until(|| leave.available_permits() == 0 && house.standing("tree").unwrap().reserved.usd == MicroUsd(0)).await;
+    assert_eq!(spent(&house, &task.id).await, (MicroUsd(150_000), MicroUsd(0)), "0.05 as reported, and 0.10 as estimated");
+    // What was never reported is no observation: the next turn is held at what the first one cost.
+    house.send(&ada, going_on(&task.id, "wait")).await.unwrap();
+    assert_eq!(house.standing("tree").unwrap().reserved.usd, MicroUsd(50_000));
+}
