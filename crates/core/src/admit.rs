@@ -64,6 +64,8 @@ pub(crate) struct Entering {
     accounts: Accounts,
     prices: Prices,
     estimated: Estimated,
+    /// It is for a task that is there already.
+    goes_on: bool,
 }
 
 /// Why a call is not in.
@@ -116,7 +118,8 @@ impl Inner {
     pub(crate) fn readmit(&self, call: &Call<'_>, node: &Arc<Node>, verdicts: &mut Verdicts) -> Result<Admitted, Halt> {
         let (kinship, parent, chain) = (Arc::clone(&node.kinship), node.parent.clone(), node.accounts.clone());
         let roots = vec![kinship.root.as_str().into()];
-        self.enter(call, self.entering(call, kinship, parent, (chain, None), roots, node.context()), None, verdicts)
+        let entering = self.entering(call, kinship, parent, (chain, None), roots, node.context());
+        self.enter(call, Entering { goes_on: true, ..entering }, None, verdicts)
     }
 
     /// A call that found no room waits for some.
@@ -167,7 +170,7 @@ impl Inner {
         let free = self.govern.ledger.remaining(&accounts, call.now);
         let prices = rules.prices_of(agent);
         let estimated = self.govern.expected(prices, agent, skill.id(), &call.terms, &conditions.policy, free);
-        Entering { kinship, parent, chain, own, roots, context, conditions, accounts, prices, estimated }
+        Entering { kinship, parent, chain, own, roots, context, conditions, accounts, prices, estimated, goes_on: false }
     }
 
     fn enter(
@@ -186,11 +189,14 @@ impl Inner {
             return Err(frozen(freeze).into());
         }
         // Asked where a cascade waits for the answer: see `Inner::cascade`.
-        if entering.parent.as_ref().is_some_and(|parent| parent.is_closing()) {
-            let gone = LineageError::Invalid(TokenCheck::ClosedParent);
-            let message = format!("{}: the task this call is for is being cancelled", gone.kind().reason());
-            let check = TokenCheck::ClosedParent.as_str();
-            return Err(Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", check).into());
+        if let Some(parent) = &entering.parent {
+            if parent.is_closing() {
+                return Err(too_late("is being cancelled").into());
+            }
+            // Whoever waited in line may have outlived it. What is there already goes on without it.
+            if !entering.goes_on && !parent.is_open() {
+                return Err(too_late("has ended").into());
+            }
         }
         if place.is_none() {
             verdicts.pass(Rule::Freeze, Vec::new);
@@ -282,6 +288,12 @@ fn frozen(freeze: &Freeze) -> Denial {
     Denial::new(Rule::Freeze, ErrorKind::Frozen, format!("FROZEN {} by {} since {}{why}", freeze.scope, freeze.by, freeze.at))
         .with_fact("scope", &freeze.scope)
         .with_fact("since", freeze.at)
+fn too_late(the_parent: &str) -> Denial {
+    let gone = LineageError::Invalid(TokenCheck::ClosedParent);
+    let message = format!("{}: the task this call is for {the_parent}", gone.kind().reason());
+    Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", TokenCheck::ClosedParent.as_str())
+}
+
         .with_fact("by", &freeze.by)
 }
 
