@@ -68,6 +68,13 @@ impl FakeStore {
         guard(&self.rows).tasks.get(id).map_or(0, |(stored, _)| stored.progress.seq)
     }
 
+    /// What was written is there before whoever wrote it is told so.
+    async fn linger(&self) {
+        for _ in 0..self.weather.delay {
+            tokio::task::yield_now().await;
+        }
+    }
+
     fn read(&self) -> MutexGuard<'_, Rows> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         guard(&self.rows)
@@ -269,11 +276,14 @@ impl Store for FakeStore {
 
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
         guard(&self.rows).freezes.insert(freeze.scope.clone(), freeze);
+        self.linger().await;
         Ok(())
     }
 
     async fn thaw(&self, scope: &FreezeScope, _note: Option<Note>) -> Result<bool, StoreError> {
-        Ok(guard(&self.rows).freezes.remove(scope).is_some())
+        let thawed = guard(&self.rows).freezes.remove(scope).is_some();
+        self.linger().await;
+        Ok(thawed)
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

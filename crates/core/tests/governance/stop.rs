@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use chancery_core::{CascadeOutcome, Finished, FreezeScope, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
+use chancery_core::{CascadeOutcome, Finished, FreezeScope, RunError, Store as _, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{ErrorKind, Request, TaskState};
+use chancery_testkit::{FakeStore, Weather};
 use serde_json::{Value, json};
 
 use crate::house::{Acts, House, Plan, agent_caller, caller, message, patient, quick, to, until};
