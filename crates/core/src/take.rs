@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState, TaskStatus,
-    Unknown,
+    AgentName, CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState,
+    TaskStatus, Unknown,
 };
 use chancery_rules::task_state;
 
@@ -314,13 +314,19 @@ impl Inner {
         let Some(agent) = &context.standing.agent else { return false };
         let of_task =
             |node: &Arc<Node>| node.record.context_id == *id || node.link().is_some_and(|link| link.context.as_ref() == Some(id));
-        self.govern.trees.of_agent(agent).iter().any(of_task)
+        self.given(context).iter().any(of_task)
+    }
+
+    /// The open tasks that the caller works on, if it is an agent.
+    fn given(&self, context: &CallContext) -> Vec<Arc<Node>> {
+        let given = |agent: &AgentName| self.govern.trees.of_agent(agent, &context.caller.tenant);
+        context.standing.agent.as_ref().map(given).unwrap_or_default()
     }
 
     /// A message may point only at tasks of the caller's own, and an agent at those it was given. Somebody else's and none at
     /// all are the same answer.
     async fn check_references(&self, context: &CallContext, message: &Message) -> Result<(), Error> {
-        let given = context.standing.agent.as_ref().map(|agent| self.govern.trees.of_agent(agent)).unwrap_or_default();
+        let given = self.given(context);
         let was_given = |id: &TaskId| {
             given.iter().any(|node| node.record.id == *id || node.link().is_some_and(|link| link.task.as_ref() == Some(id)))
         };
