@@ -93,6 +93,11 @@ impl<'a> Call<'a> {
         Ok(Self { context, agent, rules: inner.govern.rules.load_full(), terms, skill, now: inner.clock.now() })
     }
 
+    /// The hop tokens that came with it: in a header, or in metadata where none can be set.
+    pub(crate) fn hop_token(&self) -> Option<Arc<str>> {
+        self.context.hop_token.clone().or_else(|| self.terms.hop_token.as_deref().map(Arc::from))
+    }
+
     /// What the caller wants to be spent at most, for the task and all below it.
     fn asked(&self) -> Caps {
         Caps { usd: self.terms.budget.usd, tokens: self.terms.budget.tokens, tasks: None }
@@ -283,17 +288,17 @@ fn kinship(call: &Call<'_>, task: &TaskId, lineage: &Lineage, allowance: Option<
     }
 }
 
-fn frozen(freeze: &Freeze) -> Denial {
-    let why = freeze.why.as_deref().map_or_else(String::new, |why| format!(": {why}"));
-    Denial::new(Rule::Freeze, ErrorKind::Frozen, format!("FROZEN {} by {} since {}{why}", freeze.scope, freeze.by, freeze.at))
-        .with_fact("scope", &freeze.scope)
-        .with_fact("since", freeze.at)
 fn too_late(the_parent: &str) -> Denial {
     let gone = LineageError::Invalid(TokenCheck::ClosedParent);
     let message = format!("{}: the task this call is for {the_parent}", gone.kind().reason());
     Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", TokenCheck::ClosedParent.as_str())
 }
 
+fn frozen(freeze: &Freeze) -> Denial {
+    let why = freeze.why.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+    Denial::new(Rule::Freeze, ErrorKind::Frozen, format!("FROZEN {} by {} since {}{why}", freeze.scope, freeze.by, freeze.at))
+        .with_fact("scope", &freeze.scope)
+        .with_fact("since", freeze.at)
         .with_fact("by", &freeze.by)
 }
 

@@ -26,6 +26,8 @@ use crate::{Decision, Fact, Governed, Rule, Spend, TaskRecord, Verdict};
 pub(crate) struct Dispatched {
     permitted: Permitted,
     verdicts: Arc<[Verdict]>,
+    /// The hop tokens that came with it.
+    brought: Option<Arc<str>>,
 }
 
 impl Inner {
@@ -42,7 +44,7 @@ impl Inner {
         let bound = place == Place::OpensTask && agent.runner.keeps_links() && Box::pin(self.is_bound(&call, send)).await;
         let mut verdicts = Verdicts::default();
         match self.steps(&call, send, task, bound, &mut verdicts) {
-            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),
             Err(halt) => Box::pin(self.halted(call, send, None, bound, verdicts, halt)).await,
         }
     }
@@ -99,7 +101,7 @@ impl Inner {
             }
         };
         match permitted {
-            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),
             Err(denial) => Err(self.refuse(call.context, call.agent, task, verdicts, denial).await),
         }
     }
@@ -124,7 +126,7 @@ impl Inner {
         let admitted = self.readmit(&call, node, &mut verdicts);
         let permitted = admitted.and_then(|admitted| Ok(self.choose_and_permit(&call, send, admitted, true, &mut verdicts)?));
         match permitted {
-            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),
             Err(halt) => Box::pin(self.halted(call, send, Some(&node.record.id), true, verdicts, halt)).await,
         }
     }
@@ -149,8 +151,13 @@ fn misplaced(error: &LineageError) -> Denial {
 }
 
 impl Dispatched {
-    fn new(permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
-        Box::new(Self { permitted, verdicts: verdicts.said.into() })
+    fn new(call: &Call<'_>, permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
+        Box::new(Self { permitted, verdicts: verdicts.said.into(), brought: call.hop_token() })
+    }
+
+    /// The hop tokens that came with it, to go on with the task.
+    pub(crate) fn brought(&mut self) -> Option<Arc<str>> {
+        self.brought.take()
     }
 
     /// What is kept of it with the task it makes.
@@ -220,6 +227,7 @@ impl Dispatched {
             estimated: admitted.estimated,
             prices: admitted.prices,
             before,
+            heard: Report::default(),
             interrupted: false,
             announced: context.extensions.iter().any(|uri| uri == GOVERNANCE_EXTENSION),
         };
@@ -227,7 +235,6 @@ impl Dispatched {
     }
 }
 
-            heard: Report::default(),
 /// The call is recorded: whoever wants to freeze something need not wait for it any more.
 fn release(unfrozen: Unfrozen) {
     drop(unfrozen);

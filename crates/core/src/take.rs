@@ -102,7 +102,7 @@ impl Inner {
         send: SendMessage,
         id: TaskId,
         idempotency: Option<Idempotency>,
-        dispatched: Box<Dispatched>,
+        mut dispatched: Box<Dispatched>,
     ) -> Result<Taken, Error> {
         let now = self.clock.now();
         let place = if send.message.context_id.is_some() { Place::OpensTask } else { Place::OpensAll };
@@ -186,6 +186,7 @@ impl Inner {
                 };
             }
         }
+        let brought = dispatched.brought();
         let (node, selected, allotment) = dispatched.begin(self, &record, context);
         self.govern.trees.add(&node);
         let live = self.open.add(LiveTask::created(record, entry, task, progress, node));
@@ -202,7 +203,7 @@ impl Inner {
             place,
             selected,
             allotment: Some(Box::new(allotment)),
-            brought: context.hop_token.clone(),
+            brought,
             presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_turn(said) {
@@ -274,12 +275,13 @@ impl Inner {
         }
         let seq = taken?;
         self.recorded(&live, seq).await;
-        let (selected, allotment) = match dispatched {
-            Some((dispatched, node)) => {
+        let (brought, selected, allotment) = match dispatched {
+            Some((mut dispatched, node)) => {
+                let brought = dispatched.brought();
                 let (selected, allotment) = dispatched.go_on(self, &node, context, before);
-                (selected, Some(Box::new(allotment)))
+                (brought, selected, Some(Box::new(allotment)))
             }
-            None => (None, None),
+            None => (context.hop_token.clone(), None, None),
         };
         let said = Said {
             message,
@@ -291,7 +293,7 @@ impl Inner {
             place: Place::GoesOn,
             selected,
             allotment,
-            brought: context.hop_token.clone(),
+            brought,
             presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_next_turn(said) {
@@ -311,7 +313,6 @@ impl Inner {
 
     /// An agent may name the conversation of a task it works on: it says by that which task it calls for.
     fn was_given(&self, context: &CallContext, id: &ContextId) -> bool {
-        let Some(agent) = &context.standing.agent else { return false };
         let of_task =
             |node: &Arc<Node>| node.record.context_id == *id || node.link().is_some_and(|link| link.context.as_ref() == Some(id));
         self.given(context).iter().any(of_task)
