@@ -85,12 +85,13 @@ impl From<Denial> for Halt {
 impl<'a> Call<'a> {
     pub(crate) fn new(inner: &Inner, context: &'a CallContext, agent: &'a Arc<Agent>, send: &SendMessage) -> Result<Self, Error> {
         let terms = Terms::of(send)?;
-        let named = terms.skill.as_deref().map(Arc::from);
-        let skill = match named {
-            Some(skill) => AskedSkill::Named(skill),
+        let rules = inner.govern.rules.load_full();
+        let skill = match terms.skill.as_deref() {
+            Some(skill) if agent.lists(skill) || rules.names_skill(&agent.name, skill) => AskedSkill::Named(skill.into()),
+            Some(skill) => AskedSkill::Unlisted(skill.into()),
             None => agent.only_skill(),
         };
-        Ok(Self { context, agent, rules: inner.govern.rules.load_full(), terms, skill, now: inner.clock.now() })
+        Ok(Self { context, agent, rules, terms, skill, now: inner.clock.now() })
     }
 
     /// The hop tokens that came with it: in a header, or in metadata where none can be set.

@@ -10,6 +10,7 @@ mod policy_guard;
 mod recursion_guard;
 mod retries;
 mod simulation;
+mod skills;
 mod stop;
 mod trace_lineage;
 mod turns;
