@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, Freeze, FreezeScope, Governed, Keyed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed,
-    LogEntry, Names, Note, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
+    LogEntry, Names, Note, PastSpend, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
 use rand::rngs::SmallRng;
@@ -40,6 +40,7 @@ struct Rows {
     keys: HashMap<(Caller, Arc<str>), Known>,
     links: BTreeMap<TaskId, Link>,
     governed: BTreeMap<TaskId, Governed>,
+    past: Vec<PastSpend>,
     decisions: Vec<Arc<Decision>>,
     freezes: BTreeMap<FreezeScope, Freeze>,
 }
@@ -133,10 +134,18 @@ impl Rows {
         log.extend(append.entries);
         self.links.extend(append.link.map(|link| (append.task.id.clone(), link)));
         self.decisions.extend(append.decision);
-        if let (Some(governed), Some(spend)) = (self.governed.get_mut(&append.task.id), append.spend) {
-            governed.spend = spend;
+        if let Some(spend) = append.spend {
+            self.settle(&append.task.id, spend);
         }
         Ok(Appended::Recorded)
+    }
+
+    fn settle(&mut self, task: &TaskId, spend: Spend) {
+        let (Some(governed), Some((stored, _))) = (self.governed.get_mut(task), self.tasks.get(task)) else { return };
+        if spend.is_of_later_turn_than(&governed.spend) {
+            self.past.extend(PastSpend::of_last_turn(&stored.task.owner, &stored.task.agent, governed));
+        }
+        governed.spend = spend.in_place_of(&governed.spend);
     }
 }
 
@@ -242,13 +251,12 @@ impl Store for FakeStore {
 
     /// Everything: more than is asked for does no harm to a start.
     async fn ledger(&self, _settled_since: Timestamp) -> Result<Ledger, StoreError> {
-        Ok(Ledger { tasks: self.read().rows(|_| true), past: Vec::new() })
+        let rows = self.read();
+        Ok(Ledger { tasks: rows.rows(|_| true), past: rows.past.clone() })
     }
 
     async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
-        if let Some(governed) = guard(&self.rows).governed.get_mut(task) {
-            governed.spend = spend;
-        }
+        guard(&self.rows).settle(task, spend);
         Ok(())
     }
 

@@ -189,6 +189,7 @@ impl Allotment {
             estimated_by: estimated.usd,
             known_by: Some(actual.usd_source),
             settled_at: Some(now),
+            earlier: Settled { settled: before.settled, overrun: before.overrun },
         };
         for (name, tokens) in report.tokens_by_name() {
             span.record(name, tokens);

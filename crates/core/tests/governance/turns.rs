@@ -115,6 +115,30 @@ async fn what_a_running_task_got_more_is_known_after_a_restart() {
     assert_eq!(spent(&after, &task.id).await, (MicroUsd(700_000), MicroUsd(0)));
 }
 
+#[tokio::test]
+async fn turns_count_at_their_own_times_after_a_restart_too() {
+    let window = json!({ "max_usd": "1", "window": "1m" });
+    let rules = json!({ "budget": { "caller": { "ada": window }, "tree": { "max_usd": "10" } }, "prices": { "a": "0.90" } });
+    let leave = Arc::new(Semaphore::new(3));
+    let house = Plan::new(&rules).agent("a", asking(&leave)).build();
+    let ada = caller("ada");
+    let task = house.say(&ada, "first").await.unwrap();
+    for text in ["second", "third"] {
+        house.clock.advance(std::time::Duration::from_secs(120));
+        house.send(&ada, going_on(&task.id, text)).await.unwrap();
+        until(|| house.standing("tree").unwrap().reserved.usd == MicroUsd(0)).await;
+    }
+    house.clock.advance(std::time::Duration::from_secs(10));
+    let of_caller = |house: &House| house.standing("caller:tenant/ada").unwrap().settled.usd;
+    assert_eq!(of_caller(&house), MicroUsd(900_000));
+    let mut plan = Plan::new(&rules).agent("a", asking(&leave));
+    (plan.store, plan.clock) = (Arc::clone(&house.store), Arc::clone(&house.clock));
+    let after = plan.build();
+    after.plane.recover().await.unwrap();
+    assert_eq!(of_caller(&after), MicroUsd(900_000), "of three turns one is in the window");
+    assert_eq!(after.standing("tree").unwrap().settled.usd, MicroUsd(2_700_000), "and all are in the tree");
+}
+
 /// The parent holds all there is and lent half of it when the node died: both together never pass the cap.
 #[tokio::test]
 async fn a_lender_and_its_borrower_are_within_the_cap_after_a_restart() {
