@@ -64,6 +64,8 @@ pub(crate) struct Entering {
     accounts: Accounts,
     prices: Prices,
     estimated: Estimated,
+    /// It is for a task that is there already.
+    goes_on: bool,
 }
 
 /// Why a call is not in.
@@ -83,12 +85,18 @@ impl From<Denial> for Halt {
 impl<'a> Call<'a> {
     pub(crate) fn new(inner: &Inner, context: &'a CallContext, agent: &'a Arc<Agent>, send: &SendMessage) -> Result<Self, Error> {
         let terms = Terms::of(send)?;
-        let named = terms.skill.as_deref().map(Arc::from);
-        let skill = match named {
-            Some(skill) => AskedSkill::Named(skill),
+        let rules = inner.govern.rules.load_full();
+        let skill = match terms.skill.as_deref() {
+            Some(skill) if agent.lists(skill) || rules.names_skill(&agent.name, skill) => AskedSkill::Named(skill.into()),
+            Some(skill) => AskedSkill::Unlisted(skill.into()),
             None => agent.only_skill(),
         };
-        Ok(Self { context, agent, rules: inner.govern.rules.load_full(), terms, skill, now: inner.clock.now() })
+        Ok(Self { context, agent, rules, terms, skill, now: inner.clock.now() })
+    }
+
+    /// The hop tokens that came with it: in a header, or in metadata where none can be set.
+    pub(crate) fn hop_token(&self) -> Option<Arc<str>> {
+        self.context.hop_token.clone().or_else(|| self.terms.hop_token.as_deref().map(Arc::from))
     }
 
     /// What the caller wants to be spent at most, for the task and all below it.
@@ -116,7 +124,8 @@ impl Inner {
     pub(crate) fn readmit(&self, call: &Call<'_>, node: &Arc<Node>, verdicts: &mut Verdicts) -> Result<Admitted, Halt> {
         let (kinship, parent, chain) = (Arc::clone(&node.kinship), node.parent.clone(), node.accounts.clone());
         let roots = vec![kinship.root.as_str().into()];
-        self.enter(call, self.entering(call, kinship, parent, (chain, None), roots, node.context()), None, verdicts)
+        let entering = self.entering(call, kinship, parent, (chain, None), roots, node.context());
+        self.enter(call, Entering { goes_on: true, ..entering }, None, verdicts)
     }
 
     /// A call that found no room waits for some.
@@ -167,7 +176,7 @@ impl Inner {
         let free = self.govern.ledger.remaining(&accounts, call.now);
         let prices = rules.prices_of(agent);
         let estimated = self.govern.expected(prices, agent, skill.id(), &call.terms, &conditions.policy, free);
-        Entering { kinship, parent, chain, own, roots, context, conditions, accounts, prices, estimated }
+        Entering { kinship, parent, chain, own, roots, context, conditions, accounts, prices, estimated, goes_on: false }
     }
 
     fn enter(
@@ -186,11 +195,14 @@ impl Inner {
             return Err(frozen(freeze).into());
         }
         // Asked where a cascade waits for the answer: see `Inner::cascade`.
-        if entering.parent.as_ref().is_some_and(|parent| parent.is_closing()) {
-            let gone = LineageError::Invalid(TokenCheck::ClosedParent);
-            let message = format!("{}: the task this call is for is being cancelled", gone.kind().reason());
-            let check = TokenCheck::ClosedParent.as_str();
-            return Err(Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", check).into());
+        if let Some(parent) = &entering.parent {
+            if parent.is_closing() {
+                return Err(too_late("is being cancelled").into());
+            }
+            // Whoever waited in line may have outlived it. What is there already goes on without it.
+            if !entering.goes_on && !parent.is_open() {
+                return Err(too_late("has ended").into());
+            }
         }
         if place.is_none() {
             verdicts.pass(Rule::Freeze, Vec::new);
@@ -275,6 +287,12 @@ fn kinship(call: &Call<'_>, task: &TaskId, lineage: &Lineage, allowance: Option<
         skill: call.skill.id().cloned(),
         allowance,
     }
+}
+
+fn too_late(the_parent: &str) -> Denial {
+    let gone = LineageError::Invalid(TokenCheck::ClosedParent);
+    let message = format!("{}: the task this call is for {the_parent}", gone.kind().reason());
+    Denial::new(Rule::Lineage, gone.kind(), message).with_fact("check", TokenCheck::ClosedParent.as_str())
 }
 
 fn frozen(freeze: &Freeze) -> Denial {

@@ -21,6 +21,12 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Whether a skill is on one of its cards.
+    pub(crate) fn lists(&self, skill: &str) -> bool {
+        let cards = [Some(&self.card), self.extended.as_ref()];
+        cards.into_iter().flatten().any(|card| card.skills.iter().any(|listed| listed.id == skill))
+    }
+
     /// The skill a call is for that names none: the only one there is.
     pub(crate) fn only_skill(&self) -> AskedSkill {
         match &*self.card.skills {

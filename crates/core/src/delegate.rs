@@ -1,7 +1,7 @@
 //! How an agent calls other agents for the task it works on: with the task's lineage and out of its budget.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chancery_protocol::{
     AgentName, Binding, CallContext, Caller, Error, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent,
@@ -18,6 +18,9 @@ use crate::{Hop, TaskRecord};
 /// A hop token is good for as long as its task may take, but no longer than this.
 const LONGEST_MICROS: i64 = 3_600_000_000;
 
+/// One that has no more time left than this is made anew for whoever asks for it, if the task may take longer.
+const RENEWED_MICROS: i64 = 600_000_000;
+
 /// Carries the lineage and the budget of a task into the calls that are made for it.
 #[derive(Clone)]
 pub struct Delegation(Arc<Inside>);
@@ -28,9 +31,16 @@ struct Inside {
     node: Option<Arc<Node>>,
     deadline: Option<Timestamp>,
     granted: Caps,
-    tokens: OnceLock<Option<Arc<str>>>,
+    tokens: Mutex<Option<Tokens>>,
     /// The tokens that the task came with. Those of other nodes are theirs, and go on with it.
     brought: Option<Arc<str>>,
+}
+
+/// What goes with a call, and until when it is good.
+#[derive(Clone)]
+struct Tokens {
+    text: Option<Arc<str>>,
+    expires: Timestamp,
 }
 
 impl fmt::Debug for Delegation {
@@ -48,7 +58,15 @@ impl Delegation {
         granted: Caps,
         brought: Option<Arc<str>>,
     ) -> Self {
-        Self(Arc::new(Inside { plane: Arc::downgrade(plane), record, node, deadline, granted, tokens: OnceLock::new(), brought }))
+        Self(Arc::new(Inside {
+            plane: Arc::downgrade(plane),
+            record,
+            node,
+            deadline,
+            granted,
+            tokens: Mutex::default(),
+            brought,
+        }))
     }
 
     /// Where a call made for this task stands.
@@ -62,24 +80,37 @@ impl Delegation {
         self.0.granted
     }
 
-    /// The tokens to send with a call for this task: ours, signed when first asked for, and those of other nodes that came with it.
+    /// The tokens to send with a call for this task: ours, signed when first asked for and again before it ends, and those of other
+    /// nodes that came with it.
     pub fn hop_token(&self) -> Option<Arc<str>> {
-        self.0.tokens.get_or_init(|| self.tokens()).clone()
+        let plane = self.0.plane.upgrade()?;
+        let now = plane.clock.now();
+        let mut tokens = self.0.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let expires = self.expires(now);
+        let ends = |tokens: &Tokens| tokens.expires.micros().saturating_sub(now.micros()) <= RENEWED_MICROS;
+        // One that ends with its task would not last longer if it were made anew.
+        if tokens.as_ref().is_none_or(|tokens| ends(tokens) && tokens.expires < expires) {
+            *tokens = Some(Tokens { text: self.tokens(&plane, now, expires), expires });
+        }
+        tokens.as_ref().and_then(|tokens| tokens.text.clone())
     }
 
-    fn tokens(&self) -> Option<Arc<str>> {
-        let brought = self.0.brought.as_deref().and_then(|tokens| self.0.plane.upgrade()?.foreign_tokens(tokens));
-        match (self.mint(), brought) {
+    fn expires(&self, now: Timestamp) -> Timestamp {
+        let latest = Timestamp::from_micros(now.micros().saturating_add(LONGEST_MICROS));
+        self.0.deadline.map_or(latest, |deadline| deadline.min(latest))
+    }
+
+    fn tokens(&self, plane: &Inner, now: Timestamp, expires: Timestamp) -> Option<Arc<str>> {
+        let brought = self.0.brought.as_deref().and_then(|tokens| plane.foreign_tokens(tokens));
+        match (self.mint(plane, now, expires), brought) {
             (Some(own), Some(brought)) => Some(format!("{own},{brought}").into()),
             (own, brought) => own.or(brought).map(Arc::from),
         }
     }
 
-    fn mint(&self) -> Option<String> {
-        let Inside { plane, record, node, deadline, .. } = &*self.0;
-        let (plane, node) = (plane.upgrade()?, node.as_ref()?);
-        let now = plane.clock.now();
-        let latest = Timestamp::from_micros(now.micros().saturating_add(LONGEST_MICROS));
+    fn mint(&self, plane: &Inner, issued: Timestamp, expires: Timestamp) -> Option<String> {
+        let Inside { record, node, .. } = &*self.0;
+        let node = node.as_ref()?;
         let context = self.context()?;
         let hop = Hop {
             claims: TokenClaims {
@@ -92,8 +123,8 @@ impl Delegation {
             },
             path: context.visited_agents,
             budget: self.0.granted,
-            issued: now,
-            expires: deadline.map_or(latest, |deadline| deadline.min(latest)),
+            issued,
+            expires,
         };
         plane.hops.as_ref()?.mint(&hop)
     }

@@ -13,6 +13,7 @@ use crate::govern::GOVERNANCE_EXTENSION;
 use crate::govern::allot::{Allotment, span_of};
 use crate::govern::freezes::Unfrozen;
 use crate::govern::held::Held;
+use crate::govern::report::Report;
 use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::live::Place;
@@ -25,6 +26,8 @@ use crate::{Decision, Fact, Governed, Rule, Spend, TaskRecord, Verdict};
 pub(crate) struct Dispatched {
     permitted: Permitted,
     verdicts: Arc<[Verdict]>,
+    /// The hop tokens that came with it.
+    brought: Option<Arc<str>>,
 }
 
 impl Inner {
@@ -41,7 +44,7 @@ impl Inner {
         let bound = place == Place::OpensTask && agent.runner.keeps_links() && Box::pin(self.is_bound(&call, send)).await;
         let mut verdicts = Verdicts::default();
         match self.steps(&call, send, task, bound, &mut verdicts) {
-            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),
             Err(halt) => Box::pin(self.halted(call, send, None, bound, verdicts, halt)).await,
         }
     }
@@ -98,7 +101,7 @@ impl Inner {
             }
         };
         match permitted {
-            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),
             Err(denial) => Err(self.refuse(call.context, call.agent, task, verdicts, denial).await),
         }
     }
@@ -123,7 +126,7 @@ impl Inner {
         let admitted = self.readmit(&call, node, &mut verdicts);
         let permitted = admitted.and_then(|admitted| Ok(self.choose_and_permit(&call, send, admitted, true, &mut verdicts)?));
         match permitted {
-            Ok(permitted) => Ok(Dispatched::new(permitted, verdicts)),
+            Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),
             Err(halt) => Box::pin(self.halted(call, send, Some(&node.record.id), true, verdicts, halt)).await,
         }
     }
@@ -148,8 +151,13 @@ fn misplaced(error: &LineageError) -> Denial {
 }
 
 impl Dispatched {
-    fn new(permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
-        Box::new(Self { permitted, verdicts: verdicts.said.into() })
+    fn new(call: &Call<'_>, permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
+        Box::new(Self { permitted, verdicts: verdicts.said.into(), brought: call.hop_token() })
+    }
+
+    /// The hop tokens that came with it, to go on with the task.
+    pub(crate) fn brought(&mut self) -> Option<Arc<str>> {
+        self.brought.take()
     }
 
     /// What is kept of it with the task it makes.
@@ -219,6 +227,7 @@ impl Dispatched {
             estimated: admitted.estimated,
             prices: admitted.prices,
             before,
+            heard: Report::default(),
             interrupted: false,
             announced: context.extensions.iter().any(|uri| uri == GOVERNANCE_EXTENSION),
         };

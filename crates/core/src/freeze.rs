@@ -4,34 +4,46 @@ use std::sync::Arc;
 
 use chancery_protocol::Error;
 
+use crate::carry_on::CarryOn;
 use crate::find::internal;
-use crate::service::Chancery;
+use crate::service::{Chancery, Inner};
 use crate::{Freeze, FreezeScope, Note};
 
 impl Chancery {
-    /// Waits for the calls that are being admitted at this moment. What runs goes on; cancel it to stop it.
+    /// Waits for the calls that are being admitted at this moment. What runs goes on; cancel it to stop it. Whoever hangs up leaves
+    /// nothing half done: it is frozen all the same.
     pub async fn freeze(&self, scope: FreezeScope, by: &str, why: Option<&str>) -> Result<Freeze, Error> {
-        let inner = &self.0;
+        let inner = Arc::clone(&self.0);
         let freeze = Freeze { scope, by: by.into(), at: inner.clock.now(), why: why.map(Arc::from) };
-        let change = inner.govern.freezes.change().await;
-        inner.store.freeze(freeze.clone()).await.map_err(internal)?;
-        change.apply(|frozen| frozen.insert(freeze.scope.clone(), freeze.clone())).await;
-        tracing::warn!(scope = %freeze.scope, by, why, "frozen");
-        Ok(freeze)
+        CarryOn::new(async move { inner.freeze(freeze).await }, &self.0.background).await
     }
 
     /// Answers whether it was frozen.
     pub async fn thaw(&self, scope: &FreezeScope, by: &str) -> Result<bool, Error> {
-        let inner = &self.0;
-        let change = inner.govern.freezes.change().await;
-        let note = inner.noted(|| Note::Thawed { scope: scope.clone(), by: by.into(), at: inner.clock.now() });
-        let stored = inner.store.thaw(scope, note).await.map_err(internal)?;
-        let known = change.apply(|frozen| frozen.remove(scope)).await.is_some();
-        tracing::warn!(%scope, by, "thawed");
-        Ok(stored || known)
+        let (inner, scope, by) = (Arc::clone(&self.0), scope.clone(), Arc::from(by));
+        CarryOn::new(async move { inner.thaw(scope, by).await }, &self.0.background).await
     }
 
     pub async fn freezes(&self) -> Vec<Freeze> {
         self.0.govern.freezes.list()
+    }
+}
+
+impl Inner {
+    async fn freeze(&self, freeze: Freeze) -> Result<Freeze, Error> {
+        let change = self.govern.freezes.change().await;
+        self.store.freeze(freeze.clone()).await.map_err(internal)?;
+        change.apply(|frozen| frozen.insert(freeze.scope.clone(), freeze.clone())).await;
+        tracing::warn!(scope = %freeze.scope, by = &*freeze.by, why = freeze.why.as_deref(), "frozen");
+        Ok(freeze)
+    }
+
+    async fn thaw(&self, scope: FreezeScope, by: Arc<str>) -> Result<bool, Error> {
+        let change = self.govern.freezes.change().await;
+        let note = self.noted(|| Note::Thawed { scope: scope.clone(), by: Arc::clone(&by), at: self.clock.now() });
+        let stored = self.store.thaw(&scope, note).await.map_err(internal)?;
+        let known = change.apply(|frozen| frozen.remove(&scope)).await.is_some();
+        tracing::warn!(%scope, by = &*by, "thawed");
+        Ok(stored || known)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId, Version};
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Accounts, ActualSource, Amount, Caps, EstimateSource};
+use chancery_rules::budget::{Accounts, ActualSource, Amount, Caps, EstimateSource, Settled};
 use chancery_rules::lineage::{AgentPath, Attribution, ClaimedContext};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ pub struct Spend {
     pub known_by: Option<ActualSource>,
     /// When the last turn was settled.
     pub settled_at: Option<Timestamp>,
+    /// What of it the turns before that one cost. Each of them counts at its own time, so stores keep them as past spends.
+    #[serde(skip)]
+    pub earlier: Settled,
 }
 
 /// Everything that is kept beside a task's log about how it was governed.
@@ -181,7 +184,7 @@ pub struct Ledger {
     pub past: Vec<PastSpend>,
 }
 
-/// What was spent by a task that is kept no longer, while a budget's window still counts it.
+/// What was spent by a task that is kept no longer, or by an earlier turn of one that is, while a budget's window still counts it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastSpend {
     pub owner: Caller,
@@ -190,6 +193,15 @@ pub struct PastSpend {
     pub settled: Amount,
     pub overrun: Amount,
     pub at: Timestamp,
+}
+
+impl PastSpend {
+    /// The last turn of a task, if one was settled.
+    pub fn of_last_turn(owner: &Caller, agent: &AgentName, governed: &Governed) -> Option<Self> {
+        let Settled { settled, overrun } = governed.spend.last_turn();
+        let (skill, at) = (governed.kinship.skill.clone(), governed.spend.settled_at?);
+        Some(Self { owner: owner.clone(), agent: agent.clone(), skill, settled, overrun, at })
+    }
 }
 
 impl Default for Spend {
@@ -202,7 +214,30 @@ impl Spend {
     /// So much is set aside, and nothing is spent yet.
     pub fn reserved(reserved: Amount, estimated_by: EstimateSource) -> Self {
         let nothing = Amount::default();
-        Self { reserved, settled: nothing, overrun: nothing, estimated_by, known_by: None, settled_at: None }
+        let earlier = Settled::default();
+        Self { reserved, settled: nothing, overrun: nothing, estimated_by, known_by: None, settled_at: None, earlier }
+    }
+
+    /// What the turn cost that was settled last.
+    pub fn last_turn(&self) -> Settled {
+        let Settled { settled, overrun } = self.earlier;
+        Settled { settled: self.settled.saturating_sub(settled), overrun: self.overrun.saturating_sub(overrun) }
+    }
+
+    /// Whether another turn was settled since something else was kept. Of tasks with one turn nobody has to ask.
+    pub fn is_of_later_turn_than(&self, kept: &Self) -> bool {
+        self.earlier != Settled::default() && kept.settled_at.is_some() && kept.settled_at != self.settled_at
+    }
+
+    /// What is kept of a task in the place of something else. What turns cost that were kept before are the earlier ones now; a turn
+    /// that was never kept by itself counts with the one after it.
+    #[must_use]
+    pub fn in_place_of(self, kept: &Self) -> Self {
+        let earlier = match self.is_of_later_turn_than(kept) {
+            true => Settled { settled: kept.settled, overrun: kept.overrun },
+            false => kept.earlier,
+        };
+        Self { earlier, ..self }
     }
 }
 

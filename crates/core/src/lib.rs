@@ -36,6 +36,7 @@ mod record;
 mod recover;
 mod restore;
 mod retention;
+mod retry;
 mod route;
 mod runner;
 mod send;
@@ -63,7 +64,7 @@ pub use governed::{
 };
 pub use limits::TaskLimits;
 pub use ports::{
-    Append, Appended, Clock, Creation, Hop, HopTokens, Idempotency, Link, ListCursor, ListFilter, Listed, LogEntry, Names,
+    Append, Appended, Clock, Creation, Hop, HopTokens, Idempotency, Keyed, Link, ListCursor, ListFilter, Listed, LogEntry, Names,
     Progress, Seal, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 pub use publish::{Next, Subscription};

@@ -25,7 +25,7 @@ impl Inner {
         let Routed { admitted, selected } = routed;
         let slot = self.judge(call, &admitted).map_err(|error| denied(&error))?;
         verdicts.pass(Rule::Policy, || {
-            let skill = call.skill.id().map_or_else(|| Fact::text("unknown"), |skill| Fact::Name(Arc::clone(skill)));
+            let skill = call.skill.name().map_or_else(|| Fact::text("unknown"), |skill| Fact::Name(Arc::clone(skill)));
             vec![("skill".into(), skill)]
         });
         Ok(Permitted { admitted, selected, slot })
@@ -46,7 +46,7 @@ impl Inner {
                 caller: &context.caller.name,
                 tenant: &context.caller.tenant,
                 agent: &call.agent.name,
-                skill: call.skill.id().map(|skill| &**skill),
+                skill: call.skill.name().map(|skill| &**skill),
                 operation: "SendMessage",
                 depth: admitted.kinship.depth,
                 attribution: admitted.kinship.attribution,

@@ -134,6 +134,13 @@ pub struct Idempotency {
     pub expires_at: Timestamp,
 }
 
+/// What an idempotency key was used for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyed {
+    pub task: TaskId,
+    pub fingerprint: [u8; 32],
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     Recorded,
@@ -241,6 +248,9 @@ pub trait Store: Send + Sync + Debug {
 
     /// A task of this owner. Someone else's task and none at all are the same answer.
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError>;
+
+    /// What the owner used an idempotency key for, if that has not expired by `now`.
+    async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError>;
 
     /// A task of any owner: for the operator only.
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError>;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chancery_protocol::{Error, TaskId, Timestamp};
-use chancery_rules::budget::{Accounts, Amount, Estimate, EstimateSource, Estimated, Settled};
+use chancery_rules::budget::{Account, Accounts, Amount, Estimate, EstimateSource, Estimated, Settled};
 use chancery_rules::policy::UNLIMITED;
 
 use crate::find::internal;
@@ -95,17 +95,25 @@ impl Inner {
     }
 
     fn restored_accounts(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<Node>>) -> Accounts {
-        let own = self.govern.accounts(rules, &row.owner, &row.agent, row.governed.kinship.skill.as_ref());
         let chain = node.iter().flat_map(|node| node.accounts.iter().cloned());
-        own.into_iter().chain(chain).collect()
+        self.accounts_of(rules, row).into_iter().chain(chain).collect()
     }
 
-    /// What a task has cost is counted again.
+    /// Those that are not its tree's.
+    fn accounts_of(&self, rules: &Rulebook, row: &LedgerRow) -> Vec<Account> {
+        self.govern.accounts(rules, &row.owner, &row.agent, row.governed.kinship.skill.as_ref())
+    }
+
+    /// What a task has cost is counted again: all of it in its tree, and its last turn wherever it matters when that was. Earlier ones
+    /// are past.
     fn restore_settled(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<Node>>, now: Timestamp) {
         let spend = row.governed.spend;
         if let Some(at) = spend.settled_at {
-            let was = Settled { settled: spend.settled, overrun: spend.overrun };
-            self.govern.ledger.restore_settled(&self.restored_accounts(rules, row, node), was, at, now);
+            let ledger = &self.govern.ledger;
+            ledger.restore_settled(&self.accounts_of(rules, row).into_iter().collect(), spend.last_turn(), at, now);
+            if let Some(node) = node {
+                ledger.restore_settled(&node.accounts, Settled { settled: spend.settled, overrun: spend.overrun }, at, now);
+            }
         }
     }
 
@@ -145,6 +153,7 @@ impl Inner {
             policy: rules.policy.resolve(&row.owner.name, skill.map(|skill| &**skill)),
             prices: agent.map(|agent| rules.prices_of(&agent)).unwrap_or_default(),
             before: spend,
+            heard: Report::default(),
             interrupted: true,
             announced: false,
         };

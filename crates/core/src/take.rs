@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState, TaskStatus,
-    Timestamp, Unknown,
+    AgentName, CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState,
+    TaskStatus, Unknown,
 };
 use chancery_rules::task_state;
 
@@ -18,7 +18,7 @@ use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::live::{Admission, LiveTask, Place, Said};
 use crate::route::check_media_types;
-use crate::service::{Dedupe, Inner};
+use crate::service::Inner;
 use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, Spend, Stored, TaskRecord};
 
 /// A task that has taken the message.
@@ -81,10 +81,17 @@ impl Inner {
             }
             None => Place::OpensAll,
         };
+        let now = self.clock.now();
+        let idempotency = self.idempotency(context, &send, now)?;
+        if let Some(idempotency) = &idempotency
+            && let Some(taken) = Box::pin(self.retried(context, idempotency, now)).await?
+        {
+            return Ok(taken);
+        }
         let id = TaskId::new(fresh_id());
         let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
-        let making = async move { inner.make(&context, &agent, send, id, place, dispatched).await };
+        let making = async move { inner.make(&context, &agent, send, id, idempotency, dispatched).await };
         CarryOn::new(making, &self.background).await
     }
 
@@ -94,11 +101,11 @@ impl Inner {
         agent: &Arc<Agent>,
         send: SendMessage,
         id: TaskId,
-        place: Place,
-        dispatched: Box<Dispatched>,
+        idempotency: Option<Idempotency>,
+        mut dispatched: Box<Dispatched>,
     ) -> Result<Taken, Error> {
         let now = self.clock.now();
-        let creation = Creation { idempotency: self.idempotency(context, &send, now)? };
+        let place = if send.message.context_id.is_some() { Place::OpensTask } else { Place::OpensAll };
         let register = match &send.configuration.task_push_notification_config {
             Some(config) => {
                 let held = agent.runner.may_reply_with_message();
@@ -147,10 +154,10 @@ impl Inner {
             bytes: task_state::weight(&entry.event),
             message_only: false,
         };
-        let fingerprint = creation.idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
+        let fingerprint = idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
         let append = Append {
             task: Arc::clone(&record),
-            creation: Some(creation),
+            creation: Some(Creation { idempotency }),
             progress,
             entries: vec![Arc::clone(&entry)],
             link: None,
@@ -179,6 +186,7 @@ impl Inner {
                 };
             }
         }
+        let brought = dispatched.brought();
         let (node, selected, allotment) = dispatched.begin(self, &record, context);
         self.govern.trees.add(&node);
         let live = self.open.add(LiveTask::created(record, entry, task, progress, node));
@@ -195,22 +203,12 @@ impl Inner {
             place,
             selected,
             allotment: Some(Box::new(allotment)),
-            brought: context.hop_token.clone(),
+            brought,
             presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_turn(said) {
             self.execute(&live, agent, said, token, false).await;
         }
-        Ok(Taken { live, before: 1, cursor: 0, fresh: true })
-    }
-
-    /// The same call came before: its task is the answer to this one too.
-    async fn attach(self: &Arc<Self>, context: &CallContext, id: &TaskId, same_content: bool) -> Result<Taken, Error> {
-        if !same_content {
-            return Err(Error::new(ErrorKind::IdempotencyConflict, "this idempotency key was used with other content"));
-        }
-        let stored = self.store.find(&context.caller, id.as_str(), crate::Names::Server).await.map_err(internal)?;
-        let live = self.open(stored.ok_or_else(Error::task_not_found)?).await?;
         Ok(Taken { live, before: 1, cursor: 0, fresh: true })
     }
 
@@ -277,12 +275,13 @@ impl Inner {
         }
         let seq = taken?;
         self.recorded(&live, seq).await;
-        let (selected, allotment) = match dispatched {
-            Some((dispatched, node)) => {
+        let (brought, selected, allotment) = match dispatched {
+            Some((mut dispatched, node)) => {
+                let brought = dispatched.brought();
                 let (selected, allotment) = dispatched.go_on(self, &node, context, before);
-                (selected, Some(Box::new(allotment)))
+                (brought, selected, Some(Box::new(allotment)))
             }
-            None => (None, None),
+            None => (context.hop_token.clone(), None, None),
         };
         let said = Said {
             message,
@@ -294,7 +293,7 @@ impl Inner {
             place: Place::GoesOn,
             selected,
             allotment,
-            brought: context.hop_token.clone(),
+            brought,
             presenter: context.standing.agent_id.clone(),
         };
         if let Some((said, token)) = live.begin_next_turn(said) {
@@ -314,16 +313,21 @@ impl Inner {
 
     /// An agent may name the conversation of a task it works on: it says by that which task it calls for.
     fn was_given(&self, context: &CallContext, id: &ContextId) -> bool {
-        let Some(agent) = &context.standing.agent else { return false };
         let of_task =
             |node: &Arc<Node>| node.record.context_id == *id || node.link().is_some_and(|link| link.context.as_ref() == Some(id));
-        self.govern.trees.of_agent(agent).iter().any(of_task)
+        self.given(context).iter().any(of_task)
+    }
+
+    /// The open tasks that the caller works on, if it is an agent.
+    fn given(&self, context: &CallContext) -> Vec<Arc<Node>> {
+        let given = |agent: &AgentName| self.govern.trees.of_agent(agent, &context.caller.tenant);
+        context.standing.agent.as_ref().map(given).unwrap_or_default()
     }
 
     /// A message may point only at tasks of the caller's own, and an agent at those it was given. Somebody else's and none at
     /// all are the same answer.
     async fn check_references(&self, context: &CallContext, message: &Message) -> Result<(), Error> {
-        let given = context.standing.agent.as_ref().map(|agent| self.govern.trees.of_agent(agent)).unwrap_or_default();
+        let given = self.given(context);
         let was_given = |id: &TaskId| {
             given.iter().any(|node| node.record.id == *id || node.link().is_some_and(|link| link.task.as_ref() == Some(id)))
         };
@@ -337,26 +341,6 @@ impl Inner {
             }
         }
         Ok(())
-    }
-
-    fn idempotency(&self, context: &CallContext, send: &SendMessage, now: Timestamp) -> Result<Option<Idempotency>, Error> {
-        let key = match (&context.idempotency_key, **self.dedupe.load()) {
-            (Some(key), _) => Arc::clone(key),
-            // The original protocol has no message ids to go by.
-            (None, Dedupe::MessageId) if send.message.message_id.as_str().is_empty() => return Ok(None),
-            (None, Dedupe::MessageId) => format!("message:{}", send.message.message_id).into(),
-            (None, Dedupe::Off) => return Ok(None),
-        };
-        check::id_text("Idempotency-Key", &key, &self.limits.load())?;
-        // The configuration (wait or not, how much history) is about this call, not about the work.
-        let mut content = serde_json::to_vec(&(&send.message, &send.metadata, &send.client_task_id));
-        if let (Ok(content), false) = (&mut content, send.unknown.is_empty()) {
-            content.extend(serde_json::to_vec(&send.unknown).unwrap_or_default());
-        }
-        let content = content.map_err(|fault| Error::new(ErrorKind::Internal, fault.to_string()))?;
-        let lifetime = i64::from(self.limits.load().idempotency_hours) * 3_600_000_000;
-        let expires_at = Timestamp::from_micros(now.micros().saturating_add(lifetime));
-        Ok(Some(Idempotency { key, fingerprint: self.seal.digest(&content), expires_at }))
     }
 }
 

@@ -48,7 +48,7 @@ impl Inner {
             (Presented::Good(claims, _), Proof::None) => (claims.audience.clone(), Arc::clone(&claims.tenant)),
             _ => (caller, Arc::clone(&context.caller.tenant)),
         };
-        let nodes = context.standing.agent.as_ref().map(|agent| self.govern.trees.of_agent(agent)).unwrap_or_default();
+        let nodes = context.standing.agent.as_ref().map(|agent| self.govern.trees.of_agent(agent, &tenant)).unwrap_or_default();
         let open: Vec<OpenTask> = nodes.iter().map(|node| self.open_task(node)).collect();
         let lineage = attribute(&LineageFacts {
             tenant: &tenant,

@@ -90,6 +90,14 @@ fn a_token_lasts_to_its_end_and_an_hour_at_most() {
         assert!(tokens.verify(&token, at(1_000 - CLOCK_LEEWAY.as_secs())).is_ok());
         assert_eq!(tokens.verify(&token, at(999 - CLOCK_LEEWAY.as_secs())), Err(HopTokenFault::NotYet));
     }
+    // What ends within a second is good until that second is over, so that no token is over when it is made.
+    let (issued_at, expires_at) = (at(1_000) + Duration::from_millis(200), at(1_000) + Duration::from_millis(700));
+    let token = tokens.mint(&HopClaims { issued_at, expires_at, ..claims() }).unwrap();
+    assert!(tokens.verify(&token, expires_at).is_ok());
+    assert_eq!(tokens.verify(&token, at(1_001)), Err(HopTokenFault::Expired));
+    let hour = HopClaims { issued_at, expires_at: issued_at + MAX_HOP_TOKEN_LIFE, ..claims() };
+    let read = tokens.verify(&tokens.mint(&hour).unwrap(), issued_at).unwrap();
+    assert_eq!(read.expires_at, at(1_000) + MAX_HOP_TOKEN_LIFE, "an hour and no more, from the second it was made in");
     let long = HopClaims { expires_at: at(1_000_000), ..claims() };
     let read = tokens.verify(&tokens.mint(&long).unwrap(), at(1_000)).unwrap();
     assert_eq!(read.expires_at, at(1_000) + MAX_HOP_TOKEN_LIFE);

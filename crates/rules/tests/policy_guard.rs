@@ -49,6 +49,25 @@ fn a_skill_that_is_not_allowed_is_refused_and_so_is_one_nobody_knows() {
 }
 
 #[test]
+fn a_skill_that_nobody_lists_is_judged_by_its_name_and_counted_with_those_that_have_none() {
+    let slots = Arc::new(Slots::default());
+    let policy = TaskPolicy { allowed_skills: Some(["hidden".into()].into()), max_concurrency: Some(1), ..TaskPolicy::default() };
+    let ask = |policy: &TaskPolicy, skill: AskedSkill| {
+        judge(policy, &Ask { caller: &caller(), skill: &skill, estimate: None, concurrency: DEFAULT_CONCURRENCY }, &slots)
+    };
+    let unlisted = |name: &str| AskedSkill::Unlisted(name.into());
+    assert_eq!(ask(&policy, unlisted("other")).map(drop), Err(PolicyError::SkillDenied(Some("other".into()))));
+    let held = ask(&policy, unlisted("hidden")).unwrap();
+    let any = TaskPolicy { allowed_skills: None, ..policy };
+    for skill in [unlisted("other"), AskedSkill::Unknown] {
+        assert!(matches!(ask(&any, skill).map(drop), Err(PolicyError::ConcurrencyFull { .. })));
+    }
+    drop(ask(&any, named("search")).unwrap());
+    drop(held);
+    drop(ask(&any, unlisted("other")).unwrap());
+}
+
+#[test]
 fn the_skill_is_the_one_named_or_the_only_one() {
     let agents: [Arc<str>; 2] = ["a".into(), "b".into()];
     assert_eq!(AskedSkill::of(Some(&"x".into()), &agents), named("x"));

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry,
-    Names, Note, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Keyed, Ledger, LedgerRow, Link, ListCursor, ListFilter, Listed,
+    LogEntry, Names, Note, PastSpend, Spend, Store, StoreError, Stored, SweepPlan, TaskRecord,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
 use rand::rngs::SmallRng;
@@ -40,6 +40,7 @@ struct Rows {
     keys: HashMap<(Caller, Arc<str>), Known>,
     links: BTreeMap<TaskId, Link>,
     governed: BTreeMap<TaskId, Governed>,
+    past: Vec<PastSpend>,
     decisions: Vec<Arc<Decision>>,
     freezes: BTreeMap<FreezeScope, Freeze>,
 }
@@ -66,6 +67,13 @@ impl FakeStore {
     /// The number of a task's last stored entry.
     pub fn last_seq(&self, id: &TaskId) -> u64 {
         guard(&self.rows).tasks.get(id).map_or(0, |(stored, _)| stored.progress.seq)
+    }
+
+    /// What was written is there before whoever wrote it is told so.
+    async fn linger(&self) {
+        for _ in 0..self.weather.delay {
+            tokio::task::yield_now().await;
+        }
     }
 
     fn read(&self) -> MutexGuard<'_, Rows> {
@@ -126,10 +134,18 @@ impl Rows {
         log.extend(append.entries);
         self.links.extend(append.link.map(|link| (append.task.id.clone(), link)));
         self.decisions.extend(append.decision);
-        if let (Some(governed), Some(spend)) = (self.governed.get_mut(&append.task.id), append.spend) {
-            governed.spend = spend;
+        if let Some(spend) = append.spend {
+            self.settle(&append.task.id, spend);
         }
         Ok(Appended::Recorded)
+    }
+
+    fn settle(&mut self, task: &TaskId, spend: Spend) {
+        let (Some(governed), Some((stored, _))) = (self.governed.get_mut(task), self.tasks.get(task)) else { return };
+        if spend.is_of_later_turn_than(&governed.spend) {
+            self.past.extend(PastSpend::of_last_turn(&stored.task.owner, &stored.task.agent, governed));
+        }
+        governed.spend = spend.in_place_of(&governed.spend);
     }
 }
 
@@ -166,6 +182,12 @@ impl Store for FakeStore {
             stored.task.owner == *owner && (stored.task.id.as_str() == id || by_client)
         };
         Ok(rows.tasks.values().map(|(stored, _)| stored).find(|stored| named(stored)).cloned())
+    }
+
+    async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
+        let rows = self.read();
+        let known = rows.keys.get(&(owner.clone(), key.into())).filter(|(_, _, expires_at)| *expires_at > now);
+        Ok(known.map(|(task, fingerprint, _)| Keyed { task: task.clone(), fingerprint: *fingerprint }))
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
@@ -229,13 +251,12 @@ impl Store for FakeStore {
 
     /// Everything: more than is asked for does no harm to a start.
     async fn ledger(&self, _settled_since: Timestamp) -> Result<Ledger, StoreError> {
-        Ok(Ledger { tasks: self.read().rows(|_| true), past: Vec::new() })
+        let rows = self.read();
+        Ok(Ledger { tasks: rows.rows(|_| true), past: rows.past.clone() })
     }
 
     async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
-        if let Some(governed) = guard(&self.rows).governed.get_mut(task) {
-            governed.spend = spend;
-        }
+        guard(&self.rows).settle(task, spend);
         Ok(())
     }
 
@@ -263,11 +284,14 @@ impl Store for FakeStore {
 
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
         guard(&self.rows).freezes.insert(freeze.scope.clone(), freeze);
+        self.linger().await;
         Ok(())
     }
 
     async fn thaw(&self, scope: &FreezeScope, _note: Option<Note>) -> Result<bool, StoreError> {
-        Ok(guard(&self.rows).freezes.remove(scope).is_some())
+        let thawed = guard(&self.rows).freezes.remove(scope).is_some();
+        self.linger().await;
+        Ok(thawed)
     }
 
     async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {

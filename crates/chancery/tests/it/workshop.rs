@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use chancery::{AgentCard, TaskLimits, TaskRunner, new_card};
 use chancery_core::{
-    Agent, Agents, Answer, Append, Appended, Chancery, Clock, Decision, Dedupe, Freeze, FreezeScope, Governed, Ledger, LedgerRow,
-    Link, ListCursor, ListFilter, Listed, LogEntry, Names, Next, Note, Parts, RetentionConfig, Rulebook, Seal, Spend, Store,
-    StoreError, Stored, Subscription, SweepPlan,
+    Agent, Agents, Answer, Append, Appended, Chancery, Clock, Decision, Dedupe, Freeze, FreezeScope, Governed, Keyed, Ledger,
+    LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Next, Note, Parts, RetentionConfig, Rulebook, Seal, Spend,
+    Store, StoreError, Stored, Subscription, SweepPlan,
 };
 use chancery_identity::SealKey;
 use chancery_protocol::{
@@ -66,6 +66,11 @@ impl Store for CountingStore {
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
         self.one_read();
         self.inner.find(owner, id, names).await
+    }
+
+    async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
+        self.one_read();
+        self.inner.keyed(owner, key, now).await
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {

@@ -29,6 +29,8 @@ pub(crate) struct Allotment {
     pub(crate) prices: Prices,
     /// What earlier turns of the task cost.
     pub(crate) before: Spend,
+    /// What was reported in this turn.
+    pub(crate) heard: Report,
     /// The node was started anew meanwhile: nobody knows what the turn did until then.
     pub(crate) interrupted: bool,
     /// Whether the caller wants to be told what it cost.
@@ -153,6 +155,11 @@ impl Allotment {
         None
     }
 
+    /// The agent reports something, which is said of this turn.
+    pub(crate) fn hear(&mut self, report: Report) {
+        self.heard = self.heard.and(report);
+    }
+
     /// Nothing was spent. The slot is free.
     pub(crate) fn release(self) {
         if let Some(reservation) = self.held.take() {
@@ -160,9 +167,10 @@ impl Allotment {
         }
     }
 
-    /// Ends the turn: what it cost is settled, the slot is free.
+    /// Ends the turn: what it cost is settled, the slot is free. The report is that of the whole task.
     pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
-        let Self { govern, node, held, estimated, prices, before, interrupted, announced, span, .. } = self;
+        let Self { govern, node, held, estimated, prices, before, heard, interrupted, announced, span, .. } = self;
+        let report = &report.as_far_as_in(heard);
         let accounts = held.accounts();
         let counted = before.settled.saturating_add(before.overrun);
         let actual = prices::cost(report, counted, prices, estimated);
@@ -181,6 +189,7 @@ impl Allotment {
             estimated_by: estimated.usd,
             known_by: Some(actual.usd_source),
             settled_at: Some(now),
+            earlier: Settled { settled: before.settled, overrun: before.overrun },
         };
         for (name, tokens) in report.tokens_by_name() {
             span.record(name, tokens);

@@ -16,8 +16,9 @@ type Frozen = BTreeMap<FreezeScope, Freeze>;
 #[derive(Debug)]
 pub(crate) struct Freezes {
     current: ArcSwap<List>,
-    /// Ends when nobody holds the current list any more. Whoever has this may replace the list.
-    let_go: Mutex<oneshot::Receiver<()>>,
+    /// Each ends when nobody holds one of the lists any more: those that somebody may still hold, and last the current one. Whoever
+    /// has this may replace the list.
+    let_go: Mutex<Vec<oneshot::Receiver<()>>>,
 }
 
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl List {
 impl Default for Freezes {
     fn default() -> Self {
         let (list, let_go) = List::new(Frozen::new());
-        Self { current: ArcSwap::new(list), let_go: Mutex::new(let_go) }
+        Self { current: ArcSwap::new(list), let_go: Mutex::new(vec![let_go]) }
     }
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct Unfrozen(Arc<List>);
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
     freezes: &'a Freezes,
-    let_go: MutexGuard<'a, oneshot::Receiver<()>>,
+    let_go: MutexGuard<'a, Vec<oneshot::Receiver<()>>>,
 }
 
 /// What a call belongs to.
@@ -77,15 +78,19 @@ impl Freezes {
 }
 
 impl Change<'_> {
-    /// Puts the list in force as it is after this. All that was being admitted has been when it comes back.
+    /// Puts the list in force as it is after this. All that was being admitted has been when it comes back. If nobody waits for that,
+    /// whoever changes the list next does.
     pub(crate) async fn apply<T>(mut self, edit: impl FnOnce(&mut Frozen) -> T) -> T {
         let mut frozen = self.freezes.current.load().frozen.clone();
         let done = edit(&mut frozen);
         let (list, let_go) = List::new(frozen);
         drop(self.freezes.current.swap(list));
-        let old = std::mem::replace(&mut *self.let_go, let_go);
-        // It says nothing, it only ends.
-        let _ = old.await;
+        self.let_go.push(let_go);
+        while let [oldest, _, ..] = self.let_go.as_mut_slice() {
+            // It says nothing, it only ends.
+            let _ = oldest.await;
+            self.let_go.remove(0);
+        }
         done
     }
 }
@@ -170,5 +175,25 @@ mod tests {
         assert!(futures::poll!(&mut freezing).is_ready());
         drop(freezing);
         assert!(futures::poll!(&mut next).is_ready());
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_up_waiting_leaves_the_wait_to_the_next() {
+        let freezes = Freezes::default();
+        let admitting = freezes.look();
+        for _ in 0..2 {
+            let mut given_up = Box::pin(freezes.change().await.apply(|_| ()));
+            assert!(futures::poll!(&mut given_up).is_pending());
+        }
+        let later = freezes.look();
+        let mut freezing = Box::pin(freezes.change().await.apply(|_| ()));
+        assert!(futures::poll!(&mut freezing).is_pending(), "the first call is still being admitted");
+        drop(later);
+        assert!(futures::poll!(&mut freezing).is_pending());
+        drop(admitting);
+        assert!(futures::poll!(&mut freezing).is_ready());
+        drop(freezing);
+        let mut free = Box::pin(freezes.change().await.apply(|_| ()));
+        assert!(futures::poll!(&mut free).is_ready(), "what was waited for once is not waited for again");
     }
 }

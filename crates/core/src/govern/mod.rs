@@ -19,7 +19,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chancery_protocol::{AgentName, Caller, TaskId, Timestamp};
 use chancery_rules::budget::{
-    Account, Accounts, BudgetConfig, BudgetLedger, Caps, Estimate, Estimated, Limit, Price, Reservation, Scope, Window,
+    Account, Accounts, BudgetConfig, BudgetLedger, Caps, EVERYBODY_ELSE, Estimate, Estimated, Limit, Price, Reservation, Scope,
+    Window,
 };
 use chancery_rules::lineage::LineageConfig;
 use chancery_rules::policy::{PolicyBook, Rules, Slots, TaskPolicy};
@@ -49,6 +50,11 @@ pub struct Rulebook {
 }
 
 impl Rulebook {
+    /// Whether the operator speaks of a skill by its name.
+    pub(crate) fn names_skill(&self, agent: &AgentName, skill: &str) -> bool {
+        self.budget.names_skill(agent, skill) || self.policy.names_skill(skill)
+    }
+
     /// The prices of an agent: the operator's, and the one on its card.
     pub(crate) fn prices_of(&self, agent: &Agent) -> Prices {
         let config = if self.prices.is_empty() { None } else { self.prices.get(&agent.name) };
@@ -136,9 +142,9 @@ impl Governance {
         add(budget.tenant(tenant), &|| Scope::Tenant(Arc::clone(tenant)));
         add(budget.caller(tenant, name), &|| Scope::Caller { tenant: Arc::clone(tenant), name: Arc::clone(name) });
         add(budget.agent(agent), &|| Scope::Agent(Arc::clone(agent)));
-        if let Some(skill) = skill {
-            add(budget.skill(agent, skill), &|| Scope::Skill { agent: Arc::clone(agent), skill: Arc::clone(skill) });
-        }
+        // What nobody knows a skill of is one budget together: names that callers make up get none of their own.
+        let named = skill.map_or(EVERYBODY_ELSE, |skill| skill);
+        add(budget.skill(agent, named), &|| Scope::Skill { agent: Arc::clone(agent), skill: named.into() });
         accounts
     }
 

@@ -43,6 +43,12 @@ impl Report {
         }
     }
 
+    /// The part of it that a turn said something of: what earlier turns said is no word on what this one cost. Of tokens all counts
+    /// that is known, because one half may have been said before.
+    pub(crate) fn as_far_as_in(self, turn: Self) -> Self {
+        if turn.tokens().is_some() { Self { usd: turn.usd, ..self } } else { turn }
+    }
+
     pub(crate) fn usd(&self) -> Option<MicroUsd> {
         said(self.usd)
     }
@@ -180,6 +186,18 @@ mod tests {
             assert!(matches!(report.usd, Reported::Nonsense(_)), "{usd}: {report:?}");
             assert_eq!(before.and(report), before, "{usd}");
         }
+    }
+
+    #[test]
+    fn what_earlier_turns_said_is_no_word_on_what_a_later_one_cost() {
+        let earlier = read(json!({ "usage": { "cost_usd": "0.05", "input_tokens": 100, "output_tokens": 50 } })).unwrap();
+        assert_eq!(earlier.as_far_as_in(Report::default()), Report::default());
+        let turn = read(json!({ "usage": { "output_tokens": 90 } })).unwrap();
+        let both = earlier.and(turn).as_far_as_in(turn);
+        assert_eq!((both.usd, both.tokens()), (Reported::Nothing, Some(190)), "one half of the tokens had been said before");
+        let turn = read(json!({ "usage": { "cost_usd": "0.07" } })).unwrap();
+        let both = earlier.and(turn).as_far_as_in(turn);
+        assert_eq!((both.usd(), both.tokens()), (Some(MicroUsd(70_000)), None));
     }
 
     #[test]

@@ -184,9 +184,11 @@ impl Trees {
         self.lock().by_task.get(task).cloned()
     }
 
-    /// The open tasks an agent was given.
-    pub(crate) fn of_agent(&self, agent: &str) -> Vec<Arc<Node>> {
-        self.lock().by_agent.get(agent).cloned().unwrap_or_default()
+    /// The open tasks an agent was given by a tenant. What it does for one is no other's to know or to pay for.
+    pub(crate) fn of_agent(&self, agent: &str, tenant: &str) -> Vec<Arc<Node>> {
+        let index = self.lock();
+        let tasks = index.by_agent.get(agent).into_iter().flatten();
+        tasks.filter(|node| *node.record.owner.tenant == *tenant).cloned().collect()
     }
 
     /// The open tasks below one, and itself if it is open.

@@ -91,6 +91,9 @@ impl LiveTask {
     pub(super) fn account(&self, state: &mut State, event: TaskEvent, at: Timestamp) -> TaskEvent {
         if let Some(report) = Report::of(&event) {
             state.report = state.report.and(report);
+            if let Some(allotment) = &mut state.allotment {
+                allotment.hear(report);
+            }
             if !state.head.state.is_terminal()
                 && state.stop.is_none()
                 && let Some(stop) = state.weigh(at)

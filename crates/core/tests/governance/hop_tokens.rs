@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use chancery_core::lineage::{Attribution, TokenCheck, TokenClaims};
-use chancery_core::{Hop, HopTokens};
+use chancery_core::{Delegation, Hop, HopTokens};
 use chancery_protocol::{CallContext, Caller, ErrorKind, Timestamp, TraceId};
 use serde_json::{Value, json};
 
@@ -205,4 +205,57 @@ async fn on_an_open_node_the_token_itself_says_who_calls() {
     assert_eq!(scene.attribution(&with("hop-0", open), Value::Null).await, expected);
     let back = scene.house.say(&with("hop-0", to("a", chancery_testkit::call_context())), "back").await.unwrap_err();
     assert_eq!(back.kind, ErrorKind::RecursionRevisit);
+}
+
+/// What the running turn of the agent can send along.
+async fn delegation(said: Value, rules: &Value, context: CallContext) -> (House, Delegation) {
+    let kept: Arc<Mutex<Option<Delegation>>> = Arc::default();
+    let keeping = Arc::clone(&kept);
+    let keeps = crate::house::Acts(move |turn: chancery_core::Turn, updates: chancery_core::TaskUpdateSink| {
+        *keeping.lock().unwrap() = Some(turn.delegation.clone());
+        async move {
+            turn.cancelled.cancelled().await;
+            Ok(updates.canceled())
+        }
+    });
+    let mut plan = Plan::new(rules).agent("a", keeps);
+    plan.hops = Some(Arc::new(Desk::default()));
+    let house = plan.build();
+    house.begin(&context, said).await.unwrap();
+    let delegation = kept.lock().unwrap().take().unwrap();
+    (house, delegation)
+}
+
+#[tokio::test]
+async fn a_token_is_made_anew_ten_minutes_before_its_end_while_the_task_goes_on() {
+    let (house, delegation) = delegation(Value::Null, &json!({}), caller("ada")).await;
+    let token = || delegation.hop_token().unwrap().to_string();
+    assert_eq!(token(), "hop-0");
+    house.clock.advance(std::time::Duration::from_micros(3_000_000_000 - 1));
+    assert_eq!(token(), "hop-0", "it is still good for long enough");
+    house.clock.advance(std::time::Duration::from_micros(1));
+    assert_eq!((token(), token()), ("hop-1".to_owned(), "hop-1".to_owned()));
+    house.clock.advance(std::time::Duration::from_secs(7_200));
+    assert_eq!(token(), "hop-2");
+}
+
+#[tokio::test]
+async fn a_token_that_ends_with_its_task_is_not_made_anew() {
+    let rules = json!({ "policy": { "default": { "max_duration_ms": 3_000_000 } } });
+    let (house, delegation) = delegation(Value::Null, &rules, caller("ada")).await;
+    for _ in 0..3 {
+        assert_eq!(delegation.hop_token().as_deref(), Some("hop-0"));
+        house.clock.advance(std::time::Duration::from_secs(1_000));
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_other_nodes_go_on_with_the_task_whether_they_came_in_a_header_or_in_metadata() {
+    let by_header = delegation(Value::Null, &json!({}), with("foreign", caller("ada"))).await.1;
+    assert_eq!(by_header.hop_token().as_deref(), Some("hop-0,foreign"));
+    for member in ["ruvector", chancery_core::GOVERNANCE_EXTENSION] {
+        let said = json!({ member: { "hop_token": "foreign" } });
+        let by_metadata = delegation(said, &json!({}), caller("ada")).await.1;
+        assert_eq!(by_metadata.hop_token().as_deref(), Some("hop-0,foreign"), "{member}");
+    }
 }

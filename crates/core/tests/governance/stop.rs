@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use chancery_core::{CascadeOutcome, Finished, FreezeScope, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
+use chancery_core::{CascadeOutcome, Finished, FreezeScope, RunError, Store as _, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{ErrorKind, Request, TaskState};
+use chancery_testkit::{FakeStore, Weather};
 use serde_json::{Value, json};
 
-use crate::house::{Acts, House, Plan, caller, message, patient, quick, to, until};
+use crate::house::{Acts, House, Plan, agent_caller, caller, message, patient, quick, to, until};
 
 fn load(house: &House, callers: u32, stop: &Arc<AtomicBool>, refused: &Arc<AtomicU32>) -> Vec<tokio::task::JoinHandle<u32>> {
     let calling = |number: u32| {
@@ -241,4 +242,87 @@ async fn nothing_is_begun_for_a_task_that_is_being_cancelled() {
     assert_eq!(tasks.len(), 2, "nothing was begun for what was being cancelled");
     assert!(tasks.iter().all(|(stored, _)| stored.progress.state.is_terminal()));
     assert!(refused.load(Ordering::Relaxed) > 0, "it tried");
+}
+
+/// A call made for a task waits for room; the task is gone when there is some.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_in_line_is_refused_once_the_task_it_is_for_has_ended() {
+    let rules =
+        json!({ "budget": { "global": { "max_tasks_per_minute": 1, "overflow": { "queue": { "max_queue_depth": 9 } } } } });
+    let mut plan = Plan::new(&rules).agent("a", patient()).agent("b", quick());
+    plan.limits = TaskLimits { budget_wait_ms: 600_000, ..TaskLimits::default() };
+    let house = plan.build();
+    let parent = house.begin(&caller("ada"), Value::Null).await.unwrap();
+    let plane = house.plane.clone();
+    let for_parent = to("b", agent_caller("a"));
+    let waiting =
+        tokio::spawn(async move { plane.call(&for_parent, Request::SendMessage(message("waits", Value::Null))).await.map(drop) });
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    house.cancel(&caller("ada"), &parent.id).await.unwrap();
+    house.clock.advance(std::time::Duration::from_secs(120));
+    let error = waiting.await.unwrap().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LineageInvalid, "{error}");
+    assert!(error.facts.contains(&("check", "closed_parent".to_owned())), "{:?}", error.facts);
+    assert_eq!(house.store.logs().len(), 1, "nothing was begun for it");
+}
+
+/// What a task was asked for goes on after the one that asked has ended, and so may what waits in line to be said to it.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_in_line_reaches_its_task_although_the_one_above_has_ended() {
+    let rules =
+        json!({ "budget": { "global": { "max_tasks_per_minute": 2, "overflow": { "queue": { "max_queue_depth": 9 } } } } });
+    let asks = Acts(|_turn: Turn, updates: TaskUpdateSink| async move {
+        let question = updates.text("more?");
+        Ok(updates.input_required(question))
+    });
+    let leave = Arc::new(tokio::sync::Notify::new());
+    let ends = {
+        let leave = Arc::clone(&leave);
+        Acts(move |_turn: Turn, updates: TaskUpdateSink| {
+            let leave = Arc::clone(&leave);
+            async move {
+                leave.notified().await;
+                Ok(updates.complete(None))
+            }
+        })
+    };
+    let mut plan = Plan::new(&rules).agent("a", ends).agent("b", asks);
+    plan.limits = TaskLimits { budget_wait_ms: 600_000, ..TaskLimits::default() };
+    let house = plan.build();
+    house.begin(&caller("ada"), Value::Null).await.unwrap();
+    let by_a = to("b", agent_caller("a"));
+    let child = house.say(&by_a, "ask").await.unwrap();
+    let mut answer = message("more", Value::Null);
+    answer.message = Arc::new(chancery_protocol::Message { task_id: Some(child.id.clone()), ..answer.message.as_ref().clone() });
+    let plane = house.plane.clone();
+    let waiting = tokio::spawn(async move { plane.call(&by_a, Request::SendMessage(answer)).await.map(drop) });
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    leave.notify_one();
+    until(|| house.store.logs()[0].0.progress.state == TaskState::Completed).await;
+    house.clock.advance(std::time::Duration::from_secs(120));
+    waiting.await.unwrap().unwrap();
+}
+
+/// Whoever gives up waiting for a freeze has asked for it: it is in the store and in force, or in neither.
+#[tokio::test]
+async fn a_freeze_that_nobody_waits_for_any_more_is_carried_out() {
+    let mut plan = Plan::new(&json!({})).agent("a", quick());
+    plan.store = Arc::new(FakeStore::new(1, Weather { delay: 1, ..Weather::default() }));
+    let house = plan.build();
+    for thawed in [false, true] {
+        let mut changing = Box::pin(async {
+            match thawed {
+                false => house.plane.freeze(FreezeScope::Everything, "operator", None).await.map(drop),
+                true => house.plane.thaw(&FreezeScope::Everything, "operator").await.map(drop),
+            }
+        });
+        assert!(futures::poll!(&mut changing).is_pending(), "the store has written it and not yet said so");
+        drop(changing);
+        let frozen = usize::from(!thawed);
+        assert_eq!(house.store.freezes().await.unwrap().len(), frozen);
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(house.plane.freezes().await.len(), frozen, "thawed: {thawed}");
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use chancery_core::lineage::{Attribution, TaskContext};
 use chancery_core::{TaskRunner, TaskUpdateSink, TreeTask, Turn};
-use chancery_protocol::{CallContext, ErrorKind, TraceId};
+use chancery_protocol::{CallContext, Caller, ErrorKind, Message, TraceId};
 use serde_json::{Value, json};
 
 use crate::house::{Acts, House, Plan, agent_caller, caller, message, patient, quick, to};
@@ -165,4 +165,42 @@ async fn a_reused_trace_is_another_tree_with_a_budget_of_its_own() {
     let trees = house.plane.trees(&TraceId(1).to_string()).await.unwrap();
     let roots: Vec<_> = trees.iter().map(|tree| &tree.root).collect();
     assert_eq!(roots, [&first.id, &second.id]);
+}
+
+/// Two tenants have keys of the same agent, which works for both.
+#[tokio::test]
+async fn a_call_is_never_put_into_the_tree_of_another_tenant() {
+    let rules = json!({ "budget": { "tree": { "max_usd": "10" } }, "prices": { "a": "1", "b": "1" } });
+    let house = Plan::new(&rules).agent("a", patient()).agent("b", quick()).build();
+    let of_globex = |name: &str| Caller::new("globex", name);
+    let eve = CallContext { caller: of_globex("eve"), trace: TraceId(22), ..to("a", caller("eve")) };
+    let theirs = house.begin(&eve, json!({ "ruvector": { "budget": { "usd": "2" } } })).await.unwrap();
+    // Nothing of its own is open: what the other tenant has going says nothing.
+    let by_a = to("b", agent_caller("a"));
+    let alone = house.say(&CallContext { trace: TraceId(22), ..by_a.clone() }, "go").await.unwrap();
+    let (governed, _) = house.plane.explain_task(&alone.id).await.unwrap().unwrap();
+    assert_eq!((governed.kinship.attribution, governed.kinship.depth), (Attribution::Root, 0));
+    assert_eq!(governed.kinship.path.to_string(), "a");
+    // Of two that are open it is the own one, although the other is poorer and its trace fits.
+    let ours = house.begin(&to("a", caller("ada")), Value::Null).await.unwrap();
+    let child = house.say(&CallContext { trace: TraceId(22), ..by_a.clone() }, "go").await.unwrap();
+    let (governed, _) = house.plane.explain_task(&child.id).await.unwrap().unwrap();
+    assert_eq!((governed.kinship.attribution, governed.kinship.parent.as_ref()), (Attribution::Inferred, Some(&ours.id)));
+    let back = house.say(&CallContext { trace: TraceId(22), ..to("a", agent_caller("a")) }, "back").await.unwrap_err();
+    assert_eq!(back.kind, ErrorKind::RecursionRevisit);
+    assert!(!back.message.contains("eve"), "{back}");
+    // Neither its task nor its conversation can be named.
+    let mut naming = message("go", Value::Null);
+    naming.message = Arc::new(Message { context_id: Some(theirs.context_id.clone()), ..naming.message.as_ref().clone() });
+    house.send(&by_a, naming).await.unwrap_err();
+    let mut pointing = message("go", Value::Null);
+    pointing.message = Arc::new(Message { reference_task_ids: vec![theirs.id.clone()], ..pointing.message.as_ref().clone() });
+    house.send(&by_a, pointing).await.unwrap_err();
+    let tree = tree(&house, theirs.id.as_str()).await;
+    assert_eq!(tree.len(), 1, "{tree:?}");
+    // The other tenant's key of the same agent is under its own.
+    let by_their_a = CallContext { caller: of_globex("key-of-a"), ..by_a };
+    let child = house.say(&by_their_a, "go").await.unwrap();
+    let (governed, _) = house.plane.explain_task(&child.id).await.unwrap().unwrap();
+    assert_eq!(governed.kinship.parent.as_ref(), Some(&theirs.id));
 }

@@ -115,6 +115,30 @@ async fn what_a_running_task_got_more_is_known_after_a_restart() {
     assert_eq!(spent(&after, &task.id).await, (MicroUsd(700_000), MicroUsd(0)));
 }
 
+#[tokio::test]
+async fn turns_count_at_their_own_times_after_a_restart_too() {
+    let window = json!({ "max_usd": "1", "window": "1m" });
+    let rules = json!({ "budget": { "caller": { "ada": window }, "tree": { "max_usd": "10" } }, "prices": { "a": "0.90" } });
+    let leave = Arc::new(Semaphore::new(3));
+    let house = Plan::new(&rules).agent("a", asking(&leave)).build();
+    let ada = caller("ada");
+    let task = house.say(&ada, "first").await.unwrap();
+    for text in ["second", "third"] {
+        house.clock.advance(std::time::Duration::from_secs(120));
+        house.send(&ada, going_on(&task.id, text)).await.unwrap();
+        until(|| house.standing("tree").unwrap().reserved.usd == MicroUsd(0)).await;
+    }
+    house.clock.advance(std::time::Duration::from_secs(10));
+    let of_caller = |house: &House| house.standing("caller:tenant/ada").unwrap().settled.usd;
+    assert_eq!(of_caller(&house), MicroUsd(900_000));
+    let mut plan = Plan::new(&rules).agent("a", asking(&leave));
+    (plan.store, plan.clock) = (Arc::clone(&house.store), Arc::clone(&house.clock));
+    let after = plan.build();
+    after.plane.recover().await.unwrap();
+    assert_eq!(of_caller(&after), MicroUsd(900_000), "of three turns one is in the window");
+    assert_eq!(after.standing("tree").unwrap().settled.usd, MicroUsd(2_700_000), "and all are in the tree");
+}
+
 /// The parent holds all there is and lent half of it when the node died: both together never pass the cap.
 #[tokio::test]
 async fn a_lender_and_its_borrower_are_within_the_cap_after_a_restart() {
@@ -140,4 +164,23 @@ async fn a_lender_and_its_borrower_are_within_the_cap_after_a_restart() {
     assert!(tasks.iter().all(|task| task.state == TaskState::Failed && task.spend.reserved.usd == MicroUsd(0)), "{tasks:?}");
     let global = after.standing("global").unwrap();
     assert_eq!(global.settled.usd.0, cost, "the node's own budget counts the same");
+}
+
+/// Nobody says what `a` costs but the policy, at most: that is what each turn is held at.
+#[tokio::test]
+async fn a_turn_that_reports_nothing_costs_its_estimate_whatever_the_turns_before_it_reported() {
+    let rules = json!({ "budget": { "tree": { "max_usd": "1" } }, "policy": { "default": { "max_cost_usd": "0.10" } } });
+    let leave = Arc::new(Semaphore::new(0));
+    let house = Plan::new(&rules).agent("a", asking(&leave)).build();
+    let ada = caller("ada");
+    let mut first = message("cost 0.05", Value::Null);
+    first.configuration.return_immediately = true;
+    let task = house.send(&ada, first).await.unwrap();
+    house.send(&ada, going_on(&task.id, "say nothing of cost")).await.unwrap();
+    leave.add_permits(2);
+    until(|| leave.available_permits() == 0 && house.standing("tree").unwrap().reserved.usd == MicroUsd(0)).await;
+    assert_eq!(spent(&house, &task.id).await, (MicroUsd(150_000), MicroUsd(0)), "0.05 as reported, and 0.10 as estimated");
+    // What was never reported is no observation: the next turn is held at what the first one cost.
+    house.send(&ada, going_on(&task.id, "wait")).await.unwrap();
+    assert_eq!(house.standing("tree").unwrap().reserved.usd, MicroUsd(50_000));
 }

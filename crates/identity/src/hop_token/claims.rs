@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{HopTokenFault, MAX_HOP_TOKEN_LIFE};
 use crate::strict_json::MAX_SAFE_INTEGER;
 
-/// The place of a task in its tree, for the one agent that works on it. Times are kept to the second.
+/// The place of a task in its tree, for the one agent that works on it. Times are kept to the second, in which it is good as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HopClaims {
     pub tenant: Arc<str>,
@@ -76,13 +76,16 @@ struct Written {
 
 impl HopClaims {
     pub(super) fn written(&self, issuer: &Arc<str>) -> Result<Vec<u8>, serde_json::Error> {
-        let latest = self.issued_at + MAX_HOP_TOKEN_LIFE;
+        let issued = seconds(self.issued_at);
+        // A token whose task may take less than a second would otherwise be over when it is made.
+        let ends = seconds(self.expires_at).saturating_add(i64::from(self.expires_at.micros().rem_euclid(1_000_000) != 0));
+        let latest = issued.saturating_add(MAX_HOP_TOKEN_LIFE.as_secs().cast_signed());
         let safe = |number: Option<u64>| number.map(|number| number.min(MAX_SAFE_INTEGER));
         let written = Written {
             iss: issuer.clone(),
             aud: self.audience.clone(),
-            iat: seconds(self.issued_at),
-            exp: seconds(self.expires_at.min(latest)),
+            iat: issued,
+            exp: ends.min(latest),
             jti: format!("{:032x}", self.id),
             tenant: self.tenant.clone(),
             root: self.root_task.clone(),

@@ -11,7 +11,7 @@ use crate::MicroUsd;
 use crate::setting::more_than_zero;
 
 /// The key that stands for everybody who has no section of their own.
-const EVERYBODY_ELSE: &str = "*";
+pub const EVERYBODY_ELSE: &str = "*";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -96,6 +96,12 @@ impl BudgetConfig {
 
     pub fn skill(&self, agent: &str, skill: &str) -> Option<Limit> {
         limit(&self.skill, Some(agent), skill)
+    }
+
+    /// Whether a skill has a section of its own.
+    pub fn names_skill(&self, agent: &str, skill: &str) -> bool {
+        let named = |name: &str| self.skill.contains_key(name);
+        !self.skill.is_empty() && skill != EVERYBODY_ELSE && (named(skill) || named(&format!("{agent}/{skill}")))
     }
 }
 
@@ -193,5 +199,7 @@ mod tests {
         assert_eq!(usd(config.skill("writer", "sum")), Some(5));
         assert_eq!(usd(config.skill("writer", "x")), None);
         assert_eq!(config.agent("research"), None);
+        assert!(config.names_skill("research", "sum") && config.names_skill("writer", "sum"));
+        assert!(!config.names_skill("research", "x") && !config.names_skill("research", "*"));
     }
 }

@@ -36,7 +36,7 @@ pub use self::actual::{
     Actual, ActualFacts, ActualSource, Ignored, IgnoredBecause, MOST_TOKENS, Report, Reportable, Reported, actual,
 };
 pub use self::amount::{Amount, Caps, Dimension, Quantity};
-pub use self::config::{BudgetConfig, GlobalBudget, OverflowPolicy, ScopeBudget, TreeBudget};
+pub use self::config::{BudgetConfig, EVERYBODY_ELSE, GlobalBudget, OverflowPolicy, ScopeBudget, TreeBudget};
 pub use self::error::{BudgetError, Shortage};
 pub use self::estimate::{EstimateFacts, EstimateSource, Estimated, ObservedCost, Price, estimate, room};
 pub use self::ledger::{BudgetLedger, Standing};

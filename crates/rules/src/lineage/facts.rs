@@ -19,7 +19,7 @@ pub struct LineageFacts<'a> {
     /// Whether the caller is an agent this node knows.
     pub known_agent: bool,
     pub token: Presented,
-    /// Tasks that were dispatched to the caller here and have not ended.
+    /// Tasks that were dispatched to the caller here by its own tenant and have not ended.
     pub open: &'a [OpenTask],
     pub context_id: Option<&'a ContextId>,
     pub reference_task_ids: &'a [TaskId],

@@ -1,6 +1,6 @@
 //! All task policies of a node, and which of them hold for a call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::config::{PolicyConfig, TaskPolicy};
@@ -14,6 +14,8 @@ pub struct PolicyBook {
     /// As it stands in the config.
     bare_skills: HashMap<Arc<str>, TaskPolicy>,
     callers: HashMap<Arc<str>, OfCaller>,
+    /// Every skill that has a policy, of whichever caller.
+    named: HashSet<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -35,12 +37,19 @@ impl PolicyBook {
             let skills = caller.skill.iter().map(|(id, policy)| (id.clone(), Arc::new(policy.or(&behind(id))))).collect();
             (name.clone(), OfCaller { whole: Arc::new(bare.or(default)), bare, skills })
         });
+        let of_callers = config.caller.values().flat_map(|caller| caller.skill.keys());
         Self {
+            named: config.skill.keys().chain(of_callers).cloned().collect(),
             callers: callers.collect(),
             skills,
             bare_skills: config.skill.clone().into_iter().collect(),
             default: Arc::new(default.clone()),
         }
+    }
+
+    /// Whether a skill has a policy of its own, for any caller.
+    pub fn names_skill(&self, skill: &str) -> bool {
+        self.named.contains(skill)
     }
 
     /// The most specific first: (caller, skill), caller, skill, default. What one leaves open the next decides.

@@ -21,8 +21,10 @@ pub struct Ask<'a> {
 /// The skill a call is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AskedSkill {
-    /// The call names it.
+    /// The call names it, and the agent's card or the operator knows it.
     Named(Arc<str>),
+    /// The call names it and nobody knows it: it may be any text, so nothing is counted by it.
+    Unlisted(Arc<str>),
     /// The agent has no other.
     Only(Arc<str>),
     #[default]
@@ -42,9 +44,18 @@ impl AskedSkill {
         }
     }
 
+    /// What is counted by: budgets, slots, and what calls cost before.
     pub fn id(&self) -> Option<&Arc<str>> {
         match self {
             Self::Named(skill) | Self::Only(skill) => Some(skill),
+            Self::Unlisted(_) | Self::Unknown => None,
+        }
+    }
+
+    /// What is judged and shown: also a name that nobody knows.
+    pub fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Named(skill) | Self::Only(skill) | Self::Unlisted(skill) => Some(skill),
             Self::Unknown => None,
         }
     }
@@ -52,13 +63,13 @@ impl AskedSkill {
 
 /// Lets a call through and gives it its slot, or says which bound it meets first. A refused call holds nothing.
 pub fn judge(policy: &TaskPolicy, ask: &Ask<'_>, slots: &Arc<Slots>) -> Result<Slot, PolicyError> {
-    let skill = ask.skill.id();
+    let name = ask.skill.name();
     if let Some(allowed) = &policy.allowed_skills
-        && !skill.is_some_and(|skill| allowed.contains(skill))
+        && !name.is_some_and(|skill| allowed.contains(skill))
     {
-        return Err(PolicyError::SkillDenied(skill.cloned()));
+        return Err(PolicyError::SkillDenied(name.cloned()));
     }
-    let slot = slots.take(ask.caller, skill, policy.max_concurrency.unwrap_or(ask.concurrency))?;
+    let slot = slots.take(ask.caller, ask.skill.id(), policy.max_concurrency.unwrap_or(ask.concurrency))?;
     match (ask.estimate, policy.max_cost_usd) {
         (Some(estimate), Some(limit)) if estimate > limit => {
             Err(PolicyError::Exceeded { field: "max_cost_usd", actual: estimate.to_string(), limit: limit.to_string() })

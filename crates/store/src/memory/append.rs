@@ -7,7 +7,7 @@ use chancery_core::{Append, Appended, Happening, Idempotency, Progress, StoreErr
 use chancery_protocol::Timestamp;
 
 use super::shard::Kept;
-use super::{MemoryStore, locked};
+use super::{MemoryStore, locked, spent};
 use crate::numbering;
 
 pub(super) fn append(store: &MemoryStore, append: Append) -> Result<Appended, StoreError> {
@@ -77,10 +77,13 @@ fn begin_lane(store: &MemoryStore, kept: &mut Kept, new: &NewRegistration) -> Ap
 fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appended, StoreError> {
     let lines = store.lines(Happening::Append(&append));
     let decision = append.decision.take();
-    let (progress, at) = (append.progress, append.entries.last().map(|entry| entry.at));
+    let (progress, at, spend) = (append.progress, append.entries.last().map(|entry| entry.at), append.spend);
     let mut shard = store.shard(append.task.id.as_str());
     let was_linked = shard.get(append.task.id.as_str()).is_some_and(|kept| kept.link.is_some());
     let kept = shard.extend(append, follows)?;
+    if let Some(turn) = spend.and_then(|spend| spent::settle(kept, spend)) {
+        locked(&store.past).keep(turn);
+    }
     if kept.link.is_some() && !was_linked {
         store.indexes.add_link(kept);
     }

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Ledger, LedgerRow, Lines, Link, ListCursor, ListFilter,
-    Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Keyed, Ledger, LedgerRow, Lines, Link, ListCursor,
+    ListFilter, Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 
@@ -101,6 +101,10 @@ impl Store for MemoryStore {
 
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
         Ok(find::find(self, owner, id, names))
+    }
+
+    async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
+        Ok(locked(&self.names).keyed(owner, key, now))
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use chancery_core::{Appended, Idempotency, TaskRecord};
+use chancery_core::{Appended, Idempotency, Keyed, TaskRecord};
 use chancery_protocol::{Caller, TaskId, Timestamp};
 
 type Name = (Caller, Arc<str>);
@@ -29,13 +29,17 @@ impl NamesInUse {
     /// Why a task of these names cannot be made, if it cannot.
     pub(super) fn taken(&self, task: &TaskRecord, idempotency: Option<&Idempotency>) -> Option<Appended> {
         if let Some(idempotency) = idempotency
-            && let Some(known) = self.keys.get(&(task.owner.clone(), Arc::clone(&idempotency.key)))
-            && known.expiry.0 > task.created_at
+            && let Some(Keyed { task, fingerprint }) = self.keyed(&task.owner, &idempotency.key, task.created_at)
         {
-            return Some(Appended::KeyKnown { task: known.task.clone(), fingerprint: known.fingerprint });
+            return Some(Appended::KeyKnown { task, fingerprint });
         }
         let name = task.client_task_id.as_ref()?;
         self.client_id(&task.owner, name).map(|known| Appended::ClientIdKnown { task: known.clone() })
+    }
+
+    pub(super) fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Option<Keyed> {
+        let known = self.keys.get(&(owner.clone(), key.into())).filter(|known| known.expiry.0 > now)?;
+        Some(Keyed { task: known.task.clone(), fingerprint: known.fingerprint })
     }
 
     pub(super) fn client_id(&self, owner: &Caller, name: &str) -> Option<&TaskId> {

@@ -87,9 +87,6 @@ impl Shard {
         let before = std::mem::replace(&mut kept.progress, append.progress);
         kept.log.extend(append.entries);
         kept.link = append.link.or(kept.link.take());
-        if let (Some(governed), Some(spend)) = (&mut kept.governed, append.spend) {
-            governed.spend = spend;
-        }
 
         if numbering::is_finished(&before) {
             self.dequeue(&(before.status_at, id.clone()));

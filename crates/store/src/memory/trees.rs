@@ -7,7 +7,7 @@ use chancery_protocol::{TaskId, Timestamp, TraceId};
 
 use super::index::Made;
 use super::shard::Kept;
-use super::{MemoryStore, locked};
+use super::{MemoryStore, locked, spent};
 use crate::numbering;
 
 pub(super) fn governed(store: &MemoryStore, task: &TaskId) -> Option<Governed> {
@@ -62,8 +62,10 @@ pub(super) fn ledger(store: &MemoryStore, settled_since: Timestamp) -> Ledger {
 
 pub(super) fn settle(store: &MemoryStore, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
     let mut shard = store.shard(task.as_str());
-    let governed = shard.get_mut(task.as_str()).and_then(|kept| kept.governed.as_mut());
-    governed.ok_or_else(|| numbering::not_counted(task))?.spend = spend;
+    let kept = shard.get_mut(task.as_str()).filter(|kept| kept.governed.is_some());
+    if let Some(turn) = spent::settle(kept.ok_or_else(|| numbering::not_counted(task))?, spend) {
+        locked(&store.past).keep(turn);
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Names, Progress, Stored, TaskRecord};
+use chancery_core::{Keyed, Names, Progress, Stored, TaskRecord};
 use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -22,6 +22,13 @@ pub(super) fn find(connection: &Connection, owner: &Caller, id: &str, names: Nam
         (None, Names::ServerOrClient) => by("client_task_id"),
         (found, _) => Ok(found),
     }
+}
+
+pub(super) fn keyed(connection: &Connection, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, Fault> {
+    let sql = "SELECT id, key_fingerprint FROM tasks WHERE tenant = ?1 AND owner = ?2 AND key = ?3 AND key_expires_at > ?4";
+    let keyed = |row: &Row<'_>| Ok(Keyed { task: row.get::<_, String>(0)?.into(), fingerprint: row.get(1)? });
+    let parameters = (&*owner.tenant, &*owner.name, key, now.micros());
+    Ok(connection.prepare_cached(sql)?.query_row(parameters, keyed).optional()?)
 }
 
 pub(super) fn find_any(connection: &Connection, id: &str) -> Result<Option<Stored>, Fault> {

@@ -2,38 +2,39 @@
 
 use std::sync::Arc;
 
-use chancery_core::budget::Amount;
-use chancery_core::budget::{ActualSource, EstimateSource};
+use chancery_core::budget::{ActualSource, Amount, EstimateSource, Settled};
 use chancery_core::{Governed, Kinship, MicroUsd, Spend};
 use chancery_protocol::{TaskId, Timestamp, TraceId};
 use rusqlite::{Connection, Row, Statement, params};
 
-use super::facts;
 use super::fault::Fault;
+use super::{facts, spent};
 
-/// Of the table `ledger`, in the order `governed` reads them.
+/// Of the table `ledger`, in the order `governed` reads them. The last six are put down when a task has a second turn.
 pub(super) const COLUMNS: &str = "root, trace, parent, depth, settled_usd, settled_tokens, settled_tasks, reserved_usd, \
                                   reserved_tokens, reserved_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, \
-                                  estimated_by, known_by, facts";
-pub(super) const COLUMN_COUNT: usize = 17;
+                                  estimated_by, known_by, facts, earlier_usd, earlier_tokens, earlier_tasks, \
+                                  earlier_overrun_usd, earlier_overrun_tokens, earlier_overrun_tasks";
+pub(super) const COLUMN_COUNT: usize = 23;
 
 /// Prepared once for the writer's connection: every task is put down when it is made and settled when it ends.
 #[derive(Debug)]
 pub(super) struct Ledgering<'c> {
+    connection: &'c Connection,
     put_down: Statement<'c>,
     settle: Statement<'c>,
 }
 
 impl<'c> Ledgering<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, Fault> {
-        let put_down = format!(
-            "INSERT INTO ledger (task, {COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
-        );
+        let put_down = "INSERT INTO ledger (task, root, trace, parent, depth, settled_usd, settled_tokens, settled_tasks,
+                               reserved_usd, reserved_tokens, reserved_tasks, overrun_usd, overrun_tokens, overrun_tasks,
+                               settled_at, estimated_by, known_by, facts)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
         let settle = "UPDATE ledger SET settled_usd = ?2, settled_tokens = ?3, settled_tasks = ?4, reserved_usd = ?5,
                              reserved_tokens = ?6, reserved_tasks = ?7, overrun_usd = ?8, overrun_tokens = ?9,
                              overrun_tasks = ?10, settled_at = ?11, estimated_by = ?12, known_by = ?13 WHERE task = ?1";
-        Ok(Self { put_down: connection.prepare(&put_down)?, settle: connection.prepare(settle)? })
+        Ok(Self { connection, put_down: connection.prepare(put_down)?, settle: connection.prepare(settle)? })
     }
 
     pub(super) fn put_down(
@@ -69,7 +70,11 @@ impl<'c> Ledgering<'c> {
     }
 
     /// Answers whether the task has a row.
-    pub(super) fn settle(&mut self, num: i64, spend: &Spend) -> rusqlite::Result<bool> {
+    pub(super) fn settle(&mut self, num: i64, spend: &Spend) -> Result<bool, Fault> {
+        // Most tasks have one turn, and pay nothing for those that have more.
+        if spend.earlier != Settled::default() {
+            self.part_turns(num, spend)?;
+        }
         let Spend { reserved, settled, overrun, .. } = spend;
         let changed = self.settle.execute(params![
             num,
@@ -87,6 +92,19 @@ impl<'c> Ledgering<'c> {
             spend.known_by.map(number_of_actual),
         ])?;
         Ok(changed > 0)
+    }
+
+    /// If another turn was settled, those that were kept before count by themselves from now on: see [`Spend::in_place_of`].
+    fn part_turns(&self, num: i64, spend: &Spend) -> Result<(), Fault> {
+        let kept = spent::of_task(self.connection, num, Timestamp::from_micros(i64::MIN))?;
+        let Some(turn) = kept.filter(|turn| Some(turn.at) != spend.settled_at) else { return Ok(()) };
+        spent::keep(self.connection, &turn)?;
+        let earlier =
+            "UPDATE ledger SET earlier_usd = settled_usd, earlier_tokens = settled_tokens, earlier_tasks = settled_tasks,
+                              earlier_overrun_usd = overrun_usd, earlier_overrun_tokens = overrun_tokens,
+                              earlier_overrun_tasks = overrun_tasks WHERE task = ?1";
+        self.connection.prepare_cached(earlier)?.execute([num])?;
+        Ok(())
     }
 }
 
@@ -112,6 +130,7 @@ pub(super) fn governed(row: &Row<'_>, task: &TaskId) -> Result<Governed, Fault> 
         settled_at: row.get::<_, Option<i64>>(13)?.map(Timestamp::from_micros),
         estimated_by: estimate(row.get(14)?)?,
         known_by: row.get::<_, Option<i64>>(15)?.map(actual).transpose()?,
+        earlier: Settled { settled: amount(row, 17)?, overrun: amount(row, 20)? },
     };
     Ok(Governed { kinship: Arc::new(kinship), spend, verdicts: facts.verdicts })
 }

@@ -32,8 +32,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Ledger, LedgerRow, Lines, Link, ListCursor, ListFilter,
-    Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Keyed, Ledger, LedgerRow, Lines, Link, ListCursor,
+    ListFilter, Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use rusqlite::Connection;
@@ -190,6 +190,11 @@ impl Store for SqliteStore {
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
         let (owner, id) = (owner.clone(), id.to_owned());
         self.readers.read("looking up a task", move |connection| find::find(connection, &owner, &id, names)).await
+    }
+
+    async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
+        let (owner, key) = (owner.clone(), key.to_owned());
+        self.readers.read("looking up a key", move |connection| find::keyed(connection, &owner, &key, now)).await
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {

@@ -11,13 +11,14 @@ use crate::numbering;
 const APPLICATION_ID: i32 = 0x4368_6379;
 
 /// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("schema/v1.sql"),
     include_str!("schema/v2.sql"),
     include_str!("schema/v3.sql"),
     include_str!("schema/v4.sql"),
     include_str!("schema/v5.sql"),
     include_str!("schema/v6.sql"),
+    include_str!("schema/v7.sql"),
 ];
 
 pub(super) const NEWEST: usize = STEPS.len();

@@ -1,4 +1,4 @@
-//! What tasks had cost that are gone, as long as a budget counts it.
+//! What tasks that are gone and earlier turns of others had cost, as long as a budget counts it.
 
 use std::sync::Arc;
 
@@ -9,11 +9,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::fault::Fault;
 use super::{facts, ledger};
 
-/// What a task that is about to go has cost since then, if it has.
+/// What the last turn of a task has cost, if that was since then. Those before it are kept already.
 pub(super) fn of_task(connection: &Connection, num: i64, since: Timestamp) -> Result<Option<PastSpend>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, facts,
-                tenant, owner, agent
+                tenant, owner, agent, earlier_usd, earlier_tokens, earlier_tasks, earlier_overrun_usd, earlier_overrun_tokens,
+                earlier_overrun_tasks
          FROM ledger JOIN tasks ON tasks.num = ledger.task WHERE task = ?1 AND settled_at >= ?2",
     )?;
     let found = statement.query_row((num, since.micros()), |row| {
@@ -22,8 +23,8 @@ pub(super) fn of_task(connection: &Connection, num: i64, since: Timestamp) -> Re
             owner: Caller { tenant: text(8)?, name: text(9)? },
             agent: text(10)?,
             skill: None,
-            settled: ledger::amount(row, 0)?,
-            overrun: ledger::amount(row, 3)?,
+            settled: ledger::amount(row, 0)?.saturating_sub(ledger::amount(row, 11)?),
+            overrun: ledger::amount(row, 3)?.saturating_sub(ledger::amount(row, 14)?),
             at: Timestamp::from_micros(row.get(6)?),
         };
         Ok((past, row.get::<_, String>(7)?))

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::budget::{ActualSource, EstimateSource};
-use chancery_core::budget::{Amount, Caps};
+use chancery_core::budget::{ActualSource, Amount, Caps, EstimateSource, Settled};
 use chancery_core::lineage::{AgentPath, Attribution, ClaimedContext};
 use chancery_core::{Append, Appended, Fact, Governed, Kinship, LedgerRow, MicroUsd, Rule, Spend, Store, SweepPlan, Verdict};
 use chancery_protocol::{TaskState, TraceId};
@@ -55,6 +54,7 @@ fn everything() -> Governed {
         estimated_by: EstimateSource::Remainder,
         known_by: Some(ActualSource::Reported),
         settled_at: Some(at(77)),
+        earlier: Settled::default(),
     };
     let facts = vec![("number".into(), Fact::Number(u64::MAX)), ("text".into(), Fact::text("12"))];
     let verdicts =

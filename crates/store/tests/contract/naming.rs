@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Appended, Names, SweepPlan, TaskRecord};
+use chancery_core::{Appended, Keyed, Names, SweepPlan, TaskRecord};
 use chancery_protocol::{TaskState, Timestamp};
 
 use crate::sample::{Opened, ada, at, bob, change, creation, creation_with_key, on_every_store, record, task};
@@ -33,11 +33,15 @@ async fn a_known_key_leads_to_its_task_and_writes_nothing(Opened { store, .. }: 
     assert_eq!(store.append(creation_with_key(&task("t2"), "k", 1, LATER)).await.unwrap(), known);
     assert_eq!(store.append(creation_with_key(&task("t3"), "k", 2, LATER)).await.unwrap(), known);
     assert_eq!(store.find_any("t2").await.unwrap(), None);
+    let keyed = Keyed { task: "t1".into(), fingerprint: [1; 32] };
+    assert_eq!(store.keyed(&ada(), "k", at(0)).await.unwrap(), Some(keyed));
+    assert_eq!(store.keyed(&ada(), "other", at(0)).await.unwrap(), None);
     assert_eq!(store.append(creation_with_key(&task("t2"), "other", 1, LATER)).await.unwrap(), Appended::Recorded);
 }
 
 async fn keys_belong_to_their_owner(Opened { store, .. }: Opened) {
     store.append(creation_with_key(&task("t1"), "k", 1, LATER)).await.unwrap();
+    assert_eq!(store.keyed(&bob(), "k", at(0)).await.unwrap(), None);
     let of_bob = Arc::new(record("t2", bob()));
     assert_eq!(store.append(creation_with_key(&of_bob, "k", 2, LATER)).await.unwrap(), Appended::Recorded);
 }
@@ -67,10 +71,13 @@ async fn an_expired_key_can_be_used_again(Opened { store, .. }: Opened) {
     store.append(creation_with_key(&made_at("t1", 0), "k", 1, at(100))).await.unwrap();
     let early = store.append(creation_with_key(&made_at("t2", 99), "k", 1, at(199))).await.unwrap();
     assert!(matches!(early, Appended::KeyKnown { .. }));
+    assert!(store.keyed(&ada(), "k", at(99)).await.unwrap().is_some(), "its last moment");
+    assert_eq!(store.keyed(&ada(), "k", at(100)).await.unwrap(), None);
     let late = store.append(creation_with_key(&made_at("t2", 100), "k", 2, at(200))).await.unwrap();
     assert_eq!(late, Appended::Recorded);
     let again = store.append(creation_with_key(&made_at("t3", 150), "k", 2, at(250))).await.unwrap();
     assert_eq!(again, Appended::KeyKnown { task: "t2".into(), fingerprint: [2; 32] });
+    assert_eq!(store.keyed(&ada(), "k", at(150)).await.unwrap(), Some(Keyed { task: "t2".into(), fingerprint: [2; 32] }));
 }
 
 async fn a_swept_key_is_free_and_the_next_tasks_key_stays(Opened { store, .. }: Opened) {
@@ -96,6 +103,7 @@ async fn a_forgotten_task_frees_its_names(Opened { store, .. }: Opened) {
     let plan = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
     assert_eq!(store.sweep(plan, at(2)).await.unwrap(), 1);
     assert_eq!(store.find(&ada(), "mine", Names::ServerOrClient).await.unwrap(), None);
+    assert_eq!(store.keyed(&ada(), "k", at(2)).await.unwrap(), None);
     assert_eq!(store.append(creation_with_key(&named("t2", "mine"), "k", 1, LATER)).await.unwrap(), Appended::Recorded);
 }
 
@@ -105,6 +113,7 @@ async fn a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on(Opened 
     assert!(store.withdraw(&first.id, None).await.unwrap());
     assert!(!store.withdraw(&first.id, None).await.unwrap(), "once");
     assert_eq!(store.find_any("t1").await.unwrap(), None);
+    assert_eq!(store.keyed(&ada(), "k", at(0)).await.unwrap(), None);
     assert_eq!(store.find(&ada(), "mine", Names::ServerOrClient).await.unwrap(), None);
     assert!(store.entries(&first.id, 0, 10).await.unwrap().is_empty() && store.unfinished().await.unwrap().is_empty());
     assert!(store.append(change(&first, 2, TaskState::Working, at(1))).await.is_err());

@@ -172,7 +172,10 @@ async fn a_record_from_before_the_shorthand_is_read_and_goes_on() {
     close(store).await;
     let database = Connection::open(&path).unwrap();
     write_all_out(&database, "", "");
-    // As the version before left it.
+    // As version 5 left it.
+    for column in ["usd", "tokens", "tasks", "overrun_usd", "overrun_tokens", "overrun_tasks"] {
+        database.execute_batch(&format!("ALTER TABLE ledger DROP COLUMN earlier_{column}")).unwrap();
+    }
     database.execute_batch("ALTER TABLE record DROP COLUMN shorthand; PRAGMA user_version = 5").unwrap();
     drop(database);
     let store = open(&path, &scribe);

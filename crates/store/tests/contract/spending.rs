@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::budget::Amount;
+use chancery_core::budget::{Amount, Settled};
 use chancery_core::{Append, MicroUsd, PastSpend, Spend, Store, SweepPlan, TaskRecord};
 use chancery_protocol::TaskState;
 
@@ -15,6 +15,8 @@ on_every_store! {
     without_a_time_nothing_of_swept_tasks_counts_any_more,
     what_counts_no_longer_is_forgotten_a_little_at_a_time,
     tasks_that_settled_nothing_leave_nothing,
+    turns_of_a_task_count_at_their_own_times,
+    turns_that_were_never_kept_apart_count_with_the_last,
 }
 
 async fn counted(store: &dyn Store, since: i64) -> Vec<String> {
@@ -150,4 +152,55 @@ async fn tasks_that_settled_nothing_leave_nothing(Opened { store, .. }: Opened) 
     }
     assert_eq!(store.sweep(sweep(Some(0), 100), at(0)).await.unwrap(), 2);
     assert_eq!(store.ledger(at(0)).await.unwrap(), chancery_core::Ledger::default());
+}
+
+/// What a task has cost after a turn, of which so much was before that turn.
+fn after_turn(all: i64, tasks: u64, (before, tasks_before): (i64, u64), settled: i64) -> Spend {
+    let amount = |usd: i64, tasks| Amount { usd: MicroUsd(usd), tokens: usd as u64, tasks };
+    let over = |usd: i64| Amount { usd: MicroUsd(usd * 10), tokens: 0, tasks: 0 };
+    let earlier = Settled { settled: amount(before, tasks_before), overrun: over(before) };
+    Spend { settled: amount(all, tasks), overrun: over(all), settled_at: Some(at(settled)), earlier, ..Spend::default() }
+}
+
+fn turn(cost: i64, tasks: u64, spent_at: i64) -> PastSpend {
+    let overrun = Amount { usd: MicroUsd(cost * 10), tokens: 0, tasks: 0 };
+    PastSpend { overrun, ..past(ada(), Some("summarize"), (cost, tasks), spent_at) }
+}
+
+async fn turns_of_a_task_count_at_their_own_times(Opened { store, .. }: Opened) {
+    let task = task("t");
+    store.append(governed_creation(&task, "t", 1)).await.unwrap();
+    let first = after_turn(1, 1, (0, 0), SECOND);
+    store.append(Append { spend: Some(first), ..change(&task, 2, TaskState::InputRequired, at(1)) }).await.unwrap();
+    assert_eq!(store.ledger(at(0)).await.unwrap().past, [], "the last turn is the task's");
+    // More is held for the next one, and nothing is settled.
+    store.append(Append { spend: Some(first), ..change(&task, 3, TaskState::Working, at(2)) }).await.unwrap();
+    let second = after_turn(3, 2, (1, 1), 5 * SECOND);
+    store.append(Append { spend: Some(second), ..change(&task, 4, TaskState::InputRequired, at(3)) }).await.unwrap();
+    store.settle(&task.id, second).await.unwrap();
+    let ledger = store.ledger(at(0)).await.unwrap();
+    assert_eq!(ledger.past, [turn(1, 1, SECOND)]);
+    assert_eq!(ledger.tasks[0].governed.spend, second);
+    let third = after_turn(7, 3, (3, 2), 9 * SECOND);
+    store.settle(&task.id, third).await.unwrap();
+    let ledger = store.ledger(at(0)).await.unwrap();
+    assert_eq!(ledger.past, [turn(1, 1, SECOND), turn(2, 1, 5 * SECOND)]);
+    assert_eq!(ledger.tasks[0].governed.spend, third);
+    store.append(change(&task, 5, TaskState::Completed, at(4))).await.unwrap();
+    assert_eq!(store.sweep(sweep(Some(5 * SECOND), 100), at(0)).await.unwrap(), 1);
+    let left = store.ledger(at(0)).await.unwrap();
+    assert_eq!((left.tasks.len(), left.past), (0, vec![turn(2, 1, 5 * SECOND), turn(4, 1, 9 * SECOND)]));
+}
+
+/// Two turns went into one write: the first of them is taken for as late as the second, which is on the safe side.
+async fn turns_that_were_never_kept_apart_count_with_the_last(Opened { store, .. }: Opened) {
+    let task = task("t");
+    store.append(governed_creation(&task, "t", 1)).await.unwrap();
+    store.settle(&task.id, after_turn(3, 2, (1, 1), 5 * SECOND)).await.unwrap();
+    let ledger = store.ledger(at(0)).await.unwrap();
+    assert_eq!((ledger.past, ledger.tasks[0].governed.spend.last_turn().settled.usd), (vec![], MicroUsd(3)));
+    store.settle(&task.id, after_turn(8, 4, (6, 3), 9 * SECOND)).await.unwrap();
+    let ledger = store.ledger(at(0)).await.unwrap();
+    assert_eq!(ledger.past, [turn(3, 2, 5 * SECOND)]);
+    assert_eq!(ledger.tasks[0].governed.spend.last_turn().settled.usd, MicroUsd(5));
 }

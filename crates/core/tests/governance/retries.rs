@@ -1,0 +1,63 @@
+//! A call that comes again under its idempotency key is the call it was: it is shown its task, and no rule is asked about it.
+
+use chancery_core::FreezeScope;
+use chancery_protocol::{CallContext, ErrorKind};
+use serde_json::{Value, json};
+
+use crate::house::{Plan, caller, patient};
+
+fn keyed(key: &str) -> CallContext {
+    CallContext { idempotency_key: Some(key.into()), ..caller("ada") }
+}
+
+/// Each refuses a second call while the first runs.
+fn full() -> [Value; 3] {
+    [
+        json!({ "policy": { "default": { "max_concurrency": 1 } } }),
+        json!({ "budget": { "caller": { "ada": { "max_usd": "1", "window": "1h" } } } }),
+        json!({ "budget": { "global": { "max_tasks_per_minute": 1 } } }),
+    ]
+}
+
+#[tokio::test]
+async fn a_retry_gets_its_task_where_a_new_call_is_refused() {
+    for rules in full() {
+        let house = Plan::new(&rules).agent("a", patient()).build();
+        let first = house.begin(&keyed("k"), Value::Null).await.unwrap();
+        let again = house.begin(&keyed("k"), Value::Null).await.expect("it is no new work");
+        assert_eq!(again.id, first.id, "{rules}");
+        assert!(house.plane.decisions(10).await.unwrap().is_empty(), "nothing was decided");
+        let other = house.begin(&keyed("l"), Value::Null).await.unwrap_err();
+        assert!(matches!(other.kind, ErrorKind::ConcurrencyFull | ErrorKind::BudgetExhausted), "{other}");
+        assert_eq!(house.store.logs().len(), 1, "{rules}");
+    }
+}
+
+#[tokio::test]
+async fn a_retry_gets_its_task_also_from_what_is_frozen() {
+    let house = Plan::new(&json!({})).agent("a", patient()).build();
+    let first = house.begin(&keyed("k"), Value::Null).await.unwrap();
+    house.plane.freeze(FreezeScope::Everything, "operator", None).await.unwrap();
+    assert_eq!(house.begin(&keyed("k"), Value::Null).await.unwrap().id, first.id);
+    assert_eq!(house.begin(&keyed("l"), Value::Null).await.unwrap_err().kind, ErrorKind::Frozen);
+}
+
+#[tokio::test]
+async fn the_same_key_with_other_content_is_a_conflict_and_nothing_else() {
+    for rules in full() {
+        let house = Plan::new(&rules).agent("a", patient()).build();
+        house.begin(&keyed("k"), Value::Null).await.unwrap();
+        let error = house.begin(&keyed("k"), json!({ "other": true })).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::IdempotencyConflict, "{rules}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_a_key_reads_nothing_on_its_way() {
+    let house = Plan::new(&json!({})).agent("a", patient()).build();
+    let before = house.store.reads();
+    house.begin(&caller("ada"), Value::Null).await.unwrap();
+    assert_eq!(house.store.reads(), before);
+    house.begin(&keyed("k"), Value::Null).await.unwrap();
+    assert_eq!(house.store.reads(), before + 1, "and one with a key looks once");
+}
