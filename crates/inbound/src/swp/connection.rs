@@ -109,6 +109,8 @@ impl Connection {
     }
 
     /// Reads frames until there is a reason to stop.
+        // When the frame began that is not all there yet.
+        let mut begun_at = None;
     async fn serve<R: AsyncRead + Unpin>(&mut self, incoming: &mut R, frames: &mpsc::Sender<Bytes>) -> Over {
         let mut reader = Reader::new(self.settings.limits.clone());
         let mut heard_at = Instant::now();
@@ -116,7 +118,7 @@ impl Connection {
             loop {
                 match reader.next_frame() {
                     Ok(Some(body)) => {
-                        heard_at = Instant::now();
+                        (heard_at, begun_at) = (Instant::now(), None);
                         if let Err(reject) = self.take(&mut reader, body, frames).await {
                             return reject.into();
                         }
@@ -125,7 +127,12 @@ impl Connection {
                     Err(reject) => return reject.into(),
                 }
             }
-            let is_whole = reader.buffer().is_empty();
+            if !reader.buffer().is_empty() {
+            // Whoever waits for results need not say anything, but a frame that was begun has to come.
+            let may_be_late = self.running.is_empty() || begun_at.is_some();
+            let late_at = begun_at.unwrap_or(heard_at) + self.settings.idle();
+                begun_at.get_or_insert_with(Instant::now);
+            }
             reader.buffer().reserve(READ_BYTES);
             tokio::select! {
                 biased;
@@ -143,10 +150,7 @@ impl Connection {
                     }
                     heard_at = heard_at.max(Instant::now());
                 }
-                // Whoever waits for results need not say anything, but a frame that was begun has to come.
-                () = sleep_until(heard_at + self.settings.idle()), if self.running.is_empty() || !is_whole => {
-                    return Over::Done("nothing was said for swp.idle_ms");
-                }
+                () = sleep_until(late_at), if may_be_late => return Over::Done("nothing was said for swp.idle_ms"),
                 () = self.stop.cancelled() => return Over::Done("the node stops"),
                 () = frames.closed() => return Over::Done("the peer takes nothing"),
             }
