@@ -68,12 +68,12 @@ impl Connection {
     pub(super) fn new(entrance: Entrance, origin: Origin, known: Known, scope: Arc<Scope>, stop: CancellationToken) -> Self {
         let settings = entrance.doors().settings().swp.clone();
         Self {
+            traces: Traces::new(&settings.limits),
             entrance,
             origin,
             known,
             settings,
             scope,
-            traces: Traces::default(),
             own: HashSet::new(),
             told: HashSet::new(),
             running: JoinSet::new(),
