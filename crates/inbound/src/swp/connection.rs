@@ -85,7 +85,7 @@ impl Connection {
     pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut self, stream: S) {
         let (mut incoming, outgoing) = tokio::io::split(stream);
         let (frames, waiting) = mpsc::channel(WAITING_FRAMES);
-        let writer = tokio::spawn(write(outgoing, waiting));
+        let mut writer = tokio::spawn(write(outgoing, waiting));
         let over = self.serve(&mut incoming, &frames).await;
         let address = self.origin.address;
         match over {
@@ -99,7 +99,10 @@ impl Connection {
         self.running.shutdown().await;
         self.abandon();
         drop(frames);
-        let _ = timeout(LINGER, writer).await;
+        if timeout(LINGER, &mut writer).await.is_err() {
+            // A peer that takes nothing would keep the socket open for longer than it has its place.
+            writer.abort();
+        }
         let _ = timeout(LINGER, drain(&mut incoming)).await;
     }
 

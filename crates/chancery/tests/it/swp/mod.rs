@@ -6,8 +6,10 @@ mod door;
 mod policy;
 mod secure;
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
-use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Received, Timestamps, a2a};
+use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Received, Timestamps, a2a, obs};
 use chancery_wire::swp::{Convention, Given};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -24,6 +26,21 @@ fn node(settings: &str) -> Server {
     let home = crate::server::Home::new();
     let data = home.data();
     Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
+}
+
+/// Answers of half a kilobyte that no two ends of a connection have room for.
+const MANY: usize = 40_000;
+
+/// Waits until the node no longer has the connection of a peer that reads nothing: then it takes nothing any more.
+async fn is_cut_off<S: AsyncRead + AsyncWrite + Unpin>(peer: &mut Peer<S>) {
+    crate::patience::soon("the node has closed", async || {
+        let sent = async {
+            peer.line.write_all(&[0]).await?;
+            peer.line.flush().await
+        };
+        tokio::time::timeout(Duration::from_millis(50), sent).await.is_ok_and(|sent| sent.is_err()).then_some(())
+    })
+    .await;
 }
 
 /// A peer that says exactly what it is told to.
@@ -113,6 +130,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    /// Asks for its trace so often that the answers fit into no socket, and reads none of them.
+    async fn ask_for_much(&mut self) {
+        let set = obs::Message::Set(obs::TraceContext {
+            traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+            tracestate: format!("a={}", "x".repeat(500)),
+            ..obs::TraceContext::default()
+        });
+        let get = obs::Message::Get(obs::Get { include_current: true });
+        let mut frames = BytesMut::new();
+        for message in std::iter::once(&set).chain(std::iter::repeat_n(&get, MANY)) {
+            let envelope = self.envelope(Profile::Obs, message.msg_type(), message.to_payload());
+            frames.extend_from_slice(&envelope.encode(&Limits::default()).expect("fits"));
+        }
+        let _ = tokio::time::timeout(BOUND, self.line.write_all(&frames)).await;
     }
 
     async fn is_closed(&mut self) -> bool {

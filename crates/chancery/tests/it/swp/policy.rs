@@ -265,3 +265,21 @@ async fn a_frame_that_comes_in_pieces_has_its_time_from_its_own_beginning() {
     peer.line.write_all(&frame[20..]).await.expect("and the rest");
     assert_eq!(text(&peer.outcome().await.1.output), "in two pieces");
 }
+
+/// Its results wait for it, because it reads none of them, and it breaks a rule.
+#[tokio::test]
+async fn who_takes_nothing_is_not_waited_for_once_its_connection_is_over() {
+    let node = node("[limits]\nwrite_stall_ms = 600000");
+    let mut peer = Peer::of(&node).await;
+    let large = format!("complete {}", "x".repeat(4 * 1024 * 1024));
+    for task_id in ["1", "2", "3", "4", "5"] {
+        peer.give(task_id, "conformance", &large, Some(Convention::Text)).await;
+    }
+    crate::patience::soon("all have a result", async || {
+        let listed = node.call("ListTasks", serde_json::json!({ "status": "TASK_STATE_COMPLETED" })).await;
+        listed["result"]["tasks"].as_array().is_some_and(|tasks| tasks.len() == 5).then_some(())
+    })
+    .await;
+    peer.line.write_all(&[0; 4]).await.expect("the node takes it");
+    super::is_cut_off(&mut peer).await;
+}
