@@ -2,6 +2,7 @@
 
 mod connection;
 mod kind;
+mod said;
 mod scope;
 mod task;
 mod traces;

@@ -1,16 +1,20 @@
 //! The slim wire as its peers see it: frames in, frames out, and connections that close.
 
+mod again;
 mod chain;
 mod commands;
 mod door;
+mod large;
 mod policy;
 mod secure;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use chancery_protocol::{Message, Role, SendMessage};
 use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Received, Timestamps, a2a, obs};
-use chancery_wire::swp::{Convention, Given};
+use chancery_wire::swp::{Convention, Given, write_task};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -96,6 +100,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.put(&envelope).await;
     }
 
+    /// A task that is a whole message of A2A, for a new task or for the one it names.
+    async fn tell(&mut self, task_id: &str, words: &str, goes_on_with: Option<&str>) {
+        let envelope = self.telling(task_id, words, goes_on_with);
+        self.put(&envelope).await;
+    }
+
+    fn telling(&mut self, task_id: &str, words: &str, goes_on_with: Option<&str>) -> Envelope {
+        let mut message = Message::text(Role::User, format!("message of {task_id}"), words);
+        message.task_id = goes_on_with.map(Into::into);
+        let (tenant, metadata, client_task_id) = Default::default();
+        let (message, configuration, unknown) = (Arc::new(message), Default::default(), Default::default());
+        let send = SendMessage { tenant, message, configuration, metadata, client_task_id, unknown };
+        let task_id = Bytes::copy_from_slice(task_id.as_bytes());
+        let (task, given) = write_task(&send, task_id, "conformance".to_owned(), true).expect("can be said");
+        let message = a2a::Message::Task(task);
+        let mut envelope = self.envelope(Profile::A2a, message.msg_type(), message.to_payload());
+        envelope.extensions = given.to_extensions();
+        envelope
+    }
+
     /// The next frame; none once the node has closed.
     async fn hear(&mut self) -> Option<Received> {
         let hearing = async {
@@ -128,6 +152,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
                 a2a::Message::Event(event) => words.push(format!("{}{}", event.message, text(&event.event_payload))),
                 a2a::Message::Result(result) => return (words, result),
                 other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// All reports up to the result of that task.
+    async fn until(&mut self, task_id: &str) -> Vec<a2a::Message> {
+        let mut heard = Vec::new();
+        loop {
+            heard.push(self.report().await);
+            if let Some(a2a::Message::Result(result)) = heard.last()
+                && result.task_id == task_id
+            {
+                return heard;
             }
         }
     }
