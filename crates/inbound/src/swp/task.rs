@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::{Answer, Next, Subscription};
+use chancery_core::{Alarm, Answer, Next, Subscription};
 use chancery_identity::SealKey;
 use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Proof, Request, Version};
+use chancery_wire::swp::codec::a2a::Handshake;
 use chancery_wire::swp::codec::obs::TraceContext;
 use chancery_wire::swp::codec::{Envelope, Limits, Reject, a2a};
 use chancery_wire::swp::{Convention, Given, Report, Reporter, read_task, refusal, too_large};
 use http::{HeaderMap, HeaderValue};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::kind::named;
 use super::millis;
@@ -19,6 +21,9 @@ use crate::context::{Draft, settle_tenant};
 use crate::doors::Doors;
 use crate::origin::Origin;
 use crate::sse::face;
+
+/// Who greets those that wait for news.
+const HEARTBEAT: &str = "chancery";
 
 /// What work on a task needs of its connection.
 pub(super) struct Desk {
@@ -117,8 +122,15 @@ impl Desk {
         let most = self.limits.max_payload_bytes.min(self.limits.max_frame_bytes);
         let mut reporter = Reporter::new(work.task.task_id.clone(), convention, most as usize);
         let face = face(&subscription);
+        let (heartbeat, mut alarm) = (self.doors.settings().limits.stream_heartbeat(), Alarm::default());
         loop {
-            match subscription.next().await? {
+            let Some(next) = alarm.unless(Instant::now() + heartbeat, subscription.next()).await else {
+                if convention == Convention::A2a {
+                    self.beat(work).await;
+                }
+                continue;
+            };
+            match next? {
                 Next::Events(entries) => {
                     for report in entries.iter().flat_map(|entry| reporter.hear(&face, &entry.event)) {
                         match self.frame(&work.envelope, &report) {
@@ -148,6 +160,16 @@ impl Desk {
                 // The task is taken up again at the next start; whoever sends it again then hears of it.
                 Next::ShuttingDown => return Ok(()),
             }
+        }
+    }
+
+    /// Says that somebody is still there, in the only words that change nothing. Whoever speaks in few words may expect none.
+    async fn beat(&self, work: &Work) {
+        let greeting = Handshake { agent_id: HEARTBEAT.to_owned(), capabilities: Vec::new() };
+        let beat = Report { message: a2a::Message::Handshake(greeting), given: Given::default() };
+        if let Ok(frame) = self.frame(&work.envelope, &beat) {
+            // Nobody to send it to is noticed where the connection is watched.
+            let _ = self.frames.send(frame).await;
         }
     }
 

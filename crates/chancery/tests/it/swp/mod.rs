@@ -3,6 +3,7 @@
 mod again;
 mod chain;
 mod commands;
+mod cuts;
 mod door;
 mod large;
 mod policy;
