@@ -20,7 +20,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The longest `tracestate` that is passed on: as much as every system has to, by the W3C's text.
-const LONGEST_TRACESTATE: usize = 512;
+pub(crate) const LONGEST_TRACESTATE: usize = 512;
 
 /// The longest tenant a call may name where nobody is asked for credentials.
 const LONGEST_TENANT: usize = 64;

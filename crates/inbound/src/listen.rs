@@ -37,6 +37,7 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, entrance: Entrance, 
             tracing::debug!(%address, "too many connections; one was closed at once");
             continue;
         };
+        let stream = StallGuard::new(stream, Duration::from_millis(doors.settings().limits.write_stall_ms));
         let (entrance, http, tls, stop) = (entrance.clone(), Arc::clone(&http), tls.clone(), stop.clone());
         tracker.spawn(async move {
             match tls {
@@ -102,7 +103,7 @@ fn builder(limits: &InboundLimits) -> Builder<TokioExecutor> {
 
 /// A connection that begins with a TLS handshake.
 async fn secured(
-    stream: TcpStream,
+    stream: StallGuard<TcpStream>,
     tls: Tls,
     address: IpAddr,
     entrance: Entrance,
@@ -133,8 +134,7 @@ async fn connection(
     let address = origin.address;
     let limits = entrance.doors().settings().limits.clone();
     let drain = Duration::from_millis(limits.drain_ms);
-    let stream = OpeningGuard::new(stream, Duration::from_millis(limits.header_read_ms));
-    let stream = TokioIo::new(StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms)));
+    let stream = TokioIo::new(OpeningGuard::new(stream, Duration::from_millis(limits.header_read_ms)));
     let service = service_fn(move |request: Request<Incoming>| {
         let (doors, origin) = (entrance.doors(), origin.clone());
         // Boxed, because a connection keeps room for whatever it does for a call, also while it only streams the answer.

@@ -1,4 +1,5 @@
-//! A socket whose peer must take what is sent to it: one that takes nothing for too long is closed.
+//! A socket whose peer must take what is sent to it: one that takes nothing for too long is closed. It stands below TLS, which
+//! takes what is written before the peer has.
 
 use std::io;
 use std::pin::Pin;

@@ -2,6 +2,7 @@
 
 mod connection;
 mod kind;
+mod said;
 mod scope;
 mod task;
 mod traces;
@@ -85,10 +86,13 @@ pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, entrance: Entran
     let scopes = Arc::new(Scopes::default());
     let tracker = TaskTracker::new();
     while let Some((stream, address)) = accept(&listener, &stop).await {
-        let Some(place) = connections.enter(address, &entrance.doors().settings().limits) else {
+        let doors = entrance.doors();
+        let limits = &doors.settings().limits;
+        let Some(place) = connections.enter(address, limits) else {
             tracing::debug!(%address, "too many connections; one was closed at once");
             continue;
         };
+        let stream = StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms));
         let (entrance, scopes, tls, stop) = (entrance.clone(), Arc::clone(&scopes), tls.clone(), stop.clone());
         tracker.spawn(async move {
             match tls {
@@ -105,7 +109,14 @@ pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, entrance: Entran
 }
 
 /// A connection that begins with a TLS handshake.
-async fn secured(stream: TcpStream, tls: Tls, address: IpAddr, entrance: Entrance, scopes: Arc<Scopes>, stop: CancellationToken) {
+async fn secured(
+    stream: StallGuard<TcpStream>,
+    tls: Tls,
+    address: IpAddr,
+    entrance: Entrance,
+    scopes: Arc<Scopes>,
+    stop: CancellationToken,
+) {
     let patience = Duration::from_millis(entrance.doors().settings().limits.tls_handshake_ms);
     let accepted = tokio::select! {
         accepted = tls.accept(stream, patience) => accepted,
@@ -139,8 +150,6 @@ async fn converse(
             return;
         }
     };
-    let stall = Duration::from_millis(doors.settings().limits.write_stall_ms);
-    let stream = StallGuard::new(stream, stall);
     let scope = scopes.enter(&known.caller, &doors.settings().swp.limits);
     Connection::new(entrance, origin, known, scope, stop).run(stream).await;
 }

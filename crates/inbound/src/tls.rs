@@ -11,7 +11,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -91,7 +91,11 @@ impl Tls {
         self.0.load().certificate.clone()
     }
 
-    pub(crate) async fn accept(&self, stream: TcpStream, patience: Duration) -> io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        patience: Duration,
+    ) -> io::Result<TlsStream<S>> {
         let acceptor = TlsAcceptor::from(Arc::clone(&self.0.load().config));
         let late = || io::Error::new(io::ErrorKind::TimedOut, "the handshake took longer than limits.tls_handshake_ms");
         tokio::time::timeout(patience, acceptor.accept(stream)).await.map_err(|_| late())?
@@ -137,6 +141,6 @@ fn config(material: TlsMaterial, speaks: Speaks) -> Result<ServerConfig, TlsErro
 }
 
 /// The certificate the caller showed, if any. rustls has checked that it leads to a root and that the caller has its key.
-pub(crate) fn shown(stream: &TlsStream<TcpStream>) -> Option<CertificateDer<'static>> {
+pub(crate) fn shown<S>(stream: &TlsStream<S>) -> Option<CertificateDer<'static>> {
     stream.get_ref().1.peer_certificates()?.first().map(|certificate| certificate.clone().into_owned())
 }

@@ -14,7 +14,7 @@ pub use chancery_swp as codec;
 
 pub use self::content::{Content, Convention, Given};
 pub use self::hear::{Hearer, Misheard};
-pub use self::report::{Report, Reporter, refusal};
+pub use self::report::{Report, Reporter, refusal, too_large};
 pub use self::task::{read_task, write_task};
 
 /// How cards name this binding.

@@ -9,7 +9,7 @@ use chancery_identity::credentials::Known;
 use chancery_protocol::{AgentName, Error, ErrorKind, Proof};
 use chancery_wire::swp::codec::a2a::{self, Handshake};
 use chancery_wire::swp::codec::agdisc::{self, Doc};
-use chancery_wire::swp::codec::{Code, Envelope, Outcome, Party, Payload, Reader, Reason, Received, Reject, TaskState};
+use chancery_wire::swp::codec::{Code, Envelope, Outcome, Payload, Reader, Reason, Received, Reject, TaskState};
 use chancery_wire::swp::refusal;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -68,12 +68,12 @@ impl Connection {
     pub(super) fn new(entrance: Entrance, origin: Origin, known: Known, scope: Arc<Scope>, stop: CancellationToken) -> Self {
         let settings = entrance.doors().settings().swp.clone();
         Self {
+            traces: Traces::new(&settings.limits),
             entrance,
             origin,
             known,
             settings,
             scope,
-            traces: Traces::default(),
             own: HashSet::new(),
             told: HashSet::new(),
             running: JoinSet::new(),
@@ -85,7 +85,7 @@ impl Connection {
     pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut self, stream: S) {
         let (mut incoming, outgoing) = tokio::io::split(stream);
         let (frames, waiting) = mpsc::channel(WAITING_FRAMES);
-        let writer = tokio::spawn(write(outgoing, waiting));
+        let mut writer = tokio::spawn(write(outgoing, waiting));
         let over = self.serve(&mut incoming, &frames).await;
         let address = self.origin.address;
         match over {
@@ -97,26 +97,25 @@ impl Connection {
         }
         // What is under way goes on in the service; only nobody here reports on it any more.
         self.running.shutdown().await;
-        self.abandon();
         drop(frames);
-        let _ = timeout(LINGER, writer).await;
+        if timeout(LINGER, &mut writer).await.is_err() {
+            // A peer that takes nothing would keep the socket open for longer than it has its place.
+            writer.abort();
+        }
         let _ = timeout(LINGER, drain(&mut incoming)).await;
-    }
-
-    fn abandon(&self) {
-        let mut lifecycle = self.scope.lifecycle();
-        self.own.iter().for_each(|task_id| lifecycle.abandon(task_id));
     }
 
     /// Reads frames until there is a reason to stop.
     async fn serve<R: AsyncRead + Unpin>(&mut self, incoming: &mut R, frames: &mpsc::Sender<Bytes>) -> Over {
         let mut reader = Reader::new(self.settings.limits.clone());
         let mut heard_at = Instant::now();
+        // When the frame began that is not all there yet.
+        let mut begun_at = None;
         loop {
             loop {
                 match reader.next_frame() {
                     Ok(Some(body)) => {
-                        heard_at = Instant::now();
+                        (heard_at, begun_at) = (Instant::now(), None);
                         if let Err(reject) = self.take(&mut reader, body, frames).await {
                             return reject.into();
                         }
@@ -125,8 +124,13 @@ impl Connection {
                     Err(reject) => return reject.into(),
                 }
             }
-            let is_whole = reader.buffer().is_empty();
+            if !reader.buffer().is_empty() {
+                begun_at.get_or_insert_with(Instant::now);
+            }
             reader.buffer().reserve(READ_BYTES);
+            // Whoever waits for results need not say anything, but a frame that was begun has to come.
+            let may_be_late = self.running.is_empty() || begun_at.is_some();
+            let late_at = begun_at.unwrap_or(heard_at) + self.settings.idle();
             tokio::select! {
                 biased;
                 read = incoming.read_buf(reader.buffer()) => match read {
@@ -143,10 +147,7 @@ impl Connection {
                     }
                     heard_at = heard_at.max(Instant::now());
                 }
-                // Whoever waits for results need not say anything, but a frame that was begun has to come.
-                () = sleep_until(heard_at + self.settings.idle()), if self.running.is_empty() || !is_whole => {
-                    return Over::Done("nothing was said for swp.idle_ms");
-                }
+                () = sleep_until(late_at), if may_be_late => return Over::Done("nothing was said for swp.idle_ms"),
                 () = self.stop.cancelled() => return Over::Done("the node stops"),
                 () = frames.closed() => return Over::Done("the peer takes nothing"),
             }
@@ -206,20 +207,20 @@ impl Connection {
         frames: &mpsc::Sender<Bytes>,
     ) -> Result<(), Reject> {
         let message = a2a::Message::Task(task);
-        let outcome = self.scope.lifecycle().accept(Party::Peer, &message);
+        let held = self.scope.hold(&message);
         let a2a::Message::Task(task) = message else { return Err(Reason::Internal.into()) };
         let told = self.told.contains(&task.task_id);
-        // Who has heard all of it already hears only the end again.
-        let only_result = told && matches!(outcome, Ok(Outcome::AlreadyStarted { .. }));
-        let refused = match outcome {
-            Ok(Outcome::AlreadyStarted { state: TaskState::Open }) if told => return Ok(()),
-            Ok(_) => None,
-            Err(reject) => Some(refused(&reject, told).ok_or(reject)?),
+        let (outcome, held) = match held {
+            Ok((Outcome::AlreadyStarted { state: TaskState::Open }, _)) if told => return Ok(()),
+            Ok(held) => held,
+            Err(reject) => {
+                let refused = refusal(task.task_id, &refused(&reject, told).ok_or(reject)?).message;
+                return self.answer(doors, &envelope, refused.msg_type(), refused.to_payload(), frames).await;
+            }
         };
-        if let Some(error) = refused {
-            let refused = refusal(task.task_id, &error).message;
-            return self.answer(doors, &envelope, refused.msg_type(), refused.to_payload(), frames).await;
-        }
+        let repeated = matches!(outcome, Outcome::AlreadyStarted { .. });
+        // Who has heard all of it already hears only the end again.
+        let only_result = told && repeated;
         let trace = self.traces.of(&task.task_id, &envelope.msg_id);
         let desk = Desk {
             doors: doors.clone(),
@@ -236,7 +237,7 @@ impl Connection {
         }
         self.told.insert(task_id.clone());
         self.running.spawn(async move {
-            let ended = desk.work(Work { envelope, task, trace, only_result }).await;
+            let ended = desk.work(Work { envelope, task, trace, repeated, only_result }, held).await;
             (task_id, ended)
         });
         Ok(())
@@ -245,7 +246,7 @@ impl Connection {
     /// Events and results are for those who were given a task to send, and here that is this side. Who speaks of a task that
     /// nobody knows is told so before the connection closes.
     async fn reported(&self, doors: &Doors, envelope: &Envelope, report: &a2a::Message, frames: &mpsc::Sender<Bytes>) -> Reject {
-        let judged = self.scope.lifecycle().accept(Party::Peer, report);
+        let judged = self.scope.judge(report);
         let reject = judged.err().unwrap_or_else(|| Reason::WrongParty.into());
         if let (Reason::UnknownTask, Some(task_id)) = (reject.reason(), report.task_id()) {
             let told = refusal(task_id.clone(), &Error::task_not_found());

@@ -3,22 +3,27 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::{Answer, Next, Subscription, task_state};
+use chancery_core::{Alarm, Answer, Next, Subscription};
 use chancery_identity::SealKey;
-use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Proof, Request, TaskEvent, Version};
+use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Proof, Request, Version};
+use chancery_wire::swp::codec::a2a::Handshake;
 use chancery_wire::swp::codec::obs::TraceContext;
-use chancery_wire::swp::codec::{Envelope, Limits, Party, a2a};
-use chancery_wire::swp::{Convention, Given, Report, Reporter, read_task, refusal};
+use chancery_wire::swp::codec::{Envelope, Limits, Reject, a2a};
+use chancery_wire::swp::{Convention, Given, Report, Reporter, read_task, refusal, too_large};
 use http::{HeaderMap, HeaderValue};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::kind::named;
 use super::millis;
-use super::scope::Scope;
+use super::scope::{Held, Scope};
 use crate::context::{Draft, settle_tenant};
 use crate::doors::Doors;
 use crate::origin::Origin;
 use crate::sse::face;
+
+/// Who greets those that wait for news.
+const HEARTBEAT: &str = "chancery";
 
 /// What work on a task needs of its connection.
 pub(super) struct Desk {
@@ -33,7 +38,9 @@ pub(super) struct Work {
     pub(super) envelope: Envelope,
     pub(super) task: a2a::Task,
     pub(super) trace: Option<TraceContext>,
-    /// The task had its result already; it is told again, and nothing else.
+    /// It is known here already.
+    pub(super) repeated: bool,
+    /// This connection had its result already; that is told again, and nothing else.
     pub(super) only_result: bool,
 }
 
@@ -45,25 +52,33 @@ pub(super) enum Ended {
     TurnedAway,
 }
 
-/// Nobody is there to report to.
-struct Gone;
+/// What became of a task that was put to the service.
+enum Begun {
+    Watched(Box<Subscription>, Convention),
+    /// It goes on with another, and was put to it before.
+    SaidBefore,
+}
 
 impl Desk {
-    pub(super) async fn work(&self, work: Work) -> Ended {
-        let task_id = work.task.task_id.clone();
+    pub(super) async fn work(&self, work: Work, held: Held) -> Ended {
         let followed = match self.begin(&work).await {
-            Ok((subscription, convention)) => self.follow(&work, subscription, convention).await,
+            Ok(Begun::Watched(subscription, convention)) => self.follow(&work, subscription, convention).await,
+            Ok(Begun::SaidBefore) => {
+                drop(held);
+                self.tell_again(&work).await;
+                return Ended::Reported;
+            }
             Err(error) => Err(error),
         };
         let Err(error) = followed else { return Ended::Reported };
-        // What was refused was never begun: it leaves no trace, and may be tried again.
-        self.scope.lifecycle().abandon(&task_id);
-        let _ = self.send(&work.envelope, refusal(task_id, &error)).await;
+        // What was refused was never begun: unless somebody else hears of it, it leaves no trace, and may be tried again.
+        drop(held);
+        self.refuse(&work, &error).await;
         if error.kind == ErrorKind::Unauthenticated { Ended::TurnedAway } else { Ended::Reported }
     }
 
     /// Puts the task to the service.
-    async fn begin(&self, work: &Work) -> Result<(Box<Subscription>, Convention), Error> {
+    async fn begin(&self, work: &Work) -> Result<Begun, Error> {
         let Work { envelope, task, trace, .. } = work;
         // For each task anew: a caller may have been taken off the list while its connection is open.
         let known = self.doors.know_caller(&self.origin).await?;
@@ -76,12 +91,22 @@ impl Desk {
         let draft = Draft { agent: Some(named.agent.name.clone()), known };
         let mut context = draft.context(&headers(trace.as_ref(), &given)?, Binding::Swp, Version::V1_0)?;
         settle_tenant(&mut context, &self.doors.settings().signposts, &HeaderMap::new(), None, send.tenant.as_deref())?;
-        if send.message.task_id.is_none() {
+        let goes_on = send.message.task_id.is_some();
+        if goes_on {
+            // The service would take it for another message and say it twice.
+            if work.repeated || !self.scope.say(&task.task_id) {
+                return Ok(Begun::SaidBefore);
+            }
+        } else {
             // The same task again, over whichever connection, is the same task.
             context.idempotency_key = Some(name.into());
         }
-        let subscription = self.ask(&context, Request::StreamMessage(send)).await?;
-        Ok((subscription, given.convention.unwrap_or(named.declared)))
+        let subscription = self.ask(&context, Request::StreamMessage(send)).await.inspect_err(|_| {
+            if goes_on {
+                self.scope.take_back(&task.task_id);
+            }
+        })?;
+        Ok(Begun::Watched(subscription, given.convention.unwrap_or(named.declared)))
     }
 
     async fn ask(&self, context: &CallContext, request: Request) -> Result<Box<Subscription>, Error> {
@@ -94,22 +119,42 @@ impl Desk {
 
     /// Reports what happens until the task, or its turn, is over. A refusal can come as late as its first word.
     async fn follow(&self, work: &Work, mut subscription: Box<Subscription>, convention: Convention) -> Result<(), Error> {
-        let mut reporter = Reporter::new(work.task.task_id.clone(), convention);
+        let most = self.limits.max_payload_bytes.min(self.limits.max_frame_bytes);
+        let mut reporter = Reporter::new(work.task.task_id.clone(), convention, most as usize);
         let face = face(&subscription);
-        let mut picture = Picture::default();
+        let (heartbeat, mut alarm) = (self.doors.settings().limits.stream_heartbeat(), Alarm::default());
         loop {
-            match subscription.next().await? {
-                Next::Events(entries) if work.only_result => entries.iter().for_each(|entry| picture.add(&entry.event)),
+            let Some(next) = alarm.unless(Instant::now() + heartbeat, subscription.next()).await else {
+                if convention == Convention::A2a {
+                    self.beat(work).await;
+                }
+                continue;
+            };
+            match next? {
                 Next::Events(entries) => {
                     for report in entries.iter().flat_map(|entry| reporter.hear(&face, &entry.event)) {
-                        if self.report(&work.envelope, report).await.is_err() {
-                            return Ok(());
+                        match self.frame(&work.envelope, &report) {
+                            // What came before the end was told before.
+                            Ok(_) if work.only_result => {}
+                            Ok(frame) => {
+                                // Another connection of the same caller may have been quicker with the end; on this one the
+                                // story is told in its order all the same.
+                                let _ = self.scope.note(&report);
+                                if self.frames.send(frame).await.is_err() {
+                                    return Ok(());
+                                }
+                            }
+                            // Whoever hears every event has to have this one; for all others the result has what counts.
+                            Err(_) if convention == Convention::A2a => {
+                                self.end(work, refusal(work.task.task_id.clone(), &too_large("an event"))).await;
+                                return Ok(());
+                            }
+                            Err(_) => {}
                         }
                     }
                 }
                 Next::Done => {
-                    picture.0.iter().for_each(|whole| drop(reporter.hear(&face, whole)));
-                    let _ = self.report(&work.envelope, reporter.finish()).await;
+                    self.end(work, reporter.finish()).await;
                     return Ok(());
                 }
                 // The task is taken up again at the next start; whoever sends it again then hears of it.
@@ -118,50 +163,63 @@ impl Desk {
         }
     }
 
-    /// Sends a report and notes it. Another connection of the same caller may have been quicker with the end; on this one the
-    /// story is told in its order all the same.
-    async fn report(&self, envelope: &Envelope, report: Report) -> Result<(), Gone> {
-        let _ = self.scope.lifecycle().accept(Party::Us, &report.message);
-        self.send(envelope, report).await
+    /// Says that somebody is still there, in the only words that change nothing. Whoever speaks in few words may expect none.
+    async fn beat(&self, work: &Work) {
+        let greeting = Handshake { agent_id: HEARTBEAT.to_owned(), capabilities: Vec::new() };
+        let beat = Report { message: a2a::Message::Handshake(greeting), given: Given::default() };
+        if let Ok(frame) = self.frame(&work.envelope, &beat) {
+            // Nobody to send it to is noticed where the connection is watched.
+            let _ = self.frames.send(frame).await;
+        }
     }
 
-    async fn send(&self, to: &Envelope, report: Report) -> Result<(), Gone> {
-        let now = millis(self.doors.chancery().now());
-        let frame = |report: &Report| {
-            let mut reply = to.reply(report.message.msg_type(), now, report.message.to_payload());
-            reply.extensions = report.given.to_extensions();
-            reply.encode(&self.limits)
+    /// The last word on a task. Whoever had one hears the same again or nothing: the task may have gone on since.
+    async fn end(&self, work: &Work, result: Report) {
+        let (result, frame) = match self.frame(&work.envelope, &result) {
+            Ok(frame) => (result, Ok(frame)),
+            Err(_) => {
+                let refused = refusal(work.task.task_id.clone(), &too_large("the result"));
+                let frame = self.frame(&work.envelope, &refused);
+                (refused, frame)
+            }
         };
-        let written = frame(&report).or_else(|reject| {
-            tracing::info!(%reject, "a report on a task does not fit into a frame");
-            match (&report.message, report.message.task_id()) {
-                (a2a::Message::Result(_), Some(task_id)) => {
-                    let large = Error::new(ErrorKind::TooLarge, "the result does not fit into a frame (swp.max_frame_bytes)");
-                    frame(&refusal(task_id.clone(), &large))
-                }
-                _ => Err(reject),
-            }
-        });
-        match written {
-            Ok(frame) => self.frames.send(frame).await.map_err(|_| Gone),
-            // An event that is too large is left out: the result has what counts.
-            Err(_) => Ok(()),
+        let noted = self.scope.note(&result);
+        if let Ok(frame) = frame
+            && (noted.is_ok() || !work.only_result)
+        {
+            let _ = self.frames.send(frame).await;
         }
     }
-}
 
-/// A task that is told all at once, because what came before its end was told before.
-#[derive(Default)]
-struct Picture(Option<TaskEvent>);
-
-impl Picture {
-    fn add(&mut self, event: &TaskEvent) {
-        match (&mut self.0, event) {
-            (Some(TaskEvent::Created(task)), TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Said(_)) => {
-                task_state::apply(Arc::make_mut(task), event);
+    /// What came of a message that was said before, if that is still to be had.
+    async fn tell_again(&self, work: &Work) {
+        match self.scope.what_came_of(&work.task.task_id).await {
+            Some(result) => {
+                if let Ok(frame) = self.frame(&work.envelope, &result) {
+                    let _ = self.frames.send(frame).await;
+                }
             }
-            (whole, event) => *whole = Some(event.clone()),
+            None => {
+                let message = "this message went to its task before, and what came of it is not known here any more";
+                self.refuse(work, &Error::new(ErrorKind::UnsupportedOperation, message)).await;
+            }
         }
+    }
+
+    /// Whoever had a result is told no other.
+    async fn refuse(&self, work: &Work, error: &Error) {
+        if !work.only_result
+            && let Ok(frame) = self.frame(&work.envelope, &refusal(work.task.task_id.clone(), error))
+        {
+            let _ = self.frames.send(frame).await;
+        }
+    }
+
+    fn frame(&self, to: &Envelope, report: &Report) -> Result<Bytes, Reject> {
+        let now = millis(self.doors.chancery().now());
+        let mut reply = to.reply(report.message.msg_type(), now, report.message.to_payload());
+        reply.extensions = report.given.to_extensions();
+        reply.encode(&self.limits).inspect_err(|reject| tracing::info!(%reject, "a report on a task does not fit into a frame"))
     }
 }
 

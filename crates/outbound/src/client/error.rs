@@ -79,6 +79,11 @@ impl ClientError {
         }
     }
 
+    /// Whether there is no time left for anything else.
+    pub(super) fn is_late(&self) -> bool {
+        matches!(self, Self::Transport(Transport::OutOfTime { .. }))
+    }
+
     /// Whether trying the same again at once may go better.
     pub(super) fn is_passing(&self) -> bool {
         let Self::Transport(Transport::Guard(fault)) = self else { return false };

@@ -28,7 +28,7 @@ pub struct Heard {
     pub id: Option<Arc<str>>,
 }
 
-/// Ends with `Ok(None)`. A stream that does not come to its end says so, and says it again when asked again.
+/// Ends with `Ok(None)`. A stream that does not come to its end says so, and says it again when asked again, unless it goes on.
 #[derive(Debug)]
 pub struct EventStream {
     source: Source,
@@ -66,9 +66,15 @@ impl EventStream {
         match &heard {
             Ok(Some(_)) => {}
             Ok(None) => self.source = Source::Ended,
-            Err(fault) => self.source = Source::Failed(fault.clone()),
+            Err(fault) if fault.is_late() || !self.goes_on() => self.source = Source::Failed(fault.clone()),
+            Err(_) => {}
         }
         heard
+    }
+
+    /// Whether a stream that broke off can be taken up where it did, by asking for the next event.
+    pub(crate) fn goes_on(&self) -> bool {
+        matches!(&self.source, Source::Swp(events) if events.goes_on())
     }
 }
 

@@ -169,10 +169,11 @@ impl Follower {
         }
     }
 
-    /// Reads a stream to its end or its cut: neither says that the task has ended.
+    /// Reads a stream to its end or its cut: neither says that the task has ended. One that can be taken up where it was cut is.
     async fn read(&mut self, mut stream: Box<EventStream>, looked_again: bool) -> Result<Heard, RunError> {
         let mut all = Heard::Nothing;
         let (mut first, mut missed_some) = (true, false);
+        let mut rounds = Rounds::default();
         loop {
             let next = tokio::select! {
                 next = stream.next() => next,
@@ -195,9 +196,17 @@ impl Follower {
                 Err(ClientError::Refused(error)) => return Err(RunError::new(error.message)),
                 Err(error) => {
                     tracing::info!(peer = self.replica.name(), %error, "a stream broke off");
-                    break;
+                    if !stream.goes_on() {
+                        break;
+                    }
+                    rounds.note(&Heard::Nothing);
+                    if let Heard::Over(finished) = Box::pin(self.wait(rounds)).await? {
+                        return Ok(Heard::Over(finished));
+                    }
+                    continue;
                 }
             };
+            rounds = Rounds::default();
             let is_picture = matches!(heard.event, TaskEvent::Created(_) | TaskEvent::Replied(_));
             missed_some |= first && looked_again && !is_picture;
             let passed = if missed_some && !is_picture {

@@ -1,7 +1,7 @@
 //! What happens to a task, as events and the one result of the profile.
 
 use bytes::Bytes;
-use chancery_protocol::{Error, Part, TaskEvent, TaskState, TaskStatus};
+use chancery_protocol::{ArtifactId, Error, ErrorKind, Part, PartContent, TaskEvent, TaskState, TaskStatus};
 use chancery_swp::a2a::{self, Condition, TaskResult};
 use prost::Message as _;
 
@@ -24,14 +24,17 @@ pub struct Reporter {
     whole: bool,
     /// How the task stands, if it may stay so.
     held: Option<(TaskEvent, Face)>,
-    /// What the task made, in the order it was begun.
-    made: Vec<(chancery_protocol::ArtifactId, Vec<Part>)>,
+    /// What the task made, in the order it was begun; nothing once that can fit into no result.
+    made: Option<Vec<(ArtifactId, Vec<Part>)>>,
+    /// How much that is, and how much a result may have.
+    octets: usize,
+    most: usize,
 }
 
 impl Reporter {
-    /// `convention` is how the task's input was said to be read.
-    pub fn new(task_id: Bytes, convention: Convention) -> Self {
-        Self { task_id, whole: convention == Convention::A2a, held: None, made: Vec::new() }
+    /// `convention` is how the task's input was said to be read, `most` how many octets a result may have.
+    pub fn new(task_id: Bytes, convention: Convention, most: usize) -> Self {
+        Self { task_id, whole: convention == Convention::A2a, held: None, made: Some(Vec::new()), octets: 0, most }
     }
 
     /// What to send now.
@@ -52,7 +55,7 @@ impl Reporter {
     /// The result, once nothing more will be heard.
     pub fn finish(mut self) -> Report {
         let Some((last, face)) = self.held.take() else {
-            let unknown = Error::new(chancery_protocol::ErrorKind::Internal, "the task has no end that could be told");
+            let unknown = Error::new(ErrorKind::Internal, "the task has no end that could be told");
             return refusal(self.task_id, &unknown);
         };
         let (ok, reason) = match status_of(&last) {
@@ -60,7 +63,11 @@ impl Reporter {
             Some(status) => (false, failure(status)),
             None => (true, String::new()),
         };
-        let content = if self.whole { whole(&face, &last) } else { self.output(&last, ok) };
+        let content = match self.made.take() {
+            _ if self.whole => whole(&face, &last),
+            Some(made) => output(made, &last, ok),
+            None => return refusal(self.task_id, &too_large("the result")),
+        };
         let given = if content.bytes.is_empty() { Given::default() } else { content.given() };
         let result = TaskResult { task_id: self.task_id, ok, output: content.bytes, error_message: reason };
         Report { message: a2a::Message::Result(result), given }
@@ -86,29 +93,48 @@ impl Reporter {
         if self.whole {
             return;
         }
+        let Some(made) = &mut self.made else { return };
         let (id, parts) = (&chunk.artifact.artifact_id, chunk.artifact.parts.clone());
-        match self.made.iter_mut().find(|(known, _)| known == id) {
+        self.octets += octets(&parts);
+        match made.iter_mut().find(|(known, _)| known == id) {
             Some((_, known)) if chunk.append => known.extend(parts),
-            Some((_, known)) => *known = parts,
-            None => self.made.push((id.clone(), parts)),
+            Some((_, known)) => self.octets -= octets(&std::mem::replace(known, parts)),
+            None => made.push((id.clone(), parts)),
+        }
+        if self.octets > self.most {
+            self.made = None;
         }
     }
+}
 
-    /// What the task made, or what was said last if it made nothing. A failure says its words once, as the reason.
-    fn output(&mut self, last: &TaskEvent, ok: bool) -> Content {
-        let words = match last {
-            TaskEvent::Replied(message) => &message.parts[..],
-            last => {
-                status_of(last).filter(|_| ok).and_then(|status| status.message.as_deref()).map_or(&[][..], |said| &said.parts)
-            }
-        };
-        let snapshot = match last {
-            TaskEvent::Created(task) => task.artifacts.iter().flat_map(|artifact| artifact.parts.clone()).collect(),
-            _ => Vec::new(),
-        };
-        let made: Vec<Part> = self.made.drain(..).flat_map(|(_, parts)| parts).chain(snapshot).collect();
-        Content::of(if made.is_empty() { words } else { &made })
-    }
+/// What the task made, or what was said last if it made nothing. A failure says its words once, as the reason.
+fn output(made: Vec<(ArtifactId, Vec<Part>)>, last: &TaskEvent, ok: bool) -> Content {
+    let words = match last {
+        TaskEvent::Replied(message) => &message.parts[..],
+        last => status_of(last).filter(|_| ok).and_then(|status| status.message.as_deref()).map_or(&[][..], |said| &said.parts),
+    };
+    let snapshot = match last {
+        TaskEvent::Created(task) => task.artifacts.iter().flat_map(|artifact| artifact.parts.clone()).collect(),
+        _ => Vec::new(),
+    };
+    let made: Vec<Part> = made.into_iter().flat_map(|(_, parts)| parts).chain(snapshot).collect();
+    Content::of(if made.is_empty() { words } else { &made })
+}
+
+/// How much of a result these take at least.
+fn octets(parts: &[Part]) -> usize {
+    let octets = |part: &Part| match &part.content {
+        PartContent::Text(text) => text.len(),
+        PartContent::Raw(bytes) => bytes.len(),
+        PartContent::Data(data) => data.text().len(),
+        PartContent::Url(url) => url.len(),
+    };
+    parts.iter().map(octets).sum()
+}
+
+/// What is said in place of something that fits into no frame.
+pub fn too_large(what: &str) -> Error {
+    Error::new(ErrorKind::TooLarge, format!("{what} does not fit into a frame (swp.max_frame_bytes)"))
 }
 
 /// A refusal as the result of a task.
@@ -183,4 +209,43 @@ fn status_of(event: &TaskEvent) -> Option<&TaskStatus> {
 fn may_be_last(event: &TaskEvent) -> bool {
     let ends = |state: TaskState| state.is_terminal() || state.is_interrupted();
     matches!(event, TaskEvent::Replied(_)) || status_of(event).is_some_and(|status| ends(status.state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use chancery_protocol::{Artifact, ArtifactChunk, StatusChange, Unknown};
+
+    fn piece(octets: usize, append: bool) -> TaskEvent {
+        let artifact = Arc::new(Artifact::new("a", vec![Part::text("x".repeat(octets))]));
+        TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None, unknown: Unknown::none() })
+    }
+
+    fn result(mut reporter: Reporter, face: &Face) -> TaskResult {
+        let status = TaskStatus { state: TaskState::Completed, message: None, timestamp: None, unknown: Unknown::none() };
+        reporter.hear(face, &TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() }));
+        let a2a::Message::Result(result) = reporter.finish().message else { panic!("a result") };
+        result
+    }
+
+    #[test]
+    fn what_a_task_made_is_kept_for_as_long_as_it_may_fit_into_a_result() {
+        let face = Face::named("t".into(), "c".into());
+        let reporter = || Reporter::new(Bytes::from_static(b"t"), Convention::Text, 10);
+        let mut fits = reporter();
+        for event in [piece(9, false), piece(4, false), piece(6, true)] {
+            assert_eq!(fits.hear(&face, &event).len(), 1);
+        }
+        assert_eq!(result(fits, &face).output.len(), 10, "what was made anew counts once");
+
+        let mut large = reporter();
+        for event in [piece(4, false), piece(7, true), piece(1, true)] {
+            assert_eq!(large.hear(&face, &event).len(), 1, "its pieces are told all the same");
+        }
+        assert_eq!(large.made, None, "and not kept");
+        let refused = result(large, &face);
+        assert!(!refused.ok && refused.error_message.starts_with("TOO_LARGE: "), "{}", refused.error_message);
+    }
 }

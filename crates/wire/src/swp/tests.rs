@@ -43,7 +43,7 @@ fn piece(text: &str, append: bool, last_chunk: bool) -> TaskEvent {
 }
 
 fn reports(convention: Convention, log: &[TaskEvent]) -> Vec<Report> {
-    let mut reporter = Reporter::new(Bytes::from_static(b"id"), convention);
+    let mut reporter = Reporter::new(Bytes::from_static(b"id"), convention, usize::MAX);
     let mut reports: Vec<Report> = log.iter().flat_map(|event| reporter.hear(&face(), event)).collect();
     reports.push(reporter.finish());
     reports

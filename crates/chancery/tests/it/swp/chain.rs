@@ -15,9 +15,9 @@ use crate::wire_client::Combination;
 use crate::wire_client::swp::address;
 
 const AGENT_0_3: Combination = Combination { version: Version::V0_3, binding: Binding::JsonRpc };
-const ANYWHERE_HERE: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";
+pub(super) const ANYWHERE_HERE: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";
 
-fn node(home: &Home, listen: SocketAddr, config: &str) -> Server {
+pub(super) fn node(home: &Home, listen: SocketAddr, config: &str) -> Server {
     let data = home.data();
     Setup::at(home, listen).args(["--memory", "--data"]).args([data]).config(&format!("{ANYWHERE_HERE}{config}")).start()
 }
@@ -33,7 +33,7 @@ async fn front(middle: &Server, more: &str) -> Server {
     node(&Home::new(), lasting_address(), &format!("{more}[agents.front]\nurl = 'swp://{authority}/{agent}'\n"))
 }
 
-fn texts(events: &[Event]) -> Vec<String> {
+pub(super) fn texts(events: &[Event]) -> Vec<String> {
     let artifacts = events.iter().filter_map(|event| event.payload["artifactUpdate"]["artifact"]["parts"].as_array());
     artifacts.flatten().filter_map(|part| part["text"].as_str().map(str::to_owned)).collect()
 }
@@ -109,60 +109,6 @@ async fn a_circle_through_swp_is_found_by_its_lineage_and_ended() {
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "echo hello" }] });
     let answer = first.call("SendMessage", json!({ "message": message })).await.to_string();
     assert!(answer.contains("RECURSION_REVISIT") && !answer.contains("COMPLETED"), "{answer}\n{}", first.log());
-}
-
-/// The line to the middle node is cut while it works. The task is sent again, is the same, and the rest of it is heard once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
-    let last = Setup::conformance().config("[swp]\nlisten = '127.0.0.1:0'\n").start();
-    let (authority, agent) = address(last.url()).await;
-    let cutter = Cutter::before(authority).await;
-    let config = format!("[agents.front]\nurl = 'swp://{}/{agent}'\n", cutter.address);
-    let first = node(&Home::new(), lasting_address(), &config);
-    let line = Line::to(first.url(), "");
-    let mut events = line.streaming_send("stream 20 30").await;
-    let mut seen = Vec::new();
-    while texts(&seen).len() < 3 {
-        seen.push(events.next().await.expect("an event").expect("more"));
-    }
-    cutter.cut();
-    seen.extend(events.all().await.expect("to its end"));
-    let expected: Vec<String> = (1..=20).map(|number| format!("chunk-{number} ")).collect();
-    assert_eq!(texts(&seen), expected, "{}", first.log());
-    let tasks = last.call("ListTasks", json!({})).await;
-    assert_eq!(tasks["result"]["tasks"].as_array().map(Vec::len), Some(1), "{tasks}");
-}
-
-/// Passes octets on until it is told to cut every connection there is.
-struct Cutter {
-    address: String,
-    cut: tokio::sync::broadcast::Sender<()>,
-}
-
-impl Cutter {
-    async fn before(target: String) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("it has one").to_string();
-        let cut = tokio::sync::broadcast::Sender::new(1);
-        let cuts = cut.clone();
-        tokio::spawn(async move {
-            while let Ok((mut near, _)) = listener.accept().await {
-                let (target, mut cut) = (target.clone(), cuts.subscribe());
-                tokio::spawn(async move {
-                    let Ok(mut far) = tokio::net::TcpStream::connect(target).await else { return };
-                    tokio::select! {
-                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
-                        _ = cut.recv() => {}
-                    }
-                });
-            }
-        });
-        Self { address, cut }
-    }
-
-    fn cut(&self) {
-        let _ = self.cut.send(());
-    }
 }
 
 /// The profile has no word for it: the first node gives the task up, and says so of its own.

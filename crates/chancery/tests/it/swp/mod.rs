@@ -1,14 +1,21 @@
 //! The slim wire as its peers see it: frames in, frames out, and connections that close.
 
+mod again;
 mod chain;
 mod commands;
+mod cuts;
 mod door;
+mod large;
 mod policy;
 mod secure;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
-use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Received, Timestamps, a2a};
-use chancery_wire::swp::{Convention, Given};
+use chancery_protocol::{Message, Role, SendMessage};
+use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Received, Timestamps, a2a, obs};
+use chancery_wire::swp::{Convention, Given, write_task};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -24,6 +31,21 @@ fn node(settings: &str) -> Server {
     let home = crate::server::Home::new();
     let data = home.data();
     Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
+}
+
+/// Answers of half a kilobyte that no two ends of a connection have room for.
+const MANY: usize = 40_000;
+
+/// Waits until the node no longer has the connection of a peer that reads nothing: then it takes nothing any more.
+async fn is_cut_off<S: AsyncRead + AsyncWrite + Unpin>(peer: &mut Peer<S>) {
+    crate::patience::soon("the node has closed", async || {
+        let sent = async {
+            peer.line.write_all(&[0]).await?;
+            peer.line.flush().await
+        };
+        tokio::time::timeout(Duration::from_millis(50), sent).await.is_ok_and(|sent| sent.is_err()).then_some(())
+    })
+    .await;
 }
 
 /// A peer that says exactly what it is told to.
@@ -79,6 +101,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.put(&envelope).await;
     }
 
+    /// A task that is a whole message of A2A, for a new task or for the one it names.
+    async fn tell(&mut self, task_id: &str, words: &str, goes_on_with: Option<&str>) {
+        let envelope = self.telling(task_id, words, goes_on_with);
+        self.put(&envelope).await;
+    }
+
+    fn telling(&mut self, task_id: &str, words: &str, goes_on_with: Option<&str>) -> Envelope {
+        let mut message = Message::text(Role::User, format!("message of {task_id}"), words);
+        message.task_id = goes_on_with.map(Into::into);
+        let (tenant, metadata, client_task_id) = Default::default();
+        let (message, configuration, unknown) = (Arc::new(message), Default::default(), Default::default());
+        let send = SendMessage { tenant, message, configuration, metadata, client_task_id, unknown };
+        let task_id = Bytes::copy_from_slice(task_id.as_bytes());
+        let (task, given) = write_task(&send, task_id, "conformance".to_owned(), true).expect("can be said");
+        let message = a2a::Message::Task(task);
+        let mut envelope = self.envelope(Profile::A2a, message.msg_type(), message.to_payload());
+        envelope.extensions = given.to_extensions();
+        envelope
+    }
+
     /// The next frame; none once the node has closed.
     async fn hear(&mut self) -> Option<Received> {
         let hearing = async {
@@ -113,6 +155,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    /// All reports up to the result of that task.
+    async fn until(&mut self, task_id: &str) -> Vec<a2a::Message> {
+        let mut heard = Vec::new();
+        loop {
+            heard.push(self.report().await);
+            if let Some(a2a::Message::Result(result)) = heard.last()
+                && result.task_id == task_id
+            {
+                return heard;
+            }
+        }
+    }
+
+    /// Asks for its trace so often that the answers fit into no socket, and reads none of them.
+    async fn ask_for_much(&mut self) {
+        let set = obs::Message::Set(obs::TraceContext {
+            traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+            tracestate: format!("a={}", "x".repeat(500)),
+            ..obs::TraceContext::default()
+        });
+        let get = obs::Message::Get(obs::Get { include_current: true });
+        let mut frames = BytesMut::new();
+        for message in std::iter::once(&set).chain(std::iter::repeat_n(&get, MANY)) {
+            let envelope = self.envelope(Profile::Obs, message.msg_type(), message.to_payload());
+            frames.extend_from_slice(&envelope.encode(&Limits::default()).expect("fits"));
+        }
+        let _ = tokio::time::timeout(BOUND, self.line.write_all(&frames)).await;
     }
 
     async fn is_closed(&mut self) -> bool {

@@ -246,3 +246,40 @@ async fn who_says_nothing_or_never_ends_a_frame_is_closed_and_who_waits_for_a_ta
     assert!(waiting.outcome().await.1.ok, "a task takes as long as it takes");
     assert!(waiting.is_closed().await, "and then the connection is idle");
 }
+
+#[tokio::test]
+async fn a_frame_that_comes_in_pieces_has_its_time_from_its_own_beginning() {
+    let node = node("idle_ms = 2000");
+    let mut peer = Peer::of(&node).await;
+    peer.give("long", "conformance", "sleep 600000", Some(Convention::Text)).await;
+    peer.report().await;
+    let mut silent = Peer::of(&node).await;
+    assert!(silent.is_closed().await, "longer ago than swp.idle_ms");
+    let message = task("second", "conformance", "complete in two pieces");
+    let mut envelope = peer.envelope(Profile::A2a, message.msg_type(), message.to_payload());
+    envelope.extensions = Given { convention: Some(Convention::Text), ..Given::default() }.to_extensions();
+    let frame = envelope.encode(&Default::default()).expect("fits");
+    peer.line.write_all(&frame[..20]).await.expect("the node takes the beginning");
+    // By then it has read that, and would have closed.
+    assert!(is_heard(&mut Peer::of(&node).await).await);
+    peer.line.write_all(&frame[20..]).await.expect("and the rest");
+    assert_eq!(text(&peer.outcome().await.1.output), "in two pieces");
+}
+
+/// Its results wait for it, because it reads none of them, and it breaks a rule.
+#[tokio::test]
+async fn who_takes_nothing_is_not_waited_for_once_its_connection_is_over() {
+    let node = node("[limits]\nwrite_stall_ms = 600000");
+    let mut peer = Peer::of(&node).await;
+    let large = format!("complete {}", "x".repeat(4 * 1024 * 1024));
+    for task_id in ["1", "2", "3", "4", "5"] {
+        peer.give(task_id, "conformance", &large, Some(Convention::Text)).await;
+    }
+    crate::patience::soon("all have a result", async || {
+        let listed = node.call("ListTasks", serde_json::json!({ "status": "TASK_STATE_COMPLETED" })).await;
+        listed["result"]["tasks"].as_array().is_some_and(|tasks| tasks.len() == 5).then_some(())
+    })
+    .await;
+    peer.line.write_all(&[0; 4]).await.expect("the node takes it");
+    super::is_cut_off(&mut peer).await;
+}

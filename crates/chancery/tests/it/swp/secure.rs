@@ -154,6 +154,17 @@ fn the_command_line_shows_its_certificate_and_believes_the_roots_it_is_given() {
     assert_eq!(send(&[]).code, Some(3));
 }
 
+/// What is sent lies in TLS, not in the socket, until the peer takes it: all the same it has to.
+#[tokio::test]
+async fn a_peer_that_takes_nothing_over_tls_is_closed() {
+    let limits = "max_frames_per_window = 1000000\nidle_ms = 600000\n[limits]\nwrite_stall_ms = 500\n";
+    let secured = Secured::start(&format!("{AGENTS}{limits}{CALLERS}"));
+    let planner = secured.callers.caller("spiffe://acme/planner");
+    let mut peer = secured.connect(Some(&planner), false).await.expect("let in");
+    peer.ask_for_much().await;
+    super::is_cut_off(&mut peer).await;
+}
+
 /// A node that calls another over swps:// with a certificate of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_calls_another_with_its_certificate() {

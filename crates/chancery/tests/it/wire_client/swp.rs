@@ -117,6 +117,8 @@ impl SwpStream {
             let received = self.reader.read(body, Timestamps::Ignored, 0).expect("a frame that can be read");
             let extensions = &received.envelope.extensions;
             let heard = match received.payload {
+                // It is still there.
+                Payload::A2a(a2a::Message::Handshake(_)) => continue,
                 Payload::A2a(a2a::Message::Event(event)) => self.hearer.event(event, extensions),
                 Payload::A2a(a2a::Message::Result(result)) => {
                     self.ended = true;

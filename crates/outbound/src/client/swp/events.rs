@@ -29,6 +29,7 @@ pub(crate) struct SwpEvents {
     /// Reports that were heard, and those to pass over because they were heard before.
     heard: usize,
     skip: usize,
+    /// How often the task was sent again since something was heard.
     tried: u32,
     limits: ClientLimits,
     ended: bool,
@@ -87,6 +88,9 @@ impl SwpEvents {
                 Err(ClientError::Transport(Transport::Cut(why))) if self.may_repeat() => {
                     tracing::debug!(why, heard = self.heard, "an SWP line was cut; the task is sent again");
                     self.line = None;
+                    if self.tried >= self.tries() {
+                        return Err(ClientError::Transport(Transport::Cut(why)));
+                    }
                 }
                 Err(fault) => return Err(fault),
             }
@@ -96,20 +100,39 @@ impl SwpEvents {
     /// The same task again is the same task: a peer that never got it takes it now, one that retells goes on.
     fn may_repeat(&self) -> bool {
         let unheard = self.heard == 0 && self.reused;
-        self.ready.may_repeat && self.tried < self.limits.retries.max(1) && (self.retells || unheard)
+        self.ready.may_repeat && (self.retells || unheard)
     }
 
+    fn tries(&self) -> u32 {
+        self.limits.retries.max(1)
+    }
+
+    /// Whether whoever asks for more after a fault may yet hear it.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.line.is_none() && !self.ended && self.may_repeat()
+    }
+
+    /// Some tries in a row are ours. After those there is one each time somebody asks, who takes the pauses.
     async fn again(&mut self) -> Result<(), ClientError> {
-        if self.tried > 0 {
-            tokio::time::sleep(self.limits.retry_pause(self.tried - 1)).await;
+        loop {
+            if (1..self.tries()).contains(&self.tried) {
+                tokio::time::sleep(self.limits.retry_pause(self.tried - 1)).await;
+            }
+            self.tried = self.tried.saturating_add(1);
+            match begin(&self.lines, &self.ready).await {
+                Ok(line) => {
+                    (self.line, self.silence) = (Some(line), Silence::new(self.limits.read()));
+                    (self.reused, self.skip) = (false, self.heard);
+                    return Ok(());
+                }
+                Err(fault) if self.tried < self.tries() => tracing::debug!(%fault, "an SWP peer is not there; tried again"),
+                Err(fault) => return Err(fault),
+            }
         }
-        self.tried += 1;
-        self.line = Some(begin(&self.lines, &self.ready).await?);
-        (self.reused, self.skip) = (false, self.heard);
-        Ok(())
     }
 
     fn take(&mut self, payload: Payload, extensions: &chancery_wire::swp::codec::Extensions) -> Result<(), ClientError> {
+        self.tried = 0;
         let Payload::A2a(message) = payload else { return Ok(()) };
         if message.task_id().is_some_and(|task_id| *task_id != self.ready.task_id) {
             return Err(ClientError::NotUnderstood("it spoke of a task that it was not given on this line".to_owned()));
