@@ -209,7 +209,8 @@ pub struct Listed {
 pub struct SweepPlan {
     /// Terminal tasks whose status is older than this go.
     pub older_than: Option<Timestamp>,
-    /// Of the terminal tasks that are left, only this many stay, newest first.
+    /// Of the terminal tasks that are left, only this many stay, newest first. Those of trees in which something goes on stay whatever
+    /// this or their age says, and nobody goes in their place.
     pub keep_at_most: Option<u64>,
     /// At most this many tasks go in one sweep, so that writers are never held up for long.
     pub at_most: u64,

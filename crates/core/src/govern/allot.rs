@@ -122,6 +122,7 @@ impl Allotment {
 
     /// The agent says how far it is: it gets more if it needs more and there is more, or it is stopped.
     pub(crate) fn weigh(&mut self, report: &Report, now: Timestamp) -> Option<Stop> {
+        let report = &report.without(self.node.told());
         let tokens = report.tokens().unwrap_or(0);
         if let Err(error) = self.policy.check_tokens(tokens) {
             return Some(Stop::Policy(error));
@@ -170,7 +171,7 @@ impl Allotment {
     /// Ends the turn: what it cost is settled, the slot is free. The report is that of the whole task.
     pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
         let Self { govern, node, held, estimated, prices, before, heard, interrupted, announced, span, .. } = self;
-        let report = &report.as_far_as_in(heard);
+        let report = &report.as_far_as_in(heard).without(node.told());
         let accounts = held.accounts();
         let counted = before.settled.saturating_add(before.overrun);
         let actual = prices::cost(report, counted, prices, estimated);

@@ -15,6 +15,8 @@ const OUTPUT: &str = "gen_ai.usage.output_tokens";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) usd: Reported<MicroUsd>,
+    /// What of it the agent says is its own, where it speaks of all that was done for the task.
+    pub(crate) own: Option<MicroUsd>,
     pub(crate) input_tokens: Reported<u64>,
     pub(crate) output_tokens: Reported<u64>,
 }
@@ -38,6 +40,7 @@ impl Report {
     pub(crate) fn and(self, later: Self) -> Self {
         Self {
             usd: later_of(self.usd, later.usd),
+            own: if said(later.usd).is_some() { later.own } else { self.own },
             input_tokens: later_of(self.input_tokens, later.input_tokens),
             output_tokens: later_of(self.output_tokens, later.output_tokens),
         }
@@ -46,7 +49,19 @@ impl Report {
     /// The part of it that a turn said something of: what earlier turns said is no word on what this one cost. Of tokens all counts
     /// that is known, because one half may have been said before.
     pub(crate) fn as_far_as_in(self, turn: Self) -> Self {
-        if turn.tokens().is_some() { Self { usd: turn.usd, ..self } } else { turn }
+        if turn.tokens().is_some() { Self { usd: turn.usd, own: turn.own, ..self } } else { turn }
+    }
+
+    /// The same without what was done for the task on this node and told to the one who reports: that is counted where it was done.
+    /// What the agent says is its own stays.
+    pub(crate) fn without(self, told: MicroUsd) -> Self {
+        match (self.usd, self.own) {
+            (Reported::Said(usd), Some(own)) => {
+                let left = usd.0.saturating_sub(told.0).max(own.0.min(usd.0));
+                Self { usd: Reported::Said(MicroUsd(left)), ..self }
+            }
+            _ => self,
+        }
     }
 
     pub(crate) fn usd(&self) -> Option<MicroUsd> {
@@ -98,11 +113,14 @@ impl Report {
 
     fn add(&mut self, said: &Said<'_>) -> bool {
         // Another control plane says what all that was done for the task cost.
-        let cost = said.subtree_cost.filter(|cost| cost.starts_with('{')).or(said.cost);
-        let usd = within(cost, "usd").or_else(|| within(said.usage, "cost_usd"));
+        let whole = said.subtree_cost.filter(|cost| cost.starts_with('{'));
+        let usd = within(whole.or(said.cost), "usd").or_else(|| within(said.usage, "cost_usd"));
         let tokens = |name: &str, long: &str, beside| within(said.usage, name).or_else(|| within(said.usage, long)).or(beside);
         let input = tokens("input_tokens", INPUT, said.input_tokens);
         let output = tokens("output_tokens", OUTPUT, said.output_tokens);
+        if whole.is_some() && !matches!(self.usd, Reported::Said(_)) {
+            self.own = Some(said_usd(within(said.cost, "usd")).unwrap_or(MicroUsd::ZERO));
+        }
         self.usd = later_of(read(usd), self.usd);
         self.input_tokens = later_of(read(input), self.input_tokens);
         self.output_tokens = later_of(read(output), self.output_tokens);
@@ -147,6 +165,10 @@ fn later_of<N>(before: Reported<N>, later: Reported<N>) -> Reported<N> {
     }
 }
 
+fn said_usd(value: Option<&str>) -> Option<MicroUsd> {
+    said(read(value))
+}
+
 /// Reading a report never fails: what is no amount is kept as that.
 fn read<N: Reportable>(value: Option<&str>) -> Reported<N> {
     value.map_or(Reported::Nothing, |value| serde_json::from_str(value).unwrap_or_default())
@@ -163,8 +185,12 @@ mod tests {
 
     #[test]
     fn usage_is_read_wherever_agents_put_it() {
-        let all =
-            Report { usd: Reported::Said(MicroUsd(20_000)), input_tokens: Reported::Said(3), output_tokens: Reported::Said(4) };
+        let all = Report {
+            usd: Reported::Said(MicroUsd(20_000)),
+            own: None,
+            input_tokens: Reported::Said(3),
+            output_tokens: Reported::Said(4),
+        };
         for said in [
             json!({ "usage": { "cost_usd": 0.02, "input_tokens": 3, "output_tokens": 4 } }),
             json!({ "usage": { "cost_usd": "0.02", INPUT: 3, OUTPUT: 4 } }),

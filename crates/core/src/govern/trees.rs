@@ -36,6 +36,8 @@ pub(crate) struct Node {
     held: Mutex<Weak<Held>>,
     subtree_usd: AtomicI64,
     subtree_tasks: AtomicU64,
+    /// What of that was done for calls that came from elsewhere, whose callers were told what it cost.
+    told_usd: AtomicI64,
 }
 
 /// What a task and everything below it cost.
@@ -68,6 +70,7 @@ impl Node {
             held: Mutex::default(),
             subtree_usd: AtomicI64::new(0),
             subtree_tasks: AtomicU64::new(0),
+            told_usd: AtomicI64::new(0),
         });
         node.upwards().for_each(|node| {
             node.subtree_tasks.fetch_add(1, Ordering::Relaxed);
@@ -109,6 +112,17 @@ impl Node {
 
     pub(crate) fn subtree_cost(&self) -> SubtreeCost {
         SubtreeCost { usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)), tasks: self.subtree_tasks.load(Ordering::Relaxed) }
+    }
+
+    /// The caller is told what the task and all below it cost. It may say so again, as part of what the task above cost.
+    pub(crate) fn tell(&self, cost: SubtreeCost) {
+        if let Some(above) = &self.parent {
+            above.told_usd.fetch_add(cost.usd.0, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn told(&self) -> MicroUsd {
+        MicroUsd(self.told_usd.load(Ordering::Relaxed))
     }
 
     /// A turn of the task runs on this.

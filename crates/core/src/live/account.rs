@@ -114,7 +114,10 @@ impl LiveTask {
             node.end();
         }
         match (closed, &self.node) {
-            (Some((closed, true)), Some(node)) => announce(event, node, &closed, &state.report),
+            (Some((closed, true)), Some(node)) => {
+                node.tell(closed.subtree);
+                announce(event, node, &closed, &state.report)
+            }
             _ => withhold(event),
         }
     }

@@ -1,5 +1,6 @@
 //! What governs calls, seen from outside the control plane: each rule by the name the decision record gives its test.
 
+mod around;
 mod attacks;
 mod budget_guard;
 mod dispatch_order;

@@ -1,13 +1,15 @@
 //! Forgets finished tasks, oldest first, at a cost that depends on how many go and not on how many stay.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::MutexGuard;
 
 use chancery_core::SweepPlan;
 use chancery_protocol::{TaskId, Timestamp};
 
-use super::{MemoryStore, SHARDS, locked, spent};
-use crate::past;
+use super::shard::{Kept, Shard};
+use super::{MemoryStore, SHARDS, locked, shard_of, spent};
+use crate::{numbering, past};
 
 pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64 {
     // Declared first, so that the logs are freed last, when nobody waits for the locks.
@@ -21,16 +23,21 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64
 
     let mut next: BinaryHeap<_> =
         shards.iter().enumerate().filter_map(|(at, shard)| Some(Reverse((shard.finished().front()?.clone(), at)))).collect();
-    // Tasks that webhooks are yet to be told of stay.
+    // Tasks that webhooks are yet to be told of stay, and so do those of trees that go on, in whose place nobody else has to go.
     let mut held = [0; SHARDS];
+    let (mut of_trees, mut trees) = (0, HashMap::new());
     while let Some(Reverse(((status_at, id), at))) = next.pop() {
         let count = gone.len() as u64;
         let too_old = plan.older_than.is_some_and(|bound| status_at < bound);
-        if count >= plan.at_most || !(too_old || count < too_many) {
+        if count >= plan.at_most || !(too_old || count + of_trees < too_many) {
             break;
         }
         let told = shards[at].get(id.as_str()).is_some_and(|kept| kept.lanes > 0);
-        if told && locked(&store.outbox).lanes.holds(&id) {
+        let root = shards[at].get(id.as_str()).and_then(|kept| kept.governed.as_ref()).map(|governed| &governed.kinship.root);
+        if root.is_some_and(|root| *trees.entry(root.clone()).or_insert_with(|| goes_on(store, &shards, root))) {
+            held[at] += 1;
+            of_trees += 1;
+        } else if told && locked(&store.outbox).lanes.holds(&id) {
             held[at] += 1;
         } else if let Some(kept) = shards[at].forget(held[at]) {
             if told {
@@ -63,4 +70,13 @@ pub(super) fn withdraw(store: &MemoryStore, task: &TaskId) -> bool {
     store.indexes.remove(&kept);
     names.release(&kept.task, kept.key.as_ref());
     true
+}
+
+/// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
+fn goes_on(store: &MemoryStore, shards: &[MutexGuard<'_, Shard>], root: &TaskId) -> bool {
+    let open = |kept: &Kept| {
+        !numbering::is_finished(&kept.progress) && kept.governed.as_ref().is_some_and(|governed| governed.kinship.root == *root)
+    };
+    let is_open = |task: &TaskId| shards[shard_of(task.as_str())].get(task.as_str()).is_some_and(open);
+    is_open(root) || store.indexes.below(root).iter().rev().any(is_open)
 }

@@ -110,6 +110,8 @@ mod tests {
         assert!(unfinished.contains("tasks_unfinished"), "{unfinished}");
         let finished = plan(sweep::FINISHED);
         assert!(finished.contains("tasks_finished") && !finished.contains("TEMP"), "{finished}");
+        let goes_on = plan(sweep::GOES_ON);
+        assert!(goes_on.contains("ledger_trees") && !goes_on.contains("TEMP"), "{goes_on}");
         let context = "SELECT peer FROM links WHERE tenant = 'a' AND owner = 'b' AND agent = 'c' AND context_id = 'd' \
                        ORDER BY task DESC LIMIT 1";
         let of_context = plan(context);
@@ -143,7 +145,7 @@ mod tests {
                 assert!(!plan.split("; ").any(goes_through), "{sql}: {plan}");
             }
         }
-        for plan in [counting, tree, of_task, spent, plan(decisions::FORGET)] {
+        for plan in [finished, goes_on, counting, tree, of_task, spent, plan(decisions::FORGET)] {
             let scans = |table: &str| plan.contains(&format!("SCAN {table}"));
             assert!(!["tasks", "ledger", "decisions", "spent"].into_iter().any(scans), "{plan}");
         }

@@ -1,20 +1,30 @@
 //! Forgets finished tasks, oldest first. The space they took is used again, so the file does not grow.
 
+use std::collections::HashSet;
+
 use chancery_core::SweepPlan;
 use chancery_protocol::{TaskId, Timestamp};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::entries::places;
 use super::fault::Fault;
 use super::{decisions, outbox, spent};
 use crate::past;
 
-/// Where a sweep stopped because it had passed too many tasks that must stay. The next goes on there.
+/// What one sweep leaves to the next.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place(Option<(i64, String)>);
+pub(super) struct Place {
+    /// Where it stopped because it had passed too many tasks that must stay, and how many of those, from the first on, are of trees
+    /// that go on. The next goes on there.
+    stopped: Option<(i64, String, u64)>,
+    /// Roots of trees that were found to have ended, which they stay: large ones are not gone through again and again.
+    ended: HashSet<String>,
+}
 
 /// For each task that may go, so many that must stay are passed.
 const PASSED: u64 = 8;
+/// So many trees are remembered to have ended; then it begins anew.
+const MOST_ENDED: usize = 10_000;
 
 /// Part of a batch's transaction. `finished` is the number of tasks that could go.
 pub(super) fn sweep(
@@ -90,13 +100,35 @@ fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) const FINISHED: &str = "SELECT num, status_at, lanes > 0, id FROM tasks
+pub(super) const FINISHED: &str = "SELECT num, status_at, lanes > 0, id, root, task FROM tasks LEFT JOIN ledger ON task = num
      WHERE stage = 3 AND (status_at, id) > (?1, ?2) ORDER BY status_at, id";
 
+/// Whether a root, or the newest of what was done for it that has not ended, is there.
+pub(super) const GOES_ON: &str = "SELECT EXISTS (SELECT 1 FROM tasks JOIN ledger ON task = num
+                                                 WHERE id = ?1 AND root IS NULL AND stage <> 3)
+      OR EXISTS (SELECT 1 FROM ledger JOIN tasks ON num = task WHERE root = ?1 AND stage <> 3 ORDER BY task DESC)";
+
+impl Place {
+    /// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
+    fn goes_on(&mut self, connection: &Connection, root: &str) -> Result<bool, Fault> {
+        if self.ended.contains(root) {
+            return Ok(false);
+        }
+        let goes_on: bool = connection.prepare_cached(GOES_ON)?.query_row([root], |row| row.get(0))?;
+        if !goes_on {
+            if self.ended.len() >= MOST_ENDED {
+                self.ended.clear();
+            }
+            self.ended.insert(root.to_owned());
+        }
+        Ok(goes_on)
+    }
+}
+
 /// The tasks that go: the oldest, as long as they are too old or there are too many. Those that webhooks are yet to be told
-/// of stay.
+/// of stay, and so do those of trees that go on, in whose place nobody else has to go.
 fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Place) -> Result<Vec<Due>, Fault> {
-    let (status_at, id) = place.0.take().unwrap_or((i64::MIN, String::new()));
+    let (status_at, id, mut of_trees) = place.stopped.take().unwrap_or((i64::MIN, String::new(), 0));
     let mut statement = connection.prepare_cached(FINISHED)?;
     let mut rows = statement.query((status_at, id))?;
     let mut tasks = Vec::new();
@@ -106,19 +138,34 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Plac
     {
         let status_at = Timestamp::from_micros(row.get(1)?);
         let too_old = plan.older_than.is_some_and(|bound| status_at < bound);
-        if !too_old && tasks.len() as u64 >= too_many {
+        if !too_old && tasks.len() as u64 + of_trees >= too_many {
             break;
         }
         let task = Due { num: row.get(0)?, told: row.get(2)? };
-        if !(task.told && outbox::holds(connection, task.num)?) {
+        if in_open_tree(connection, row, place)? {
+            of_trees += 1;
+        } else if !(task.told && outbox::holds(connection, task.num)?) {
             tasks.push(task);
             continue;
         }
         passed += 1;
         if passed >= plan.at_most.saturating_mul(PASSED) {
-            place.0 = Some((status_at.micros(), row.get(3)?));
+            place.stopped = Some((status_at.micros(), row.get(3)?, of_trees));
             break;
         }
     }
     Ok(tasks)
+}
+
+/// Of a row of [`FINISHED`].
+fn in_open_tree(connection: &Connection, row: &Row<'_>, place: &mut Place) -> Result<bool, Fault> {
+    let text = |at: usize| row.get_ref(at).and_then(|value| value.as_str_or_null().map_err(Into::into));
+    if row.get::<_, Option<i64>>(5)?.is_none() {
+        return Ok(false);
+    }
+    let root = match text(4)? {
+        Some(root) => Some(root),
+        None => text(3)?,
+    };
+    root.map_or(Ok(false), |root| place.goes_on(connection, root))
 }

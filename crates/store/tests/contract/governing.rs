@@ -229,18 +229,18 @@ async fn roots_are_found_among_many_and_across_gaps(Opened { store, .. }: Opened
 }
 
 async fn what_is_left_of_a_tree_is_found_when_its_root_is_gone(Opened { store, .. }: Opened) {
-    for (id, root) in [("r", "r"), ("a", "r"), ("b", "r")] {
-        store.append(governed_creation(&Arc::new(record(id, ada())), root, 1)).await.unwrap();
+    // As earlier versions left it: they forgot a root before what was done for it had ended.
+    for id in ["a", "b"] {
+        store.append(governed_creation(&Arc::new(record(id, ada())), "r", 1)).await.unwrap();
     }
-    store.append(change(&task("r"), 2, TaskState::Completed, at(1))).await.unwrap();
     store.append(change(&task("a"), 2, TaskState::Completed, at(2))).await.unwrap();
     let plan = |older_than| SweepPlan { older_than: Some(at(older_than)), at_most: 10, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan(2), at(0)).await.unwrap(), 1);
     assert_eq!(store.governed(&"r".into()).await.unwrap(), None);
     assert_eq!(store.roots(TraceId(1)).await.unwrap(), []);
     assert_eq!(tree_ids(&*store, "r").await, ["a", "b"]);
     let counted: Vec<_> = store.ledger(at(100)).await.unwrap().tasks.into_iter().map(|row| row.task).collect();
     assert_eq!(counted, ["a".into(), "b".into()], "what has ended belongs to a tree that has not");
+    store.append(change(&task("b"), 2, TaskState::Completed, at(3))).await.unwrap();
     assert_eq!(store.sweep(plan(3), at(0)).await.unwrap(), 1);
     assert_eq!(tree_ids(&*store, "r").await, ["b"]);
 }

@@ -116,7 +116,13 @@ impl Model {
         finished.sort();
         let too_old = finished.iter().filter(|(time, _)| plan.older_than.is_some_and(|bound| *time < bound)).count() as u64;
         let too_many = plan.keep_at_most.map_or(0, |keep| (finished.len() as u64).saturating_sub(keep));
-        finished.truncate(too_old.max(too_many).min(plan.at_most) as usize);
+        finished.truncate(too_old.max(too_many) as usize);
+        let root = |kept: &Kept| kept.governed.as_ref().map(|governed| governed.kinship.root.clone());
+        let open: Vec<TaskId> = self.tasks.iter().filter(|kept| !kept.ended()).filter_map(root).collect();
+        let held = |kept: &Kept| root(kept).is_some_and(|root| open.contains(&root));
+        let held: Vec<_> = self.tasks.iter().filter(|kept| held(kept)).map(age).collect();
+        finished.retain(|task| !held.contains(task));
+        finished.truncate(plan.at_most as usize);
         let mut going: Vec<_> = self.tasks.extract_if(.., |kept| finished.contains(&age(kept))).collect();
         going.sort_by_key(age);
         self.spent_by(&going, plan.spent_since.unwrap_or(at(i64::MAX)), plan.at_most as usize);

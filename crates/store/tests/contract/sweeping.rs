@@ -1,9 +1,11 @@
 //! Retention: what goes, what stays, and how much at a time.
 
-use chancery_core::{Append, SweepPlan};
+use chancery_core::{Append, Store, SweepPlan};
 use chancery_protocol::TaskState;
 
-use crate::sample::{Opened, ada, at, change, completed, creation, listed_ids, on_every_store, put, record, task};
+use crate::sample::{
+    Opened, ada, at, change, completed, creation, governed_creation, listed_ids, on_every_store, put, record, task,
+};
 
 on_every_store! {
     a_sweep_by_age_takes_finished_tasks_that_are_older,
@@ -14,6 +16,8 @@ on_every_store! {
     message_only_logs_are_swept_too,
     a_task_that_is_swept_takes_its_log_along,
     a_sweep_without_limits_takes_nothing,
+    tasks_of_a_tree_stay_while_one_of_them_goes_on_and_nobody_goes_in_their_place,
+    tasks_of_trees_that_stay_do_not_keep_a_sweep_from_those_behind_them,
 }
 
 fn plan(older_than: Option<i64>, keep_at_most: Option<u64>, at_most: u64) -> SweepPlan {
@@ -101,4 +105,47 @@ async fn a_sweep_without_limits_takes_nothing(Opened { store, .. }: Opened) {
     completed(&*store, "t1", 1).await;
     assert_eq!(store.sweep(plan(None, None, 100), at(1_000_000)).await.unwrap(), 0);
     assert_eq!(listed_ids(&*store).await, ["t1"]);
+}
+
+/// A task of a tree that ended at this time.
+async fn ended_in_tree(store: &dyn Store, id: &str, root: &str, time: i64) {
+    store.append(governed_creation(&task(id), root, 1)).await.unwrap();
+    store.append(change(&task(id), 2, TaskState::Completed, at(time))).await.unwrap();
+}
+
+async fn tasks_of_a_tree_stay_while_one_of_them_goes_on_and_nobody_goes_in_their_place(Opened { store, .. }: Opened) {
+    store.append(governed_creation(&task("root"), "root", 1)).await.unwrap();
+    ended_in_tree(&*store, "child 1", "root", 1).await;
+    ended_in_tree(&*store, "child 2", "root", 2).await;
+    // The root has ended, and one below it has not.
+    ended_in_tree(&*store, "other root", "other root", 3).await;
+    store.append(governed_creation(&task("its child"), "other root", 1)).await.unwrap();
+    ended_in_tree(&*store, "x", "x", 4).await;
+    ended_in_tree(&*store, "y", "y", 5).await;
+    assert_eq!(store.sweep(plan(None, Some(1), 100), at(0)).await.unwrap(), 1, "the fourth of five that are finished");
+    assert_eq!(store.sweep(plan(None, Some(1), 100), at(0)).await.unwrap(), 0);
+    assert_eq!(store.sweep(plan(Some(100), None, 100), at(0)).await.unwrap(), 1, "however old they are");
+    assert_eq!(store.ledger(at(i64::MAX)).await.unwrap().tasks.len(), 5, "both trees are whole");
+    store.append(change(&task("root"), 2, TaskState::Failed, at(6))).await.unwrap();
+    assert_eq!(store.sweep(plan(Some(100), None, 100), at(0)).await.unwrap(), 3);
+    store.append(change(&task("its child"), 2, TaskState::Failed, at(7))).await.unwrap();
+    assert_eq!(store.sweep(plan(None, Some(0), 100), at(0)).await.unwrap(), 2);
+    assert_eq!(listed_ids(&*store).await, [""; 0]);
+}
+
+async fn tasks_of_trees_that_stay_do_not_keep_a_sweep_from_those_behind_them(Opened { store, .. }: Opened) {
+    store.append(governed_creation(&task("root"), "root", 1)).await.unwrap();
+    for number in 0..40 {
+        ended_in_tree(&*store, &format!("child {number}"), "root", number).await;
+    }
+    for (place, id) in ["x", "y", "z"].into_iter().enumerate() {
+        completed(&*store, id, 100 + place as i64).await;
+    }
+    let mut gone = 0;
+    for _ in 0..20 {
+        gone += store.sweep(plan(None, Some(1), 1), at(0)).await.unwrap();
+    }
+    assert_eq!(gone, 2, "all but one that could go");
+    assert_eq!(listed_ids(&*store).await.len(), 42);
+    assert!(store.find_any("z").await.unwrap().is_some(), "the newest stays");
 }
