@@ -9,7 +9,7 @@ use chancery_protocol::{Timestamp, TraceId};
 use serde_json::{Value, json};
 
 use crate::adapter::Adapter;
-use crate::bundle::{self, BundleEvent, Stamp, limits, rfc3339, subject_of};
+use crate::bundle::{self, BundleEvent, SealFault, Stamp, limits, rfc3339, subject_of};
 use crate::chosen::Chosen;
 use crate::packets;
 use crate::record::{Entry, Examination, RecordFault, Segment, hex, merkle, types};
@@ -39,7 +39,11 @@ pub enum ExportFault {
     Store(#[from] StoreError),
     #[error("there is nothing about that in the record")]
     Nothing,
-    #[error("a bundle has at most {} events, and this would have more: ask for less, with --since and --until", limits::EVENTS)]
+    #[error(
+        "a bundle has at most {} events and {} bytes, and this would have more: ask for less, with --since and --until",
+        limits::EVENTS,
+        limits::BUNDLE_BYTES
+    )]
     TooMuch,
     #[error("the bundle could not be written: {0}")]
     Unwritable(String),
@@ -222,6 +226,17 @@ impl Taken {
         }
     }
 
+    /// An entry that no bundle can hold. The rest can be had without it.
+    fn too_long(&self, seq: usize, bytes: usize) -> ExportFault {
+        let what = match self.entries.get(seq) {
+            Some(entry) => format!("entry {} of {}", entry.index, rfc3339(entry.at)),
+            None => format!("what is made of an entry (event {seq})"),
+        };
+        let most = limits::LINE_BYTES;
+        let message = format!("{what} has {bytes} bytes there, more than {most}: ask for less, with --since and --until");
+        ExportFault::Unwritable(message)
+    }
+
     fn bundle(self, wanted: &Wanted) -> Result<Vec<u8>, ExportFault> {
         let unwritable = |fault: &dyn std::fmt::Display| ExportFault::Unwritable(fault.to_string());
         let (first, last) = (self.entries.first(), self.entries.last());
@@ -263,7 +278,11 @@ impl Taken {
             producer_version: env!("CARGO_PKG_VERSION").to_owned(),
             git: "unknown".to_owned(),
         };
-        bundle::seal(&stamp, &events).map_err(|fault| unwritable(&fault))
+        bundle::seal(&stamp, &events).map_err(|fault| match fault {
+            SealFault::TooMuch(..) => ExportFault::TooMuch,
+            SealFault::TooLong { seq, bytes } => self.too_long(seq, bytes),
+            SealFault::Unwritable(fault) => unwritable(&fault),
+        })
     }
 }
 

@@ -20,7 +20,7 @@ pub use fault::{BundleFault, Code};
 pub use manifest::{Manifest, Producer};
 pub use ties::{Report, Scope};
 pub use verify::{Checked, check, verify};
-pub use write::seal;
+pub use write::{SealFault, seal};
 
 /// What a reader takes at most.
 pub mod limits {

@@ -6,6 +6,7 @@ mod cutting;
 mod damage;
 mod format;
 mod house;
+mod limits;
 mod packets;
 mod tampering;
 mod unsigned;

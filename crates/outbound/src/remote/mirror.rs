@@ -24,6 +24,16 @@ pub(super) enum Strange {
     UnknownArtifact(ArtifactId),
     #[error("the agent named no task")]
     NoTask,
+    #[error("the agent gave {0} an id of {1} bytes, more than {ID_BYTES}")]
+    LongId(&'static str, usize),
+}
+
+/// The longest id of an agent elsewhere. Ids are kept whole wherever something is told of what they name: in the log, in lists
+/// and in the record, where an entry has to fit into a line of a bundle.
+const ID_BYTES: usize = 1024;
+
+fn no_longer(what: &'static str, id: &str) -> Result<(), Strange> {
+    if id.len() > ID_BYTES { Err(Strange::LongId(what, id.len())) } else { Ok(()) }
 }
 
 #[derive(Debug)]
@@ -83,6 +93,7 @@ impl Mirror {
             TaskEvent::Replied(message) => vec![TaskEvent::Replied(message)],
         };
         let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).map(with_message_id).collect();
+        news.iter().try_for_each(check_ids)?;
         for event in &news {
             self.note(event);
         }
@@ -93,6 +104,8 @@ impl Mirror {
         if task.as_str().is_empty() {
             return Err(Strange::NoTask);
         }
+        no_longer("a task", task.as_str())?;
+        no_longer("a context", context.as_str())?;
         match &self.task {
             Some(expected) if expected != task => {
                 return Err(Strange::OtherTask { expected: expected.clone(), heard: task.clone() });
@@ -232,6 +245,18 @@ fn with_message_id(mut event: TaskEvent) -> TaskEvent {
     event
 }
 
+fn check_ids(event: &TaskEvent) -> Result<(), Strange> {
+    match event {
+        TaskEvent::Status(change) => match &change.status.message {
+            Some(message) => no_longer("a message", message.message_id.as_str()),
+            None => Ok(()),
+        },
+        TaskEvent::Said(message) | TaskEvent::Replied(message) => no_longer("a message", message.message_id.as_str()),
+        TaskEvent::Artifact(chunk) => no_longer("an artifact", chunk.artifact.artifact_id.as_str()),
+        TaskEvent::Created(_) => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +314,39 @@ mod tests {
         let members: Vec<_> = change.unknown.iter().map(|(name, value)| (name, value.text())).collect();
         assert_eq!(members, [("x", "1.0e5")], "and not what an update has itself");
         assert_eq!(change.status.unknown.get("y").unwrap().text(), "0.10");
+    }
+
+    /// Of what an id is, and something that has it.
+    type Saying<'a> = (&'static str, &'a dyn Fn(&str) -> TaskEvent);
+
+    #[test]
+    fn ids_are_as_long_as_they_may_be_and_no_longer() {
+        let artifact = |id: &str| Artifact::new(id, vec![Part::text("x")]);
+        let whole = |id: &str, context: &str, made: Option<&str>| {
+            let mut whole = task(TaskState::Completed, None);
+            (whole.id, whole.context_id) = (id.into(), context.into());
+            whole.artifacts.extend(made.map(|id| Arc::new(artifact(id))));
+            TaskEvent::Created(Arc::new(whole))
+        };
+        let piece = |id: &str| {
+            let (artifact, unknown) = (Arc::new(artifact(id)), Unknown::none());
+            TaskEvent::Artifact(ArtifactChunk { artifact, append: false, last_chunk: true, metadata: None, unknown })
+        };
+        let reply = |id: &str| TaskEvent::Replied(Arc::new(Message::of_parts(Role::Agent, id, vec![Part::text("x")])));
+        let heard = |event: TaskEvent| Mirror::of(&task(TaskState::Submitted, None), None, None).hear(None, event);
+        let said: [Saying<'_>; 6] = [
+            ("a task", &|id| whole(id, "talk", None)),
+            ("a context", &|id| whole("theirs", id, None)),
+            ("an artifact", &|id| whole("theirs", "talk", Some(id))),
+            ("an artifact", &piece),
+            ("a message", &reply),
+            ("a message", &asking),
+        ];
+        for (what, event) in said {
+            assert!(!heard(event(&"x".repeat(ID_BYTES))).unwrap().is_empty(), "{what}");
+            let strange = heard(event(&"x".repeat(ID_BYTES + 1))).unwrap_err();
+            assert_eq!(strange, Strange::LongId(what, ID_BYTES + 1));
+            assert!(strange.to_string().contains("1025 bytes, more than 1024"), "{strange}");
+        }
     }
 }

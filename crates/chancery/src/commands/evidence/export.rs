@@ -50,8 +50,8 @@ impl Export {
         let unwritable = |to: &str, fault: std::io::Error| Failure::Refused(format!("{to}: {fault}"));
         match &self.output {
             Some(file) => {
-                std::fs::write(file, &bundle).map_err(|fault| unwritable(&file.display().to_string(), fault))?;
                 let (_, report) = verify(&bundle, &[]).map_err(|fault| Failure::Refused(show::safe(&fault.to_string())))?;
+                std::fs::write(file, &bundle).map_err(|fault| unwritable(&file.display().to_string(), fault))?;
                 show::print(&format!("{} bytes in {}\n{}", bundle.len(), file.display(), forgotten(&report)));
             }
             None => {
