@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_core::{Checkpoint, Record, StoreError};
+use chancery_identity::strict_json::MAX_SAFE_INTEGER;
 use chancery_protocol::{Timestamp, TraceId};
 use serde_json::{Value, json};
 
@@ -296,9 +297,11 @@ fn scope(wanted: &Wanted, kept_from: u64) -> Value {
         Wanted::Trace(trace, _) => json!({ "trace": trace.to_string() }),
         Wanted::Between(since, until) => {
             let mut scope = json!({});
+            // Readers of JSON have no larger numbers, and no entry has a later time.
+            let most = MAX_SAFE_INTEGER as i64;
             for (name, time) in [("since", since), ("until", until)] {
                 if let Some(time) = time {
-                    scope[name] = json!(time.micros());
+                    scope[name] = json!(time.micros().clamp(-most, most));
                 }
             }
             scope

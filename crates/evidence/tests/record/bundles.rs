@@ -60,6 +60,8 @@ async fn a_stretch_of_time_has_no_gaps_and_ends_where_it_was_told_to() {
         let (_, again) = bundled(&record, &Wanted::Between(Some(at(50)), Some(at(70)))).await;
         assert_eq!((again.first, again.entries), (some.first, some.entries), "segments of {segment}");
     }
+    let ages = Wanted::Between(Some(Timestamp::from_micros(i64::MIN)), Some(Timestamp::from_micros(i64::MAX)));
+    assert_eq!(bundled(&record, &ages).await.1.entries, all.entries, "times of no use are taken, too");
     for nothing in [(Some(at(5_000)), None), (None, Some(at(-5))), (Some(at(55)), Some(at(55)))] {
         let wanted = Wanted::Between(nothing.0, nothing.1);
         assert!(matches!(export(&record, &wanted, at(1000)).await, Err(ExportFault::Nothing)), "{wanted:?}");

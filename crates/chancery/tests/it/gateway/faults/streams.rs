@@ -231,3 +231,14 @@ async fn a_piece_of_nothing_fails_the_task() {
     .await;
     everybody_gets(&agent, &Outcome::failed("the agent went on with an artifact a that it never began", &[])).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_artifact_with_an_endless_name_fails_the_task() {
+    let agent = Scripted::agent(|asked| {
+        let mut made = piece(asked, "all", false, true);
+        made["artifactUpdate"]["artifact"]["artifactId"] = json!("a".repeat(1025));
+        Script::events(asked, [&picture(asked, "WORKING", &[]), &made, &status(asked, "COMPLETED", None)]).end()
+    })
+    .await;
+    everybody_gets(&agent, &Outcome::failed("the agent gave an artifact an id of 1025 bytes, more than 1024", &[])).await;
+}
