@@ -316,6 +316,9 @@ mod tests {
         assert_eq!(change.status.unknown.get("y").unwrap().text(), "0.10");
     }
 
+    /// Of what an id is, and something that has it.
+    type Saying<'a> = (&'static str, &'a dyn Fn(&str) -> TaskEvent);
+
     #[test]
     fn ids_are_as_long_as_they_may_be_and_no_longer() {
         let artifact = |id: &str| Artifact::new(id, vec![Part::text("x")]);
@@ -331,7 +334,7 @@ mod tests {
         };
         let reply = |id: &str| TaskEvent::Replied(Arc::new(Message::of_parts(Role::Agent, id, vec![Part::text("x")])));
         let heard = |event: TaskEvent| Mirror::of(&task(TaskState::Submitted, None), None, None).hear(None, event);
-        let said: [(&str, &dyn Fn(&str) -> TaskEvent); 6] = [
+        let said: [Saying<'_>; 6] = [
             ("a task", &|id| whole(id, "talk", None)),
             ("a context", &|id| whole("theirs", id, None)),
             ("an artifact", &|id| whole("theirs", "talk", Some(id))),
