@@ -3,8 +3,8 @@
 mod common;
 
 use chancery_identity::cards::{
-    CardFault, IdentityFacts, canonical_card_bytes, sign_adr_card, sign_original_card, sign_rvagent_view, verify_card,
-    verify_original_card, verify_rvagent_card,
+    CardFault, IdentityFacts, canonical_card_bytes, covered_original_card, sign_adr_card, sign_original_card, sign_rvagent_view,
+    verify_card, verify_original_card, verify_rvagent_card,
 };
 use chancery_identity::keys::Cards;
 use chancery_identity::{Algorithm, SigningKey, agent_id_from_pubkey, jcs, strict_json};
@@ -177,4 +177,19 @@ fn the_inner_signature_covers_what_its_readers_see() {
         let free = unseen.iter().chain(&unseen_within).any(|prefix| what.starts_with(prefix)) || filled_in.contains(&&*what);
         assert_eq!(verify_rvagent_card(&changed).is_ok(), free, "{what}");
     }
+}
+
+#[test]
+fn what_a_card_is_covered_by_is_all_of_it_or_what_the_inner_signature_knows() {
+    assert_eq!(covered_original_card(&signed()).unwrap(), signed());
+    let mut inner = original_card();
+    sign_rvagent_view(&mut inner, &key(1)).unwrap();
+    let covered = covered_original_card(&inner).unwrap();
+    for added in ["documentationUrl", "iconUrl", "defaultInputModes", "agent_id"] {
+        inner[added] = json!("https://elsewhere.example");
+    }
+    inner["skills"][0]["examples"] = json!(["elsewhere"]);
+    assert!(verify_rvagent_card(&inner).is_ok());
+    assert_eq!(covered_original_card(&inner).unwrap(), covered);
+    assert_eq!((&covered["url"], &covered["metadata"]), (&inner["url"], &inner["metadata"]));
 }

@@ -12,9 +12,9 @@ use chancery_outbound::discovery::DiscoveryError;
 use chancery_protocol::AgentName;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
-use tokio::task::JoinSet;
 
 use super::gather::Standing;
+use super::looks::Looks;
 use super::observed::Observed;
 use super::remote::{Remote, Shown, Workplace};
 use super::report;
@@ -25,8 +25,6 @@ use crate::mount::{Given, Mount};
 
 /// How often to see whether a card has changed, or an agent has come up.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
-/// Agents that are looked at at the same time.
-const LOOKS_AT_ONCE: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FleetError {
@@ -237,21 +235,16 @@ impl Fleet {
         for remote in self.all() {
             self.observed.note(&remote, &self.chancery).await;
         }
+        let mut looks = Looks::default();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 () = stopping.cancelled() => return,
             }
-            // One that hangs holds up nobody else.
-            let mut looks = JoinSet::new();
             for remote in self.all() {
-                if looks.len() >= LOOKS_AT_ONCE {
-                    looks.join_next().await;
-                }
-                let fleet = Arc::clone(&self);
-                looks.spawn(async move { fleet.show(&remote).await });
+                let (fleet, name) = (Arc::clone(&self), Arc::clone(&remote.name));
+                looks.begin(&name, async move { fleet.show(&remote).await }).await;
             }
-            while looks.join_next().await.is_some() {}
         }
     }
 

@@ -4,6 +4,7 @@ mod fleet;
 mod front;
 mod gather;
 mod in_code;
+mod looks;
 mod observed;
 mod remote;
 mod report;
