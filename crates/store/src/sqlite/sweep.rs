@@ -19,12 +19,14 @@ pub(super) struct Place {
     stopped: Option<(i64, String, u64)>,
     /// Roots of trees that were found to have ended, which they stay: large ones are not gone through again and again.
     ended: HashSet<String>,
+    /// Those that were found to go on, in this sweep.
+    open: HashSet<String>,
 }
 
 /// For each task that may go, so many that must stay are passed.
 const PASSED: u64 = 8;
-/// So many trees are remembered to have ended; then it begins anew.
-const MOST_ENDED: usize = 10_000;
+/// So many trees are remembered; then it begins anew.
+const MOST_KNOWN: usize = 10_000;
 
 /// Part of a batch's transaction. `finished` is the number of tasks that could go.
 pub(super) fn sweep(
@@ -103,24 +105,28 @@ fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), Fault> {
 pub(super) const FINISHED: &str = "SELECT num, status_at, lanes > 0, id, root, task FROM tasks LEFT JOIN ledger ON task = num
      WHERE stage = 3 AND (status_at, id) > (?1, ?2) ORDER BY status_at, id";
 
-/// Whether a root, or the newest of what was done for it that has not ended, is there.
-pub(super) const GOES_ON: &str = "SELECT EXISTS (SELECT 1 FROM tasks JOIN ledger ON task = num
-                                                 WHERE id = ?1 AND root IS NULL AND stage <> 3)
-      OR EXISTS (SELECT 1 FROM ledger JOIN tasks ON num = task WHERE root = ?1 AND stage <> 3 ORDER BY task DESC)";
+/// Whether a root goes on, or something that was done for it; that is mostly the newest.
+pub(super) const GOES_ON: &str = "SELECT CASE
+         WHEN EXISTS (SELECT 1 FROM tasks JOIN ledger ON task = num WHERE id = ?1 AND root IS NULL AND stage <> 3) THEN 1
+         ELSE EXISTS (SELECT 1 FROM ledger JOIN tasks ON num = task WHERE root = ?1 AND stage <> 3 ORDER BY task DESC) END";
+
+/// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
+fn goes_on(connection: &Connection, root: &str) -> Result<bool, Fault> {
+    Ok(connection.prepare_cached(GOES_ON)?.query_row([root], |row| row.get(0))?)
+}
 
 impl Place {
-    /// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
-    fn goes_on(&mut self, connection: &Connection, root: &str) -> Result<bool, Fault> {
-        if self.ended.contains(root) {
-            return Ok(false);
+    /// The same for a task that is not the root, of which there may be many.
+    fn above_goes_on(&mut self, connection: &Connection, root: &str) -> Result<bool, Fault> {
+        if self.ended.contains(root) || self.open.contains(root) {
+            return Ok(self.open.contains(root));
         }
-        let goes_on: bool = connection.prepare_cached(GOES_ON)?.query_row([root], |row| row.get(0))?;
-        if !goes_on {
-            if self.ended.len() >= MOST_ENDED {
-                self.ended.clear();
-            }
-            self.ended.insert(root.to_owned());
+        let goes_on = goes_on(connection, root)?;
+        let known = if goes_on { &mut self.open } else { &mut self.ended };
+        if known.len() >= MOST_KNOWN {
+            known.clear();
         }
+        known.insert(root.to_owned());
         Ok(goes_on)
     }
 }
@@ -129,6 +135,7 @@ impl Place {
 /// of stay, and so do those of trees that go on, in whose place nobody else has to go.
 fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Place) -> Result<Vec<Due>, Fault> {
     let (status_at, id, mut of_trees) = place.stopped.take().unwrap_or((i64::MIN, String::new(), 0));
+    place.open.clear();
     let mut statement = connection.prepare_cached(FINISHED)?;
     let mut rows = statement.query((status_at, id))?;
     let mut tasks = Vec::new();
@@ -163,9 +170,10 @@ fn in_open_tree(connection: &Connection, row: &Row<'_>, place: &mut Place) -> Re
     if row.get::<_, Option<i64>>(5)?.is_none() {
         return Ok(false);
     }
-    let root = match text(4)? {
-        Some(root) => Some(root),
-        None => text(3)?,
-    };
-    root.map_or(Ok(false), |root| place.goes_on(connection, root))
+    match (text(4)?, text(3)?) {
+        (Some(root), _) => place.above_goes_on(connection, root),
+        // Most tasks are roots, and nothing was done for them elsewhere.
+        (None, Some(own)) => goes_on(connection, own),
+        (None, None) => Ok(false),
+    }
 }
