@@ -50,7 +50,7 @@ impl Inner {
         let shown = cancelled?;
         if let Some(reason) = live.not_confirmed() {
             let (task, agent) = (id.clone(), live.record.agent.clone());
-            let depth = live.node.as_ref().map_or(0, |node| node.kinship.depth);
+            let depth = live.node().map_or(0, |node| node.kinship.depth);
             cascaded.push(Cascaded { task, agent, depth, outcome: CascadeOutcome::Unreachable, reason: Some(reason) });
         }
         Ok((shown, cascaded))
@@ -84,7 +84,7 @@ impl Inner {
 
     /// Lets a runner that has the task elsewhere call it off there, although no turn is running. `false` if there is none such.
     async fn call_off(self: &Arc<Self>, live: &Arc<LiveTask>) -> bool {
-        let elsewhere = live.node.as_ref().and_then(|node| node.link()).is_some_and(|link| link.task.is_some());
+        let elsewhere = live.node().and_then(|node| node.link()).is_some_and(|link| link.task.is_some());
         if !elsewhere || live.visible().terminal {
             return false;
         }

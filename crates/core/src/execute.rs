@@ -83,7 +83,7 @@ impl Inner {
         let delegation = Delegation::new(
             self,
             Arc::clone(&live.record),
-            live.node.clone(),
+            live.node().cloned(),
             deadline,
             live.granted(agent.runner.keeps_links(), self.clock.now()),
             said.brought,

@@ -9,7 +9,7 @@ mod turns;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use chancery_protocol::{Error, Message, Task, TaskEvent, Timestamp};
 use chancery_rules::budget::Amount;
@@ -35,7 +35,7 @@ pub(crate) struct LiveTask {
     visible: watch::Sender<Visible>,
     list: Weak<OpenTasks>,
     /// Its place in its tree. Tasks from before anybody was governed have none.
-    pub(crate) node: Option<Arc<Node>>,
+    node: OnceLock<Arc<Node>>,
     /// Whether webhooks are told of it.
     told: AtomicBool,
 }
@@ -167,7 +167,7 @@ impl LiveTask {
             state: Mutex::new(state),
             visible: watch::Sender::new(visible),
             list: Weak::new(),
-            node,
+            node: node.map(OnceLock::from).unwrap_or_default(),
             told: false.into(),
         }
     }
@@ -278,7 +278,7 @@ impl LiveTask {
 
     /// Notes with whom the task goes on. It is kept together with the next update.
     pub(crate) fn set_link(&self, link: Link) {
-        if let Some(node) = &self.node {
+        if let Some(node) = self.node() {
             node.set_link(&link);
         }
         self.lock().link = Some(link);

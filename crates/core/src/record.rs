@@ -98,7 +98,7 @@ impl Inner {
     /// Nothing more comes of this one. It leaves the list, so that the next call starts from what the store has.
     fn give_up(self: &Arc<Self>, live: &Arc<LiveTask>) {
         live.break_off(None);
-        if let Some(node) = &live.node
+        if let Some(node) = live.node()
             && !live.visible().terminal
         {
             self.govern.trees.reopen(node);

@@ -189,7 +189,8 @@ impl Inner {
         let brought = dispatched.brought();
         let (node, selected, allotment) = dispatched.begin(self, &record, context);
         self.govern.trees.add(&node);
-        let live = self.open.add(LiveTask::created(record, entry, task, progress, node));
+        let live = self.open.add(LiveTask::created(record, entry, task, progress, Arc::clone(&node)));
+        live.take_place(node);
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
@@ -229,7 +230,7 @@ impl Inner {
             return Err(Error::new(ErrorKind::UnsupportedOperation, message));
         }
         let live = self.open(stored).await?;
-        let dispatched = match live.node.clone() {
+        let dispatched = match live.node().cloned() {
             Some(node) => Some((self.dispatch_again(context, agent, &send, &node).await?, node)),
             None => None,
         };

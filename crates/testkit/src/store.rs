@@ -162,7 +162,9 @@ impl Store for FakeStore {
         if fails {
             return Err(StoreError::new("a fault, as asked for"));
         }
-        guard(&self.rows).write(append)
+        let written = guard(&self.rows).write(append);
+        self.linger().await;
+        written
     }
 
     async fn withdraw(&self, task: &TaskId, _note: Option<Note>) -> Result<bool, StoreError> {

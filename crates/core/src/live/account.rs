@@ -10,6 +10,7 @@ use super::{LiveTask, State};
 use crate::govern::allot::{Allotment, Closed, Stop};
 use crate::govern::announce::{announce, withhold};
 use crate::govern::report::Report;
+use crate::govern::trees::Node;
 use crate::ids::fresh_id;
 use crate::{Decision, Note, Spend, TaskRecord};
 
@@ -87,6 +88,16 @@ impl State {
 }
 
 impl LiveTask {
+    /// Its place in a tree, while it is open.
+    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
+        self.node.get()
+    }
+
+    /// Whoever was first to open a task may have come before it had a place.
+    pub(crate) fn take_place(&self, node: Arc<Node>) {
+        let _ = self.node.set(node);
+    }
+
     /// What an update says of cost is weighed; one that ends the task settles what its turn was given.
     pub(super) fn account(&self, state: &mut State, event: TaskEvent, at: Timestamp) -> TaskEvent {
         if let Some(report) = Report::of(&event) {
@@ -110,10 +121,10 @@ impl LiveTask {
             // A message was taken whose turn will never begin.
             state.spend = state.spent.map(|spent| Spend { reserved: Amount::default(), ..spent });
         }
-        if let Some(node) = &self.node {
+        if let Some(node) = self.node() {
             node.end();
         }
-        match (closed, &self.node) {
+        match (closed, self.node()) {
             (Some((closed, true)), Some(node)) => {
                 node.tell(closed.subtree);
                 announce(event, node, &closed, &state.report)
@@ -133,7 +144,7 @@ impl LiveTask {
         if let Some(allotment) = allotment {
             allotment.release();
         }
-        if let Some(node) = &self.node {
+        if let Some(node) = self.node() {
             node.end();
         }
     }

@@ -53,7 +53,7 @@ impl Said {
     /// What was said to the task last, for a turn that takes up what another one left.
     pub(crate) fn again(live: &LiveTask) -> Option<Self> {
         let message = live.task().history.iter().rev().find(|message| message.role == Role::User).cloned()?;
-        let trace = live.node.as_ref().map_or_else(|| TraceId(uuid::Uuid::now_v7().as_u128()), |node| node.kinship.trace);
+        let trace = live.node().map_or_else(|| TraceId(uuid::Uuid::now_v7().as_u128()), |node| node.kinship.trace);
         Some(Self {
             message,
             metadata: None,

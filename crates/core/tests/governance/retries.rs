@@ -1,10 +1,14 @@
 //! A call that comes again under its idempotency key is the call it was: it is shown its task, and no rule is asked about it.
 
+use std::sync::Arc;
+
 use chancery_core::FreezeScope;
+use chancery_core::lineage::Attribution;
 use chancery_protocol::{CallContext, ErrorKind};
+use chancery_testkit::{FakeStore, Weather};
 use serde_json::{Value, json};
 
-use crate::house::{Plan, caller, patient};
+use crate::house::{Plan, agent_caller, caller, patient, quick, to, until};
 
 fn keyed(key: &str) -> CallContext {
     CallContext { idempotency_key: Some(key.into()), ..caller("ada") }
@@ -50,6 +54,27 @@ async fn the_same_key_with_other_content_is_a_conflict_and_nothing_else() {
         let error = house.begin(&keyed("k"), json!({ "other": true })).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::IdempotencyConflict, "{rules}");
     }
+}
+
+#[tokio::test]
+async fn a_retry_that_is_quicker_than_the_call_leaves_the_task_in_its_tree() {
+    let mut plan = Plan::new(&json!({})).agent("a", patient()).agent("b", quick());
+    plan.store = Arc::new(FakeStore::new(1, Weather { delay: 50, ..Weather::default() }));
+    let house = plan.build();
+    let (call, retry) = (keyed("k"), keyed("k"));
+    let again = async {
+        // It is written, and whoever wrote it does not know yet.
+        until(|| house.store.logs().len() == 1).await;
+        house.begin(&retry, Value::Null).await
+    };
+    let (first, again) = tokio::join!(house.begin(&call, Value::Null), again);
+    let task = first.unwrap().id.clone();
+    assert_eq!(again.unwrap().id, task);
+    house.cancel(&caller("ada"), &task).await.unwrap();
+    // Nobody works on it any more, so that what its agent does now is for nobody.
+    let root = house.say(&to("b", agent_caller("a")), "on").await.unwrap();
+    let trees = house.plane.trees(root.id.as_str()).await.unwrap();
+    assert_eq!(trees[0].tasks[0].kinship.attribution, Attribution::Root, "{trees:?}");
 }
 
 #[tokio::test]
