@@ -1,14 +1,13 @@
 //! A call that comes again under its idempotency key is the call it was: it is shown its task, and no rule is asked about it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use chancery_core::FreezeScope;
-use chancery_core::lineage::Attribution;
+use chancery_core::{FreezeScope, TaskUpdateSink, Turn};
 use chancery_protocol::{CallContext, ErrorKind};
 use chancery_testkit::{FakeStore, Weather};
 use serde_json::{Value, json};
 
-use crate::house::{Plan, agent_caller, caller, patient, quick, to, until};
+use crate::house::{Acts, Plan, caller, patient, until};
 
 fn keyed(key: &str) -> CallContext {
     CallContext { idempotency_key: Some(key.into()), ..caller("ada") }
@@ -57,24 +56,25 @@ async fn the_same_key_with_other_content_is_a_conflict_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_retry_that_is_quicker_than_the_call_leaves_the_task_in_its_tree() {
-    let mut plan = Plan::new(&json!({})).agent("a", patient()).agent("b", quick());
+async fn a_retry_that_is_quicker_than_the_call_leaves_the_task_its_place() {
+    let placed: Arc<Mutex<Vec<bool>>> = Arc::default();
+    let seen = Arc::clone(&placed);
+    let agent = Acts(move |turn: Turn, updates: TaskUpdateSink| {
+        seen.lock().unwrap().push(turn.delegation.context().is_some());
+        async move { Ok(updates.complete(None)) }
+    });
+    let mut plan = Plan::new(&json!({})).agent("a", agent);
     plan.store = Arc::new(FakeStore::new(1, Weather { delay: 50, ..Weather::default() }));
     let house = plan.build();
-    let (call, retry) = (keyed("k"), keyed("k"));
-    let again = async {
+    let context = keyed("k");
+    let retry = async {
         // It is written, and whoever wrote it does not know yet.
-        until(|| house.store.logs().len() == 1).await;
-        house.begin(&retry, Value::Null).await
+        until(|| !house.store.logs().is_empty()).await;
+        house.say(&context, "work").await
     };
-    let (first, again) = tokio::join!(house.begin(&call, Value::Null), again);
-    let task = first.unwrap().id.clone();
-    assert_eq!(again.unwrap().id, task);
-    house.cancel(&caller("ada"), &task).await.unwrap();
-    // Nobody works on it any more, so that what its agent does now is for nobody.
-    let root = house.say(&to("b", agent_caller("a")), "on").await.unwrap();
-    let trees = house.plane.trees(root.id.as_str()).await.unwrap();
-    assert_eq!(trees[0].tasks[0].kinship.attribution, Attribution::Root, "{trees:?}");
+    let (called, retried) = tokio::join!(house.say(&context, "work"), retry);
+    assert_eq!(called.unwrap().id, retried.unwrap().id);
+    assert_eq!(*placed.lock().unwrap(), [true], "it can call others for its task");
 }
 
 #[tokio::test]
