@@ -232,8 +232,8 @@ async fn serve(start: Start) -> Result<(), Failure> {
 async fn listen_for_swp(config: &Config) -> Result<(Option<TcpListener>, Option<SwpUrl>), Failure> {
     let Some(listen) = config.swp.door.listen else { return Ok((None, None)) };
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen for SWP at {listen}"))?;
-    let address = reachable(listener.local_addr().context("the SWP listener has no address")?);
-    let url = config.swp.door.public_url.clone().or_else(|| SwpUrl::at(address, config.tls.cert_file.is_some()));
+    let address = listener.local_addr().context("the SWP listener has no address")?;
+    let url = config.swp.door.public_url.clone().or_else(|| SwpUrl::at(reachable(address), config.tls.cert_file.is_some()));
     if let Some(url) = &url {
         tracing::info!(%address, %url, "listening for SWP");
     }
@@ -294,7 +294,8 @@ fn reload_on_hang_up(node: &Arc<Node>, announced: Option<Weak<Announced>>, mut h
                 Err(error @ ReloadError::NoFile) => tracing::debug!(%error, "nothing to reload"),
             }
             match node.reload_tls() {
-                Ok(()) => tracing::info!("certificates were read anew"),
+                Ok(()) if node.speaks_tls() => tracing::info!("certificates were read anew"),
+                Ok(()) => {}
                 Err(error) => tracing::error!(%error, "the old certificate stays"),
             }
             here.certificate = node.certificate();
