@@ -73,7 +73,9 @@ impl Retention {
     /// Counts a decision that is kept by itself. Refusals come as fast as callers can ask, so they make a sweep due too.
     pub(crate) fn one_more_decided(&self) {
         let most = self.config.load().max_decisions;
-        if most > 0 && self.decided_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step(most) {
+        // Counted also where all are kept: each may be one more turn, of which a sweep forgets the old.
+        let count = self.decided_since_sweep.fetch_add(1, Ordering::Relaxed) + 1;
+        if most > 0 && count >= step(most) {
             self.due.notify_one();
         }
     }

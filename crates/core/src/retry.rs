@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{CallContext, Error, ErrorKind, SendMessage, TaskId, Timestamp};
+use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, SendMessage, TaskId, Timestamp};
 
 use crate::check;
 use crate::find::internal;
@@ -42,6 +42,7 @@ impl Inner {
     pub(crate) fn idempotency(
         &self,
         context: &CallContext,
+        agent: &AgentName,
         send: &SendMessage,
         now: Timestamp,
     ) -> Result<Option<Idempotency>, Error> {
@@ -54,7 +55,7 @@ impl Inner {
         };
         check::id_text("Idempotency-Key", &key, &self.limits.load())?;
         // The configuration (wait or not, how much history) is about this call, not about the work.
-        let mut content = serde_json::to_vec(&(&send.message, &send.metadata, &send.client_task_id));
+        let mut content = serde_json::to_vec(&(&**agent, &send.message, &send.metadata, &send.client_task_id));
         if let (Ok(content), false) = (&mut content, send.unknown.is_empty()) {
             content.extend(serde_json::to_vec(&send.unknown).unwrap_or_default());
         }

@@ -82,7 +82,7 @@ impl Inner {
             None => Place::OpensAll,
         };
         let now = self.clock.now();
-        let idempotency = self.idempotency(context, &send, now)?;
+        let idempotency = self.idempotency(context, &agent.name, &send, now)?;
         if let Some(idempotency) = &idempotency
             && let Some(taken) = Box::pin(self.retried(context, idempotency, now)).await?
         {

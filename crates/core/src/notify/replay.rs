@@ -88,6 +88,8 @@ impl Engine {
     async fn put_again(&self, replay: &Replay, letter: &Letter, how: Try) -> Outcome {
         let registration = &replay.registration;
         self.ration(&registration.origin).await;
+        // Signed when it goes out, however long that took.
+        let how = Try { now: self.timeline.wall(), ..how };
         match OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref()) {
             Some(secrets) => self.courier.deliver(registration, &secrets, letter, how).await,
             None => Outcome::without_secrets(),
@@ -105,21 +107,24 @@ impl Engine {
         let letter = Letter { webhook_id, body: Arc::clone(&dead.body), headers: dead.headers.clone() };
         let now = self.timeline.wall();
         let how = Try { attempt: dead.attempts.saturating_add(again), replay: true, now };
+        let token = token.filter(|token| !token.is_cancelled());
         let sent = match token {
             Some(token) => token.run_until_cancelled(self.put_again(&replay, &letter, how)).await,
             None => None,
         };
         let outcome = sent.unwrap_or_else(|| cancelled("its registration was deleted, changed or turned off meanwhile"));
         let verdict = judge(outcome.answer, Latitude::default()).verdict;
-        self.metrics().replays.add(1);
         let http = match outcome.answer {
             Answer::Answered { status, .. } => Some(status),
             _ => None,
         };
         let taken = verdict == Verdict::Ack;
-        tracing::info!(letter = dead.id, task = %dead.task, origin = &*dead.origin, taken, http, "a dead letter was put to its webhook again");
+        if token.is_some() {
+            self.metrics().replays.add(1);
+            tracing::info!(letter = dead.id, task = %dead.task, origin = &*dead.origin, taken, http, "a dead letter was put to its webhook again");
+        }
         let at = self.now();
-        let delivered = self.recording.then(|| Delivered {
+        let delivered = (self.recording && token.is_some()).then(|| Delivered {
             webhook_id: letter.webhook_id,
             attempts: how.attempt,
             status: http,

@@ -7,7 +7,7 @@ use chancery_protocol::{CallContext, ErrorKind};
 use chancery_testkit::{FakeStore, Weather};
 use serde_json::{Value, json};
 
-use crate::house::{Acts, Plan, caller, patient, until};
+use crate::house::{Acts, Plan, caller, patient, to, until};
 
 fn keyed(key: &str) -> CallContext {
     CallContext { idempotency_key: Some(key.into()), ..caller("ada") }
@@ -53,6 +53,15 @@ async fn the_same_key_with_other_content_is_a_conflict_and_nothing_else() {
         let error = house.begin(&keyed("k"), json!({ "other": true })).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::IdempotencyConflict, "{rules}");
     }
+}
+
+#[tokio::test]
+async fn the_same_key_for_another_agent_is_a_conflict() {
+    let house = Plan::new(&json!({})).agent("a", patient()).agent("b", patient()).build();
+    house.begin(&to("a", keyed("k")), Value::Null).await.unwrap();
+    assert!(house.begin(&to("a", keyed("k")), Value::Null).await.is_ok());
+    let error = house.begin(&to("b", keyed("k")), Value::Null).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::IdempotencyConflict);
 }
 
 #[tokio::test]

@@ -195,8 +195,8 @@ impl Discovery {
         Ok(card)
     }
 
-    /// Asks each place in turn, first the one where a card with a tag was, which may have moved. Who answers that there is
-    /// nothing sends us on; who does not answer at all is not asked twice.
+    /// Asks each place in turn. Who answers that there is nothing sends us on; who cannot say, or does not answer at all, does not:
+    /// behind the next place there may be another agent.
     async fn fetch(
         &self,
         peer: &PeerAddress,
@@ -208,10 +208,9 @@ impl Discovery {
             return self.fetch_slim(peer, known.map(|(_, etag)| etag)).await.map(|fetched| (peer.url.clone(), fetched));
         }
         let all = candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?;
-        let elsewhere = all.into_iter().filter(|url| known.is_none_or(|(at, _)| at != url)).map(|url| (url, None));
-        let places = known.map(|(url, etag)| (url.to_owned(), Some(etag))).into_iter().chain(elsewhere);
         let mut last = None;
-        for (url, etag) in places {
+        for url in all {
+            let etag = known.and_then(|(at, etag)| (at == url).then_some(etag));
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
             headers.insert("a2a-version", HeaderValue::from_static("1.0"));
@@ -223,6 +222,9 @@ impl Discovery {
                 return Ok((url, fetched));
             }
             last = Some(fetched.status);
+            if !says_nothing_is_there(fetched.status, etag.is_some()) {
+                break;
+            }
         }
         Err(DiscoveryError::no_card(peer, last))
     }
@@ -274,6 +276,14 @@ impl Kept {
     fn failed_since(&self, came: u64) -> Option<DiscoveryError> {
         let asked = self.asked();
         asked.fault.clone().filter(|_| asked.times > came)
+    }
+}
+
+/// Where a card was, only who says that it is gone is believed that it is.
+fn says_nothing_is_there(status: StatusCode, was_there: bool) -> bool {
+    match was_there {
+        true => matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE),
+        false => status == StatusCode::NOT_IMPLEMENTED || !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chancery_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Discovered, Verification, hex_digest, read};
+use super::{Discovered, Verification, hex_digest, read, structure};
 
 /// An approved card. The whole of it is kept, so that it can be used while the agent shows another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,9 +54,16 @@ impl Pin {
     pub(crate) fn fit(&self, found: &Discovered) -> Fit {
         match other_signer(&self.verification, &found.verification) {
             Some(reason) => Fit::OtherSigner(reason),
-            None if self.structure == found.structure => Fit::Same,
+            // It may have been approved with what nobody vouched for, of which no more is used than before.
+            None if self.structure == found.structure || self.is_all_of(found) => Fit::Same,
             None => Fit::Changed,
         }
+    }
+
+    /// Whether the approved card is the one that came, before it was cut down to what its signers vouched for.
+    fn is_all_of(&self, found: &Discovered) -> bool {
+        let came = found.vouched.as_ref().and_then(|_| read::read(&found.text).ok());
+        came.is_some_and(|(card, _)| structure(&card) == self.structure)
     }
 
     /// The card as it was when it was approved. `None` if it can no longer be read.

@@ -161,7 +161,7 @@ impl Follower {
                     tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
                     rounds.failed += 1;
                     if rounds.failed > self.limits.reconnects {
-                        self.blameless = error.is_ours();
+                        self.blameless = matches!(error, ClientError::Busy { .. });
                         return Err(RunError::new(error.public().message));
                     }
                 }

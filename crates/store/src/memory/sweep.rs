@@ -1,4 +1,4 @@
-//! Forgets finished tasks, oldest first, at a cost that depends on how many go and not on how many stay.
+//! Forgets finished tasks, oldest first, at a cost that depends on how many go, and on how many of the oldest must stay.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

@@ -1,6 +1,6 @@
 //! Forgets finished tasks, oldest first. The space they took is used again, so the file does not grow.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use chancery_core::SweepPlan;
 use chancery_protocol::{TaskId, Timestamp};
@@ -14,13 +14,11 @@ use crate::past;
 /// What one sweep leaves to the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    /// Where it stopped because it had passed too many tasks that must stay, and how many of those, from the first on, are of trees
-    /// that go on. The next goes on there.
+    /// Where it stopped behind tasks that must stay, and how many of those, from the first on, are of trees that go on. The next goes
+    /// on there.
     stopped: Option<(i64, String, u64)>,
-    /// Roots of trees that were found to have ended, which they stay: large ones are not gone through again and again.
-    ended: HashSet<String>,
-    /// Those that were found to go on, in this sweep.
-    open: HashSet<String>,
+    /// Whether trees go on, by their roots, as this sweep has found.
+    trees: HashMap<String, bool>,
 }
 
 /// For each task that may go, so many that must stay are passed.
@@ -108,7 +106,8 @@ pub(super) const FINISHED: &str = "SELECT num, status_at, lanes > 0, id, root, t
 /// Whether a root goes on, or something that was done for it; that is mostly the newest.
 pub(super) const GOES_ON: &str = "SELECT CASE
          WHEN EXISTS (SELECT 1 FROM tasks JOIN ledger ON task = num WHERE id = ?1 AND root IS NULL AND stage <> 3) THEN 1
-         ELSE EXISTS (SELECT 1 FROM ledger JOIN tasks ON num = task WHERE root = ?1 AND stage <> 3 ORDER BY task DESC) END";
+         ELSE ifnull((SELECT 1 FROM ledger JOIN tasks ON num = task WHERE root = ?1 AND stage <> 3 ORDER BY task DESC LIMIT 1), 0)
+     END";
 
 /// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
 fn goes_on(connection: &Connection, root: &str) -> Result<bool, Fault> {
@@ -118,15 +117,14 @@ fn goes_on(connection: &Connection, root: &str) -> Result<bool, Fault> {
 impl Place {
     /// The same for a task that is not the root, of which there may be many.
     fn above_goes_on(&mut self, connection: &Connection, root: &str) -> Result<bool, Fault> {
-        if self.ended.contains(root) || self.open.contains(root) {
-            return Ok(self.open.contains(root));
+        if let Some(goes_on) = self.trees.get(root) {
+            return Ok(*goes_on);
         }
         let goes_on = goes_on(connection, root)?;
-        let known = if goes_on { &mut self.open } else { &mut self.ended };
-        if known.len() >= MOST_KNOWN {
-            known.clear();
+        if self.trees.len() >= MOST_KNOWN {
+            self.trees.clear();
         }
-        known.insert(root.to_owned());
+        self.trees.insert(root.to_owned(), goes_on);
         Ok(goes_on)
     }
 }
@@ -134,8 +132,10 @@ impl Place {
 /// The tasks that go: the oldest, as long as they are too old or there are too many. Those that webhooks are yet to be told
 /// of stay, and so do those of trees that go on, in whose place nobody else has to go.
 fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Place) -> Result<Vec<Due>, Fault> {
-    let (status_at, id, mut of_trees) = place.stopped.take().unwrap_or((i64::MIN, String::new(), 0));
-    place.open.clear();
+    let stopped = place.stopped.take();
+    let went_on = stopped.is_some();
+    let (status_at, id, mut of_trees) = stopped.unwrap_or((i64::MIN, String::new(), 0));
+    place.trees.clear();
     let mut statement = connection.prepare_cached(FINISHED)?;
     let mut rows = statement.query((status_at, id))?;
     let mut tasks = Vec::new();
@@ -151,12 +151,15 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Plac
         let task = Due { num: row.get(0)?, told: row.get(2)? };
         if in_open_tree(connection, row, place)? {
             of_trees += 1;
-        } else if !(task.told && outbox::holds(connection, task.num)?) {
+            passed += 1;
+        } else if task.told && outbox::holds(connection, task.num)? {
+            passed += 1;
+        } else {
             tasks.push(task);
-            continue;
         }
-        passed += 1;
-        if passed >= plan.at_most.saturating_mul(PASSED) {
+        // Those that were passed are not passed again before the end was reached.
+        let is_full = tasks.len() as u64 == plan.at_most && (passed > 0 || went_on);
+        if is_full || passed >= plan.at_most.saturating_mul(PASSED) {
             place.stopped = Some((status_at.micros(), row.get(3)?, of_trees));
             break;
         }

@@ -172,6 +172,28 @@ async fn a_card_that_had_a_tag_and_moved_is_found_where_it_is_now() {
     assert!(!last.headers.contains_key("if-none-match"), "the tag is another card's: {last:?}");
 }
 
+/// At the root of the host there may be another agent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_card_that_cannot_be_had_just_now_is_not_looked_for_elsewhere() {
+    let pages = Pages::open().await;
+    let (root, own) = (pages.agent.url(), format!("/agents/a{CARD}"));
+    let url = format!("{root}/agents/a");
+    pages.show(CARD, &card(&root, json!({ "streaming": true })).to_string());
+    let (discovery, peer) = (discovery(&url), peer(&url, Verify::IfPresent));
+    // Neither before there was a card, nor when there is one with a tag.
+    for _ in 0..2 {
+        pages.show(&own, "");
+        assert!(discovery.refresh(&peer, now()).await.is_err());
+        assert_eq!(pages.agent.count(CARD), 0, "it is another's");
+        pages.show(&own, &card(&url, json!({})).to_string());
+        assert_eq!(discovery.refresh(&peer, now()).await.expect("a card").url, format!("{root}{own}"));
+    }
+    pages.hide(&own);
+    assert_eq!(discovery.refresh(&peer, now()).await.expect("a card").url, format!("{root}{CARD}"), "it is gone from there");
+    pages.show(&own, &card(&url, json!({})).to_string());
+    assert_eq!(discovery.refresh(&peer, now()).await.expect("a card").url, format!("{root}{own}"), "and found again");
+}
+
 /// Whoever serves the card can add to it what its signatures leave out, in the spellings that a reader takes as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_vouched_for_is_not_read_from_a_signed_card() {

@@ -20,6 +20,8 @@ impl Pages {
         let agent = Scripted::start(|_| {
             move |asked: &Asked| match shown.lock().expect("no test panics inside").get(&asked.path) {
                 None => Script::page(404, "text/plain", "nothing here"),
+                // An empty page is one that cannot be had just now.
+                Some(text) if text.is_empty() => Script::page(503, "text/plain", "later"),
                 Some(text) => {
                     let tag = format!("\"{}\"", text.len());
                     if asked.headers.get("if-none-match") == Some(&tag) {

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use chancery_wire::swp::codec::a2a;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, watch};
 
@@ -46,7 +47,7 @@ async fn tasks(node: &Server) -> usize {
 async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
     let (last, cutter, first) = behind_a_cutter().await;
     let line = Line::to(first.url(), "");
-    let mut events = line.streaming_send("stream 20 150").await;
+    let mut events = line.streaming_send("stream 20 400").await;
     let mut seen = Vec::new();
     while texts(&seen).len() < 3 {
         seen.push(events.next().await.expect("an event").expect("more"));
@@ -64,7 +65,7 @@ async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
 async fn a_peer_that_nobody_answers_for_is_looked_for_until_it_is_back() {
     let (last, cutter, first) = behind_a_cutter().await;
     let line = Line::to(first.url(), "");
-    let mut events = line.streaming_send("stream 20 150").await;
+    let mut events = line.streaming_send("stream 20 400").await;
     let mut seen = Vec::new();
     while texts(&seen).len() < 3 {
         seen.push(events.next().await.expect("an event").expect("more"));
@@ -77,6 +78,27 @@ async fn a_peer_that_nobody_answers_for_is_looked_for_until_it_is_back() {
     assert_eq!(texts(&seen), expected, "{}", first.log());
     assert!(seen.last().expect("an end").ends_the_task());
     assert_eq!(tasks(&last).await, 1);
+}
+
+/// What it says again is no news, and starts no count anew by which somebody pauses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_is_cut_off_at_its_first_word_is_dialled_ever_more_seldom() {
+    let (last, cutter, first) = behind_a_cutter().await;
+    cutter.breaks_off.store(true, Ordering::Relaxed);
+    let mut events = Line::to(first.url(), "").streaming_send("sleep 4000").await;
+    let mut seen = vec![events.next().await.expect("an event").expect("more")];
+    soon("the peer is done", async || completed(&last).await.then_some(())).await;
+    let dialled = cutter.passed.load(Ordering::Relaxed);
+    assert!(dialled < 40, "{dialled} times in four seconds");
+    cutter.breaks_off.store(false, Ordering::Relaxed);
+    seen.extend(events.all().await.expect("to its end"));
+    assert!(seen.last().expect("an end").ends_the_task());
+    assert_eq!(tasks(&last).await, 1);
+}
+
+async fn completed(node: &Server) -> bool {
+    let tasks = node.call("ListTasks", json!({})).await["result"]["tasks"].take();
+    tasks[0]["status"]["state"] == "TASK_STATE_COMPLETED"
 }
 
 /// It never says that it is still there, so that it is asked: often, because every answer starts the count anew.
@@ -95,10 +117,10 @@ async fn a_peer_that_has_nothing_to_say_is_asked_again_for_as_long_as_it_answers
 async fn a_node_that_has_nothing_to_say_says_that_it_is_still_there() {
     let last = last("stream_heartbeat_ms = 50");
     let (authority, agent) = address(last.url()).await;
-    let first = front(&authority, &agent, "[peers]\nread_ms = 1500\n");
+    let first = front(&authority, &agent, "[peers]\nread_ms = 4000\n");
     let line = Line::to(first.url(), "");
     let asked = line.send("ask how long?").await;
-    let answered = line.follow_up(&asked["task"]["id"], "sleep 4000").await;
+    let answered = line.follow_up(&asked["task"]["id"], "sleep 9000").await;
     assert_eq!(answered["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{answered}\n{}", first.log());
 
     let mut peer = Peer::of(&last).await;
@@ -113,6 +135,8 @@ struct Cutter {
     is_there: watch::Sender<bool>,
     /// Connections so far.
     passed: Arc<AtomicUsize>,
+    /// Every connection is over once something has come back on it.
+    breaks_off: Arc<AtomicBool>,
 }
 
 impl Cutter {
@@ -122,6 +146,8 @@ impl Cutter {
         let (cut, is_there) = (broadcast::Sender::new(1), watch::Sender::new(true));
         let passed = Arc::new(AtomicUsize::new(0));
         let (cuts, mut there, count) = (cut.clone(), is_there.subscribe(), Arc::clone(&passed));
+        let breaks_off = Arc::<AtomicBool>::default();
+        let breaks = Arc::clone(&breaks_off);
         tokio::spawn(async move {
             while let Some(open) = listener.take() {
                 loop {
@@ -129,7 +155,10 @@ impl Cutter {
                         _ = there.wait_for(|there| !there) => break,
                         Ok((near, _)) = open.accept() => {
                             count.fetch_add(1, Ordering::Relaxed);
-                            tokio::spawn(pass_on(near, target, cuts.subscribe()));
+                            match breaks.load(Ordering::Relaxed) {
+                                true => tokio::spawn(break_off(near, target)),
+                                false => tokio::spawn(pass_on(near, target, cuts.subscribe())),
+                            };
                         }
                     }
                 }
@@ -141,7 +170,7 @@ impl Cutter {
                 }
             }
         });
-        Self { address, cut, is_there, passed }
+        Self { address, cut, is_there, passed, breaks_off }
     }
 
     fn cut(&self) {
@@ -151,6 +180,18 @@ impl Cutter {
     fn set(&self, is_there: bool) {
         self.is_there.send_replace(is_there);
     }
+}
+
+/// Passes one word back and no more.
+async fn break_off(mut near: TcpStream, target: SocketAddr) {
+    let Ok(mut far) = TcpStream::connect(target).await else { return };
+    let ((mut said, mut heard), (mut answered, mut asked)) = (near.split(), far.split());
+    let mut word = [0; 64 * 1024];
+    let length = tokio::select! {
+        _ = tokio::io::copy(&mut said, &mut asked) => return,
+        Ok(length) = answered.read(&mut word) => length,
+    };
+    let _ = heard.write_all(&word[..length]).await;
 }
 
 async fn pass_on(mut near: TcpStream, target: SocketAddr, mut cut: broadcast::Receiver<()>) {

@@ -13,6 +13,9 @@ use crate::client::events::{Heard, Silence};
 use crate::client::limits::ClientLimits;
 use crate::client::{ClientError, Transport};
 
+/// Pauses before a task is sent again grow so many times, and then no more.
+const PAUSES: u32 = 6;
+
 #[derive(Debug)]
 pub(crate) struct SwpEvents {
     lines: Arc<Lines>,
@@ -31,6 +34,8 @@ pub(crate) struct SwpEvents {
     skip: usize,
     /// How often the task was sent again since something was heard.
     tried: u32,
+    /// The same since something new was heard: pauses grow with it.
+    quiet: u32,
     limits: ClientLimits,
     ended: bool,
 }
@@ -66,6 +71,7 @@ impl SwpEvents {
             heard: 0,
             skip: 0,
             tried: 0,
+            quiet: 0,
             limits: limits.clone(),
             ended: false,
         })
@@ -115,10 +121,10 @@ impl SwpEvents {
     /// Some tries in a row are ours. After those there is one each time somebody asks, who takes the pauses.
     async fn again(&mut self) -> Result<(), ClientError> {
         loop {
-            if (1..self.tries()).contains(&self.tried) {
-                tokio::time::sleep(self.limits.retry_pause(self.tried - 1)).await;
+            if self.quiet > 0 && self.tried < self.tries() {
+                tokio::time::sleep(self.limits.retry_pause((self.quiet - 1).min(PAUSES))).await;
             }
-            self.tried = self.tried.saturating_add(1);
+            (self.tried, self.quiet) = (self.tried.saturating_add(1), self.quiet.saturating_add(1));
             match begin(&self.lines, &self.ready).await {
                 Ok(line) => {
                     (self.line, self.silence) = (Some(line), Silence::new(self.limits.read()));
@@ -148,7 +154,7 @@ impl SwpEvents {
             a2a::Message::Event(event) => self.hearer.event(event, extensions),
             a2a::Message::Result(result) => self.hearer.result(result, extensions),
         };
-        self.heard += 1;
+        (self.heard, self.quiet) = (self.heard + 1, 0);
         if is_result {
             self.ended = true;
             if let Some(line) = self.line.take() {
