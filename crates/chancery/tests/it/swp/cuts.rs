@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::Peer;
 use super::chain::{node, texts};
-use crate::line::Line;
+use crate::line::{Event, Events, Line};
 use crate::patience::soon;
 use crate::ports::lasting_address;
 use crate::server::{Home, Server, Setup};
@@ -42,16 +42,21 @@ async fn tasks(node: &Server) -> usize {
     node.call("ListTasks", json!({})).await["result"]["tasks"].as_array().expect("a list").len()
 }
 
-/// The task is sent again, is the same, and the rest of it is heard once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
-    let (last, cutter, first) = behind_a_cutter().await;
-    let line = Line::to(first.url(), "");
-    let mut events = line.streaming_send("stream 20 400").await;
+/// A task of twenty pieces of which the first are there.
+async fn three_of_twenty(node: &Server) -> (Events, Vec<Event>) {
+    let mut events = Line::to(node.url(), "").streaming_send("stream 20 400").await;
     let mut seen = Vec::new();
     while texts(&seen).len() < 3 {
         seen.push(events.next().await.expect("an event").expect("more"));
     }
+    (events, seen)
+}
+
+/// The task is sent again, is the same, and the rest of it is heard once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
+    let (last, cutter, first) = behind_a_cutter().await;
+    let (mut events, mut seen) = three_of_twenty(&first).await;
     let passed = cutter.passed.load(Ordering::Relaxed);
     cutter.cut();
     seen.extend(events.all().await.expect("to its end"));
@@ -64,12 +69,7 @@ async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_nobody_answers_for_is_looked_for_until_it_is_back() {
     let (last, cutter, first) = behind_a_cutter().await;
-    let line = Line::to(first.url(), "");
-    let mut events = line.streaming_send("stream 20 400").await;
-    let mut seen = Vec::new();
-    while texts(&seen).len() < 3 {
-        seen.push(events.next().await.expect("an event").expect("more"));
-    }
+    let (mut events, mut seen) = three_of_twenty(&first).await;
     cutter.set(false);
     soon("the first tries were in vain", async || first.log().contains("a stream broke off").then_some(())).await;
     cutter.set(true);
