@@ -56,7 +56,7 @@ async fn three_of_twenty(node: &Server) -> (Events, Vec<Event>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
     let (last, cutter, first) = behind_a_cutter().await;
-    let (mut events, mut seen) = three_of_twenty(&first).await;
+    let (events, mut seen) = three_of_twenty(&first).await;
     let passed = cutter.passed.load(Ordering::Relaxed);
     cutter.cut();
     seen.extend(events.all().await.expect("to its end"));
@@ -69,7 +69,7 @@ async fn a_cut_line_is_taken_up_again_without_a_second_execution() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_nobody_answers_for_is_looked_for_until_it_is_back() {
     let (last, cutter, first) = behind_a_cutter().await;
-    let (mut events, mut seen) = three_of_twenty(&first).await;
+    let (events, mut seen) = three_of_twenty(&first).await;
     cutter.set(false);
     soon("the first tries were in vain", async || first.log().contains("a stream broke off").then_some(())).await;
     cutter.set(true);
