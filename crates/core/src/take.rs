@@ -154,6 +154,7 @@ impl Inner {
             bytes: task_state::weight(&entry.event),
             message_only: false,
         };
+        let only_the_end = !send.configuration.return_immediately && register.is_none();
         let fingerprint = idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
         let append = Append {
             task: Arc::clone(&record),
@@ -202,6 +203,7 @@ impl Inner {
             tracestate: context.tracestate.clone(),
             extensions: context.extensions.clone(),
             place,
+            only_the_end,
             selected,
             allotment: Some(Box::new(allotment)),
             brought,
@@ -292,6 +294,8 @@ impl Inner {
             tracestate: context.tracestate.clone(),
             extensions: context.extensions.clone(),
             place: Place::GoesOn,
+            // Others may have watched the task for long.
+            only_the_end: false,
             selected,
             allotment,
             brought,

@@ -22,6 +22,17 @@ pub(super) enum Answer {
     Stream(Box<EventStream>),
     /// A picture of the task, or a message.
     Whole(TaskEvent),
+    /// The same, of which nothing was heard before: what the agent said on the way is in the task's history.
+    AtOnce(TaskEvent),
+}
+
+impl Answer {
+    fn at_once(self) -> Self {
+        match self {
+            Self::Whole(event) => Self::AtOnce(event),
+            other => other,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -53,7 +64,9 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
     }
     let send = message(turn, mirror, &spoken);
     let conditions = replica.conditions(turn, &spoken);
-    let answered = if spoken.streams {
+    let answered = if spoken.streams && replica.may_answer_at_once(turn, &spoken) {
+        whole(spoken.client.call(&Request::SendMessage(send), &conditions).await).map(Answer::at_once)
+    } else if spoken.streams {
         let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
         stream.map(|stream| Answer::Stream(Box::new(stream)))
     } else {

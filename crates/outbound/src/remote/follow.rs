@@ -12,6 +12,7 @@ use chancery_wire::Face;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Answer, is_about_the_agent, refused, whole};
+use super::mirror::Strange;
 use super::replica::{Replica, Spoken};
 use super::{Errand, link};
 use crate::client::{ClientError, EventStream};
@@ -32,11 +33,14 @@ pub struct FollowLimits {
     /// The first pause between two looks at a task of an agent without streams.
     pub poll_ms: u64,
     pub poll_most_ms: u64,
+    /// Turns in a row that ended within a second, after which an agent that streams is asked for one answer where nobody needs more
+    /// than that; 0 for never.
+    pub plain_after: u32,
 }
 
 impl Default for FollowLimits {
     fn default() -> Self {
-        Self { reconnects: 6, reconnect_ms: 200, reconnect_most_ms: 10_000, poll_ms: 200, poll_most_ms: 5_000 }
+        Self { reconnects: 6, reconnect_ms: 200, reconnect_most_ms: 10_000, poll_ms: 200, poll_most_ms: 5_000, plain_after: 32 }
     }
 }
 
@@ -144,6 +148,11 @@ impl Follower {
         loop {
             let heard = match answer.take() {
                 Some(Answer::Whole(event)) => self.pass(None, event, false).await?,
+                Some(Answer::AtOnce(event)) => {
+                    let at_work = is_at_work(&event);
+                    let news = self.errand.mirror.hear_all(event);
+                    self.pass_on(news, at_work).await?
+                }
                 Some(Answer::Stream(stream)) => self.read(stream, looked_again).await?,
                 None => Heard::Nothing,
             };
@@ -237,7 +246,7 @@ impl Follower {
         let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
         match whole(self.spoken.client.call(&get(id), &conditions).await) {
             Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
-            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
+            Ok(Answer::Stream(_) | Answer::AtOnce(_)) => Ok(Heard::Nothing),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
                 Ok(Heard::Nothing)
@@ -250,6 +259,10 @@ impl Follower {
         let opens = first && self.spoken.version == Version::Original;
         let at_work = is_at_work(&event);
         let news = if opens { self.errand.mirror.hear_first(face, event) } else { self.errand.mirror.hear(face, event) };
+        self.pass_on(news, at_work).await
+    }
+
+    async fn pass_on(&mut self, news: Result<Vec<TaskEvent>, Strange>, at_work: bool) -> Result<Heard, RunError> {
         let news = news.map_err(|strange| {
             tracing::warn!(peer = self.replica.name(), task = %self.errand.turn.task.id, ?strange, "an agent is not believed");
             RunError::new(strange.to_string())
@@ -320,7 +333,7 @@ impl Follower {
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
         match whole(self.spoken.client.call(&cancel, &conditions).await) {
             Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
-            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
+            Ok(Answer::Stream(_) | Answer::AtOnce(_)) => Ok(Heard::Nothing),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
                 Ok(Heard::Nothing)

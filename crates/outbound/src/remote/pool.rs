@@ -120,7 +120,9 @@ impl Pool {
     pub(super) fn finish(&self, chosen: Chosen, outcome: Outcome, cost: Option<MicroUsd>) {
         let now = self.clock.now();
         let latency = u64::try_from(now.micros().saturating_sub(chosen.since.micros())).unwrap_or(0);
-        for ejection in self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), cost, now) {
+        let latency = Duration::from_micros(latency);
+        chosen.replica.took(latency, outcome);
+        for ejection in self.lock().finish(chosen.call, outcome, latency, cost, now) {
             tracing::warn!(?ejection, "a replica does far worse than its siblings and is left alone for a while");
         }
     }

@@ -1,7 +1,9 @@
 //! One agent elsewhere: its card, its address, and the client that speaks to it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use chancery_core::routing::{Outcome, QUICK, Quickness};
 use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
@@ -32,6 +34,7 @@ pub struct Replica {
     /// The client for the card of that digest.
     client: Mutex<Option<(String, Spoken)>>,
     pub(super) extended: extended::Kept,
+    quickness: Mutex<Quickness>,
 }
 
 /// A client, and what the agent at its other end can do.
@@ -55,13 +58,20 @@ impl Replica {
         credentials: Credentials,
     ) -> Self {
         let (sight, client, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
-        Self { address, way_out, discovery, limits, credentials, sight, client, extended }
+        let quickness = Mutex::new(Quickness::new(0));
+        Self { address, way_out, discovery, limits, credentials, sight, client, extended, quickness }
     }
 
     /// The same, whose card may not change in what it promises before somebody approves it.
     #[must_use]
     pub fn pinned(self, keeper: Arc<dyn PinKeeper>) -> Self {
         Self { sight: Sight::pinned(keeper), ..self }
+    }
+
+    /// The same, that is asked for one answer where that will do, once so many turns in a row were quick.
+    #[must_use]
+    pub fn plain_after(self, turns: u32) -> Self {
+        Self { quickness: Mutex::new(Quickness::new(turns)), ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -132,6 +142,24 @@ impl Replica {
         let spoken = Spoken { client, version, streams, extensions, skill };
         *kept = Some((found.digest.clone(), spoken.clone()));
         Ok(spoken)
+    }
+
+    /// Whether one answer will do instead of a stream: nobody needs to hear of anything before it, and it will not be long. In the
+    /// original a stream is the only way to see what the agent does, and over SWP everything is one.
+    pub(super) fn may_answer_at_once(&self, turn: &Turn, spoken: &Spoken) -> bool {
+        let is_plain = spoken.version != Version::Original && spoken.client.interface().binding != Binding::Swp;
+        turn.only_the_end && is_plain && self.quickness().is_quick()
+    }
+
+    /// A turn has come to its end. However it ended, one that took long shows that such turns do.
+    pub(super) fn took(&self, time: Duration, outcome: Outcome) {
+        if time > QUICK || outcome == Outcome::Succeeded {
+            self.quickness().note(time);
+        }
+    }
+
+    fn quickness(&self) -> MutexGuard<'_, Quickness> {
+        self.quickness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.

@@ -1,0 +1,185 @@
+//! Agents that answer at once are asked for one answer where nobody needs more, and for a stream wherever somebody might.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_protocol::{CancelTask, ListTasks, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, TaskId};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::in_front_of;
+use super::scripted::{Asked, Script, Scripted};
+use crate::patience::soon;
+use crate::scenarios::lines;
+use crate::server::Server;
+use crate::wire_client::{Combination, Conditions, WireClient};
+
+const AT_ONCE: &str = "SendMessage";
+const STREAM: &str = "SendStreamingMessage";
+
+/// Three quick turns make an agent quick.
+fn gateway(agent: &Scripted, more: &str) -> Server {
+    let config = format!("[peers]\nplain_after = 3\nreconnect_ms = 10\nreconnect_most_ms = 20\n[limits]\ncancel_grace_ms = 20000\n{more}");
+    in_front_of(&agent.url(), &config)
+}
+
+fn task(asked: &Asked, state: &str) -> Value {
+    let id = asked.task().unwrap_or_else(|| format!("{}-{}", asked.kind(), asked.before));
+    let artifacts = json!([{ "artifactId": "a", "parts": [{ "text": "done" }] }]);
+    json!({ "id": id, "contextId": "c", "status": { "state": format!("TASK_STATE_{state}") }, "artifacts": artifacts })
+}
+
+/// Done at once, whichever way it is asked.
+fn done(asked: &Asked) -> Script {
+    match asked.kind().as_str() {
+        AT_ONCE => Script::result(asked, &json!({ "task": task(asked, "COMPLETED") })),
+        STREAM => Script::events(asked, [&json!({ "task": task(asked, "COMPLETED") })]).end(),
+        _ => Script::result(asked, &task(asked, "COMPLETED")),
+    }
+}
+
+fn message(configuration: SendConfiguration) -> SendMessage {
+    SendMessage {
+        tenant: None,
+        message: Arc::new(Message::text(Role::User, "m", "do it")),
+        configuration,
+        metadata: None,
+        client_task_id: None,
+        unknown: Default::default(),
+    }
+}
+
+fn client(gateway: &Server) -> WireClient {
+    WireClient::new(gateway.url(), Combination::ALL[0])
+}
+
+/// Sends and waits for the end. Answers how the task ended.
+async fn send(client: &WireClient) -> String {
+    let sent = client.call(&Request::SendMessage(message(SendConfiguration::default())), &Conditions::default()).await;
+    let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}") };
+    format!("{} {}", lines::state(shown.task.status.state), lines::artifacts(&shown.task).join(","))
+}
+
+async fn sends(client: &WireClient, count: usize) {
+    for _ in 0..count {
+        assert_eq!(send(client).await, "completed done");
+    }
+}
+
+async fn watch(client: &WireClient) {
+    let request = Request::StreamMessage(message(SendConfiguration::default()));
+    let mut events = client.stream(&request, &Conditions::default()).await.expect("a stream");
+    while events.next().await.expect("an event").is_some() {}
+}
+
+/// How often the agent was asked either way.
+fn asked(agent: &Scripted) -> (usize, usize) {
+    (agent.count(STREAM), agent.count(AT_ONCE))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_was_quick_often_enough_is_asked_for_one_answer_where_that_will_do() {
+    let agent = Scripted::agent(done).await;
+    let gateway = gateway(&agent, "");
+    let client = client(&gateway);
+    sends(&client, 3).await;
+    assert_eq!(asked(&agent), (3, 0));
+    sends(&client, 2).await;
+    assert_eq!(asked(&agent), (3, 2));
+    watch(&client).await;
+    let immediately = SendConfiguration { return_immediately: true, ..SendConfiguration::default() };
+    client.call(&Request::SendMessage(message(immediately)), &Conditions::default()).await.expect("taken");
+    soon("both were asked for as streams", async || (asked(&agent) == (5, 2)).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_may_have_to_be_stopped_is_always_listened_to() {
+    for bound in ["[policy.default]\nmax_duration_ms = 60000\n", "[policy.default]\nmax_tokens = 5\n", "[budget.tree]\nmax_usd = 1\n"] {
+        let agent = Scripted::agent(done).await;
+        let gateway = gateway(&agent, bound);
+        sends(&client(&gateway), 5).await;
+        assert_eq!(asked(&agent), (5, 0), "{bound}");
+    }
+    let agent = Scripted::agent(done).await;
+    let never = in_front_of(&agent.url(), "[peers]\nplain_after = 0\n");
+    sends(&client(&never), 5).await;
+    assert_eq!(asked(&agent), (5, 0), "0 is never");
+}
+
+/// The one answer of an agent that is not done by then is only the first word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_answers_before_it_is_done_is_followed_as_any_other() {
+    let agent = Scripted::agent(|asked| match asked.kind().as_str() {
+        AT_ONCE => Script::result(asked, &json!({ "task": { "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_WORKING" } } })),
+        "SubscribeToTask" => Script::events(asked, [&json!({ "task": task(asked, "COMPLETED") })]).end(),
+        _ => done(asked),
+    })
+    .await;
+    let gateway = gateway(&agent, "");
+    let client = client(&gateway);
+    sends(&client, 4).await;
+    assert_eq!((asked(&agent), agent.count("SubscribeToTask")), ((3, 1), 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_took_long_is_listened_to_again_until_it_was_quick_twice_as_often() {
+    let cue = Arc::new(Semaphore::new(0));
+    let held = Arc::clone(&cue);
+    let agent = Scripted::agent(move |asked| match (asked.kind().as_str(), asked.before) {
+        (AT_ONCE, 1) => Script::default().wait(&held).followed_by(done(asked)),
+        _ => done(asked),
+    })
+    .await;
+    let gateway = gateway(&agent, "");
+    let client = client(&gateway);
+    sends(&client, 4).await;
+    let slow = async {
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        cue.add_permits(1);
+    };
+    tokio::join!(sends(&client, 1), slow);
+    assert_eq!(asked(&agent), (3, 2));
+    sends(&client, 6).await;
+    assert_eq!(asked(&agent), (9, 2));
+    sends(&client, 1).await;
+    assert_eq!(asked(&agent), (9, 3));
+}
+
+/// Nobody knows its name before it answers; the cancel is told as soon as it is known.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_reaches_an_agent_that_was_asked_for_one_answer() {
+    let cue = Arc::new(Semaphore::new(0));
+    let held = Arc::clone(&cue);
+    let agent = Scripted::agent(move |asked| match (asked.kind().as_str(), asked.before) {
+        (AT_ONCE, 0) => {
+            Script::default().wait(&held).followed_by(Script::result(asked, &json!({ "task": task(asked, "WORKING") })))
+        }
+        ("CancelTask", _) => Script::result(asked, &task(asked, "CANCELED")),
+        _ => done(asked),
+    })
+    .await;
+    let gateway = gateway(&agent, "");
+    let client = client(&gateway);
+    sends(&client, 3).await;
+    let cancels = async {
+        soon("the agent was asked", async || (agent.count(AT_ONCE) == 1).then_some(())).await;
+        let id = soon("the task is there", async || open_task(&client).await).await;
+        let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
+        let answers = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            cue.add_permits(1);
+        };
+        let none = Conditions::default();
+        let (cancelled, ()) = tokio::join!(client.call(&cancel, &none), answers);
+        cancelled.expect("cancelled");
+    };
+    let (ended, ()) = tokio::join!(send(&client), cancels);
+    assert_eq!(ended, "canceled done");
+    assert_eq!(agent.count("CancelTask"), 1);
+}
+
+async fn open_task(client: &WireClient) -> Option<TaskId> {
+    let list = Request::ListTasks(ListTasks::default());
+    let Ok(Reply::Tasks(page)) = client.call(&list, &Conditions::default()).await else { return None };
+    page.tasks.iter().map(|shown| &shown.task).find(|task| !task.status.state.is_terminal()).map(|task| task.id.clone())
+}
