@@ -17,6 +17,7 @@ mod reply;
 mod report;
 mod request;
 mod rows;
+mod sdk;
 mod server;
 mod slim;
 mod webhooks;

@@ -35,6 +35,29 @@ impl Server {
         Self::start_at(command, log, address, &everywhere)
     }
 
+    /// Starts a program that finds a port by itself and prints its URL.
+    pub(crate) fn start_saying_where(mut command: Command, log: PathBuf) -> Result<Self> {
+        let output = File::create(&log).with_context(|| log.display().to_string())?;
+        let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn();
+        let child = child.with_context(|| format!("starting {command:?}"))?;
+        let mut server = Self { child, address: String::new(), log };
+        let deadline = Instant::now() + START_WITHIN;
+        while server.address.is_empty() {
+            let said = fs::read_to_string(&server.log).unwrap_or_default();
+            let address = said.lines().find_map(|line| line.strip_prefix("http://"));
+            server.address = address.filter(|_| said.ends_with('\n')).unwrap_or_default().to_owned();
+            if let Some(status) = server.child.try_wait()? {
+                bail!("the server ended with {status}: {}", server.last_words());
+            }
+            if Instant::now() > deadline {
+                bail!("no server after {START_WITHIN:?}: {}", server.last_words());
+            }
+            sleep(Duration::from_millis(20));
+        }
+        server.wait_until_it_accepts()?;
+        Ok(server)
+    }
+
     fn start_at(mut command: Command, log: PathBuf, address: String, listen: &str) -> Result<Self> {
         let output = File::create(&log).with_context(|| log.display().to_string())?;
         let child = command

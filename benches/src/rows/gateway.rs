@@ -9,6 +9,7 @@ use super::{Match, Rate, Row};
 use crate::contestant::{Contestant, Store};
 use crate::report::{Line, Pair, Target, Unit, median};
 use crate::request::Kind;
+use crate::sdk::{self, Sdk};
 use crate::server::Server;
 
 /// Microseconds that a call through the gateway may take longer, of all but the slowest hundredth.
@@ -17,6 +18,10 @@ const ADDED_AT_MOST: f64 = 2_000.0;
 const EVENT_AT_MOST: f64 = 25.0;
 /// The share of a blocking send that all guards together may take.
 const GUARDS_AT_MOST: f64 = 0.10;
+/// Of a proxy's rate, in front of an agent of another SDK.
+const SDK_AT_LEAST: f64 = 0.60;
+/// Such agents answer a few hundred calls a second: a shorter round would be counted in single calls.
+const SDK_SECONDS: f64 = 2.0;
 const CONNECTIONS: &str = "64";
 
 /// How the events of a stream come from the agent.
@@ -64,6 +69,25 @@ pub(super) fn throughput(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line
     let rounds = rounds_of(this, rate, [&behind.proxy, &behind.gateway])?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
     Ok(Line { target: rate.least.map(Target::RatioAtLeast), ..line })
+}
+
+/// The same in front of an agent that somebody else's SDK made.
+pub(super) fn before_sdk(row: &Row, sdk: Sdk, this: &Match<'_>) -> Result<Line> {
+    let agent = sdk.start(this.ground, sdk as u32)?;
+    let address = agent.address().to_owned();
+    let sides = [Contestant::Proxy(address.clone()), Contestant::Gateway(program(this)?, address)];
+    let setting = setting(Kind::Send, Store::Memory);
+    let servers = [sides[0].start(this.ground, setting)?, sides[1].start(this.ground, setting)?];
+    let (seconds, warm_up) = (this.effort.seconds.max(SDK_SECONDS).to_string(), this.effort.warm_up.to_string());
+    let extent = ["--connections", CONNECTIONS, "--seconds", &seconds, "--warm-up", &warm_up];
+    let rounds = in_turn(this.effort.rounds, |side| {
+        let url = sides[side].url(&servers[side], Kind::Send);
+        // The proxy passes the path on; the gateway has read in the card where the agent takes calls.
+        let url = if side == 0 { format!("{url}/{}", sdk::PATH) } else { url };
+        drive(this.ground, &url, Kind::Send, "hello", &servers[side], &extent)
+    })?;
+    let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
+    Ok(Line { target: Some(Target::RatioAtLeast(SDK_AT_LEAST)), note: None, ..line })
 }
 
 /// Requests by the second with every guard on, beside those where none is set: what is missing to 1 is the share of the guards.

@@ -21,6 +21,7 @@ use crate::credentials::Credential;
 use crate::ground::Ground;
 use crate::report::Line;
 use crate::request::Kind;
+use crate::sdk::Sdk;
 
 use self::gateway::Pace;
 pub(crate) use self::rate::{Probe, probe};
@@ -53,6 +54,7 @@ pub(crate) struct Row {
 enum Measure {
     Rate(Rate),
     Gateway(Rate),
+    GatewaySdk(Sdk),
     GatewayHalfLoad,
     GatewayEvent(Pace),
     GatewayOpen,
@@ -114,6 +116,10 @@ const fn gateway(name: &'static str, title: &'static str, rate: Rate) -> Row {
     Row { name, title, measure: Measure::Gateway(rate) }
 }
 
+const fn gateway_sdk(name: &'static str, title: &'static str, sdk: Sdk) -> Row {
+    Row { name, title, measure: Measure::GatewaySdk(sdk) }
+}
+
 const fn event(name: &'static str, title: &'static str, pace: Pace) -> Row {
     Row { name, title, measure: Measure::GatewayEvent(pace) }
 }
@@ -155,6 +161,9 @@ pub(crate) const ROWS: &[Row] = &[
         "stream of 10 through a gateway, beside a proxy",
         Rate { kind: Kind::Stream, store: Store::Memory, connections: 64, least: None },
     ),
+    gateway_sdk("gateway-python-64", "send through a gateway to a Python agent, beside a proxy", Sdk::Python),
+    gateway_sdk("gateway-js-64", "send through a gateway to a JS agent, beside a proxy", Sdk::Js),
+    gateway_sdk("gateway-rust-64", "send through a gateway to a Rust agent, beside a proxy", Sdk::Rust),
     Row { name: "gateway-p99", title: "p99 through a gateway at half load, beside none", measure: Measure::GatewayHalfLoad },
     event("gateway-events", "event through a gateway, in a burst", Pace::Burst),
     event("gateway-event", "event through a gateway, one at a time", Pace::Single),
@@ -203,6 +212,7 @@ impl Row {
         match self.measure {
             Measure::Rate(rate) => rate::measure(self, rate, this),
             Measure::Gateway(rate) => gateway::throughput(self, rate, this),
+            Measure::GatewaySdk(sdk) => gateway::before_sdk(self, sdk, this),
             Measure::GatewayHalfLoad => gateway::half_load(self, this),
             Measure::GatewayEvent(pace) => gateway::event(self, pace, this),
             Measure::GatewayOpen => open::measure(self, this),

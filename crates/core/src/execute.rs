@@ -83,14 +83,7 @@ impl Inner {
         let deadline = time_limit.map(|limit| self.clock.now() + limit);
         let granted = live.granted(agent.runner.keeps_links(), self.clock.now());
         let may_be_stopped = granted != Caps::NONE || live.is_bounded();
-        let delegation = Delegation::new(
-            self,
-            Arc::clone(&live.record),
-            live.node().cloned(),
-            deadline,
-            granted,
-            said.brought,
-        );
+        let delegation = Delegation::new(self, Arc::clone(&live.record), live.node().cloned(), deadline, granted, said.brought);
         let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),

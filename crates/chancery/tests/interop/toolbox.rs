@@ -12,12 +12,20 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 pub(crate) struct Toolbox {
     sources: PathBuf,
     made: PathBuf,
+    /// Of what Cargo builds.
+    profile: &'static str,
 }
 
 impl Toolbox {
+    /// For tests: beside whatever else they leave behind.
     pub(crate) fn new() -> Self {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop");
-        Self { sources, made: Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop") }
+        let made = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from).join("interop");
+        Self::at(sources, made, "dev")
+    }
+
+    pub(crate) fn at(sources: PathBuf, made: PathBuf, profile: &'static str) -> Self {
+        Self { sources, made, profile }
     }
 
     /// A script in `tests/interop/NAME`, run by an interpreter that has its requirements.
@@ -64,9 +72,11 @@ impl Toolbox {
         let manifest = self.sources.join(name).join("Cargo.toml");
         succeed(Command::new(env!("CARGO")).args(["fetch", "--quiet", "--locked", "--manifest-path"]).arg(&manifest))?;
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--offline", "--manifest-path"]).arg(manifest).arg("--target-dir").arg(&target);
+        build.args(["build", "--quiet", "--offline", "--profile", self.profile, "--manifest-path"]).arg(manifest);
+        build.arg("--target-dir").arg(&target);
         succeed(&mut build).expect("the driver compiles");
-        Ok(Command::new(target.join("debug").join(binary)))
+        let folder = if self.profile == "dev" { "debug" } else { self.profile };
+        Ok(Command::new(target.join(folder).join(binary)))
     }
 
     /// Where the server of that name writes its log.

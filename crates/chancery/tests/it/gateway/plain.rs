@@ -19,7 +19,8 @@ const STREAM: &str = "SendStreamingMessage";
 
 /// Three quick turns make an agent quick.
 fn gateway(agent: &Scripted, more: &str) -> Server {
-    let config = format!("[peers]\nplain_after = 3\nreconnect_ms = 10\nreconnect_most_ms = 20\n[limits]\ncancel_grace_ms = 20000\n{more}");
+    let config =
+        format!("[peers]\nplain_after = 3\nreconnect_ms = 10\nreconnect_most_ms = 20\n[limits]\ncancel_grace_ms = 20000\n{more}");
     in_front_of(&agent.url(), &config)
 }
 
@@ -94,7 +95,9 @@ async fn an_agent_that_was_quick_often_enough_is_asked_for_one_answer_where_that
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_may_have_to_be_stopped_is_always_listened_to() {
-    for bound in ["[policy.default]\nmax_duration_ms = 60000\n", "[policy.default]\nmax_tokens = 5\n", "[budget.tree]\nmax_usd = 1\n"] {
+    for bound in
+        ["[policy.default]\nmax_duration_ms = 60000\n", "[policy.default]\nmax_tokens = 5\n", "[budget.tree]\nmax_usd = 1\n"]
+    {
         let agent = Scripted::agent(done).await;
         let gateway = gateway(&agent, bound);
         sends(&client(&gateway), 5).await;
@@ -110,7 +113,10 @@ async fn whoever_may_have_to_be_stopped_is_always_listened_to() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_answers_before_it_is_done_is_followed_as_any_other() {
     let agent = Scripted::agent(|asked| match asked.kind().as_str() {
-        AT_ONCE => Script::result(asked, &json!({ "task": { "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_WORKING" } } })),
+        AT_ONCE => Script::result(
+            asked,
+            &json!({ "task": { "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_WORKING" } } }),
+        ),
         "SubscribeToTask" => Script::events(asked, [&json!({ "task": task(asked, "COMPLETED") })]).end(),
         _ => done(asked),
     })
