@@ -151,6 +151,45 @@ async fn an_agent_that_took_long_is_listened_to_again_until_it_was_quick_twice_a
     assert_eq!(asked(&agent), (9, 3));
 }
 
+/// Whatever is wrong with the one answer, its caller is told as it would be of a stream, and the message is not put again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_fails_with_its_one_answer_has_the_outcome_of_any_other() {
+    let agent = Scripted::agent(|asked| match (asked.kind().as_str(), asked.before) {
+        (AT_ONCE, 0) => Script::page(503, "text/plain", "later"),
+        (AT_ONCE, 1) => Script::page(200, "application/json", r#"{"jsonrpc":"2.0","id":"1","result":{"task":"#),
+        (AT_ONCE, 2) => Script::default(),
+        (AT_ONCE, 3) => Script::default().hang(),
+        (AT_ONCE, 4) => Script::error(asked, -32602, "not this"),
+        _ => done(asked),
+    })
+    .await;
+    let config = "[peers]\nplain_after = 3\nread_ms = 400\n[health]\nfailures = 1000\nfailure_percent_of = 1000\n";
+    let gateway = in_front_of(&agent.url(), config);
+    let client = client(&gateway);
+    sends(&client, 3).await;
+    for words in [
+        "the agent answered with HTTP status 503",
+        "the agent's answer was not understood",
+        "the address could not be reached",
+        "the agent did not answer in time",
+    ] {
+        assert_eq!(failed(&client).await, words);
+    }
+    let refused = client.call(&Request::SendMessage(message(SendConfiguration::default())), &Conditions::default()).await;
+    let refusal = refused.expect_err("the agent's own refusal");
+    assert!(format!("{refusal:?}").contains("not this"), "{refusal:?}");
+    sends(&client, 1).await;
+    assert_eq!(asked(&agent), (3, 6), "each message is put to the agent once");
+}
+
+/// Sends, and answers why the task failed.
+async fn failed(client: &WireClient) -> String {
+    let sent = client.call(&Request::SendMessage(message(SendConfiguration::default())), &Conditions::default()).await;
+    let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}") };
+    assert_eq!(lines::state(shown.task.status.state), "failed");
+    shown.task.status.message.as_ref().map(|message| lines::parts(&message.parts)).unwrap_or_default()
+}
+
 /// Nobody knows its name before it answers; the cancel is told as soon as it is known.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_reaches_an_agent_that_was_asked_for_one_answer() {
