@@ -33,14 +33,24 @@ pub struct FollowLimits {
     /// The first pause between two looks at a task of an agent without streams.
     pub poll_ms: u64,
     pub poll_most_ms: u64,
-    /// Turns in a row that ended within a second, after which an agent that streams is asked for one answer where nobody needs more
-    /// than that; 0 for never.
+    /// Quick turns in a row, after which an agent that streams is asked for one answer where nobody needs more than that; 0 for
+    /// never.
     pub plain_after: u32,
+    /// The longest that a quick turn takes.
+    pub plain_within_ms: u64,
 }
 
 impl Default for FollowLimits {
     fn default() -> Self {
-        Self { reconnects: 6, reconnect_ms: 200, reconnect_most_ms: 10_000, poll_ms: 200, poll_most_ms: 5_000, plain_after: 32 }
+        Self {
+            reconnects: 6,
+            reconnect_ms: 200,
+            reconnect_most_ms: 10_000,
+            poll_ms: 200,
+            poll_most_ms: 5_000,
+            plain_after: 32,
+            plain_within_ms: 1_000,
+        }
     }
 }
 

@@ -103,9 +103,11 @@ impl Mirror {
         let unheard = |message: &&Arc<Message>| {
             let id = &message.message_id;
             let is_last = last.as_ref().is_some_and(|last| last.message_id == *id);
-            message.role == Role::Agent && !id.as_str().is_empty() && !is_last && !self.said.contains(id)
+            message.role == Role::Agent && !id.as_str().is_empty() && !is_last
         };
-        let said = task.history.iter().filter(unheard).map(|message| {
+        // What comes before the last that is known here was said to somebody else, or in another turn.
+        let known = task.history.iter().rposition(|message| self.said.contains(&message.message_id));
+        let said = task.history.iter().skip(known.map_or(0, |place| place + 1)).filter(unheard).map(|message| {
             let message = Some(Arc::clone(message));
             let status = TaskStatus { state: TaskState::Working, message, timestamp: *timestamp, unknown: Unknown::none() };
             TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() })
@@ -341,10 +343,11 @@ mod tests {
     #[test]
     fn one_answer_tells_what_was_said_on_the_way_and_nothing_twice() {
         let word = |id: &str, role| Arc::new(Message::of_parts(role, id, vec![Part::text(id)]));
-        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
+        let ours = Task { history: vec![word("mine", Role::User)], ..task(TaskState::Submitted, None) };
+        let mut mirror = Mirror::of(&ours, None, None);
         let mut done = task(TaskState::Completed, Some(Message::of_parts(Role::Agent, "last", vec![Part::text("bye")])));
-        done.history = vec![word("mine", Role::User), word("one", Role::Agent), word("", Role::Agent), word("two", Role::Agent)];
-        done.history.push(word("last", Role::Agent));
+        let history = ["before", "mine", "one", "", "two", "last"];
+        done.history = history.map(|id| word(id, if id == "mine" { Role::User } else { Role::Agent })).to_vec();
         let news = mirror.hear_all(TaskEvent::Created(Arc::new(done.clone()))).unwrap();
         assert_eq!(words(&news), ["one", "two", "last"]);
         assert!(news.iter().all(|event| matches!(event, TaskEvent::Status(_))), "{news:?}");

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chancery_core::routing::{Outcome, QUICK, Quickness};
+use chancery_core::routing::{Outcome, Quickness};
 use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
 use super::extended;
+use super::follow::FollowLimits;
 use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface, SwpTerms};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
@@ -58,7 +59,7 @@ impl Replica {
         credentials: Credentials,
     ) -> Self {
         let (sight, client, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
-        let quickness = Mutex::new(Quickness::new(0));
+        let quickness = Mutex::new(Quickness::new(0, Duration::ZERO));
         Self { address, way_out, discovery, limits, credentials, sight, client, extended, quickness }
     }
 
@@ -68,10 +69,11 @@ impl Replica {
         Self { sight: Sight::pinned(keeper), ..self }
     }
 
-    /// The same, that is asked for one answer where that will do, once so many turns in a row were quick.
+    /// The same, that is asked for one answer where that will do, once it was quick often enough.
     #[must_use]
-    pub fn plain_after(self, turns: u32) -> Self {
-        Self { quickness: Mutex::new(Quickness::new(turns)), ..self }
+    pub fn plain_as(self, limits: &FollowLimits) -> Self {
+        let within = Duration::from_millis(limits.plain_within_ms);
+        Self { quickness: Mutex::new(Quickness::new(limits.plain_after, within)), ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -151,11 +153,9 @@ impl Replica {
         turn.only_the_end && is_plain && self.quickness().is_quick()
     }
 
-    /// A turn has come to its end. However it ended, one that took long shows that such turns do.
+    /// A turn has come to its end.
     pub(super) fn took(&self, time: Duration, outcome: Outcome) {
-        if time > QUICK || outcome == Outcome::Succeeded {
-            self.quickness().note(time);
-        }
+        self.quickness().note(time, outcome == Outcome::Succeeded);
     }
 
     fn quickness(&self) -> MutexGuard<'_, Quickness> {

@@ -31,7 +31,7 @@ pub(crate) use self::draw::number_of;
 pub use self::lowest_latency::LowestLatency;
 pub use self::peer::{PeerId, PeerSnapshot};
 pub use self::power_of_two_choices::PowerOfTwoChoices;
-pub use self::quickness::{QUICK, Quickness};
+pub use self::quickness::Quickness;
 pub use self::record::{Outcome, PeerRecord};
 pub use self::round_robin::RoundRobin;
 pub use self::share::Share;
