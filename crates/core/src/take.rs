@@ -154,7 +154,8 @@ impl Inner {
             bytes: task_state::weight(&entry.event),
             message_only: false,
         };
-        let only_the_end = !send.configuration.return_immediately && register.is_none();
+        // Whoever may come again with its key is to find what became of the task.
+        let only_the_end = !send.configuration.return_immediately && register.is_none() && idempotency.is_none();
         let fingerprint = idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
         let append = Append {
             task: Arc::clone(&record),

@@ -8,6 +8,8 @@ use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use super::prompt::Prompt;
+
 /// Name to addresses. Whatever it answers is filtered afterwards: an implementation need not judge.
 #[async_trait]
 pub trait Resolve: Send + Sync + Debug {
@@ -47,7 +49,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// TCP, without delay for small writes.
+/// TCP, without delay for small writes or for confirming those of others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDialer;
 
@@ -57,6 +59,6 @@ impl Dial for SystemDialer {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let peer = stream.peer_addr()?;
-        Ok(Dialled { stream: Box::new(stream), peer })
+        Ok(Dialled { stream: Box::new(Prompt::new(stream)), peer })
     }
 }

@@ -10,6 +10,7 @@ mod dial;
 mod error;
 mod fault;
 mod host;
+mod prompt;
 mod proxy;
 mod slim;
 mod target;

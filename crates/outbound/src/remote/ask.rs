@@ -65,7 +65,7 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
     let send = message(turn, mirror, &spoken);
     let conditions = replica.conditions(turn, &spoken);
     let answered = if spoken.streams && replica.may_answer_at_once(turn, &spoken) {
-        whole(spoken.client.call(&Request::SendMessage(send), &conditions).await).map(Answer::at_once)
+        Box::pin(at_once(replica, &spoken, send, &conditions)).await
     } else if spoken.streams {
         let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
         stream.map(|stream| Answer::Stream(Box::new(stream)))
@@ -125,6 +125,26 @@ pub(super) fn is_about_the_agent(kind: ErrorKind) -> bool {
             | ErrorKind::LimitReached
             | ErrorKind::DeadlineExceeded
     )
+}
+
+/// Waits for the one answer of an agent that is quick. As soon as this one is not, others are asked for streams.
+async fn at_once(replica: &Replica, spoken: &Spoken, send: SendMessage, conditions: &Conditions) -> Result<Answer, ClientError> {
+    let send = Request::SendMessage(send);
+    let mut answer = std::pin::pin!(spoken.client.call(&send, conditions));
+    let answer = tokio::select! {
+        answer = &mut answer => answer,
+        () = tokio::time::sleep(replica.quick_within()) => {
+            replica.mistaken();
+            answer.await
+        }
+    };
+    let answer = whole(answer);
+    match &answer {
+        Ok(_) => {}
+        Err(ClientError::Refused(refusal)) if !is_about_the_agent(refusal.kind) => {}
+        Err(_) => replica.mistaken(),
+    }
+    answer.map(Answer::at_once)
 }
 
 /// Waits for the one answer there is. An agent that answers only when it is done is told meanwhile to stop, by the name it was given.

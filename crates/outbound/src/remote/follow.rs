@@ -9,9 +9,9 @@ use chancery_core::routing::Outcome;
 use chancery_core::{Finished, Link, MicroUsd, Passed, RunError, TaskUpdateSink};
 use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, TaskState, Version};
 use chancery_wire::Face;
-use serde::{Deserialize, Serialize};
 
 use super::ask::{Answer, is_about_the_agent, refused, whole};
+use super::limits::FollowLimits;
 use super::mirror::Strange;
 use super::replica::{Replica, Spoken};
 use super::{Errand, link};
@@ -19,54 +19,6 @@ use crate::client::{ClientError, EventStream};
 
 /// How long an agent may take to end a stream after the last word of a turn.
 const SEEN_OUT_WITHIN: Duration = Duration::from_secs(1);
-
-/// Part of the `[peers]` section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FollowLimits {
-    /// Times in a row that a task is looked for again without being shown that it is worked on.
-    pub reconnects: u32,
-    /// The first pause before looking again; each is twice as long as the one before.
-    pub reconnect_ms: u64,
-    /// The longest such pause.
-    pub reconnect_most_ms: u64,
-    /// The first pause between two looks at a task of an agent without streams.
-    pub poll_ms: u64,
-    pub poll_most_ms: u64,
-    /// Quick turns in a row, after which an agent that streams is asked for one answer where nobody needs more than that; 0 for
-    /// never.
-    pub plain_after: u32,
-    /// The longest that a quick turn takes.
-    pub plain_within_ms: u64,
-}
-
-impl Default for FollowLimits {
-    fn default() -> Self {
-        Self {
-            reconnects: 6,
-            reconnect_ms: 200,
-            reconnect_most_ms: 10_000,
-            poll_ms: 200,
-            poll_most_ms: 5_000,
-            plain_after: 32,
-            plain_within_ms: 1_000,
-        }
-    }
-}
-
-impl FollowLimits {
-    pub(super) fn reconnect_pause(&self, misses: u32) -> Duration {
-        pause(self.reconnect_ms, self.reconnect_most_ms, misses)
-    }
-
-    fn poll_pause(&self, misses: u32) -> Duration {
-        pause(self.poll_ms, self.poll_most_ms, misses)
-    }
-}
-
-fn pause(first_ms: u64, most_ms: u64, misses: u32) -> Duration {
-    Duration::from_millis(first_ms.saturating_mul(1 << misses.min(16)).min(most_ms))
-}
 
 /// What came of listening for a while.
 #[derive(Debug)]
@@ -158,11 +110,7 @@ impl Follower {
         loop {
             let heard = match answer.take() {
                 Some(Answer::Whole(event)) => self.pass(None, event, false).await?,
-                Some(Answer::AtOnce(event)) => {
-                    let at_work = is_at_work(&event);
-                    let news = self.errand.mirror.hear_all(event);
-                    self.pass_on(news, at_work).await?
-                }
+                Some(Answer::AtOnce(event)) => self.take(event).await?,
                 Some(Answer::Stream(stream)) => self.read(stream, looked_again).await?,
                 None => Heard::Nothing,
             };
@@ -270,6 +218,27 @@ impl Follower {
         let at_work = is_at_work(&event);
         let news = if opens { self.errand.mirror.hear_first(face, event) } else { self.errand.mirror.hear(face, event) };
         self.pass_on(news, at_work).await
+    }
+
+    /// Passes on the one answer that was asked for.
+    async fn take(&mut self, event: TaskEvent) -> Result<Heard, RunError> {
+        let at_work = is_at_work(&event);
+        if let TaskEvent::Created(task) = &event
+            && !task.status.state.is_terminal()
+            && self.errand.turn.cancelled.is_cancelled()
+        {
+            // It could not be told before it named the task.
+            self.errand.mirror.meet(task).map_err(|strange| RunError::new(strange.to_string()))?;
+            if let Heard::Over(finished) = Box::pin(self.cancel()).await? {
+                return Ok(Heard::Over(finished));
+            }
+        }
+        let news = self.errand.mirror.hear_all(event);
+        let heard = self.pass_on(news, at_work).await?;
+        if !matches!(heard, Heard::Over(_)) {
+            self.replica.mistaken();
+        }
+        Ok(heard)
     }
 
     async fn pass_on(&mut self, news: Result<Vec<TaskEvent>, Strange>, at_work: bool) -> Result<Heard, RunError> {

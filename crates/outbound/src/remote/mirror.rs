@@ -125,6 +125,11 @@ impl Mirror {
         Ok(news)
     }
 
+    /// Learns the names of a task before anything of it is passed on.
+    pub(super) fn meet(&mut self, task: &Task) -> Result<(), Strange> {
+        self.identify(&task.id, &task.context_id)
+    }
+
     fn identify(&mut self, task: &TaskId, context: &ContextId) -> Result<(), Strange> {
         if task.as_str().is_empty() {
             return Err(Strange::NoTask);

@@ -3,6 +3,7 @@
 mod ask;
 mod extended;
 mod follow;
+mod limits;
 mod lineage;
 mod mirror;
 mod original;
@@ -18,7 +19,7 @@ use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, Tas
 use chancery_protocol::{Error, ErrorKind};
 
 pub use self::extended::Extended;
-pub use self::follow::FollowLimits;
+pub use self::limits::FollowLimits;
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
 pub use self::sight::Seen;
@@ -129,12 +130,15 @@ impl RemoteRunner {
         while let Some(chosen) = next {
             let replica = Arc::clone(&chosen.replica);
             let noted = Noted::of(&self.pool, chosen);
-            match ask::ask(&replica, turn, mirror, &mut updates, self.clock.now()).await {
+            let since = self.clock.now();
+            match ask::ask(&replica, turn, mirror, &mut updates, since).await {
                 Asked::Answered(client, answer) => {
                     let noted = noted.answered();
-                    let mut follower = Follower::new(client, replica, errand, updates, self.limits);
+                    let mut follower = Follower::new(client, Arc::clone(&replica), errand, updates, self.limits);
                     let ended = follower.go_on(Some(answer)).await;
-                    noted.end_at(follower.outcome(&ended), follower.cost());
+                    let outcome = follower.outcome(&ended);
+                    replica.took(pool::between(since, self.clock.now()), outcome);
+                    noted.end_at(outcome, follower.cost());
                     return ended;
                 }
                 // It cannot have seen the message, so another one may be asked.

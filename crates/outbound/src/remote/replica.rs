@@ -8,7 +8,7 @@ use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
 use super::extended;
-use super::follow::FollowLimits;
+use super::limits::FollowLimits;
 use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface, SwpTerms};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
@@ -151,6 +151,16 @@ impl Replica {
     pub(super) fn may_answer_at_once(&self, turn: &Turn, spoken: &Spoken) -> bool {
         let is_plain = spoken.version != Version::Original && spoken.client.interface().binding != Binding::Swp;
         turn.only_the_end && is_plain && self.quickness().is_quick()
+    }
+
+    /// One answer was asked for and did not do.
+    pub(super) fn mistaken(&self) {
+        self.quickness().mistaken();
+    }
+
+    /// The longest that an answer takes which was asked for because it is quick.
+    pub(super) fn quick_within(&self) -> Duration {
+        self.quickness().within()
     }
 
     /// A turn has come to its end.

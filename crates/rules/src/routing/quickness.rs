@@ -1,7 +1,7 @@
 //! Whether an agent can be counted on to answer at once.
 //!
 //! An agent that is asked for a stream names its task with its first word, and can then be watched, stopped and found again. One that
-//! is asked for a single answer does so only when it is done, which costs both sides less and loses nothing as long as that is
+//! is asked for a single answer does so only when it is done, which costs both sides less, and matters little as long as that is
 //! soon. So an agent is believed to be quick after many turns in a row that were, and after a mistake it takes twice as many.
 
 use std::time::Duration;
@@ -35,11 +35,21 @@ impl Quickness {
             self.row = self.row.saturating_add(u32::from(well));
             return;
         }
+        self.mistaken();
+    }
+
+    /// It was taken for quick and is not, or one answer did not do.
+    pub fn mistaken(&mut self) {
         if self.is_quick() {
             // Of several that were under way when this showed, only the first was a mistake.
             self.needed = self.needed.saturating_mul(2).min(MOST_NEEDED.max(self.needed));
         }
         self.row = 0;
+    }
+
+    /// The longest that a quick turn takes.
+    pub fn within(&self) -> Duration {
+        self.within
     }
 }
 
@@ -77,6 +87,10 @@ mod tests {
         agent.note(QUICK, true);
         assert!(agent.is_quick());
         agent.note(SLOW, false);
+        assert!(!agent.is_quick());
+        turns(&mut agent, 4, QUICK);
+        assert!(agent.is_quick(), "twice as many");
+        agent.mistaken();
         assert!(!agent.is_quick());
     }
 

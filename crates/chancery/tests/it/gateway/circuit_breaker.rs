@@ -15,7 +15,7 @@ use crate::server::{Home, Server, Setup};
 
 const SEND: &str = "SendStreamingMessage";
 /// Turn about, three strikes, and a rest long enough to be seen. Nobody asks it but callers.
-const SETTINGS: &str = "plain_after = 0\n[routing]\ndefault_selector = 'round_robin'\nfallback = 'none'\nseed = 1\n\
+const SETTINGS: &str = "[routing]\ndefault_selector = 'round_robin'\nfallback = 'none'\nseed = 1\n\
     [health]\nfailures = 3\nfailure_percent_of = 1000\ncooldown_ms = 4000\ncooldown_most_ms = 4000\ncheck_every_ms = 0\neject_latency_multiple = 1000\n";
 
 /// An agent that does well, or not, as the test says.

@@ -24,7 +24,7 @@ async fn every_story_is_the_same_through_a_gateway_over_every_front() {
 }
 
 /// Callers who wait are passed on as one call from the second turn on; those who watch never are.
-const AT_ONCE: &str = "plain_after = 1\n";
+const AT_ONCE: &str = "plain_after = 1\nplain_within_ms = 60000\n";
 
 /// What cannot come back from an agent that has no word for it.
 fn unsaid(back: Combination) -> impl Fn(&str) -> Option<&'static str> {
@@ -177,7 +177,7 @@ fn without_times(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn executor_remote() {
     let local = conformance();
-    let gateway = in_front_of(local.url(), &format!("{QUICK}plain_after = 0\n"));
+    let gateway = in_front_of(local.url(), QUICK);
     let at_once = in_front_of(local.url(), &format!("{QUICK}{AT_ONCE}"));
     let callers = |url: &str, combination| (WireClient::new(url, combination), RawClient::new(url));
     let comparisons = Combination::ALL.map(|combination| {

@@ -12,7 +12,7 @@ use super::scripted::{Asked, Script, Scripted};
 use crate::patience::soon;
 use crate::scenarios::lines;
 use crate::server::Server;
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::wire_client::{Combination, Conditions, Refusal, WireClient};
 
 const AT_ONCE: &str = "SendMessage";
 const STREAM: &str = "SendStreamingMessage";
@@ -171,72 +171,83 @@ async fn an_agent_that_took_long_is_listened_to_again_until_it_was_quick_twice_a
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_fails_with_its_one_answer_has_the_outcome_of_any_other() {
     let agent = Scripted::agent(|asked| match (asked.kind().as_str(), asked.before) {
-        (AT_ONCE, 1) => Script::page(503, "text/plain", "later"),
-        (AT_ONCE, 2) => Script::page(200, "application/json", r#"{"jsonrpc":"2.0","id":"1","result":{"task":"#),
-        (AT_ONCE, 3) => Script::default(),
-        (AT_ONCE, 4) => Script::default().hang(),
-        (AT_ONCE, 5) => Script::error(asked, -32602, "not this"),
+        (AT_ONCE, 0) => Script::page(503, "text/plain", "later"),
+        (AT_ONCE, 1) => Script::page(200, "application/json", r#"{"jsonrpc":"2.0","id":"1","result":{"task":"#),
+        (AT_ONCE, 2) => Script::default(),
+        (AT_ONCE, 3) => Script::default().hang(),
+        (AT_ONCE, 4) => Script::error(asked, -32602, "not this"),
         _ => done(asked),
     })
     .await;
-    let config = "[peers]\nplain_after = 3\nplain_within_ms = 60000\nread_ms = 400\n[health]\nfailures = 1000\nfailure_percent_of = 1000\n";
+    let config = "[peers]\nplain_after = 2\nplain_within_ms = 60000\nread_ms = 3000\n[health]\nfailures = 1000\nfailure_percent_of = 1000\n";
     let gateway = in_front_of(&agent.url(), config);
     let client = client(&gateway);
-    until_asked_at_once(1, &client, &agent).await;
-    for words in [
-        "the agent answered with HTTP status 503",
-        "the agent's answer was not understood",
-        "the address could not be reached",
-        "the agent did not answer in time",
+    let mut streams = 0;
+    for (times, words) in [
+        (1, "the agent answered with HTTP status 503"),
+        (2, "the agent's answer was not understood"),
+        (3, "the address could not be reached"),
+        (4, "the agent did not answer in time"),
     ] {
-        assert_eq!(failed(&client).await, words);
+        let sent = until_asked(times, &client, &agent).await;
+        let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}") };
+        let said = shown.task.status.message.as_ref().map(|message| lines::parts(&message.parts));
+        assert_eq!((&*lines::state(shown.task.status.state), said.as_deref()), ("failed", Some(words)));
+        // Each time it takes twice as many turns before it is asked so again.
+        let between = agent.count(STREAM) - std::mem::replace(&mut streams, agent.count(STREAM));
+        assert!(between >= 1 << times, "{between} before {words}");
     }
-    let refused = client.call(&Request::SendMessage(message(SendConfiguration::default())), &Conditions::default()).await;
-    let refusal = refused.expect_err("the agent's own refusal");
+    let refusal = until_asked(5, &client, &agent).await.expect_err("the agent's own refusal");
     assert!(format!("{refusal:?}").contains("not this"), "{refusal:?}");
     sends(&client, 1).await;
-    assert_eq!(agent.count(AT_ONCE), 7, "each message is put to the agent once");
+    assert_eq!(agent.count(AT_ONCE), 6, "each message is put to the agent once, and a refusal is no failure of the agent");
 }
 
-/// Sends, and answers why the task failed.
-async fn failed(client: &WireClient) -> String {
-    let sent = client.call(&Request::SendMessage(message(SendConfiguration::default())), &Conditions::default()).await;
-    let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}") };
-    assert_eq!(lines::state(shown.task.status.state), "failed");
-    shown.task.status.message.as_ref().map(|message| lines::parts(&message.parts)).unwrap_or_default()
+/// Sends until the agent was asked for one answer so often. Answers what came of the last.
+async fn until_asked(times: usize, client: &WireClient, agent: &Scripted) -> Result<Reply, Refusal> {
+    soon("it is quick", async || {
+        let sent = client.call(&Request::SendMessage(message(SendConfiguration::default())), &Conditions::default()).await;
+        (agent.count(AT_ONCE) == times).then_some(sent)
+    })
+    .await
 }
 
-/// Nobody knows its name before it answers; the cancel is told as soon as it is known.
+/// Nobody knows its name before it answers; the cancel is told as soon as it is known, also to one that asks back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_reaches_an_agent_that_was_asked_for_one_answer() {
-    let cue = Arc::new(Semaphore::new(0));
-    let held = Arc::clone(&cue);
-    let agent = Scripted::agent(move |asked| match (asked.kind().as_str(), asked.before) {
-        (AT_ONCE, 1) => {
-            Script::default().wait(&held).followed_by(Script::result(asked, &json!({ "task": task(asked, "WORKING") })))
-        }
-        ("CancelTask", _) => Script::result(asked, &task(asked, "CANCELED")),
-        _ => done(asked),
-    })
-    .await;
-    let gateway = gateway(&agent, "");
-    let client = client(&gateway);
-    until_asked_at_once(1, &client, &agent).await;
-    let cancels = async {
-        soon("the agent was asked", async || (agent.count(AT_ONCE) == 2).then_some(())).await;
-        let id = soon("the task is there", async || open_task(&client).await).await;
-        let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-        let answers = async {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            cue.add_permits(1);
+    for state in ["WORKING", "INPUT_REQUIRED"] {
+        let cue = Arc::new(Semaphore::new(0));
+        let held = Arc::clone(&cue);
+        let agent = Scripted::agent(move |asked| match (asked.kind().as_str(), asked.before) {
+            (AT_ONCE, 1) => {
+                Script::default().wait(&held).followed_by(Script::result(asked, &json!({ "task": task(asked, state) })))
+            }
+            ("CancelTask", _) => Script::result(asked, &task(asked, "CANCELED")),
+            ("SubscribeToTask", _) => Script::events(asked, [&json!({ "task": task(asked, state) })]).hang(),
+            ("GetTask", _) => Script::result(asked, &task(asked, state)),
+            _ => done(asked),
+        })
+        .await;
+        let gateway = gateway(&agent, "");
+        let client = client(&gateway);
+        until_asked_at_once(1, &client, &agent).await;
+        let cancels = async {
+            soon("the agent was asked", async || (agent.count(AT_ONCE) == 2).then_some(())).await;
+            let id = soon("the task is there", async || open_task(&client).await).await;
+            let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
+            let answers = async {
+                // Mostly the node has heard of the cancel by then. If not, it is told while it follows the task.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                cue.add_permits(1);
+            };
+            let none = Conditions::default();
+            let (cancelled, ()) = tokio::join!(client.call(&cancel, &none), answers);
+            let Ok(Reply::Task(shown)) = cancelled else { panic!("{cancelled:?}") };
+            assert_eq!(lines::state(shown.task.status.state), "canceled", "{state}");
         };
-        let none = Conditions::default();
-        let (cancelled, ()) = tokio::join!(client.call(&cancel, &none), answers);
-        cancelled.expect("cancelled");
-    };
-    let (ended, ()) = tokio::join!(send(&client), cancels);
-    assert_eq!(ended, "canceled done");
-    assert_eq!(agent.count("CancelTask"), 1);
+        tokio::join!(send(&client), cancels);
+        assert_eq!(agent.count("CancelTask"), 1, "{state}");
+    }
 }
 
 async fn open_task(client: &WireClient) -> Option<TaskId> {
