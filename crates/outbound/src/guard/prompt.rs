@@ -103,7 +103,7 @@ impl AsyncWrite for Prompt {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
@@ -142,6 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "only Linux can be told to confirm at once")]
     async fn a_server_that_waits_for_confirmations_gets_them() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
