@@ -8,7 +8,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use chancery_protocol::{Error, Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus, Unknown};
-use chancery_rules::budget::Caps;
 use chancery_rules::policy::PolicyError;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
@@ -81,9 +80,14 @@ impl Inner {
         let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.desk.get().cloned());
         let time_limit = live.time_limit();
         let deadline = time_limit.map(|limit| self.clock.now() + limit);
-        let granted = live.granted(agent.runner.keeps_links(), self.clock.now());
-        let may_be_stopped = granted != Caps::NONE || live.is_bounded();
-        let delegation = Delegation::new(self, Arc::clone(&live.record), live.node().cloned(), deadline, granted, said.brought);
+        let delegation = Delegation::new(
+            self,
+            Arc::clone(&live.record),
+            live.node().cloned(),
+            deadline,
+            live.granted(agent.runner.keeps_links(), self.clock.now()),
+            said.brought,
+        );
         let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),
@@ -98,7 +102,6 @@ impl Inner {
             trace: said.trace,
             tracestate: said.tracestate,
             extensions: said.extensions,
-            only_the_end: said.only_the_end && !may_be_stopped,
             selected: said.selected,
             delegation,
             memory: self.memory.get().map(|_| Recall::new(self, Arc::clone(&live.record), said.presenter)),

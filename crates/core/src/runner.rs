@@ -83,8 +83,6 @@ pub struct Turn {
     pub tracestate: Option<Arc<str>>,
     /// The protocol extensions that call asked for.
     pub extensions: Vec<String>,
-    /// Nobody is told of anything before the turn has ended, and no bound may stop it on the way.
-    pub only_the_end: bool,
     /// Who was chosen to do the work, where `select` chose.
     pub selected: Option<Arc<str>>,
     /// Calls other agents on behalf of the task.

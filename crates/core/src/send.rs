@@ -53,7 +53,7 @@ impl Inner {
         self: &Arc<Self>,
         context: &CallContext,
         agent: &Arc<Agent>,
-        mut send: SendMessage,
+        send: SendMessage,
     ) -> Result<Subscription, Error> {
         // A message that nobody may watch is refused before it has done anything.
         let mut permit = self.streams.reserve(&context.caller, &self.limits.load())?;
@@ -62,8 +62,6 @@ impl Inner {
             let stored = self.find(context, agent, task).await?;
             permit.watch(&stored.task.id, &self.limits.load())?;
         }
-        // Whoever watches does not wait for the end.
-        send.configuration.return_immediately = true;
         let taken = self.take_message(context, agent, send).await?;
         permit.watch(&taken.live.record.id, &self.limits.load())?;
         let until = Until::Settled(taken.before);

@@ -154,8 +154,6 @@ impl Inner {
             bytes: task_state::weight(&entry.event),
             message_only: false,
         };
-        // Whoever may come again with its key is to find what became of the task.
-        let only_the_end = !send.configuration.return_immediately && register.is_none() && idempotency.is_none();
         let fingerprint = idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
         let append = Append {
             task: Arc::clone(&record),
@@ -204,7 +202,6 @@ impl Inner {
             tracestate: context.tracestate.clone(),
             extensions: context.extensions.clone(),
             place,
-            only_the_end,
             selected,
             allotment: Some(Box::new(allotment)),
             brought,
@@ -295,8 +292,6 @@ impl Inner {
             tracestate: context.tracestate.clone(),
             extensions: context.extensions.clone(),
             place: Place::GoesOn,
-            // Others may have watched the task for long.
-            only_the_end: false,
             selected,
             allotment,
             brought,

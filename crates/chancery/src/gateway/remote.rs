@@ -96,7 +96,6 @@ impl Remote {
             };
             let limits = config.peers.client.clone();
             let replica = Replica::new(address, way_out.clone(), Arc::clone(&discovery), limits, credentials.clone());
-            let replica = replica.plain_as(&config.peers.follow);
             Arc::new(if remote.pin { replica.pinned(Arc::clone(book) as Arc<dyn PinKeeper>) } else { replica })
         };
         let replicas = urls.iter().map(replica).collect();

@@ -86,12 +86,6 @@ impl Allotment {
         self.policy.max_duration_ms.map(Duration::from_millis)
     }
 
-    /// Whether policy may stop the turn on its way.
-    pub(crate) fn is_bounded(&self) -> bool {
-        let TaskPolicy { max_duration_ms, max_cost_usd, max_tokens, .. } = *self.policy;
-        max_duration_ms.is_some() || max_cost_usd.is_some() || max_tokens.is_some()
-    }
-
     /// The turn begins: from now on something may be spent, by it and by those it calls.
     pub(crate) fn begin(&mut self, before: Option<Spend>) {
         self.before = before.unwrap_or(self.before);

@@ -212,11 +212,6 @@ impl LiveTask {
         self.lock().allotment.as_ref().map_or_else(tracing::Span::none, |allotment| allotment.span.clone())
     }
 
-    /// Whether the running turn has a bound that may stop it on its way.
-    pub(crate) fn is_bounded(&self) -> bool {
-        self.lock().allotment.as_ref().is_some_and(|allotment| allotment.is_bounded())
-    }
-
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         self.lock().allotment.as_ref().and_then(|allotment| allotment.time_limit())
     }

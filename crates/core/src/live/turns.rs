@@ -29,8 +29,6 @@ pub(crate) struct Said {
     pub(crate) tracestate: Option<Arc<str>>,
     pub(crate) extensions: Vec<String>,
     pub(crate) place: Place,
-    /// Whoever said it waits for the end of the turn, and nobody is told of anything before.
-    pub(crate) only_the_end: bool,
     /// Who was chosen to do the work.
     pub(crate) selected: Option<Arc<str>>,
     /// What its turn was given.
@@ -64,7 +62,6 @@ impl Said {
             tracestate: None,
             extensions: Vec::new(),
             place: Place::GoesOn,
-            only_the_end: false,
             selected: None,
             allotment: None,
             brought: None,

@@ -22,17 +22,6 @@ pub(super) enum Answer {
     Stream(Box<EventStream>),
     /// A picture of the task, or a message.
     Whole(TaskEvent),
-    /// The same, of which nothing was heard before: what the agent said on the way is in the task's history.
-    AtOnce(TaskEvent),
-}
-
-impl Answer {
-    fn at_once(self) -> Self {
-        match self {
-            Self::Whole(event) => Self::AtOnce(event),
-            other => other,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -64,9 +53,7 @@ pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates
     }
     let send = message(turn, mirror, &spoken);
     let conditions = replica.conditions(turn, &spoken);
-    let answered = if spoken.streams && replica.may_answer_at_once(turn, &spoken) {
-        Box::pin(at_once(replica, &spoken, send, &conditions)).await
-    } else if spoken.streams {
+    let answered = if spoken.streams {
         let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
         stream.map(|stream| Answer::Stream(Box::new(stream)))
     } else {
@@ -125,26 +112,6 @@ pub(super) fn is_about_the_agent(kind: ErrorKind) -> bool {
             | ErrorKind::LimitReached
             | ErrorKind::DeadlineExceeded
     )
-}
-
-/// Waits for the one answer of an agent that is quick. As soon as this one is not, others are asked for streams.
-async fn at_once(replica: &Replica, spoken: &Spoken, send: SendMessage, conditions: &Conditions) -> Result<Answer, ClientError> {
-    let send = Request::SendMessage(send);
-    let mut answer = std::pin::pin!(spoken.client.call(&send, conditions));
-    let answer = tokio::select! {
-        answer = &mut answer => answer,
-        () = tokio::time::sleep(replica.quick_within()) => {
-            replica.mistaken();
-            answer.await
-        }
-    };
-    let answer = whole(answer);
-    match &answer {
-        Ok(_) => {}
-        Err(ClientError::Refused(refusal)) if !is_about_the_agent(refusal.kind) => {}
-        Err(_) => replica.mistaken(),
-    }
-    answer.map(Answer::at_once)
 }
 
 /// Waits for the one answer there is. An agent that answers only when it is done is told meanwhile to stop, by the name it was given.

@@ -9,16 +9,50 @@ use chancery_core::routing::Outcome;
 use chancery_core::{Finished, Link, MicroUsd, Passed, RunError, TaskUpdateSink};
 use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, TaskState, Version};
 use chancery_wire::Face;
+use serde::{Deserialize, Serialize};
 
 use super::ask::{Answer, is_about_the_agent, refused, whole};
-use super::limits::FollowLimits;
-use super::mirror::Strange;
 use super::replica::{Replica, Spoken};
 use super::{Errand, link};
 use crate::client::{ClientError, EventStream};
 
 /// How long an agent may take to end a stream after the last word of a turn.
 const SEEN_OUT_WITHIN: Duration = Duration::from_secs(1);
+
+/// Part of the `[peers]` section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FollowLimits {
+    /// Times in a row that a task is looked for again without being shown that it is worked on.
+    pub reconnects: u32,
+    /// The first pause before looking again; each is twice as long as the one before.
+    pub reconnect_ms: u64,
+    /// The longest such pause.
+    pub reconnect_most_ms: u64,
+    /// The first pause between two looks at a task of an agent without streams.
+    pub poll_ms: u64,
+    pub poll_most_ms: u64,
+}
+
+impl Default for FollowLimits {
+    fn default() -> Self {
+        Self { reconnects: 6, reconnect_ms: 200, reconnect_most_ms: 10_000, poll_ms: 200, poll_most_ms: 5_000 }
+    }
+}
+
+impl FollowLimits {
+    pub(super) fn reconnect_pause(&self, misses: u32) -> Duration {
+        pause(self.reconnect_ms, self.reconnect_most_ms, misses)
+    }
+
+    fn poll_pause(&self, misses: u32) -> Duration {
+        pause(self.poll_ms, self.poll_most_ms, misses)
+    }
+}
+
+fn pause(first_ms: u64, most_ms: u64, misses: u32) -> Duration {
+    Duration::from_millis(first_ms.saturating_mul(1 << misses.min(16)).min(most_ms))
+}
 
 /// What came of listening for a while.
 #[derive(Debug)]
@@ -110,7 +144,6 @@ impl Follower {
         loop {
             let heard = match answer.take() {
                 Some(Answer::Whole(event)) => self.pass(None, event, false).await?,
-                Some(Answer::AtOnce(event)) => self.take(event).await?,
                 Some(Answer::Stream(stream)) => self.read(stream, looked_again).await?,
                 None => Heard::Nothing,
             };
@@ -204,7 +237,7 @@ impl Follower {
         let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
         match whole(self.spoken.client.call(&get(id), &conditions).await) {
             Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
-            Ok(Answer::Stream(_) | Answer::AtOnce(_)) => Ok(Heard::Nothing),
+            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
                 Ok(Heard::Nothing)
@@ -217,31 +250,6 @@ impl Follower {
         let opens = first && self.spoken.version == Version::Original;
         let at_work = is_at_work(&event);
         let news = if opens { self.errand.mirror.hear_first(face, event) } else { self.errand.mirror.hear(face, event) };
-        self.pass_on(news, at_work).await
-    }
-
-    /// Passes on the one answer that was asked for.
-    async fn take(&mut self, event: TaskEvent) -> Result<Heard, RunError> {
-        let at_work = is_at_work(&event);
-        if let TaskEvent::Created(task) = &event
-            && !task.status.state.is_terminal()
-            && self.errand.turn.cancelled.is_cancelled()
-        {
-            // It could not be told before it named the task.
-            self.errand.mirror.meet(task).map_err(|strange| RunError::new(strange.to_string()))?;
-            if let Heard::Over(finished) = Box::pin(self.cancel()).await? {
-                return Ok(Heard::Over(finished));
-            }
-        }
-        let news = self.errand.mirror.hear_all(event);
-        let heard = self.pass_on(news, at_work).await?;
-        if !matches!(heard, Heard::Over(_)) {
-            self.replica.mistaken();
-        }
-        Ok(heard)
-    }
-
-    async fn pass_on(&mut self, news: Result<Vec<TaskEvent>, Strange>, at_work: bool) -> Result<Heard, RunError> {
         let news = news.map_err(|strange| {
             tracing::warn!(peer = self.replica.name(), task = %self.errand.turn.task.id, ?strange, "an agent is not believed");
             RunError::new(strange.to_string())
@@ -312,7 +320,7 @@ impl Follower {
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
         match whole(self.spoken.client.call(&cancel, &conditions).await) {
             Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
-            Ok(Answer::Stream(_) | Answer::AtOnce(_)) => Ok(Heard::Nothing),
+            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
                 Ok(Heard::Nothing)

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use chancery_core::task_state;
 use chancery_identity::SealKey;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ArtifactId, ContextId, Message, MessageId, Part, PartContent, Role, StatusChange, Task, TaskEvent,
-    TaskId, TaskState, TaskStatus, Unknown,
+    Artifact, ArtifactChunk, ArtifactId, ContextId, Message, MessageId, Part, PartContent, StatusChange, Task, TaskEvent, TaskId,
+    TaskState, TaskStatus, Unknown,
 };
 use chancery_wire::Face;
 
@@ -92,42 +92,12 @@ impl Mirror {
             TaskEvent::Said(_) => Vec::new(),
             TaskEvent::Replied(message) => vec![TaskEvent::Replied(message)],
         };
-        self.noted(news)
-    }
-
-    /// The news in the one answer to a message: also what the agent said before the end, as far as its history has it.
-    pub(super) fn hear_all(&mut self, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
-        let TaskEvent::Created(task) = event else { return self.hear(None, event) };
-        self.identify(&task.id, &task.context_id)?;
-        let TaskStatus { message: last, timestamp, .. } = &task.status;
-        let unheard = |message: &&Arc<Message>| {
-            let id = &message.message_id;
-            let is_last = last.as_ref().is_some_and(|last| last.message_id == *id);
-            message.role == Role::Agent && !id.as_str().is_empty() && !is_last
-        };
-        // What comes before the last that is known here was said to somebody else, or in another turn.
-        let known = task.history.iter().rposition(|message| self.said.contains(&message.message_id));
-        let said = task.history.iter().skip(known.map_or(0, |place| place + 1)).filter(unheard).map(|message| {
-            let message = Some(Arc::clone(message));
-            let status = TaskStatus { state: TaskState::Working, message, timestamp: *timestamp, unknown: Unknown::none() };
-            TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() })
-        });
-        let news = said.chain(self.compare(&task)).collect();
-        self.noted(news)
-    }
-
-    fn noted(&mut self, news: Vec<TaskEvent>) -> Result<Vec<TaskEvent>, Strange> {
         let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).map(with_message_id).collect();
         news.iter().try_for_each(check_ids)?;
         for event in &news {
             self.note(event);
         }
         Ok(news)
-    }
-
-    /// Learns the names of a task before anything of it is passed on.
-    pub(super) fn meet(&mut self, task: &Task) -> Result<(), Strange> {
-        self.identify(&task.id, &task.context_id)
     }
 
     fn identify(&mut self, task: &TaskId, context: &ContextId) -> Result<(), Strange> {
@@ -290,6 +260,7 @@ fn check_ids(event: &TaskEvent) -> Result<(), Strange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chancery_protocol::Role;
 
     fn asking(id: &str) -> TaskEvent {
         let message = Message::of_parts(Role::Agent, id, vec![Part::text("which colour?")]);
@@ -343,20 +314,6 @@ mod tests {
         let members: Vec<_> = change.unknown.iter().map(|(name, value)| (name, value.text())).collect();
         assert_eq!(members, [("x", "1.0e5")], "and not what an update has itself");
         assert_eq!(change.status.unknown.get("y").unwrap().text(), "0.10");
-    }
-
-    #[test]
-    fn one_answer_tells_what_was_said_on_the_way_and_nothing_twice() {
-        let word = |id: &str, role| Arc::new(Message::of_parts(role, id, vec![Part::text(id)]));
-        let ours = Task { history: vec![word("mine", Role::User)], ..task(TaskState::Submitted, None) };
-        let mut mirror = Mirror::of(&ours, None, None);
-        let mut done = task(TaskState::Completed, Some(Message::of_parts(Role::Agent, "last", vec![Part::text("bye")])));
-        let history = ["before", "mine", "one", "", "two", "last"];
-        done.history = history.map(|id| word(id, if id == "mine" { Role::User } else { Role::Agent })).to_vec();
-        let news = mirror.hear_all(TaskEvent::Created(Arc::new(done.clone()))).unwrap();
-        assert_eq!(words(&news), ["one", "two", "last"]);
-        assert!(news.iter().all(|event| matches!(event, TaskEvent::Status(_))), "{news:?}");
-        assert_eq!(mirror.hear(None, TaskEvent::Created(Arc::new(done))).unwrap(), []);
     }
 
     /// Of what an id is, and something that has it.

@@ -3,7 +3,6 @@
 mod ask;
 mod extended;
 mod follow;
-mod limits;
 mod lineage;
 mod mirror;
 mod original;
@@ -19,7 +18,7 @@ use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, Tas
 use chancery_protocol::{Error, ErrorKind};
 
 pub use self::extended::Extended;
-pub use self::limits::FollowLimits;
+pub use self::follow::FollowLimits;
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
 pub use self::sight::Seen;
@@ -130,15 +129,12 @@ impl RemoteRunner {
         while let Some(chosen) = next {
             let replica = Arc::clone(&chosen.replica);
             let noted = Noted::of(&self.pool, chosen);
-            let since = self.clock.now();
-            match ask::ask(&replica, turn, mirror, &mut updates, since).await {
+            match ask::ask(&replica, turn, mirror, &mut updates, self.clock.now()).await {
                 Asked::Answered(client, answer) => {
                     let noted = noted.answered();
-                    let mut follower = Follower::new(client, Arc::clone(&replica), errand, updates, self.limits);
+                    let mut follower = Follower::new(client, replica, errand, updates, self.limits);
                     let ended = follower.go_on(Some(answer)).await;
-                    let outcome = follower.outcome(&ended);
-                    replica.took(pool::between(since, self.clock.now()), outcome);
-                    noted.end_at(outcome, follower.cost());
+                    noted.end_at(follower.outcome(&ended), follower.cost());
                     return ended;
                 }
                 // It cannot have seen the message, so another one may be asked.

@@ -119,7 +119,8 @@ impl Pool {
 
     pub(super) fn finish(&self, chosen: Chosen, outcome: Outcome, cost: Option<MicroUsd>) {
         let now = self.clock.now();
-        for ejection in self.lock().finish(chosen.call, outcome, between(chosen.since, now), cost, now) {
+        let latency = u64::try_from(now.micros().saturating_sub(chosen.since.micros())).unwrap_or(0);
+        for ejection in self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), cost, now) {
             tracing::warn!(?ejection, "a replica does far worse than its siblings and is left alone for a while");
         }
     }
@@ -154,8 +155,4 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, PeerPool> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-pub(super) fn between(since: Timestamp, now: Timestamp) -> Duration {
-    Duration::from_micros(u64::try_from(now.micros().saturating_sub(since.micros())).unwrap_or(0))
 }

@@ -1,14 +1,11 @@
 //! One agent elsewhere: its card, its address, and the client that speaks to it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use chancery_core::routing::{Outcome, Quickness};
 use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
 use super::extended;
-use super::limits::FollowLimits;
 use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface, SwpTerms};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
@@ -35,7 +32,6 @@ pub struct Replica {
     /// The client for the card of that digest.
     client: Mutex<Option<(String, Spoken)>>,
     pub(super) extended: extended::Kept,
-    quickness: Mutex<Quickness>,
 }
 
 /// A client, and what the agent at its other end can do.
@@ -59,21 +55,13 @@ impl Replica {
         credentials: Credentials,
     ) -> Self {
         let (sight, client, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
-        let quickness = Mutex::new(Quickness::new(0, Duration::ZERO));
-        Self { address, way_out, discovery, limits, credentials, sight, client, extended, quickness }
+        Self { address, way_out, discovery, limits, credentials, sight, client, extended }
     }
 
     /// The same, whose card may not change in what it promises before somebody approves it.
     #[must_use]
     pub fn pinned(self, keeper: Arc<dyn PinKeeper>) -> Self {
         Self { sight: Sight::pinned(keeper), ..self }
-    }
-
-    /// The same, that is asked for one answer where that will do, once it was quick often enough.
-    #[must_use]
-    pub fn plain_as(self, limits: &FollowLimits) -> Self {
-        let within = Duration::from_millis(limits.plain_within_ms);
-        Self { quickness: Mutex::new(Quickness::new(limits.plain_after, within)), ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -144,32 +132,6 @@ impl Replica {
         let spoken = Spoken { client, version, streams, extensions, skill };
         *kept = Some((found.digest.clone(), spoken.clone()));
         Ok(spoken)
-    }
-
-    /// Whether one answer will do instead of a stream: nobody needs to hear of anything before it, and it will not be long. In the
-    /// original a stream is the only way to see what the agent does, and over SWP everything is one.
-    pub(super) fn may_answer_at_once(&self, turn: &Turn, spoken: &Spoken) -> bool {
-        let is_plain = spoken.version != Version::Original && spoken.client.interface().binding != Binding::Swp;
-        turn.only_the_end && is_plain && self.quickness().is_quick()
-    }
-
-    /// One answer was asked for and did not do.
-    pub(super) fn mistaken(&self) {
-        self.quickness().mistaken();
-    }
-
-    /// The longest that an answer takes which was asked for because it is quick.
-    pub(super) fn quick_within(&self) -> Duration {
-        self.quickness().within()
-    }
-
-    /// A turn has come to its end.
-    pub(super) fn took(&self, time: Duration, outcome: Outcome) {
-        self.quickness().note(time, outcome == Outcome::Succeeded);
-    }
-
-    fn quickness(&self) -> MutexGuard<'_, Quickness> {
-        self.quickness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.

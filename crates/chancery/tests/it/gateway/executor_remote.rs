@@ -23,9 +23,6 @@ async fn every_story_is_the_same_through_a_gateway_over_every_front() {
     assert_eq!(matrix.told(), CELLS, "as many as without a gateway");
 }
 
-/// Callers who wait are passed on as one call from the second turn on; those who watch never are.
-const AT_ONCE: &str = "plain_after = 1\nplain_within_ms = 60000\n";
-
 /// What cannot come back from an agent that has no word for it.
 fn unsaid(back: Combination) -> impl Fn(&str) -> Option<&'static str> {
     move |story| match (back.version, story) {
@@ -43,7 +40,7 @@ async fn every_story_is_the_same_through_a_gateway_over_every_back() {
     let tellings = Combination::ALL.map(|combination| {
         let url = format!("{}{}", cards.url(), path(combination));
         async move {
-            let gateway = in_front_of(&url, &format!("{QUICK}{AT_ONCE}{CROWD}{ANYWHERE_HERE}"));
+            let gateway = in_front_of(&url, &format!("{QUICK}{CROWD}{ANYWHERE_HERE}"));
             let matrix = Matrix::tell(gateway.url(), &Combination::ALL[..1], unsaid(combination)).await;
             let faults: Vec<String> =
                 matrix.faults().into_iter().map(|fault| format!("{}: {fault}", combination.name())).collect();
@@ -178,17 +175,14 @@ fn without_times(text: &str) -> String {
 async fn executor_remote() {
     let local = conformance();
     let gateway = in_front_of(local.url(), QUICK);
-    let at_once = in_front_of(local.url(), &format!("{QUICK}{AT_ONCE}"));
     let callers = |url: &str, combination| (WireClient::new(url, combination), RawClient::new(url));
     let comparisons = Combination::ALL.map(|combination| {
         let (here, there) = (callers(local.url(), combination), callers(gateway.url(), combination));
-        let at_once = callers(at_once.url(), combination);
         async move {
             let mut compared = 0;
             for text in DIRECTIVES {
                 let (here, there) = (seen(&here, text).await, seen(&there, text).await);
                 assert_eq!(here, there, "{text:?} over {}", combination.name());
-                assert_eq!(here, seen(&at_once, text).await, "{text:?} over {}, asked for one answer", combination.name());
                 assert!(here.len() >= 2, "{here:?}");
                 compared += here.len();
             }
@@ -227,7 +221,7 @@ fn as_said_in(version: Version, mut task: String) -> String {
 async fn executor_remote_is_executor_local_to_the_byte_over_every_version_and_binding() {
     let back = conformance();
     let cards = cards_of(back.url()).await;
-    let config = Config::parse(&format!("{QUICK}{AT_ONCE}{ANYWHERE_HERE}")).expect("a config");
+    let config = Config::parse(&format!("{QUICK}{ANYWHERE_HERE}")).expect("a config");
     let here = Executor::Local(Arc::new(Conformance));
     let mut compared = 0;
     for combination in Combination::ALL {

@@ -16,7 +16,6 @@ mod hostile_card;
 pub(crate) mod one_way;
 mod pages;
 mod passed_on;
-mod plain;
 mod refused;
 mod scripted;
 mod signposts;
