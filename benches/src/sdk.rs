@@ -24,8 +24,8 @@ pub(crate) enum Sdk {
 }
 
 impl Sdk {
-    /// Installs or builds what is missing first. `number` tells its folder from others.
-    pub(crate) fn start(self, ground: &Ground, number: u32) -> Result<Server> {
+    /// Installs or builds what is missing first.
+    pub(crate) fn start(self, ground: &Ground) -> Result<Server> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/interop");
         let tools = Toolbox::at(sources, ground.own_program().with_file_name("bench-interop"), "release");
         let prepared = match self {
@@ -36,7 +36,7 @@ impl Sdk {
         let prepared = prepared.map_err(|missing| anyhow!("an agent of another SDK cannot be made ready: {missing}"))?;
         let mut command = pinned(ground, &prepared);
         command.args(["JSONRPC", "1.0", "yes"]);
-        Server::start_saying_where(command, ground.scratch().join(format!("sdk-{number}.log")))
+        Server::start_saying_where(command, ground.scratch().join(format!("sdk-{self:?}.log")))
     }
 }
 

@@ -46,13 +46,7 @@ impl Server {
             let said = fs::read_to_string(&server.log).unwrap_or_default();
             let address = said.lines().find_map(|line| line.strip_prefix("http://"));
             server.address = address.filter(|_| said.ends_with('\n')).unwrap_or_default().to_owned();
-            if let Some(status) = server.child.try_wait()? {
-                bail!("the server ended with {status}: {}", server.last_words());
-            }
-            if Instant::now() > deadline {
-                bail!("no server after {START_WITHIN:?}: {}", server.last_words());
-            }
-            sleep(Duration::from_millis(20));
+            server.wait_a_little(deadline)?;
         }
         server.wait_until_it_accepts()?;
         Ok(server)
@@ -109,14 +103,20 @@ impl Server {
     fn wait_until_it_accepts(&mut self) -> Result<()> {
         let deadline = Instant::now() + START_WITHIN;
         while TcpStream::connect(&self.address).is_err() {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the server ended with {status}: {}", self.last_words());
-            }
-            if Instant::now() > deadline {
-                bail!("no server after {START_WITHIN:?}: {}", self.last_words());
-            }
-            sleep(Duration::from_millis(20));
+            self.wait_a_little(deadline)?;
         }
+        Ok(())
+    }
+
+    /// Between two looks at a server that is to come up: not for one that has ended, and not for ever.
+    fn wait_a_little(&mut self, deadline: Instant) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("the server ended with {status}: {}", self.last_words());
+        }
+        if Instant::now() > deadline {
+            bail!("no server after {START_WITHIN:?}: {}", self.last_words());
+        }
+        sleep(Duration::from_millis(20));
         Ok(())
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A server that writes small pieces without `TCP_NODELAY` holds each back until the one before is confirmed, and a system that
 //! expects to write soon waits 40 ms with the confirmation. Together they make every answer in two pieces take that long. A pause
-//! of that length in the middle of an answer gives such a server away; from then on confirmations are not put off.
+//! of that length in the middle of an answer gives such a server away; from then on confirmations are not put off. One that only
+//! paused to think is taken for such too, which costs a system call for each read and changes nothing else.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-/// A little less than Linux puts a confirmation off, at least and at most.
+/// About as long as Linux puts a confirmation off, at least and at most.
 const PUT_OFF: std::ops::RangeInclusive<Duration> = Duration::from_millis(35)..=Duration::from_millis(220);
 
 #[derive(Debug)]
