@@ -5,9 +5,11 @@ mod extended;
 mod follow;
 mod lineage;
 mod mirror;
+mod notes;
 mod original;
 mod pool;
 mod replica;
+mod settings;
 mod sight;
 
 use std::sync::Arc;
@@ -19,8 +21,10 @@ use chancery_protocol::{Error, ErrorKind};
 
 pub use self::extended::Extended;
 pub use self::follow::FollowLimits;
+pub use self::notes::{AgentFacts, AgentNotes, CallFault, CallPreference, FactsKeeper};
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
+pub use self::settings::{AgentSettings, StreamMode};
 pub use self::sight::Seen;
 
 use self::ask::Asked;

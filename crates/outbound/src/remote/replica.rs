@@ -6,6 +6,8 @@ use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 
 use super::extended;
+use super::notes::{AgentNotes, FactsKeeper};
+use super::settings::AgentSettings;
 use super::sight::{Seen, Sight};
 use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface, SwpTerms};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
@@ -28,6 +30,8 @@ pub struct Replica {
     discovery: Arc<Discovery>,
     limits: ClientLimits,
     credentials: Credentials,
+    settings: AgentSettings,
+    notes: Arc<AgentNotes>,
     sight: Sight,
     /// The client for the card of that digest.
     client: Mutex<Option<(String, Spoken)>>,
@@ -55,7 +59,22 @@ impl Replica {
         credentials: Credentials,
     ) -> Self {
         let (sight, client, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
-        Self { address, way_out, discovery, limits, credentials, sight, client, extended }
+        let notes = Arc::new(AgentNotes::new(Arc::clone(&address.name), None));
+        let settings = AgentSettings::default();
+        Self { address, way_out, discovery, limits, credentials, settings, notes, sight, client, extended }
+    }
+
+    /// The same, called as the operator says.
+    #[must_use]
+    pub fn called_by(self, settings: AgentSettings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The same, with what is learnt about the agent kept over restarts.
+    #[must_use]
+    pub fn noted_by(self, keeper: Arc<dyn FactsKeeper>) -> Self {
+        let notes = Arc::new(AgentNotes::new(Arc::clone(&self.address.name), Some(keeper)));
+        Self { notes, ..self }
     }
 
     /// The same, whose card may not change in what it promises before somebody approves it.
@@ -70,6 +89,15 @@ impl Replica {
 
     pub fn address(&self) -> &PeerAddress {
         &self.address
+    }
+
+    pub fn settings(&self) -> &AgentSettings {
+        &self.settings
+    }
+
+    /// What was learnt about the agent.
+    pub fn notes(&self) -> &Arc<AgentNotes> {
+        &self.notes
     }
 
     pub(super) fn discovery(&self) -> &Discovery {
