@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_protocol::{Caller, Error, Message, Metadata, SendMessage, Task, TraceId, Unknown};
+use chancery_protocol::{Caller, Error, Message, Metadata, SendConfiguration, SendMessage, Task, TraceId, Unknown};
 use tokio_util::sync::CancellationToken;
 
 use crate::Link;
@@ -49,6 +49,31 @@ pub enum AfterRestart {
     Resume,
 }
 
+/// How the caller of a turn wants its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// One answer, once the turn is over.
+    #[default]
+    Blocking,
+    /// One answer at once; the caller looks at the task later.
+    Immediate,
+    /// Every event as it comes: over a stream, or to a webhook.
+    Stream,
+}
+
+impl ReplyMode {
+    /// The mode of a send that is not a stream.
+    pub(crate) fn of_send(configuration: &SendConfiguration) -> Self {
+        if configuration.task_push_notification_config.is_some() {
+            Self::Stream
+        } else if configuration.return_immediately {
+            Self::Immediate
+        } else {
+            Self::Blocking
+        }
+    }
+}
+
 /// What a runner may know of a call when it chooses who is to do the work.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
@@ -83,6 +108,8 @@ pub struct Turn {
     pub tracestate: Option<Arc<str>>,
     /// The protocol extensions that call asked for.
     pub extensions: Vec<String>,
+    /// How the caller wants its answer, for runners that ask an agent elsewhere.
+    pub reply_mode: ReplyMode,
     /// Who was chosen to do the work, where `select` chose.
     pub selected: Option<Arc<str>>,
     /// Calls other agents on behalf of the task.

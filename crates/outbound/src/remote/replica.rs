@@ -44,6 +44,8 @@ pub(super) struct Spoken {
     pub(super) client: AgentClient,
     pub(super) version: Version,
     pub(super) streams: bool,
+    /// Its binding has nothing but streams.
+    pub(super) only_streams: bool,
     /// The protocol extensions it knows.
     extensions: Arc<[String]>,
     /// The first of its skills, for versions that want one named.
@@ -85,6 +87,11 @@ impl Replica {
 
     pub fn name(&self) -> &str {
         &self.address.name
+    }
+
+    /// The name of the agent that it is a replica of.
+    pub fn agent_name(&self) -> &str {
+        self.name().split('#').next().unwrap_or_default()
     }
 
     pub fn address(&self) -> &PeerAddress {
@@ -157,9 +164,14 @@ impl Replica {
         let streams = is_slim || found.card.capabilities.streaming.unwrap_or(false);
         let extensions = found.card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let skill = found.card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
-        let spoken = Spoken { client, version, streams, extensions, skill };
+        let spoken = Spoken { client, version, streams, only_streams: is_slim, extensions, skill };
         *kept = Some((found.digest.clone(), spoken.clone()));
         Ok(spoken)
+    }
+
+    /// The agent in a version that was not tried yet.
+    pub(super) fn other_version(&self, _tried: &[Version]) -> Option<Spoken> {
+        None
     }
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
