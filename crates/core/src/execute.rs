@@ -135,7 +135,10 @@ impl Inner {
         let is_cancelled = live.is_turn_cancelled();
         match (ending, stopped) {
             (End::Finished(_), _) if !is_cancelled => {}
-            (End::Failed(RunError { reason, refusal, not_begun }), None) if !is_cancelled => {
+            (End::Failed(RunError { reason, refusal, not_begun, facts }), None) if !is_cancelled => {
+                if !facts.is_empty() {
+                    Box::pin(self.keep_unreadable(live, facts)).await;
+                }
                 if self.withdrawn(live, refusal).await {
                     return;
                 }

@@ -127,17 +127,26 @@ pub struct RunError {
     pub(crate) refusal: Option<Box<Error>>,
     /// Nobody has begun to work on it, so it cost nothing.
     pub(crate) not_begun: bool,
+    /// What an operator is shown of an answer that could not be read.
+    pub(crate) facts: Vec<(&'static str, String)>,
 }
 
 impl RunError {
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), refusal: None, not_begun: false }
+        Self { reason: reason.into(), refusal: None, not_begun: false, facts: Vec::new() }
     }
 
     /// The agent does not take the message that would have opened a task, and did nothing. The caller gets this error, and
     /// nothing is left of the task. Once anything was said about the task, or when it goes on with one, the task fails.
     pub fn refused(error: Error) -> Self {
-        Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)), not_begun: true }
+        Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)), not_begun: true, facts: Vec::new() }
+    }
+
+    /// Adds a fact that `chancery explain` shows, and the caller does not see.
+    #[must_use]
+    pub fn with_fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.facts.push((name, value.into()));
+        self
     }
 
     /// Nobody could be given the work: the task fails, and nothing is charged for it.

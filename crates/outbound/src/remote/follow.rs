@@ -190,7 +190,11 @@ impl Follower {
     /// Why the turn failed, with the first event that could not be read, if there was one.
     pub(super) fn lost(&self, reason: &str) -> RunError {
         match &self.remote.unreadable {
-            Some(unreadable) => RunError::new(format!("{reason}; {unreadable}")),
+            Some(unreadable) => RunError::new(format!("{reason}; {unreadable}"))
+                .with_fact("url", self.spoken.client.interface().url.clone())
+                .with_fact("event", unreadable.number.to_string())
+                .with_fact("member", unreadable.reason.path.clone())
+                .with_fact("shape", unreadable.reason.shape.clone()),
             None => RunError::new(reason.to_owned()),
         }
     }
