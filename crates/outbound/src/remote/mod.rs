@@ -1,6 +1,8 @@
 //! An agent elsewhere as if it were here: its words become updates of our own task, and the task is found again.
 
+mod address;
 mod ask;
+mod call_plan;
 mod extended;
 mod follow;
 mod lineage;
@@ -19,6 +21,8 @@ use chancery_core::routing::{Outcome, PeerId};
 use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 
+pub use self::address::{AddressChange, AddressRules, CallableInterface, UrlPermission, callable};
+pub use self::call_plan::AddressInUse;
 pub use self::extended::Extended;
 pub use self::follow::FollowLimits;
 pub use self::notes::{AgentFacts, AgentNotes, CallFault, CallPreference, FactsKeeper};

@@ -27,7 +27,7 @@ fn discovery(url: &str) -> Discovery {
 }
 
 fn peer(url: &str, verify: Verify) -> PeerAddress {
-    PeerAddress { name: "peer".into(), url: url.to_owned(), verify, agent_id: None, keys: Vec::new() }
+    PeerAddress { name: "peer".into(), url: url.to_owned(), verify, agent_id: None, keys: Vec::new(), card: CardSettings::default() }
 }
 
 fn now() -> Timestamp {
