@@ -90,9 +90,7 @@ fn nulls(card: &Value, place: &str, found: &mut Vec<CardDeviation>) {
 }
 
 fn snake_case(name: &str) -> String {
-    name.chars()
-        .flat_map(|c| if c.is_ascii_uppercase() { vec!['_', c.to_ascii_lowercase()] } else { vec![c] })
-        .collect()
+    name.chars().flat_map(|c| if c.is_ascii_uppercase() { vec!['_', c.to_ascii_lowercase()] } else { vec![c] }).collect()
 }
 
 #[cfg(test)]

@@ -101,8 +101,7 @@ pub fn callable(rules: AddressRules<'_>, card: &AgentCard, permits: impl Fn(&str
         if settings.strict && change.is_some() {
             continue;
         }
-        let one =
-            CallableInterface { url, binding, versions, tenant: listed.tenant.clone(), listed: listed.url.clone(), change };
+        let one = CallableInterface { url, binding, versions, tenant: listed.tenant.clone(), listed: listed.url.clone(), change };
         if !found.iter().any(|other| (&other.url, other.binding, &other.versions) == (&one.url, binding, &one.versions)) {
             found.push(one);
         }
@@ -123,8 +122,7 @@ pub(super) fn candidates(callable: &[CallableInterface], speaks: Option<Version>
     for rank in 0..most {
         for (index, one) in callable.iter().enumerate() {
             let Some(version) = one.versions.get(rank).copied() else { continue };
-            let interface =
-                Interface { url: one.url.clone(), binding: one.binding, version, tenant: one.tenant.clone() };
+            let interface = Interface { url: one.url.clone(), binding: one.binding, version, tenant: one.tenant.clone() };
             if !all.iter().any(|(_, other)| *other == interface) {
                 all.push((index, interface));
             }

@@ -186,8 +186,14 @@ mod tests {
     fn replica(url: &str) -> Replica {
         let way_out = WayOut::new(&GuardConfig::default(), &[Url::parse(url).unwrap()], &[]).unwrap();
         let discovery = Arc::new(Discovery::new(way_out.trusted().client(), DiscoveryConfig::default()));
-        let address =
-            PeerAddress { name: "a".into(), url: url.to_owned(), verify: Verify::Off, agent_id: None, keys: Vec::new(), card: CardSettings::default() };
+        let address = PeerAddress {
+            name: "a".into(),
+            url: url.to_owned(),
+            verify: Verify::Off,
+            agent_id: None,
+            keys: Vec::new(),
+            card: CardSettings::default(),
+        };
         Replica::new(address, way_out, discovery, ClientLimits::default(), Credentials::None)
     }
 
