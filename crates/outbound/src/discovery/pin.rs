@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chancery_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Discovered, Verification, hex_digest, read, structure};
+use super::{Discovered, Verification, deviations, hex_digest, read, structure};
 
 /// An approved card. The whole of it is kept, so that it can be used while the agent shows another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,7 @@ impl Pin {
             version,
             url: self.url.clone(),
             digest: hex_digest(self.text.as_bytes()),
+            deviations: deviations(&self.text),
             text: self.text.clone(),
             vouched: None,
             verification: self.verification.clone(),

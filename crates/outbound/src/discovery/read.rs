@@ -1,13 +1,12 @@
 //! Reads a card in whichever version's shape it has.
 
 use chancery_identity::strict_json;
-use chancery_protocol::{AgentCard, AgentInterface, Version};
+use chancery_protocol::{AgentCard, Version};
 use chancery_wire::Codec as _;
 use chancery_wire::json::original::Original;
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v1_0::V1_0;
 use serde_json::Value;
-use url::Url;
 
 /// The card and the version of its shape. A card that mixes versions is read as the newest of them.
 pub(super) fn read(text: &str) -> Result<(AgentCard, Version), String> {
@@ -25,27 +24,11 @@ pub(super) fn read(text: &str) -> Result<(AgentCard, Version), String> {
         (V0_3.decode_card(text), Version::V0_3)
     };
     let card = read.map_err(|error| error.message.into_owned())?;
-    if card.supported_interfaces.iter().all(|interface| interface.url.is_empty()) {
+    // An address that cannot be called is replaced by the configured one, so it need not be usable: it has to be there.
+    if card.supported_interfaces.is_empty() {
         return Err("it names no address".to_owned());
     }
-    // Whoever shows the card as its own has to know what to write in the place of each.
-    if let Some(strange) = card.supported_interfaces.iter().find(|interface| !is_address(interface)) {
-        return Err(format!("its address for {} is none", strange.protocol_binding));
-    }
     Ok((card, version))
-}
-
-/// Whether an interface of a binding we know says where it is.
-fn is_address(interface: &AgentInterface) -> bool {
-    let url = interface.url.as_str();
-    let (is_grpc, is_http) =
-        (interface.protocol_binding == "GRPC", ["JSONRPC", "HTTP+JSON"].contains(&&*interface.protocol_binding));
-    if url.is_empty() || !(is_grpc || is_http) {
-        return true;
-    }
-    // Addresses of gRPC may come without a scheme.
-    let read = if is_grpc && !url.contains("://") { Url::parse(&format!("http://{url}")) } else { Url::parse(url) };
-    read.is_ok_and(|url| url.has_host() && matches!(url.scheme(), "http" | "https" | "grpc" | "grpcs" | "dns" | "ipv4" | "ipv6"))
 }
 
 /// A card in its version's shape.
@@ -63,32 +46,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_whose_address_is_none_is_no_card() {
-        let card = |url: &str, binding: &str| {
+    fn law_1_4_5_a_card_needs_an_entry_for_an_address_and_the_entry_need_not_be_usable() {
+        let card = |interfaces: &str| {
             format!(
                 r#"{{"name":"A","description":"","version":"1","capabilities":{{}},"defaultInputModes":[],"defaultOutputModes":[],"skills":[],
-                "supportedInterfaces":[{{"url":"https://a","protocolBinding":"JSONRPC","protocolVersion":"1.0"}},
-                {{"url":"{url}","protocolBinding":"{binding}","protocolVersion":"1.0"}}]}}"#
+                "supportedInterfaces":[{interfaces}]}}"#
             )
         };
-        for (url, binding) in [
-            ("https://a/b", "HTTP+JSON"),
-            ("a.example:443", "GRPC"),
-            ("https://a:443", "GRPC"),
-            ("", "JSONRPC"),
-            ("pigeon:loft 7", "https://example.org/pigeons"),
-        ] {
-            assert!(read(&card(url, binding)).is_ok(), "{url} {binding}");
+        for url in ["https://a/b", "", "/rpc", "dummy", "a b:1", "file:///rpc", "https://"] {
+            let entry = format!(r#"{{"url":"{url}","protocolBinding":"JSONRPC","protocolVersion":"1.0"}}"#);
+            assert!(read(&card(&entry)).is_ok(), "{url}");
         }
-        for (url, binding) in [
-            ("/rpc", "JSONRPC"),
-            ("a.example", "HTTP+JSON"),
-            ("file:///rpc", "JSONRPC"),
-            ("https://", "JSONRPC"),
-            ("a b:1", "GRPC"),
-        ] {
-            let fault = read(&card(url, binding)).unwrap_err();
-            assert_eq!(fault, format!("its address for {binding} is none"), "{url}");
-        }
+        assert_eq!(read(&card("")).unwrap_err(), "it names no address");
     }
 }

@@ -54,12 +54,12 @@ pub(super) struct Ask<'a> {
 
 impl Ask<'_> {
     pub(super) async fn put(mut self, mut spoken: Spoken) -> AskOutcome {
-        let mut tried = vec![spoken.version];
+        let mut is_first = true;
         loop {
             let mode = self.mode(&spoken);
             let error = match self.call(&spoken, mode).await {
                 Ok(answer) => {
-                    if tried.len() > 1 {
+                    if !is_first {
                         self.replica.notes().speaks(spoken.version);
                     }
                     return AskOutcome::Answered(spoken, mode, answer);
@@ -74,10 +74,10 @@ impl Ask<'_> {
                 continue;
             }
             if is_of_other_version(&error)
-                && let Some(other) = self.replica.other_version(&tried)
+                && let Some(other) = self.replica.next_version(&spoken)
             {
                 tracing::info!(peer = self.replica.name(), from = %spoken.version, to = %other.version, "the agent does not speak a version; another is tried");
-                tried.push(other.version);
+                is_first = false;
                 spoken = other;
                 continue;
             }
@@ -86,12 +86,11 @@ impl Ask<'_> {
     }
 
     fn mode(&self, spoken: &Spoken) -> CallMode {
-        let prefers = self.replica.notes().facts().prefers.map(|prefers| prefers.streams);
         let habits = AnswerHabits {
             streams: spoken.streams && !self.never_stream,
             only_streams: spoken.only_streams,
             setting: if self.never_stream { super::StreamMode::Never } else { self.replica.settings().stream },
-            prefers_streams: prefers,
+            prefers_streams: self.replica.notes().prefers_streams(),
         };
         match call_mode(self.remote.turn.reply_mode, habits) {
             // In the original protocol an answer comes when the agent is done, whatever it is asked for.

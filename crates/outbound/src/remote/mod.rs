@@ -1,6 +1,8 @@
 //! An agent elsewhere as if it were here: its words become updates of our own task, and the task is found again.
 
+mod address;
 mod ask;
+mod call_plan;
 mod extended;
 mod follow;
 mod limits;
@@ -24,6 +26,8 @@ use chancery_core::routing::{Outcome, PeerId};
 use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 
+pub use self::address::{AddressChange, AddressRules, CallableInterface, UrlPermission, callable};
+pub use self::call_plan::AddressInUse;
 pub use self::extended::Extended;
 pub use self::limits::FollowLimits;
 pub use self::notes::{AgentFacts, AgentNotes, CallFault, CallPreference, FactsKeeper};
@@ -108,7 +112,7 @@ impl RemoteRunner {
         let noted = Noted::of(&self.pool, chosen);
         match self.reach(&replica).await {
             Ok(client) => {
-                let prefers_polls = replica.notes().facts().prefers.is_some_and(|prefers| !prefers.streams);
+                let prefers_polls = replica.notes().prefers_streams() == Some(false);
                 let mode = if client.streams && !prefers_polls { CallMode::Stream } else { CallMode::Immediate };
                 let mut follower = Follower::new(client, replica, remote, updates, self.limits, mode);
                 match follower.go_on(None).await {
