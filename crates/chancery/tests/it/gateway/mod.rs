@@ -13,6 +13,7 @@ mod front_card;
 mod guards_loops;
 mod guards_nodes;
 mod hostile_card;
+mod laws;
 pub(crate) mod one_way;
 mod pages;
 mod passed_on;
@@ -31,9 +32,14 @@ const CROWD: &str = "[limits]\nconnections_per_address = 2000\n";
 
 /// A node in front of the agent at that URL, with its tasks in memory.
 fn in_front_of(url: &str, config: &str) -> Server {
+    in_front_of_with(url, config, "")
+}
+
+/// The same with settings of the agent.
+fn in_front_of_with(url: &str, config: &str, settings: &str) -> Server {
     let home = Home::new();
     let data = home.data();
-    let config = format!("{config}\n[agents.front]\nurl = '{url}'\n");
+    let config = format!("{config}\n[agents.front]\nurl = '{url}'\n{settings}\n");
     Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
 }
 
