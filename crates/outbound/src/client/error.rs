@@ -65,6 +65,11 @@ impl ClientError {
         matches!(self, Self::Transport(Transport::Cut(_)))
     }
 
+    /// Whether the agent says that it does not stream: then it has done nothing.
+    pub fn is_no_streaming(&self) -> bool {
+        false
+    }
+
     /// What kept the call from being made is this node's: its limits, or the words it has for the agent's version.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::NotAsked(_))

@@ -28,6 +28,19 @@ pub struct Heard {
     pub id: Option<Arc<str>>,
 }
 
+/// An event of a stream that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableEvent {
+    pub number: u64,
+    pub reason: chancery_wire::tolerant::Unreadable,
+}
+
+impl std::fmt::Display for UnreadableEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "event {}: {}", self.number, self.reason)
+    }
+}
+
 /// Ends with `Ok(None)`. A stream that does not come to its end says so, and says it again when asked again, unless it goes on.
 #[derive(Debug)]
 pub struct EventStream {
@@ -70,6 +83,11 @@ impl EventStream {
             Err(_) => {}
         }
         heard
+    }
+
+    /// The first event that could not be read and was skipped.
+    pub fn unreadable(&self) -> Option<&UnreadableEvent> {
+        None
     }
 
     /// Whether a stream that broke off can be taken up where it did, by asking for the next event.

@@ -47,7 +47,7 @@ impl Replica {
     }
 
     pub(super) fn spoken_now(&self, found: &Discovered) -> Result<Spoken, ReplicaError> {
-        let speaks = self.notes().facts().speaks;
+        let speaks = self.notes().version();
         let mut plan = self.plan(found);
         if plan.speaks != speaks {
             plan.order_by(speaks);
@@ -95,8 +95,9 @@ impl Replica {
     pub(super) fn plan(&self, found: &Discovered) -> MutexGuard<'_, CallPlan> {
         let mut kept = self.call_plan.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.digest != found.digest {
+            self.notes().of_card(&found.structure);
             let callable = self.callable(found);
-            let speaks = self.notes().facts().speaks;
+            let speaks = self.notes().version();
             let candidates = candidates(&callable, speaks);
             self.announce(found, &callable);
             let (digest, clients) = (found.digest.clone(), BTreeMap::new());
@@ -190,7 +191,8 @@ impl Replica {
         let client = client.map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address().name), error })?;
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let skill = card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
-        Ok(Spoken { client, version, streams: streams(card, binding), extensions, skill })
+        let (streams, only_streams) = (streams(card, binding), binding == Binding::Swp);
+        Ok(Spoken { client, version, streams, only_streams, extensions, skill })
     }
 
     /// What is known of an SWP peer by its card.

@@ -47,6 +47,8 @@ pub(super) struct Spoken {
     pub(super) client: AgentClient,
     pub(super) version: Version,
     pub(super) streams: bool,
+    /// Its binding has nothing but streams.
+    pub(super) only_streams: bool,
     /// The protocol extensions it knows.
     pub(super) extensions: Arc<[String]>,
     /// The first of its skills, for versions that want one named.
@@ -88,6 +90,11 @@ impl Replica {
 
     pub fn name(&self) -> &str {
         &self.address.name
+    }
+
+    /// The name of the agent that it is a replica of.
+    pub fn agent_name(&self) -> &str {
+        self.name().split('#').next().unwrap_or_default()
     }
 
     pub fn address(&self) -> &PeerAddress {
