@@ -1,10 +1,13 @@
 //! A node in front of agents elsewhere: it is told from them by nothing, and their faults are its answers.
 
 mod a2a_cli;
+mod addresses;
+mod agent_settings;
 mod chain;
 mod cheapest;
 mod circuit_breaker;
 mod discover;
+mod doctor;
 mod executor_remote;
 mod extended;
 mod fallback;
