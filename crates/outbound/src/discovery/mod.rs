@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_identity::{PublicKey, SealKey};
 use chancery_protocol::{AgentCard, AgentId, Timestamp, Version};
+use chancery_wire::tolerant::Leniencies;
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,8 @@ pub struct Discovered {
     pub card: AgentCard,
     /// The version of the card's own shape.
     pub version: Version,
+    /// What had to be overlooked to read it.
+    pub leniencies: Leniencies,
     /// Where it was found.
     pub url: String,
     /// As it came.
@@ -237,7 +240,7 @@ impl Discovery {
         now: Timestamp,
     ) -> Result<Discovered, DiscoveryError> {
         let text = text(&fetched.body).ok_or_else(|| DiscoveryError::not_a_card(peer, "it is not UTF-8"))?;
-        let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
+        let (card, version, leniencies) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
         let (verification, covered) = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
         verify::judge(peer, &verification)?;
         let vouched = covered.map(|covered| vouched::vouched(&text, &card, &covered)).transpose();
@@ -246,7 +249,7 @@ impl Discovery {
         let digest = hex_digest(text.as_bytes());
         let structure = structure(&card);
         let etag = fetched.headers.get(ETAG).cloned();
-        Ok(Discovered { card, version, url, text, vouched, digest, verification, structure, fetched_at: now, etag })
+        Ok(Discovered { card, version, leniencies, url, text, vouched, digest, verification, structure, fetched_at: now, etag })
     }
 
     fn kept(&self, name: &Arc<str>) -> Arc<Kept> {
