@@ -153,6 +153,7 @@ impl Replica {
             false => AgentClient::new(guard, interface, self.limits.clone()),
         };
         let client = client.map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address.name), error })?;
+        let client = client.reading_by(Arc::clone(&self.notes), self.settings.strict);
         // Over SWP everything is a stream, whatever else the agent can.
         let streams = is_slim || found.card.capabilities.streaming.unwrap_or(false);
         let extensions = found.card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();

@@ -16,6 +16,13 @@ pub struct Unreadable {
     pub shape: String,
 }
 
+impl Unreadable {
+    /// A text that cannot be read as a whole. The reason must not quote it.
+    pub fn whole(text: &str, reason: impl Into<String>) -> Self {
+        MemberFault::new("", reason).within(text)
+    }
+}
+
 impl std::error::Error for Unreadable {}
 
 impl fmt::Display for Unreadable {
