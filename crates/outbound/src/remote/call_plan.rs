@@ -125,6 +125,7 @@ impl Replica {
     fn announce(&self, found: &Discovered, callable: &[CallableInterface]) {
         let configured = self.address().url.as_str();
         let mut deviating = leniencies(&found.deviations);
+        deviating.extend(&found.leniencies);
         match callable.first() {
             None => {
                 let listed = first_listed(&found.card);
@@ -189,6 +190,7 @@ impl Replica {
             _ => AgentClient::new(&guard, interface, limits),
         };
         let client = client.map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address().name), error })?;
+        let client = client.reading_by(Arc::clone(self.notes()), self.settings().strict);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let skill = card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
         let (streams, only_streams) = (streams(card, binding), binding == Binding::Swp);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Leniency {
     /// An event or a result without the wrapper member of 1.0.
     NoWrapper,
-    /// The wrapper member of 1.0 in an answer of 0.3.
+    /// The wrapper member of 1.0 in an answer of 0.3, or around a task that was fetched.
     WrapperOfOtherVersion,
     /// No `kind` in an object of 0.3.
     NoKind,
@@ -22,14 +22,26 @@ pub enum Leniency {
     UnreadableTime,
     /// No `contextId`, `messageId`, `artifactId` or `taskId` where the version wants one.
     MissingId,
+    /// No `role` in a message that only the agent can have written.
+    MissingRole,
     /// `null` for a member that is absent.
     NullMember,
-    /// A number or a boolean written as a string.
+    /// A string for a number or a boolean, or the reverse.
     NumberAsString,
+    /// Plain text where a message, a part or a status object is expected.
+    TextForObject,
+    /// A member of the wrong type that adds nothing to the answer, such as `metadata` that is no object. It is left out.
+    DroppedMember,
+    /// A status update where a task is expected.
+    UpdateForTask,
+    /// A cancellation that was accepted without the task in the answer. The task is fetched.
+    NoTaskInAnswer,
     /// Control bytes around the JSON.
     ControlBytes,
     /// An event or an answer without its JSON-RPC envelope, or in the `params` of a notification.
     NoEnvelope,
+    /// `"error": null` beside a result.
+    NullError,
     /// A JSON-RPC answer with another id than the call's.
     OtherCallId,
     /// JSON where a stream was asked for.
