@@ -1,5 +1,6 @@
 //! One node put together: agents, store, service and doors.
 
+mod elsewhere;
 mod shelf;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -350,11 +351,6 @@ impl Node {
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
     pub fn is_open(&self) -> bool {
         self.entrance.doors().authenticator().is_open()
-    }
-
-    /// A line for every agent elsewhere that this node stands in front of: its name, version, binding and address.
-    pub fn agents_elsewhere(&self) -> Vec<String> {
-        self.reloader.agents_elsewhere()
     }
 
     /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.
