@@ -143,7 +143,9 @@ impl Delegation {
         let request = Request::StreamMessage(send(message));
         match self.plane()?.call(&self.call_context(agent), request).await? {
             Answer::Stream(subscription) => Ok(*subscription),
-            Answer::Reply(_) => Err(Error::new(ErrorKind::Internal, "a stream was answered with something else")),
+            Answer::Reply(_) | Answer::Late(_) => {
+                Err(Error::new(ErrorKind::Internal, "a stream was answered with something else"))
+            }
         }
     }
 

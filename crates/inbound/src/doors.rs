@@ -16,6 +16,7 @@ use http::{Method, Request, StatusCode};
 use http_body::Body;
 use http_body_util::{Empty, Full};
 use secrecy::SecretString;
+use tokio::time::Instant;
 
 use crate::authenticate::{AtTheDoor, TurnedAway};
 use crate::card::{Headerless, Published};
@@ -106,8 +107,12 @@ impl Doors {
         &self.0.chancery
     }
 
-    pub(crate) async fn call(&self, context: &CallContext, call: Call) -> Result<Answer, Error> {
-        answer(&self.0.chancery, context, call).await
+    /// The service, for calls whose transport can answer late.
+    pub(crate) async fn call_until(&self, context: &CallContext, call: Call, deadline: Option<Instant>) -> Result<Answer, Error> {
+        let operation = call.operation();
+        let answer = self.0.chancery.call_until(context, call, deadline).await;
+        note(context, operation, &answer);
+        answer
     }
 
     /// One request, whichever door it is for. The one most calls take is the short way through; the others are boxed, so

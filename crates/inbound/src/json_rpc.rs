@@ -10,7 +10,8 @@ use http::request::Parts;
 
 use crate::codecs::codec;
 use crate::context::{Asked, Draft, settle_tenant};
-use crate::doors::{Doors, note};
+use crate::doors::Doors;
+use crate::keepalive::{head_deadline, late};
 use crate::response::{self, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
 
@@ -29,9 +30,8 @@ impl Doors {
             Ok(call) => call,
             Err(refused) => return *refused,
         };
-        let operation = request.operation();
-        let answer = self.chancery().call(&context, request).await;
-        note(&context, operation, &answer);
+        let deadline = head_deadline(&self.settings().limits, &request);
+        let answer = self.call_until(&context, request, deadline).await;
         match answer.and_then(|answer| self.json_rpc_answer(head, &context, method, id, answer)) {
             Ok(response) => response,
             Err(error) => response::json_rpc_error(&error, method.version, id),
@@ -90,6 +90,13 @@ impl Doors {
                 let codec = dialect(method, reply_dialect(&reply));
                 let body = json_rpc::respond(id, |out| codec.encode_reply(out, &reply));
                 Ok(response::whole(StatusCode::OK, JSON, body))
+            }
+            Answer::Late(reply) => {
+                let id: Box<str> = id.into();
+                let write = move |reply: &Reply| {
+                    json_rpc::respond(&id, |out| dialect(method, reply_dialect(reply)).encode_reply(out, reply))
+                };
+                Ok(late(*reply, JSON, &self.settings().limits, write))
             }
             Answer::Stream(subscription) => {
                 let codec = dialect(method, Some(subscription.dialect()));

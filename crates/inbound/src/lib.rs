@@ -12,6 +12,7 @@ mod doors;
 mod entrance;
 mod grpc;
 mod json_rpc;
+mod keepalive;
 mod limits;
 mod listen;
 mod listening;

@@ -1,8 +1,10 @@
 //! The doors as strangers find them: versions, strict parsing, dialects, content types and cards.
 
+mod authorize;
 mod cards;
 mod content_types;
 mod dialects;
+mod keepalive;
 mod paths;
 mod strict_parsing;
 mod versions;
