@@ -1,5 +1,6 @@
 //! Puts agents at their addresses: cards get the interfaces of this node.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, MEMORY_EXTENSION, REFERENCES_EXTENSION, TaskRunner};
@@ -8,9 +9,9 @@ use chancery_inbound::Signposts;
 use chancery_memory::MemoryConfig;
 use chancery_protocol::{AgentCard, AgentExtension, Metadata};
 
-use crate::agents::{authority, interfaces};
+use crate::agents::interfaces;
 use crate::build_error::BuildError;
-use crate::config::{PublicUrl, PushConfig, SwpUrl, is_agent_name};
+use crate::config::{CardBinding, CardConfig, Config, PublicUrl, PushConfig, SwpUrl, is_agent_name};
 use crate::gateway::Shown;
 use crate::signs::Signs;
 use crate::webhooks::PushPromise;
@@ -38,12 +39,33 @@ pub(crate) struct Mount {
     /// What they say of large parts.
     references: Option<AgentExtension>,
     push: Option<PushPromise>,
+    /// The bindings that cards list.
+    bindings: Vec<CardBinding>,
+    /// The agents elsewhere whose input modes are enforced here.
+    enforced: BTreeSet<String>,
 }
 
 impl Mount {
     pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, push: &PushConfig) -> Self {
         let push = PushPromise::of(push, &public_url);
-        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None, references: None, push }
+        let (knows_callers, bindings) = (!authenticator.is_open(), CardConfig::default().bindings);
+        Self {
+            public_url,
+            swp_url: None,
+            knows_callers,
+            signs,
+            memory: None,
+            references: None,
+            push,
+            bindings,
+            enforced: BTreeSet::new(),
+        }
+    }
+
+    /// Cards list the bindings of this config, and the agents it says so of have their input modes enforced.
+    pub(crate) fn with_settings(self, config: &Config) -> Self {
+        let enforced = config.agents.iter().filter(|(_, agent)| agent.enforce_input_modes).map(|(name, _)| name.clone());
+        Self { bindings: config.card.bindings.clone(), enforced: enforced.collect(), ..self }
     }
 
     /// The same where agents also answer over SWP.
@@ -106,7 +128,7 @@ impl Mount {
 
     /// Hosts and tenants that lead to agents, for the doors.
     pub(crate) fn signposts(&self) -> Result<Signposts, BuildError> {
-        self.signs.signposts(&self.public_url)
+        self.signs.signposts(&self.public_url, &self.bindings)
     }
 
     /// Whether there is somebody to show extended cards to.
@@ -117,11 +139,11 @@ impl Mount {
     fn one(&self, Given { name, mut card, extended, runner, exposed }: Given, at_root: bool) -> Agent {
         if card.supported_interfaces.is_empty() {
             card.supported_interfaces = if at_root {
-                interfaces(&self.public_url.to_string(), authority(self.public_url.url()).as_deref())
+                interfaces(&self.public_url.to_string(), true, &self.bindings)
             } else {
-                interfaces(&self.public_url.join(&format!("/agents/{name}")), None)
+                interfaces(&self.public_url.join(&format!("/agents/{name}")), false, &self.bindings)
             };
-            card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url));
+            card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url, &self.bindings));
             // Last, because it says the least: whoever can speak something else does.
             card.supported_interfaces.extend(self.swp_url.as_ref().map(|url| url.interface(&name)));
         }
@@ -141,7 +163,9 @@ impl Mount {
         card.capabilities.extensions.extend(self.memory.clone());
         card.capabilities.extensions.extend(self.references.clone());
         PushPromise::declare(self.push.as_ref(), &mut card);
-        Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
+        // Agents elsewhere are the ones with links.
+        let enforces_input_modes = !runner.keeps_links() || self.enforced.contains(&name);
+        Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed, enforces_input_modes }
     }
 }
 

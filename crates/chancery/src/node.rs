@@ -226,6 +226,7 @@ impl NodeBuilder {
         let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
         let signs = Arc::new(lineup.signs.clone());
         let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push)
+            .with_settings(&config)
             .also_at(reception.swp_url.clone())
             .with_memory(&config.memory)
             .with_references(config.artifacts.offload);

@@ -158,6 +158,7 @@ impl Delegation {
         let record = &self.0.record;
         CallContext {
             version: Version::V1_0,
+            wrapped: false,
             binding: Binding::JsonRpc,
             caller: Caller { tenant: Arc::clone(&record.owner.tenant), name: format!("agent:{}", record.agent).into() },
             standing: Arc::new(Standing { agent: Some(record.agent.clone()), ..Standing::default() }),

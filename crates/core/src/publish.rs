@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{ArtifactId, ContextId, Error, TaskEvent, TaskId, Version};
+use chancery_protocol::{ArtifactId, ContextId, Dialect, Error, TaskEvent, TaskId};
 use tokio::sync::watch;
 
 use crate::LogEntry;
@@ -88,8 +88,8 @@ impl Subscription {
         self.live.task().artifacts.iter().map(|artifact| artifact.artifact_id.clone()).collect()
     }
 
-    /// The version of the call that made the task.
-    pub fn dialect(&self) -> Version {
+    /// The dialect of the call that made the task.
+    pub fn dialect(&self) -> Dialect {
         self.live.record.dialect
     }
 

@@ -181,7 +181,7 @@ impl TaskUpdateSink {
     /// Answers with a message instead of a task. Only before any update, and only by a runner that said it may.
     pub fn reply(self, mut message: Message) -> Finished {
         // The original protocol has no answer but a task.
-        if self.live.record.dialect == Version::Original {
+        if self.live.record.dialect.version() == Version::Original {
             return self.complete(Some(message));
         }
         message.context_id = Some(self.live.record.context_id.clone());

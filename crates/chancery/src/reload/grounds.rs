@@ -166,6 +166,7 @@ impl Grounds {
         let lineup = self.lineup(before, config);
         let signs = Arc::new(lineup.signs.clone());
         let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs, &config.push)
+            .with_settings(config)
             .also_at(self.reception.swp_url.clone())
             .with_memory(&config.memory);
         let place = Workplace {
@@ -248,6 +249,8 @@ pub(crate) fn door_settings(
 ) -> DoorSettings {
     DoorSettings {
         public_url,
+        listen: config.node.listen.ip(),
+        tls: config.tls.cert_file.is_some(),
         headerless: config.card.headerless,
         limits: config.limits.inbound.clone(),
         json: config.limits.json.clone(),

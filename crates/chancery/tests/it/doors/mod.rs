@@ -1,6 +1,7 @@
 //! The doors as strangers find them: versions, strict parsing, dialects, content types and cards.
 
 mod authorize;
+mod card_hosts;
 mod cards;
 mod content_types;
 mod dialects;
@@ -8,6 +9,7 @@ mod keepalive;
 mod paths;
 mod strict_parsing;
 mod versions;
+mod wrapped;
 
 use serde_json::Value;
 

@@ -13,6 +13,7 @@ mod front_card;
 mod guards_loops;
 mod guards_nodes;
 mod hostile_card;
+mod input_modes;
 pub(crate) mod one_way;
 mod pages;
 mod passed_on;
