@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use crate::card_hosts::CardRenderer;
-use crate::card_shapes::{AgentCards, Shapes, say_keys_are_at};
+use crate::card_shapes::{AgentCards, CardShapes, say_keys_are_at};
 use crate::context::Asked;
 use crate::own_hosts::{CardBase, OwnHosts};
 use crate::rendered::{Rendered, rendered_now};
@@ -48,9 +48,9 @@ pub(crate) struct Published {
 struct Shelf {
     /// Who answers at the root.
     first: Option<AgentName>,
-    by_agent: HashMap<AgentName, Arc<Shapes>>,
+    by_agent: HashMap<AgentName, Arc<CardShapes>>,
     /// The same cards as the hosts that are an agent's have them.
-    by_host: HashMap<Arc<str>, Arc<Shapes>>,
+    by_host: HashMap<Arc<str>, Arc<CardShapes>>,
     /// Renders the same cards for the node's other hosts.
     renderer: Option<CardRenderer>,
     jwks: Option<Rendered>,
@@ -154,7 +154,7 @@ impl Published {
         Some(Arc::clone(if version == Version::V1_0 { &extended.v1_0_model } else { &extended.v0_3_model }))
     }
 
-    fn respond(&self, spot: &Spot, head: &Parts, choose: impl Fn(&Shapes) -> &Rendered) -> DoorResponse {
+    fn respond(&self, spot: &Spot, head: &Parts, choose: impl Fn(&CardShapes) -> &Rendered) -> DoorResponse {
         match self.now.load().shapes(spot) {
             Some(shapes) => choose(&shapes).respond(head),
             None => response::rest_error(&chancery_protocol::Error::task_not_found(), Version::V1_0),
@@ -164,7 +164,7 @@ impl Published {
 
 impl Shelf {
     /// The card as it is shown at that spot; where it names nobody, the first agent's.
-    fn shapes(&self, spot: &Spot) -> Option<Arc<Shapes>> {
+    fn shapes(&self, spot: &Spot) -> Option<Arc<CardShapes>> {
         if let Some(host) = &spot.host {
             return self.by_host.get(host).cloned();
         }

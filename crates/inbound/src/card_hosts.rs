@@ -8,7 +8,7 @@ use chancery_identity::cards::CardFault;
 use chancery_protocol::{AgentName, Timestamp};
 use http::HeaderValue;
 
-use crate::card_shapes::{AgentCards, Shapes};
+use crate::card_shapes::{AgentCards, CardShapes};
 use crate::own_hosts::CardBase;
 use crate::signing::{Declared, Signer};
 
@@ -36,7 +36,7 @@ struct CardCache {
 
 #[derive(Debug)]
 struct CachedCard {
-    shapes: Arc<Shapes>,
+    shapes: Arc<CardShapes>,
     last_used: u64,
 }
 
@@ -61,13 +61,13 @@ impl CardRenderer {
     }
 
     /// Renders and signs cards whose keys are found at that URL.
-    pub(crate) fn render(&self, agent: &AgentCards, jwks_url: &str) -> Result<Shapes, CardFault> {
+    pub(crate) fn render(&self, agent: &AgentCards, jwks_url: &str) -> Result<CardShapes, CardFault> {
         let signer = Signer::of(&self.keys, &agent.name, jwks_url, self.declared.as_ref(), self.now)?;
-        Shapes::of(agent, &signer, &self.made)
+        CardShapes::of(agent, &signer, &self.made)
     }
 
     /// The cards of an agent below another base than the public one.
-    pub(crate) fn at(&self, name: &AgentName, base: &CardBase) -> Option<Arc<Shapes>> {
+    pub(crate) fn at(&self, name: &AgentName, base: &CardBase) -> Option<Arc<CardShapes>> {
         let key = (name.clone(), base.clone());
         if let Some(shapes) = self.cache(|cache| cache.get(&key)) {
             return Some(shapes);
@@ -91,14 +91,14 @@ impl CardRenderer {
 }
 
 impl CardCache {
-    fn get(&mut self, key: &(AgentName, CardBase)) -> Option<Arc<Shapes>> {
+    fn get(&mut self, key: &(AgentName, CardBase)) -> Option<Arc<CardShapes>> {
         self.uses += 1;
         let card = self.cards.get_mut(key)?;
         card.last_used = self.uses;
         Some(Arc::clone(&card.shapes))
     }
 
-    fn put(&mut self, key: (AgentName, CardBase), shapes: Arc<Shapes>) {
+    fn put(&mut self, key: (AgentName, CardBase), shapes: Arc<CardShapes>) {
         if self.cards.len() >= CACHED_CARDS
             && let Some(oldest) = self.cards.iter().min_by_key(|(_, card)| card.last_used).map(|(key, _)| key.clone())
         {

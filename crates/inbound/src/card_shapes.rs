@@ -23,17 +23,17 @@ const CARD_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=3600
 const VARIES_BY: HeaderValue = HeaderValue::from_static("A2A-Version, Host");
 
 #[derive(Debug)]
-pub(crate) struct Shapes {
+pub(crate) struct CardShapes {
     pub(crate) v1_0: Rendered,
     pub(crate) v0_3: Rendered,
     pub(crate) hybrid: Rendered,
     pub(crate) adr: Rendered,
-    pub(crate) extended: Option<Extended>,
+    pub(crate) extended: Option<ExtendedShapes>,
 }
 
 /// The card for callers who proved who they are, for each door.
 #[derive(Debug)]
-pub(crate) struct Extended {
+pub(crate) struct ExtendedShapes {
     pub(crate) v1_0: Bytes,
     pub(crate) v0_3: Bytes,
     pub(crate) v0_3_rest: Bytes,
@@ -91,7 +91,7 @@ pub(crate) fn say_keys_are_at(card: &mut AgentCard, from: &str, to: &str) {
     }
 }
 
-impl Shapes {
+impl CardShapes {
     pub(crate) fn of(agent: &AgentCards, signer: &Signer<'_>, made: &HeaderValue) -> Result<Self, CardFault> {
         let card = &signer.introduce(&agent.card);
         let rendered = |plain: Vec<u8>, signed: Vec<u8>| {
@@ -110,12 +110,12 @@ impl Shapes {
             v0_3: rendered(v0_3, v0_3_signed),
             hybrid: rendered(hybrid.clone(), hybrid),
             adr: rendered(adr, adr_signed),
-            extended: agent.extended.as_ref().map(|card| Extended::of(card, signer)).transpose()?,
+            extended: agent.extended.as_ref().map(|card| ExtendedShapes::of(card, signer)).transpose()?,
         })
     }
 }
 
-impl Extended {
+impl ExtendedShapes {
     fn of(card: &AgentCard, signer: &Signer<'_>) -> Result<Self, CardFault> {
         let card = Arc::new(signer.introduce(card));
         let signed = |version, binding| {

@@ -215,7 +215,7 @@ pub(crate) struct ReadUntagged(Part);
 impl<'de> Deserialize<'de> for ReadUntagged {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(from)?;
-        let names: Names = serde_json::from_str(text.get()).map_err(de::Error::custom)?;
+        let names: ContentNames = serde_json::from_str(text.get()).map_err(de::Error::custom)?;
         let fault = |error: chancery_protocol::Error| de::Error::custom(error.message);
         let contents = [names.text, names.file, names.data, names.raw, names.url];
         match (names.kind.or(names.r#type), contents.iter().flatten().count()) {
@@ -241,7 +241,7 @@ impl From<ReadUntagged> for Part {
 
 /// Which members a part has that say what it is. `null` is none.
 #[derive(Deserialize)]
-struct Names {
+struct ContentNames {
     kind: Option<IgnoredAny>,
     r#type: Option<IgnoredAny>,
     text: Option<IgnoredAny>,

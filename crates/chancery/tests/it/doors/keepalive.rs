@@ -9,12 +9,12 @@ use crate::patience::{BOUND, soon};
 use crate::server::{Server, Setup};
 
 /// A connection on which the bytes of one answer are read as they come.
-struct RawCall {
+struct OpenCall {
     stream: TcpStream,
     seen: Vec<u8>,
 }
 
-impl RawCall {
+impl OpenCall {
     async fn post(server: &Server, path: &str, version: Option<&str>, body: &Value) -> Self {
         let address = server.url().trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -86,7 +86,7 @@ async fn cancel(server: &Server) {
 async fn a_blocking_call_gets_its_head_and_white_space_before_its_answer() {
     for (path, version, body, content_type, state) in calls(LONG) {
         let server = Setup::conformance().config("[limits]\nunary_keepalive_ms = 20\n").start();
-        let mut call = RawCall::post(&server, path, version, &body).await;
+        let mut call = OpenCall::post(&server, path, version, &body).await;
         // The task ends only when it is cancelled below: all of this comes before the answer.
         let early = call.until(|seen| seen.matches("1\r\n \r\n").count() >= 2).await;
         let head = early.split_once("\r\n\r\n").expect("a head").0.to_ascii_lowercase();
@@ -108,7 +108,7 @@ async fn a_blocking_call_gets_its_head_and_white_space_before_its_answer() {
 async fn without_keepalive_nothing_is_sent_before_the_answer() {
     for (path, version, body, ..) in calls(LONG) {
         let server = Setup::conformance().config("[limits]\nunary_keepalive_ms = 0\n").start();
-        let mut call = RawCall::post(&server, path, version, &body).await;
+        let mut call = OpenCall::post(&server, path, version, &body).await;
         cancel(&server).await;
         let answer = call.until(|seen| seen.contains("\r\n\r\n{")).await.to_ascii_lowercase();
         assert!(answer.contains("content-length: ") && !answer.contains("transfer-encoding"), "{answer}");
@@ -119,7 +119,7 @@ async fn without_keepalive_nothing_is_sent_before_the_answer() {
 async fn a_quick_answer_comes_whole_with_its_length() {
     let server = Setup::conformance().start();
     for (path, version, body, ..) in calls("complete hello") {
-        let mut call = RawCall::post(&server, path, version, &body).await;
+        let mut call = OpenCall::post(&server, path, version, &body).await;
         let answer = call.until(|seen| seen.contains("\r\n\r\n{")).await.to_ascii_lowercase();
         assert!(answer.contains("content-length: ") && !answer.contains("transfer-encoding"), "{answer}");
         assert!(!answer.contains("x-accel-buffering"), "{answer}");
