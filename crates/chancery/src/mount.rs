@@ -11,7 +11,7 @@ use chancery_protocol::{AgentCard, AgentExtension, Metadata};
 
 use crate::agents::interfaces;
 use crate::build_error::BuildError;
-use crate::config::{CardBinding, CardConfig, Config, PublicUrl, PushConfig, SwpUrl, is_agent_name};
+use crate::config::{CardBinding, Config, PublicUrl, SwpUrl, is_agent_name};
 use crate::gateway::Shown;
 use crate::signs::Signs;
 use crate::webhooks::PushPromise;
@@ -46,53 +46,25 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, push: &PushConfig) -> Self {
-        let push = PushPromise::of(push, &public_url);
-        let (knows_callers, bindings) = (!authenticator.is_open(), CardConfig::default().bindings);
+    /// What cards say is all from the config, so that a start and a reload say the same.
+    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, config: &Config) -> Self {
+        let enforced = config.agents.iter().filter(|(_, agent)| agent.enforce_input_modes).map(|(name, _)| name.clone());
         Self {
+            push: PushPromise::of(&config.push, &public_url),
             public_url,
             swp_url: None,
-            knows_callers,
+            knows_callers: !authenticator.is_open(),
             signs,
-            memory: None,
-            references: None,
-            push,
-            bindings,
-            enforced: BTreeSet::new(),
+            memory: memory_extension(&config.memory),
+            references: references_extension(config.artifacts.offload),
+            bindings: config.card.bindings.clone(),
+            enforced: enforced.collect(),
         }
-    }
-
-    /// Cards list the bindings of this config, and the agents it says so of have their input modes enforced.
-    pub(crate) fn with_settings(self, config: &Config) -> Self {
-        let enforced = config.agents.iter().filter(|(_, agent)| agent.enforce_input_modes).map(|(name, _)| name.clone());
-        Self { bindings: config.card.bindings.clone(), enforced: enforced.collect(), ..self }
     }
 
     /// The same where agents also answer over SWP.
     pub(crate) fn also_at(self, swp_url: Option<SwpUrl>) -> Self {
         Self { swp_url, ..self }
-    }
-
-    /// Cards say what kind of memory this node has.
-    pub(crate) fn with_memory(mut self, config: &MemoryConfig) -> Self {
-        self.memory = config.advertised().map(|facts| AgentExtension {
-            uri: MEMORY_EXTENSION.to_owned(),
-            description: "Takes memory by its ruLake witness, with a grant".to_owned(),
-            required: false,
-            params: Some(Metadata::from_object(facts)),
-        });
-        self
-    }
-
-    /// Cards say that large parts can be had as links.
-    pub(crate) fn with_references(mut self, offloads: bool) -> Self {
-        self.references = offloads.then(|| AgentExtension {
-            uri: REFERENCES_EXTENSION.to_owned(),
-            description: "Shows large parts as links with digest and size, to those who ask for it".to_owned(),
-            required: false,
-            params: None,
-        });
-        self
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -113,6 +85,11 @@ impl Mount {
         let mounted = mounted.ok_or(BuildError::NoAgent)?;
         self.signs.check(&mounted, &self.public_url)?;
         Ok(mounted)
+    }
+
+    /// An agent at the root or beside it.
+    pub(crate) fn at(&self, given: Given, at_root: bool) -> Agent {
+        self.one(given, at_root)
     }
 
     /// One more agent beside those that are mounted.
@@ -167,6 +144,26 @@ impl Mount {
         let enforces_input_modes = !runner.keeps_links() || self.enforced.contains(&name);
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed, enforces_input_modes }
     }
+}
+
+/// What kind of memory this node has.
+fn memory_extension(config: &MemoryConfig) -> Option<AgentExtension> {
+    config.advertised().map(|facts| AgentExtension {
+        uri: MEMORY_EXTENSION.to_owned(),
+        description: "Takes memory by its ruLake witness, with a grant".to_owned(),
+        required: false,
+        params: Some(Metadata::from_object(facts)),
+    })
+}
+
+/// That large parts can be had as links.
+fn references_extension(offloads: bool) -> Option<AgentExtension> {
+    offloads.then(|| AgentExtension {
+        uri: REFERENCES_EXTENSION.to_owned(),
+        description: "Shows large parts as links with digest and size, to those who ask for it".to_owned(),
+        required: false,
+        params: None,
+    })
 }
 
 /// Callers may ask for an account of what their tasks cost, whichever agent they call here.

@@ -222,14 +222,10 @@ impl NodeBuilder {
             fetched = Some(Arc::clone(&sets));
             Ok(sets)
         })?;
-        let lineup = self.own.clone();
-        let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
+        let own = self.own.clone();
+        let lineup = if self.serves_configured { own.and_configured(&config, |_, _| None) } else { own };
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push)
-            .with_settings(&config)
-            .also_at(reception.swp_url.clone())
-            .with_memory(&config.memory)
-            .with_references(config.artifacts.offload);
+        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config).also_at(reception.swp_url.clone());
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
@@ -238,6 +234,7 @@ impl NodeBuilder {
             book: Arc::new(AgentBook::open(folder.clone())?),
             knows_callers: mount.knows_callers(),
             in_code: lineup.in_code.clone(),
+            known_names: keys.agents(),
         };
         let signposts = Arc::new(mount.signposts()?);
         let site = Site { place, mount };
@@ -350,6 +347,11 @@ impl Node {
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
     pub fn is_open(&self) -> bool {
         self.entrance.doors().authenticator().is_open()
+    }
+
+    /// A line for every agent elsewhere that this node stands in front of: its name, version, binding and address.
+    pub fn agents_elsewhere(&self) -> Vec<String> {
+        self.reloader.agents_elsewhere()
     }
 
     /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.

@@ -63,6 +63,8 @@ pub(crate) struct Visible {
     pub(crate) message_only: bool,
     /// The store refused; what is visible is still true, but nothing more will come from here.
     pub(crate) broken: bool,
+    /// How often the agent refused to stop.
+    pub(crate) cancels_refused: u32,
 }
 
 #[derive(Debug)]
@@ -79,6 +81,10 @@ struct State {
     task: Arc<Task>,
     tail: VecDeque<Arc<LogEntry>>,
     turn: Option<CancellationToken>,
+    /// The agent's own error to the last cancel, if it refused.
+    cancel_refusal: Option<Error>,
+    /// The agent answered a cancel with the task as it is.
+    cancel_answered: bool,
     /// What the running turn was given.
     allotment: Option<Box<Allotment>>,
     /// What the agent says the task cost so far.
@@ -145,6 +151,7 @@ impl LiveTask {
             authorizing: false,
             message_only: progress.message_only,
             broken: false,
+            cancels_refused: 0,
         };
         let state = State {
             head: Head::of(&task),
@@ -157,6 +164,8 @@ impl LiveTask {
             task,
             tail,
             turn: None,
+            cancel_refusal: None,
+            cancel_answered: false,
             allotment: None,
             report: Report::default(),
             stop: None,
@@ -343,8 +352,11 @@ impl LiveTask {
         state.tail.extend(entries.iter().cloned());
         let excess = state.tail.len().saturating_sub(buffer);
         state.tail.drain(..excess);
-        // Under the lock, so that the end of a turn (`end_turn`) is not overwritten by what was true before it.
-        self.visible.send_replace(visible);
+        // Under the lock, so that the end of a turn (`end_turn`) is not overwritten by what was true before it. What others
+        // note without the lock is left as it is.
+        self.visible.send_modify(|now| {
+            *now = Visible { broken: now.broken, cancels_refused: now.cancels_refused, ..visible };
+        });
         drop(state);
         visible
     }

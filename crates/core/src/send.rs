@@ -6,6 +6,7 @@ use std::time::Duration;
 use chancery_protocol::{CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, Version};
 use tokio::time::Instant;
 
+use crate::ReplyMode;
 use crate::agents::Agent;
 use crate::find::shown;
 use crate::late_reply::LateReply;
@@ -28,7 +29,8 @@ impl Inner {
     ) -> Result<Answer, Error> {
         let history_length = send.configuration.history_length;
         let immediately = send.configuration.return_immediately;
-        let taken = self.take_message(context, agent, send).await?;
+        let reply_mode = ReplyMode::of_send(&send.configuration);
+        let taken = self.take_message(context, agent, send, reply_mode).await?;
         let live = &taken.live;
         if !immediately {
             if !self.settled(live, taken.before, deadline).await? {
@@ -82,7 +84,7 @@ impl Inner {
             let stored = self.find(context, agent, task).await?;
             permit.watch(&stored.task.id, &self.limits.load())?;
         }
-        let taken = self.take_message(context, agent, send).await?;
+        let taken = self.take_message(context, agent, send, ReplyMode::Stream).await?;
         permit.watch(&taken.live.record.id, &self.limits.load())?;
         let until = match context.version {
             Version::V1_0 => Until::TurnOver(taken.before),

@@ -97,6 +97,13 @@ impl Parser {
         self.has_data || !self.line.is_empty()
     }
 
+    /// The event that the bytes so far end inside, as if its last line and the blank line after it had come.
+    pub fn finish(&mut self) -> Option<ServerSentEvent> {
+        let line = std::mem::take(&mut self.line);
+        let ended = if line.is_empty() { None } else { self.end_put_together(line) };
+        ended.or_else(|| self.end_event())
+    }
+
     /// A long line of data becomes the data itself: events of megabytes are there once.
     fn end_put_together(&mut self, mut line: Vec<u8>) -> Option<ServerSentEvent> {
         if self.has_data || self.at_start || !line.starts_with(b"data:") {
@@ -198,6 +205,16 @@ mod tests {
         let events: Vec<_> = second.as_bytes().chunks(7_000).flat_map(|piece| parser.feed(piece).unwrap()).collect();
         assert_eq!(events, [event(Some("1"), "message", &large)]);
         assert_eq!(events[0].data.as_ptr(), room);
+    }
+
+    #[test]
+    fn what_the_bytes_end_inside_is_an_event_if_its_end_is_taken_for_one() {
+        for (rest, data) in [("data: a\ndata: b", Some("a\nb")), ("data: a\n", Some("a")), (": bye", None), ("id: 7\n", None)] {
+            let mut parser = Parser::new(100);
+            assert_eq!(parser.feed(format!("data: first\n\n{rest}").as_bytes()).unwrap().len(), 1);
+            assert_eq!(parser.finish().map(|event| event.data).as_deref(), data, "{rest}");
+            assert!(!parser.is_unfinished());
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub mod decode;
 mod face;
 pub mod methods;
 pub mod original;
-mod part;
+pub(crate) mod part;
 mod peer;
 pub mod push;
 pub mod v0_3;

@@ -10,6 +10,7 @@ pub mod pb;
 pub mod rest;
 mod scan;
 pub mod swp;
+pub mod tolerant;
 
 pub use codec::{Codec, Face};
 pub use frames::Frames;

@@ -35,7 +35,7 @@ pub enum ClientError {
     /// The agent was not reached, or lost.
     #[error("{0}")]
     Transport(Transport),
-    /// The agent answered something that is no answer.
+    /// The agent answered something that is no answer. The reason names members and lengths, and quotes nothing.
     #[error("the agent's answer was not understood: {0}")]
     NotUnderstood(String),
     /// The agent's own error.
@@ -68,6 +68,20 @@ impl ClientError {
     /// What kept the call from being made is this node's: its limits, or the words it has for the agent's version.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::NotAsked(_))
+    }
+
+    /// Whether a call for a stream was rejected because the agent does not stream, so that the same call may be made for one answer.
+    pub fn is_no_streaming(&self) -> bool {
+        let Self::Refused(error) = self else { return false };
+        match error.kind {
+            ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound => true,
+            ErrorKind::Internal => {
+                let words = error.message.to_ascii_lowercase();
+                words.contains("stream")
+                    && ["support", "implemented", "available", "enabled"].iter().any(|word| words.contains(word))
+            }
+            _ => false,
+        }
     }
 
     /// How long the agent, or our own limit on it, asks to wait.
@@ -105,7 +119,9 @@ impl ClientError {
             }
             Self::Transport(Transport::Connection(_)) => Error::new(ErrorKind::Unavailable, "the agent could not be reached"),
             Self::Transport(Transport::Cut(_)) => Error::new(ErrorKind::Unavailable, "the connection to the agent was lost"),
-            Self::NotUnderstood(_) => Error::new(ErrorKind::InvalidAgentResponse, "the agent's answer was not understood"),
+            Self::NotUnderstood(reason) => {
+                Error::new(ErrorKind::InvalidAgentResponse, format!("the agent's answer was not understood: {reason}"))
+            }
             Self::Refused(error) | Self::NotAsked(error) => error.clone(),
             Self::Busy { retry_after, .. } => {
                 Error { retry_after: *retry_after, ..Error::new(ErrorKind::RateLimited, "too many calls to this agent") }

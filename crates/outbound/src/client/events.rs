@@ -7,8 +7,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use chancery_core::{Alarm, Unless};
-use chancery_protocol::{Operation, Reply, TaskEvent};
+use chancery_protocol::TaskEvent;
 use chancery_wire::Face;
+use chancery_wire::tolerant::Unreadable;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
@@ -28,12 +29,34 @@ pub struct Heard {
     pub id: Option<Arc<str>>,
 }
 
+/// An event of a stream that could not be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnreadableEvent {
+    /// Its place in the stream, from one.
+    pub number: usize,
+    pub fault: Unreadable,
+}
+
+impl std::fmt::Display for UnreadableEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "event {}: {}", self.number, self.fault)
+    }
+}
+
+/// The events of a stream that could not be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SkippedEvents {
+    pub(super) count: usize,
+    pub(super) first: Option<Box<UnreadableEvent>>,
+}
+
 /// Ends with `Ok(None)`. A stream that does not come to its end says so, and says it again when asked again, unless it goes on.
 #[derive(Debug)]
 pub struct EventStream {
     source: Source,
     ends_at: Option<Instant>,
     alarm: Alarm,
+    skipped: SkippedEvents,
     /// Held as long as the stream is open.
     _place: Place,
 }
@@ -51,7 +74,7 @@ pub(super) enum Source {
 
 impl EventStream {
     pub(super) fn new(source: Source, ends_at: Option<Instant>, place: Place) -> Self {
-        Self { source, ends_at, alarm: Alarm::default(), _place: place }
+        Self { source, ends_at, alarm: Alarm::default(), skipped: SkippedEvents::default(), _place: place }
     }
 
     /// Waits for the next event. Nothing heard is lost when the wait is given up.
@@ -63,6 +86,11 @@ impl EventStream {
             }
             None => self.source.next().await,
         };
+        if let Source::Sse(events) = &self.source
+            && events.skipped().count > self.skipped.count
+        {
+            self.skipped = events.skipped().clone();
+        }
         match &heard {
             Ok(Some(_)) => {}
             Ok(None) => self.source = Source::Ended,
@@ -70,6 +98,16 @@ impl EventStream {
             Err(_) => {}
         }
         heard
+    }
+
+    /// The first event so far that could not be read and was skipped.
+    pub fn unreadable(&self) -> Option<&UnreadableEvent> {
+        self.skipped.first.as_deref()
+    }
+
+    /// How many events were skipped so far because they could not be read.
+    pub fn skipped(&self) -> usize {
+        self.skipped.count
     }
 
     /// Whether a stream that broke off can be taken up where it did, by asking for the next event.
@@ -139,28 +177,4 @@ impl<F: Future> Future for Hold<'_, F> {
             None => Err(ClientError::Transport(Transport::Cut("silent for too long".to_owned()))),
         })
     }
-}
-
-/// The operation whose reply an agent gives in place of a stream.
-pub(super) fn unary_form(operation: Operation) -> Operation {
-    match operation {
-        Operation::SubscribeToTask => Operation::GetTask,
-        _ => Operation::SendMessage,
-    }
-}
-
-/// A reply in place of a stream is the only event of it.
-pub(super) fn only_event(reply: Reply) -> Result<Source, ClientError> {
-    use chancery_protocol::Sent as Reached;
-    let (face, event) = match reply {
-        Reply::Sent(Reached::Task(shown)) | Reply::Task(shown) => {
-            let task = shown.task;
-            let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
-            let face = Face { task_id, context_id, client_task_id: shown.client_task_id, artifacts: Vec::new() };
-            (Some(face), TaskEvent::Created(task))
-        }
-        Reply::Sent(Reached::Message(message)) => (None, TaskEvent::Replied(message)),
-        _ => return Err(ClientError::NotUnderstood("a stream was asked for".to_owned())),
-    };
-    Ok(Source::Answered(Box::new(Heard { face, event, id: None })))
 }

@@ -1,27 +1,36 @@
 //! JSON-RPC and REST: the version's codec does the JSON, the guarded client the rest.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_protocol::{Binding, Error, ErrorKind, GetTask, Operation, Reply, Request, Version};
 use chancery_wire::json::{methods, original::Original, v0_3::V0_3, v0_3::rest::V0_3Rest, v1_0::V1_0};
-use chancery_wire::{Codec, JsonLimits, errors, json_rpc, rest, scan};
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use chancery_wire::tolerant::Leniency;
+use chancery_wire::{Codec, JsonLimits, rest};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method};
 use tokio::time::{Instant, timeout_at};
 
 use super::ClientError;
+use super::answer::AnswerReader;
 use super::error::{Sent, Transport};
-use super::events::{Source, only_event, unary_form};
+use super::events::Source;
+use super::fold::Picture;
+use super::head::{Head, looks_like_events, looks_like_json};
 use super::interface::Interface;
 use super::limits::ClientLimits;
-use super::sse::{Payload, Reader, SseEvents};
+use super::reading::ReadingTerms;
+use super::sse::{Payload, SseEvents, SseReader};
 use crate::guard::{Fetch, Guard, GuardError, GuardedBody, GuardedClient, Streamed};
+use crate::sse::Parser;
 
 #[derive(Debug)]
 pub(super) struct HttpAgent {
     client: GuardedClient,
     url: String,
+    /// The same, for logs.
+    shown_url: Arc<str>,
     binding: Binding,
     version: Version,
     codec: &'static dyn Codec,
@@ -33,43 +42,10 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("chancery/", env!("C
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ANY_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json, application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// Nobody is asked to wait longer.
-const LONGEST_WAIT: u64 = 24 * 3_600;
 /// Calls share no connection state, so one id does for all of them.
 pub(super) const CALL_ID: &str = "\"1\"";
 /// Room for a request of the usual size, so that its buffer is not grown while it is written.
 const USUAL_REQUEST: usize = 1024;
-
-/// The head of an answer, as far as it matters.
-struct Head {
-    status: StatusCode,
-    media_type: String,
-    retry_after: Option<Duration>,
-}
-
-impl Head {
-    fn new(status: StatusCode, headers: &HeaderMap) -> Self {
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::trim);
-        let media_type = text(CONTENT_TYPE).and_then(|value| value.split(';').next()).unwrap_or_default();
-        // A date instead of seconds would need a clock both sides agree on.
-        let retry_after = text(RETRY_AFTER).and_then(|value| value.parse::<u64>().ok());
-        Self {
-            status,
-            media_type: media_type.trim().to_ascii_lowercase(),
-            retry_after: retry_after.map(|seconds| Duration::from_secs(seconds.min(LONGEST_WAIT))),
-        }
-    }
-
-    /// An agent that does not say what it sends is given the benefit of the doubt.
-    fn may_be_json(&self) -> bool {
-        let kind = self.media_type.as_str();
-        kind.is_empty() || kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
-    }
-
-    fn is_events(&self) -> bool {
-        self.media_type == "text/event-stream"
-    }
-}
 
 impl HttpAgent {
     pub(super) fn new(guard: Guard, interface: &Interface, limits: &ClientLimits) -> Result<Self, ClientError> {
@@ -89,6 +65,7 @@ impl HttpAgent {
         };
         Ok(Self {
             client: guard.client(),
+            shown_url: url.as_str().into(),
             url,
             binding: interface.binding,
             version: interface.version,
@@ -98,39 +75,64 @@ impl HttpAgent {
         })
     }
 
-    pub(super) async fn call(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Reply, ClientError> {
+    pub(super) async fn call(
+        &self,
+        request: &Request,
+        headers: &HeaderMap,
+        left: Duration,
+        reading: &ReadingTerms,
+    ) -> Result<Reply, ClientError> {
         let until = Instant::now() + left;
-        match (self.ask(request, headers, left).await, request) {
-            // `rvagent-a2a` says only that it canceled, not what became of the task.
-            (Err(ClientError::NotUnderstood(_)), Request::CancelTask(cancel)) if self.version == Version::Original => {
-                let get = GetTask { tenant: None, id: cancel.id.clone(), history_length: None };
-                self.ask(&Request::GetTask(get), headers, until.saturating_duration_since(Instant::now())).await
+        match (self.ask(request, headers, left, reading).await, request) {
+            // Some agents say only that they canceled, not what became of the task.
+            (Err(ClientError::NotUnderstood(_)), Request::CancelTask(cancel))
+                if self.version == Version::Original || !reading.is_strict =>
+            {
+                reading.count_one(Leniency::NoTaskInAnswer);
+                let get = GetTask { tenant: cancel.tenant.clone(), id: cancel.id.clone(), history_length: None };
+                self.ask(&Request::GetTask(get), headers, until.saturating_duration_since(Instant::now()), reading).await
             }
             (outcome, _) => outcome,
         }
     }
 
-    async fn ask(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Reply, ClientError> {
+    async fn ask(
+        &self,
+        request: &Request,
+        headers: &HeaderMap,
+        left: Duration,
+        reading: &ReadingTerms,
+    ) -> Result<Reply, ClientError> {
         let mut fetch = self.fetch(request, headers, left)?;
         fetch.headers.insert(ACCEPT, if self.binding == Binding::Rest { ANY_JSON } else { JSON });
         let operation = request.operation();
         let fetched = self.client.fetch(fetch).await?;
         let head = Head::new(fetched.status, &fetched.headers);
-        self.read_reply(&head, &fetched.body, operation, operation)
+        let is_stream = (head.is_events() && !looks_like_json(&fetched.body)) || looks_like_events(&fetched.body);
+        if is_stream && head.status.is_success() && !reading.is_strict {
+            return self.last_picture(&fetched.body, operation, reading);
+        }
+        self.answers(reading).reply(&head, &fetched.body, operation, operation)
     }
 
-    pub(super) async fn stream(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Source, ClientError> {
-        let payload = if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare };
+    pub(super) async fn stream(
+        &self,
+        request: &Request,
+        headers: &HeaderMap,
+        left: Duration,
+        reading: &ReadingTerms,
+    ) -> Result<Source, ClientError> {
         let until = Instant::now() + left;
         let opened = self.client.stream(self.fetch_stream(request, headers, left)?).await;
-        let opened = self.opened(opened, request.operation(), payload, until).await;
+        let reader = |payload| SseReader::new(self.answers(reading), request.operation(), payload);
+        let opened = self.opened(opened, reader(self.payload()), until).await;
         match (opened, request) {
             (Err(fault), Request::SubscribeToTask(_)) if self.may_know_another_way(&fault) => {
                 let Some(other) = self.other_way(request, self.fetch_stream(request, headers, left)?) else { return Err(fault) };
                 let again = async {
                     let until = Instant::now() + left;
                     let opened = self.client.stream(other).await;
-                    self.opened(opened, request.operation(), Payload::Bare, until).await
+                    self.opened(opened, reader(Payload::Bare), until).await
                 };
                 Box::pin(again).await.map_err(|_| fault)
             }
@@ -178,26 +180,38 @@ impl HttpAgent {
     async fn opened(
         &self,
         opened: Result<Streamed, GuardError>,
-        operation: Operation,
-        payload: Payload,
+        reader: SseReader,
         until: Instant,
     ) -> Result<Source, ClientError> {
         let opened = opened?;
         let head = Head::new(opened.status, &opened.headers);
+        let events = |first, rest, reader| Ok(Source::Sse(Box::new(SseEvents::new(first, rest, reader, &self.limits))));
         if head.status.is_success() && head.is_events() {
-            let (codec, version, json) = (self.codec, self.version, self.json.clone());
-            let reader = Reader { codec, version, operation, payload, json };
-            return Ok(Source::Sse(Box::new(SseEvents::new(opened.body, reader, &self.limits))));
+            return events(None, Some(opened.body), reader);
         }
         let out_of_time = |_| ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe });
+        let mut body = opened.body;
+        let is_lenient = head.status.is_success() && !reader.answers().is_strict();
+        let first = match is_lenient && !head.is_json() {
+            true => Box::pin(timeout_at(until, body.chunk())).await.map_err(out_of_time)??,
+            false => None,
+        };
+        if first.as_deref().is_some_and(looks_like_events) {
+            reader.answers().terms.count_one(Leniency::WrongContentType);
+            return events(first, Some(body), reader);
+        }
         // Each part of a stream has a time of its own. A whole answer has one for all of it, however it comes.
-        let body = Box::pin(timeout_at(until, self.collect(opened.body))).await.map_err(out_of_time)??;
-        self.read_reply(&head, &body, operation, unary_form(operation)).and_then(only_event)
+        let body = Box::pin(timeout_at(until, self.collect(first, body))).await.map_err(out_of_time)??;
+        if is_lenient && looks_like_events(&body) {
+            reader.answers().terms.count_one(Leniency::WrongContentType);
+            return events(Some(body), None, reader);
+        }
+        reader.whole(&head, &body)
     }
 
     /// A whole answer where a stream was expected.
-    async fn collect(&self, mut body: GuardedBody) -> Result<Bytes, ClientError> {
-        let mut whole = Vec::new();
+    async fn collect(&self, first: Option<Bytes>, mut body: GuardedBody) -> Result<Bytes, ClientError> {
+        let mut whole = first.map(Vec::from).unwrap_or_default();
         while let Some(part) = body.chunk().await? {
             if whole.len() + part.len() > self.limits.answer_bytes {
                 return Err(ClientError::NotUnderstood(format!("the answer is longer than {} bytes", self.limits.answer_bytes)));
@@ -250,62 +264,30 @@ impl HttpAgent {
         })
     }
 
-    /// `asked` is what the agent was asked for; `form` the operation whose reply its answer has the shape of.
-    fn read_reply(&self, head: &Head, body: &[u8], asked: Operation, form: Operation) -> Result<Reply, ClientError> {
-        let refused = |mut error: Error| {
-            error.retry_after = head.retry_after.or(error.retry_after);
-            Err(ClientError::Refused(error))
-        };
-        if !head.may_be_json() {
-            return self.by_status(head, asked, format!("it is {:?} and not JSON", head.media_type));
-        }
-        let text = match scan(body, &self.json) {
-            Ok(text) => text,
-            Err(fault) => return self.by_status(head, asked, fault.to_string()),
-        };
-        let result = match self.binding {
-            Binding::Rest if head.status.is_success() => match text.trim() {
-                // Nothing to say about what is gone.
-                "" if form == Operation::DeletePushConfig => "{}",
-                text => text,
-            },
-            Binding::Rest if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() => {
-                return self.by_status(head, asked, "it is not JSON".to_owned());
-            }
-            Binding::Rest => return refused(errors::read::rest(head.status.as_u16(), text, self.version, asked)),
-            _ => match json_rpc::open_response(text) {
-                Err(fault) => return self.by_status(head, asked, fault.to_string()),
-                Ok(response) => match response.outcome {
-                    Err(error) => {
-                        let mut error = errors::read::json_rpc(error, self.version);
-                        let status = errors::read::of_http_status(head.status.as_u16(), asked);
-                        if let (ErrorKind::Internal, Some(kind)) = (error.kind, status) {
-                            error.kind = kind;
-                        }
-                        return refused(error);
-                    }
-                    Ok(_) if response.id != CALL_ID => {
-                        return Err(ClientError::NotUnderstood("it answers another call".to_owned()));
-                    }
-                    Ok(result) => result,
-                },
-            },
-        };
-        self.codec.decode_reply(form, result).map_err(|fault| ClientError::NotUnderstood(fault.to_string()))
+    fn answers(&self, reading: &ReadingTerms) -> AnswerReader {
+        let (url, json, terms) = (Arc::clone(&self.shown_url), self.json.clone(), reading.clone());
+        AnswerReader { version: self.version, binding: self.binding, url, json, terms }
     }
 
-    /// An answer whose body says nothing: its status may.
-    fn by_status<T>(&self, head: &Head, asked: Operation, why: String) -> Result<T, ClientError> {
-        let status = head.status.as_u16();
-        let kind = errors::read::of_http_status(status, asked).filter(|_| !head.status.is_success());
-        // Behind one URL for everything, a missing page is no missing task.
-        let kind = kind.filter(|_| self.binding == Binding::Rest || !matches!(status, 400 | 404 | 405 | 409 | 422));
-        Err(match kind {
-            Some(kind) => {
-                let message = format!("the agent answered with HTTP status {status}");
-                ClientError::Refused(Error { retry_after: head.retry_after, ..Error::new(kind, message) })
+    /// A stream where one answer was asked for: what it shows at its end.
+    fn last_picture(&self, body: &[u8], operation: Operation, reading: &ReadingTerms) -> Result<Reply, ClientError> {
+        let mut parser = Parser::new(self.limits.event_bytes);
+        let events = parser.feed(body).map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?;
+        let answers = self.answers(reading);
+        let mut reader = SseReader::new(answers.clone(), operation, self.payload());
+        let mut picture = Picture::default();
+        for event in events.into_iter().chain(parser.finish()) {
+            if let Some(heard) = reader.read(&event)? {
+                picture.add(heard.face.as_ref(), heard.event);
             }
-            None => ClientError::NotUnderstood(format!("HTTP status {status}: {why}")),
-        })
+        }
+        reading.count_one(Leniency::StreamForJson);
+        let unreadable = reader.skipped().first.as_ref().map(|event| answers.odd(&event.to_string()));
+        let nothing = || unreadable.unwrap_or_else(|| answers.odd("a stream that shows no answer"));
+        picture.reply(operation, self.version).ok_or_else(nothing)
+    }
+
+    fn payload(&self) -> Payload {
+        if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare }
     }
 }

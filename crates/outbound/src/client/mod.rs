@@ -1,14 +1,18 @@
 //! The client side of the protocol: any operation, to an agent of any version, over any binding, through the guard.
 
+mod answer;
 mod conditions;
 mod credentials;
 mod error;
 mod events;
+mod fold;
 mod gate;
 mod grpc;
+mod head;
 mod http;
 mod interface;
 mod limits;
+mod reading;
 mod sse;
 pub(crate) mod swp;
 
@@ -22,11 +26,13 @@ use tokio::time::{Instant, sleep_until};
 pub use conditions::Conditions;
 pub use credentials::Credentials;
 pub use error::{ClientError, Sent, Transport};
-pub use events::{EventStream, Heard};
+pub use events::{EventStream, Heard, UnreadableEvent};
 pub use interface::Interface;
 pub use limits::{ClientLimits, RateLimit};
+pub use reading::ReadingTerms;
 
 use crate::guard::Guard;
+use crate::remote::AgentNotes;
 use gate::Gate;
 use grpc::GrpcAgent;
 use http::HttpAgent;
@@ -37,6 +43,7 @@ pub use swp::SwpTerms;
 #[derive(Clone, Debug)]
 pub struct AgentClient {
     shared: Arc<Shared>,
+    reading: ReadingTerms,
 }
 
 #[derive(Debug)]
@@ -67,14 +74,26 @@ impl AgentClient {
             (Binding::Swp, _) => return Self::over_swp(&guard, interface, limits, &SwpTerms::default()),
             (Binding::JsonRpc | Binding::Rest, _) => Agent::Http(Box::new(HttpAgent::new(guard, &interface, &limits)?)),
         };
-        Ok(Self { shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }) })
+        Ok(Self {
+            shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }),
+            reading: ReadingTerms::default(),
+        })
     }
 
     /// The same for an SWP peer of which more is known.
     pub fn over_swp(guard: &Guard, interface: Interface, limits: ClientLimits, terms: &SwpTerms) -> Result<Self, ClientError> {
         let guard = guard.connecting_within(limits.connect());
         let agent = Agent::Swp(SwpAgent::new(&guard, &interface, &limits, terms)?);
-        Ok(Self { shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }) })
+        Ok(Self {
+            shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }),
+            reading: ReadingTerms::default(),
+        })
+    }
+
+    /// The same, whose deviations are counted, or rejected if `is_strict` says so. Over gRPC and SWP there is nothing to overlook.
+    #[must_use]
+    pub fn reading_by(self, notes: Arc<AgentNotes>, is_strict: bool) -> Self {
+        Self { reading: ReadingTerms { notes: Some(notes), is_strict }, ..self }
     }
 
     pub fn interface(&self) -> &Interface {
@@ -97,7 +116,7 @@ impl AgentClient {
         let _place = shared.gate.enter(until).await?;
         self.trying(until, |left| async move {
             match &shared.agent {
-                Agent::Http(agent) => agent.call(request, headers, left).await,
+                Agent::Http(agent) => agent.call(request, headers, left, &self.reading).await,
                 Agent::Grpc(agent) => Box::pin(agent.call(request, headers, left)).await,
                 Agent::Swp(agent) => Box::pin(agent.call(request, conditions, left)).await,
             }
@@ -121,7 +140,7 @@ impl AgentClient {
         let source = self
             .trying(until, |left| async move {
                 match &shared.agent {
-                    Agent::Http(agent) => agent.stream(request, headers, left).await,
+                    Agent::Http(agent) => agent.stream(request, headers, left, &self.reading).await,
                     Agent::Grpc(agent) => Box::pin(agent.stream(request, headers, left)).await,
                     Agent::Swp(agent) => Box::pin(agent.stream(request, conditions, left)).await,
                 }

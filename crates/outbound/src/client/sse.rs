@@ -2,10 +2,15 @@
 
 use std::collections::VecDeque;
 
-use chancery_protocol::{Operation, Version};
-use chancery_wire::{Codec, JsonLimits, errors, json_rpc, scan};
+use bytes::Bytes;
+use chancery_protocol::{Operation, Reply, Sent, Shown, TaskEvent, Version};
+use chancery_wire::tolerant::{self, EventReader, Leniencies, Leniency, Unreadable};
+use chancery_wire::{Face, errors, json_rpc, scan};
+use http::{HeaderMap, StatusCode};
 
-use super::events::{Heard, Silence};
+use super::answer::AnswerReader;
+use super::events::{Heard, Silence, SkippedEvents, Source, UnreadableEvent};
+use super::head::{Head, first_byte};
 use super::http::CALL_ID;
 use super::limits::ClientLimits;
 use super::{ClientError, Transport};
@@ -22,26 +27,42 @@ pub(super) enum Payload {
 
 #[derive(Debug)]
 pub(super) struct SseEvents {
-    body: GuardedBody,
+    body: Body,
     parser: Parser,
     waiting: VecDeque<ServerSentEvent>,
-    reader: Reader,
+    reader: SseReader,
     silence: Silence,
+    /// What an answer turned out to be that is no stream of events. It is read when it is whole.
+    whole: Option<Vec<u8>>,
+    /// Nothing but white space came yet.
+    at_start: bool,
+    most_bytes: usize,
 }
 
+/// Bytes that were read already, and then those that are still to come.
 #[derive(Debug)]
-pub(super) struct Reader {
-    pub(super) codec: &'static dyn Codec,
-    pub(super) version: Version,
-    pub(super) operation: Operation,
-    pub(super) payload: Payload,
-    pub(super) json: JsonLimits,
+struct Body {
+    first: Option<Bytes>,
+    rest: Option<GuardedBody>,
 }
 
 impl SseEvents {
-    pub(super) fn new(body: GuardedBody, reader: Reader, limits: &ClientLimits) -> Self {
-        let (parser, silence) = (Parser::new(limits.event_bytes), Silence::new(limits.read()));
-        Self { body, parser, waiting: VecDeque::new(), reader, silence }
+    /// `first` are bytes of the body that were read already.
+    pub(super) fn new(first: Option<Bytes>, rest: Option<GuardedBody>, reader: SseReader, limits: &ClientLimits) -> Self {
+        Self {
+            body: Body { first, rest },
+            parser: Parser::new(limits.event_bytes),
+            waiting: VecDeque::new(),
+            reader,
+            silence: Silence::new(limits.read()),
+            whole: None,
+            at_start: true,
+            most_bytes: limits.answer_bytes,
+        }
+    }
+
+    pub(super) fn skipped(&self) -> &SkippedEvents {
+        &self.reader.skipped
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
@@ -53,56 +74,219 @@ impl SseEvents {
                     return Ok(Some(heard));
                 }
             }
-            match self.silence.hold(self.body.chunk()).await?? {
-                Some(bytes) => {
-                    let events = self.parser.feed(&bytes);
-                    self.waiting.extend(events.map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?);
-                }
-                // Bodies that end with their connection look whole wherever they are cut.
-                None if self.parser.is_unfinished() => {
-                    return Err(ClientError::Transport(Transport::Cut("it ended inside an event".to_owned())));
-                }
-                None => return Ok(None),
+            let bytes = match (self.body.first.take(), &mut self.body.rest) {
+                (Some(first), _) => Some(first),
+                (None, Some(rest)) => self.silence.hold(rest.chunk()).await??,
+                (None, None) => None,
+            };
+            match bytes {
+                Some(bytes) => self.feed(&bytes)?,
+                None => return self.end(),
             }
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
+        if self.at_start
+            && let Some(first) = first_byte(bytes)
+        {
+            self.at_start = false;
+            // No line of a stream of events begins like this.
+            self.whole = (first == b'{' && !self.reader.answers.is_strict()).then(Vec::new);
+        }
+        if let Some(whole) = &mut self.whole {
+            if whole.len() + bytes.len() > self.most_bytes {
+                return Err(ClientError::NotUnderstood(format!("the answer is longer than {} bytes", self.most_bytes)));
+            }
+            whole.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let events = self.parser.feed(bytes);
+        self.waiting.extend(events.map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Option<Heard>, ClientError> {
+        self.body.rest = None;
+        if let Some(whole) = self.whole.take() {
+            self.reader.answers.terms.count_one(Leniency::WrongContentType);
+            let read = self.reader.answers.only_event(&ok(), &whole, self.reader.operation)?;
+            return Ok(read.map(|(face, event)| Heard { face, event, id: None }));
+        }
+        if !self.parser.is_unfinished() {
+            return Ok(None);
+        }
+        // Bodies that end with their connection look whole wherever they are cut: only an event that can be read is one.
+        let cut = || ClientError::Transport(Transport::Cut("it ended inside an event".to_owned()));
+        let last = self.parser.finish().filter(|_| !self.reader.answers.is_strict()).ok_or_else(cut)?;
+        match self.reader.open(&last) {
+            Ok(heard) => {
+                self.reader.answers.terms.count_one(Leniency::UnfinishedStream);
+                Ok(heard)
+            }
+            Err(EventFault::Refused(fault)) => Err(fault),
+            Err(EventFault::Unreadable(_)) => Err(cut()),
         }
     }
 }
 
-impl Reader {
-    /// Nothing for what is no event of the task.
-    fn read(&self, event: &ServerSentEvent) -> Result<Option<Heard>, ClientError> {
-        let is_error = event.event == "error";
-        if event.data.trim().is_empty() || (self.version == Version::Original && event.event == "warning") {
-            return Ok(None);
-        }
-        let text = scan(event.data.as_bytes(), &self.json).map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?;
-        // Mostly there is nothing to see in the envelope, and it need not be read.
-        if self.payload == Payload::Wrapped
-            && let Some((face, happened)) =
-                json_rpc::usual_result(text, CALL_ID).and_then(|one| self.codec.decode_event(one).ok())
-        {
-            return Ok(Some(Heard { face, event: happened, id: event.id.clone() }));
-        }
-        let payload = match self.payload {
-            Payload::Wrapped => match json_rpc::open_response(text) {
-                Ok(response) => {
-                    response.outcome.map_err(|error| ClientError::Refused(errors::read::json_rpc(error, self.version)))?
-                }
-                Err(_) if is_error => return Err(ClientError::Refused(errors::read::json_rpc(text, self.version))),
-                Err(fault) => return Err(ClientError::NotUnderstood(fault.to_string())),
-            },
-            Payload::Bare if is_error => return Err(self.refused(text)),
-            Payload::Bare => text,
-        };
-        match self.codec.decode_event(payload) {
-            Ok((face, happened)) => Ok(Some(Heard { face, event: happened, id: event.id.clone() })),
-            // Not every agent gives its errors the name of one.
-            Err(_) if self.payload == Payload::Bare && errors::read::is_rest_error(text) => Err(self.refused(text)),
-            Err(fault) => Err(ClientError::NotUnderstood(fault.to_string())),
+/// The head of an answer that is read as JSON although its own says otherwise.
+fn ok() -> Head {
+    Head::new(StatusCode::OK, &HeaderMap::new())
+}
+
+/// Reads the events of one stream, and remembers which of them could not be read.
+#[derive(Debug)]
+pub(super) struct SseReader {
+    answers: AnswerReader,
+    operation: Operation,
+    payload: Payload,
+    events: EventReader,
+    number: usize,
+    skipped: SkippedEvents,
+}
+
+/// Why an event of a stream has no content to pass on.
+enum EventFault {
+    /// It is the agent's error, and the end of the stream.
+    Refused(ClientError),
+    Unreadable(Unreadable),
+}
+
+impl SseReader {
+    pub(super) fn new(answers: AnswerReader, operation: Operation, payload: Payload) -> Self {
+        let events = EventReader::new(answers.claimed());
+        Self { answers, operation, payload, events, number: 0, skipped: SkippedEvents::default() }
+    }
+
+    /// Nothing for what is no event of the task, and for what cannot be read.
+    pub(super) fn read(&mut self, event: &ServerSentEvent) -> Result<Option<Heard>, ClientError> {
+        self.number += 1;
+        match self.open(event) {
+            Ok(heard) => Ok(heard),
+            Err(EventFault::Refused(fault)) => Err(fault),
+            Err(EventFault::Unreadable(fault)) if self.answers.is_strict() => Err(self.answers.not_a2a(&fault)),
+            Err(EventFault::Unreadable(fault)) => {
+                self.skip(fault);
+                Ok(None)
+            }
         }
     }
 
+    pub(super) fn skipped(&self) -> &SkippedEvents {
+        &self.skipped
+    }
+
+    pub(super) fn answers(&self) -> &AnswerReader {
+        &self.answers
+    }
+
+    /// A whole answer in the place of a stream is the only event of it.
+    pub(super) fn whole(&self, head: &Head, body: &[u8]) -> Result<Source, ClientError> {
+        // Over the original, a whole task cannot be told from an update by its members.
+        let event = match self.answers.is_strict() || self.answers.version == Version::Original {
+            false => self.answers.only_event(head, body, self.operation)?,
+            true => {
+                let form = if self.operation == Operation::SubscribeToTask { Operation::GetTask } else { Operation::SendMessage };
+                Some(event_of(self.answers.reply(head, body, self.operation, form)?)?)
+            }
+        };
+        Ok(event.map_or(Source::Ended, |(face, event)| Source::Answered(Box::new(Heard { face, event, id: None }))))
+    }
+
+    fn skip(&mut self, fault: Unreadable) {
+        let (url, number) = (&*self.answers.url, self.number);
+        tracing::warn!(
+            url,
+            event = number,
+            path = fault.path,
+            reason = fault.reason,
+            "an event of an agent cannot be read, skipped"
+        );
+        self.answers.terms.count_one(Leniency::SkippedEvent);
+        self.skipped.count += 1;
+        self.skipped.first.get_or_insert_with(|| Box::new(UnreadableEvent { number, fault }));
+    }
+
+    fn open(&mut self, event: &ServerSentEvent) -> Result<Option<Heard>, EventFault> {
+        let (version, is_error) = (self.answers.version, event.event == "error");
+        if event.data.trim().is_empty() || (version == Version::Original && event.event == "warning") {
+            return Ok(None);
+        }
+        let unfit = |fault: chancery_protocol::Error| Unreadable::whole(&event.data, fault.message);
+        let text = scan(event.data.as_bytes(), &self.answers.json).map_err(|fault| EventFault::Unreadable(unfit(fault)))?;
+        let heard = |read: Option<tolerant::ReadAnswer<_>>, answers: &AnswerReader, before: Leniencies| {
+            let Some(tolerant::ReadAnswer { value: (face, event_read), leniencies }) = read else { return Ok(None) };
+            if !(before.is_empty() && leniencies.is_empty()) {
+                answers.terms.count(&before.into_iter().chain(leniencies).collect());
+            }
+            Ok(Some(Heard { face, event: event_read, id: event.id.clone() }))
+        };
+        // Mostly there is nothing to see in the envelope, and it need not be read.
+        if self.payload == Payload::Wrapped
+            && !is_error
+            && let Some(Ok(read)) = json_rpc::usual_result(text, CALL_ID).map(|one| self.events.read(one))
+        {
+            return heard(read, &self.answers, Leniencies::new());
+        }
+        if is_error {
+            return Err(EventFault::Refused(self.refused(text)));
+        }
+        let (payload, leniencies) = self.payload(text)?;
+        match self.events.read(payload) {
+            Ok(read) => heard(read, &self.answers, leniencies),
+            // Not every agent gives its errors the name of one.
+            Err(_) if self.payload == Payload::Bare && errors::read::is_rest_error(text) => {
+                Err(EventFault::Refused(self.refused(text)))
+            }
+            Err(fault) => Err(EventFault::Unreadable(fault)),
+        }
+    }
+
+    /// The event in its envelope, if it has one.
+    fn payload<'a>(&self, text: &'a str) -> Result<(&'a str, Leniencies), EventFault> {
+        let error = |error: &str| EventFault::Refused(ClientError::Refused(self.answers.named_error(self.operation, error)));
+        if matches!(text.trim(), "[DONE]" | "{}") {
+            return Ok((text, Leniencies::new()));
+        }
+        if self.answers.is_strict() && self.payload == Payload::Wrapped {
+            let fault = |_| EventFault::Unreadable(Unreadable::whole(text, "no JSON-RPC response"));
+            let response = json_rpc::open_response(text).map_err(fault)?;
+            return response.outcome.map(|result| (result, Leniencies::new())).map_err(error);
+        }
+        if self.payload == Payload::Bare && (self.answers.is_strict() || !has_envelope(text)) {
+            return Ok((text, Leniencies::new()));
+        }
+        let envelope = tolerant::envelope(text, CALL_ID).map_err(EventFault::Unreadable)?;
+        Ok((envelope.outcome.map_err(error)?, envelope.leniencies))
+    }
+
+    /// The error that an event named `error` holds, in its envelope or bare.
     fn refused(&self, text: &str) -> ClientError {
-        ClientError::Refused(errors::read::rest(500, text, self.version, self.operation))
+        ClientError::Refused(match self.payload {
+            Payload::Bare if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
+                errors::read::rest(500, text, self.answers.version, self.operation)
+            }
+            _ => {
+                let enveloped = tolerant::envelope(text, CALL_ID).ok().and_then(|envelope| envelope.outcome.err());
+                self.answers.named_error(self.operation, enveloped.unwrap_or(text))
+            }
+        })
+    }
+}
+
+fn has_envelope(text: &str) -> bool {
+    chancery_protocol::raw_json::pick(text.trim(), ["jsonrpc"])[0].is_some()
+}
+
+fn event_of(reply: Reply) -> Result<(Option<Face>, TaskEvent), ClientError> {
+    match reply {
+        Reply::Sent(Sent::Task(Shown { task, client_task_id, .. })) | Reply::Task(Shown { task, client_task_id, .. }) => {
+            let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
+            let face = Face { task_id, context_id, client_task_id, artifacts: Vec::new() };
+            Ok((Some(face), TaskEvent::Created(task)))
+        }
+        Reply::Sent(Sent::Message(message)) => Ok((None, TaskEvent::Replied(message))),
+        _ => Err(ClientError::NotUnderstood("a stream was asked for".to_owned())),
     }
 }

@@ -4,6 +4,7 @@ mod agent;
 mod faults;
 mod garbage;
 mod grpc_agent;
+mod lenient;
 mod operations;
 mod raw;
 mod refusals;

@@ -51,6 +51,11 @@ impl RawAgent {
         self.heads.lock().unwrap().len()
     }
 
+    /// The heads of the requests, in lower case.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().iter().map(|head| head.to_ascii_lowercase()).collect()
+    }
+
     /// The first line of each request.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.heads.lock().unwrap().iter().map(|head| head.lines().next().unwrap_or_default().to_owned()).collect()

@@ -131,6 +131,4 @@ async fn a_rest_error_without_a_known_shape_is_read_by_its_status_and_operation(
     }
     let fault = call_raw((Version::V0_3, Binding::Rest), http("502 X", "", ""), Operation::GetTask).await;
     assert_eq!(refused(fault).kind, ErrorKind::Unavailable);
-    let fault = call_raw((Version::V1_0, Binding::JsonRpc), http("404 X", "", "nothing here"), Operation::GetTask).await;
-    assert!(matches!(fault, ClientError::NotUnderstood(_)), "a missing page is no missing task: {fault:?}");
 }
