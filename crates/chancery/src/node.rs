@@ -246,8 +246,8 @@ impl NodeBuilder {
         let recorder = record_keeper::recorder(&config.evidence, &keys, reception.clock.now());
         let on_disk = folder.as_deref().filter(|_| !self.in_memory);
         let Shelf { store, outbox, key } = Shelf::open(on_disk, &config, self.answer_before_commit, recorder.clone())?;
-        let now = reception.clock.now();
-        let webhooks = Webhooks::open(&config, &reception.public_url, folder.clone(), outbox, now)?.map(Arc::new);
+        let webhooks =
+            Webhooks::open(&config, &reception.public_url, folder.clone(), outbox, reception.clock.now())?.map(Arc::new);
         let rules = config.rulebook().map_err(BuildError::Rules)?;
         let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
         let chancery = Chancery::new(Parts {
@@ -312,8 +312,7 @@ impl NodeBuilder {
             engine,
             webhooks,
         };
-        let reloader = Reloader::new(grounds, self.source, config);
-        Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader })
+        Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader: Reloader::new(grounds, self.source, config) })
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
