@@ -10,7 +10,7 @@ use chancery_core::{Chancery, Clock, Parts, StoreError, SystemClock, TaskRunner}
 use chancery_identity::SealKey;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
 use chancery_identity::hop_token::HopTokens;
-use chancery_inbound::{DoorSettings, Doors, Entrance, Tls};
+use chancery_inbound::{Doors, Entrance, Tls};
 use chancery_protocol::AgentCard;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -285,8 +285,7 @@ impl NodeBuilder {
             webhooks: webhooks.clone(),
         };
         let routes = admin::routes(office, &fleet, &behind);
-        let url = reception.public_url.to_string();
-        let settings = DoorSettings { signposts, ..door_settings(&config, url, authenticator, admin_token.clone(), routes) };
+        let settings = door_settings(&config, &reception.public_url, authenticator, admin_token.clone(), routes, signposts);
         let entrance = Entrance::new(Doors::new(chancery.clone(), settings, &keys.ring())?);
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });

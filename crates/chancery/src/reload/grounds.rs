@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chancery_core::notify::Engine;
 use chancery_core::{Agents, Chancery, Rulebook, TaskRunner};
 use chancery_identity::credentials::{Authenticator, CallerRecord};
-use chancery_inbound::{DoorSettings, Doors, Entrance};
+use chancery_inbound::{DoorSettings, Doors, Entrance, Signposts};
 use chancery_outbound::JwksCache;
 use chancery_protocol::Timestamp;
 use secrecy::SecretString;
@@ -19,7 +19,7 @@ use crate::agents::BuiltIn;
 use crate::authentication::{Reception, authenticator, key_sets};
 use crate::build_error::BuildError;
 use crate::caller_book::BookError;
-use crate::config::{AgentSource, Config, Fault, Places};
+use crate::config::{AgentSource, Config, Fault, Places, PublicUrl};
 use crate::gateway::{Fleet, Remote, Site, Workplace, gather};
 use crate::key_chest::KeyChest;
 use crate::lineup::Lineup;
@@ -220,9 +220,8 @@ impl Grounds {
         };
         let token = self.admin_token.clone();
         let routes = admin::routes(office, &self.fleet, &self.behind);
-        let url = self.reception.public_url.to_string();
-        let settings =
-            DoorSettings { signposts: Arc::new(mount.signposts()?), ..door_settings(config, url, authenticator, token, routes) };
+        let signposts = Arc::new(mount.signposts()?);
+        let settings = door_settings(config, &self.reception.public_url, authenticator, token, routes, signposts);
         Ok(self.entrance.doors().renewed(settings, agents, &self.keys.ring())?)
     }
 }
@@ -242,13 +241,14 @@ pub(crate) fn furnish(keys: &KeyChest, agents: &Agents, config: &Config, now: Ti
 
 pub(crate) fn door_settings(
     config: &Config,
-    public_url: String,
+    public_url: &PublicUrl,
     authenticator: Authenticator,
     admin_token: Option<SecretString>,
     admin_routes: axum::Router,
+    signposts: Arc<Signposts>,
 ) -> DoorSettings {
     DoorSettings {
-        public_url,
+        public_url: public_url.to_string(),
         listen: config.node.listen.ip(),
         tls: config.tls.cert_file.is_some(),
         headerless: config.card.headerless,
@@ -257,7 +257,7 @@ pub(crate) fn door_settings(
         admin_token,
         admin_routes,
         authenticator,
-        signposts: Arc::default(),
+        signposts,
         swp: config.swp.settings(),
     }
 }
