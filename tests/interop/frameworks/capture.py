@@ -76,7 +76,8 @@ class Capture:
         while not lines or lines[-1].strip():
             lines.append(stream.readline())
         event = b"".join(line.removeprefix(b"data:") for line in lines if line.startswith(b"data:"))
-        reading = threading.Thread(target=lambda: lines.append(stream.read()), daemon=True)
+        rest = []
+        reading = threading.Thread(target=read_rest, args=(stream, rest), daemon=True)
         reading.start()
         try:
             self.exchange("cancel", "cancel", {"id": task_id(json.loads(event))})
@@ -84,8 +85,15 @@ class Capture:
             # BeeAI's agents do this, and answer nothing but "Action has been aborted" from then on.
             print("a cancel is never answered")
         reading.join(SECONDS)
-        if not reading.is_alive():
-            self.write("cancelled-stream", stream, b"".join(lines))
+        if rest:
+            self.write("cancelled-stream", stream, b"".join(lines + rest))
+
+
+def read_rest(stream, rest):
+    try:
+        rest.append(stream.read())
+    except TimeoutError:
+        print("the stream of a cancelled task does not end")
 
 
 def task_id(answer):

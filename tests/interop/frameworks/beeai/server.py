@@ -20,7 +20,8 @@ from beeai_framework.serve.utils import LRUMemoryManager
 
 
 async def words(messages):
-    said = [message.text for message in messages if message.role == "user"]
+    # A `RequirementAgent` puts words of its own before the first message.
+    said = [message.text.strip().removeprefix("Your task:").strip() for message in messages if message.role == "user"]
     if echo.is_slow(said[-1]):
         await asyncio.sleep(echo.SLOW_SECONDS)
     return echo.answer("beeai", said)

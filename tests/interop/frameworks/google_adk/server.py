@@ -19,7 +19,9 @@ def ask_user(question: str) -> None:
 
 class EchoModel(BaseLlm):
     async def generate_content_async(self, llm_request, stream=False):
-        said = [part.text for content in llm_request.contents if content.role == "user" for part in content.parts if part.text]
+        parts = [part for content in llm_request.contents if content.role == "user" for part in content.parts]
+        said = [part.text or part.function_response.response.get("result") for part in parts if part.text or part.function_response]
+        said = [text for text in said if text]
         last = llm_request.contents[-1].parts[-1]
         if echo.is_slow(said[-1]):
             await asyncio.sleep(echo.SLOW_SECONDS)
