@@ -1,4 +1,4 @@
-"""A BeeAI agent served by `A2AServer`: `server.py PORT [runnable|rest]`, JSON-RPC and a `RequirementAgent` without the word."""
+"""A BeeAI agent served by `A2AServer`: `server.py PORT VARIANT`, a `RequirementAgent` as `agent`, a bare `Runnable` as `runnable` or `rest`."""
 
 import asyncio
 import json
@@ -64,10 +64,10 @@ def announce(port):
 if __name__ == "__main__":
     port, variant = echo.arguments()
     threading.Thread(target=announce, args=(port,), daemon=True).start()
-    if variant:
-        agent = EchoRunnable()
-    else:
+    if variant == "agent":
         agent = RequirementAgent(llm=EchoModel(), memory=UnconstrainedMemory(), name="beeai_echo", description="Echoes")
+    else:
+        agent = EchoRunnable()
     protocol = "http_json" if variant == "rest" else "jsonrpc"
     # The card says what it says by default, where the server listens on every interface; this one must not.
     # docs: server
