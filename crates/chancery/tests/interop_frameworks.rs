@@ -166,14 +166,14 @@ fn every_code_block_of_the_framework_guide_is_code_that_the_matrix_runs() {
     for (source, block) in snippets::blocks(&guide) {
         let source = source.unwrap_or_else(|| panic!("no comment says which file this block is from:\n{block}"));
         let text = fs::read_to_string(folder.join(source)).unwrap_or_else(|fault| panic!("{source}: {fault}"));
-        assert!(snippets::regions(&text).contains(&block), "{source} has no such region:\n{block}");
+        assert_eq!(block, snippets::marked(&text), "the block is not what {source} runs");
         shown.insert(source.to_owned());
     }
     for framework in FRAMEWORKS {
         for script in ["server.py", "client.py"] {
             let source = format!("{}/{script}", framework.name);
             let text = fs::read_to_string(folder.join(&source)).expect("every framework has both scripts");
-            assert!(shown.contains(&source) || snippets::regions(&text).is_empty(), "the guide does not show {source}");
+            assert!(shown.contains(&source) || snippets::marked(&text).is_empty(), "the guide does not show {source}");
         }
     }
 }

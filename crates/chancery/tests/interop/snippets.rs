@@ -19,9 +19,9 @@ pub(crate) fn blocks(document: &str) -> Vec<(Option<&str>, String)> {
     found
 }
 
-/// The lines of `source` between `# docs: NAME` and `# docs: end`, moved to the left margin.
-pub(crate) fn regions(source: &str) -> Vec<String> {
-    let mut found = Vec::new();
+/// The lines of `source` between `# docs: NAME` and `# docs: end`, each region at the left margin, a blank line between two.
+pub(crate) fn marked(source: &str) -> String {
+    let mut found: Vec<String> = Vec::new();
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
         let Some(name) = line.trim_start().strip_prefix("# docs: ") else { continue };
@@ -31,5 +31,5 @@ pub(crate) fn regions(source: &str) -> Vec<String> {
         let margin = body.iter().filter(indented).map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
         found.push(body.iter().map(|line| line.get(margin..).unwrap_or("")).collect::<Vec<_>>().join("\n"));
     }
-    found
+    found.join("\n\n")
 }

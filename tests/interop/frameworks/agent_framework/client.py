@@ -5,7 +5,9 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import operations
+# docs: imports
 from agent_framework.a2a import A2AAgent
+# docs: end
 
 
 # docs: client

@@ -6,13 +6,17 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import echo
+# docs: imports
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface
+# docs: end
 from agent_framework import Agent, BaseChatClient, ChatResponse, ChatResponseUpdate, Content, HistoryProvider, Message, ResponseStream
+# docs: imports
 from agent_framework.a2a import A2AExecutor
 from starlette.applications import Starlette
+# docs: end
 
 
 class EchoClient(BaseChatClient):

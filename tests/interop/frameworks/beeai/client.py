@@ -5,8 +5,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import operations
+# docs: imports
 from beeai_framework.adapters.a2a.agents import A2AAgent
 from beeai_framework.memory import UnconstrainedMemory
+# docs: end
 
 
 # docs: client

@@ -10,13 +10,17 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import echo
+# docs: imports
 from beeai_framework.adapters.a2a import A2AServer, A2AServerConfig
+# docs: end
 from beeai_framework.agents.requirement import RequirementAgent
 from beeai_framework.backend import AssistantMessage, ChatModel, ChatModelOutput, MessageToolCallContent
 from beeai_framework.emitter import Emitter
 from beeai_framework.memory import UnconstrainedMemory
 from beeai_framework.runnable import Runnable, RunnableOutput, runnable_entry
+# docs: imports
 from beeai_framework.serve.utils import LRUMemoryManager
+# docs: end
 
 
 async def words(messages):

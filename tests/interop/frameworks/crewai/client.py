@@ -10,7 +10,9 @@ os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false
 import operations
 from crewai.a2a.updates import PollingConfig, StreamingConfig
 from crewai.a2a.utils.agent_card import afetch_agent_card
+# docs: imports
 from crewai.a2a.utils.delegation import aexecute_a2a_delegation
+# docs: end
 
 
 # docs: client

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 # Nothing may leave this machine.
 os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false", OTEL_SDK_DISABLED="true")
 import echo
+# docs: imports
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.apps import A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
@@ -16,6 +17,7 @@ from a2a.server.tasks import InMemoryTaskStore
 from crewai import Agent, BaseLLM
 from crewai.a2a import A2AServerConfig
 from crewai.a2a.utils.task import cancel, execute
+# docs: end
 
 
 class EchoModel(BaseLLM):

@@ -7,9 +7,11 @@ import warnings
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 warnings.filterwarnings("ignore")
 import operations
+# docs: imports
 from google.adk.agents.remote_a2a_agent import RemoteA2aAgent
 from google.adk.runners import InMemoryRunner
 from google.genai import types
+# docs: end
 
 
 # docs: client

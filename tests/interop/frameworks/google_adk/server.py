@@ -6,8 +6,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import echo
+# docs: imports
 from google.adk.a2a.utils.agent_to_a2a import to_a2a
 from google.adk.agents import LlmAgent
+# docs: end
 from google.adk.models import BaseLlm, LlmResponse
 from google.adk.tools import LongRunningFunctionTool
 from google.genai import types

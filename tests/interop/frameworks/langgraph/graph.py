@@ -8,7 +8,9 @@ from typing import Annotated, TypedDict
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import echo
 from langchain_core.messages import AIMessage, HumanMessage
+# docs: imports
 from langgraph.graph import END, START, StateGraph
+# docs: end
 from langgraph.graph.message import add_messages
 from langgraph.types import interrupt
 

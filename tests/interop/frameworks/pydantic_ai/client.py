@@ -9,8 +9,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import answers
 import httpx
 import operations
+# docs: imports
 from fasta2a.client import A2AClient
 from fasta2a.schema import Message, Part
+# docs: end
 
 
 # docs: client

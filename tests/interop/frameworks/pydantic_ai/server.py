@@ -6,8 +6,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import echo
+# docs: imports
 from fasta2a.pydantic_ai import agent_to_a2a
 from pydantic_ai import Agent
+# docs: end
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import FunctionModel
 

@@ -5,7 +5,9 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import operations
+# docs: imports
 from strands.agent.a2a_agent import A2AAgent
+# docs: end
 
 
 # docs: client

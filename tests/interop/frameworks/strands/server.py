@@ -8,7 +8,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import echo
 from strands import Agent, ToolContext, tool
 from strands.models import Model
+# docs: imports
 from strands.multiagent.a2a import A2AServer
+# docs: end
 
 
 @tool(context=True)
