@@ -104,8 +104,7 @@ fn compare(trial: &Trial, tools: &Toolbox) -> Comparison {
     let port = free_port().to_string();
     let agent = Server::start(again(&trial.server).args([&port, trial.variant]), &tools.log(&name));
     let listed = spelled_as_in_the_card(&agent.base, trial);
-    let mut comparison =
-        Comparison { agent: name.clone(), bare: attempts(trial, &listed), ..Comparison::default() };
+    let mut comparison = Comparison { agent: name.clone(), bare: attempts(trial, &listed), ..Comparison::default() };
     // The gateway is called by the name that the agent is called by, because its card has to follow that too.
     let localhost = agent.base.replace("127.0.0.1", "localhost");
     let other = if listed == localhost { agent.base.clone() } else { localhost };

@@ -38,13 +38,7 @@ impl Framework {
 const BEEAI_CANCEL: (&str, &str) = ("cancel", "a BeeAI agent answers no cancel and works no more after one");
 
 pub(crate) const FRAMEWORKS: &[Framework] = &[
-    Framework {
-        name: "google_adk",
-        packages: &["google-adk==2.13.0"],
-        variants: &["default"],
-        left_out: &[],
-        in_ci: true,
-    },
+    Framework { name: "google_adk", packages: &["google-adk==2.13.0"], variants: &["default"], left_out: &[], in_ci: true },
     Framework {
         name: "pydantic_ai",
         packages: &["fasta2a==2.1.1", "pydantic-ai-slim==2.66.0"],
@@ -59,13 +53,7 @@ pub(crate) const FRAMEWORKS: &[Framework] = &[
         left_out: &[BEEAI_CANCEL],
         in_ci: true,
     },
-    Framework {
-        name: "langgraph",
-        packages: &["langgraph-api==0.16.7"],
-        variants: &["default"],
-        left_out: &[],
-        in_ci: false,
-    },
+    Framework { name: "langgraph", packages: &["langgraph-api==0.16.7"], variants: &["default"], left_out: &[], in_ci: false },
     Framework {
         name: "agent_framework",
         packages: &["agent-framework-a2a==1.0.0b261022"],
@@ -80,13 +68,7 @@ pub(crate) const FRAMEWORKS: &[Framework] = &[
         left_out: &[],
         in_ci: false,
     },
-    Framework {
-        name: "crewai",
-        packages: &["crewai==1.15.30"],
-        variants: &["default"],
-        left_out: &[],
-        in_ci: false,
-    },
+    Framework { name: "crewai", packages: &["crewai==1.15.30"], variants: &["default"], left_out: &[], in_ci: false },
 ];
 
 /// The frameworks that `choice` names. A name that nobody has is an error, so that a typing mistake does not pass as a run of nothing.
