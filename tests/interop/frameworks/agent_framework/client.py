@@ -1,5 +1,6 @@
 """Calls an agent with Microsoft Agent Framework's `A2AAgent`: `client.py URL [OPERATION…]`, those to leave out."""
 
+import asyncio
 import pathlib
 import sys
 
@@ -40,6 +41,15 @@ class Client:
         async with A2AAgent(name="remote", url=self.url) as agent:
             texts = [update.text async for update in agent.run("hello", stream=True)]
         return operations.Outcome("".join(texts))
+
+    async def get(self):
+        """Has the task worked on in the background, and asks for it until it is done."""
+        async with A2AAgent(name="remote", url=self.url) as agent:
+            answer = await agent.run("slow", background=True)
+            while answer.continuation_token:
+                await asyncio.sleep(0.2)
+                answer = await agent.poll_task(answer.continuation_token)
+        return outcome(answer)
 
     async def multi_turn(self):
         return outcome(await ask(self.url, "one", "two"))

@@ -37,6 +37,10 @@ class Client:
             raise operations.Failed(f"stopped: {result.stop_reason}")
         return operations.Outcome("".join(texts(result)))
 
+    async def stream(self):
+        events = [event async for event in A2AAgent(endpoint=self.url).stream_async("hello")]
+        return operations.Outcome("".join(texts(events[-1]["result"])))
+
     async def ask_back(self):
         result = await ask(self.url, "ask me")
         if result.stop_reason != "interrupt":
