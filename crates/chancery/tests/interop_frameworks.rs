@@ -213,7 +213,7 @@ fn a_pair_that_fails_or_answers_otherwise_through_the_gateway_is_a_fault() {
     };
     assert_eq!(through(&bare).faults(), Vec::<String>::new(), "what fails bare may fail through");
     for worse in [attempt("send", false, "", 0), attempt("send", true, "hel", 1), attempt("send", true, "hello", 2)] {
-        assert_eq!(through(&[worse.clone()]).faults().len(), 1, "{worse:?}");
+        assert_eq!(through(std::slice::from_ref(&worse)).faults().len(), 1, "{worse:?}");
     }
     assert_eq!(through(&[]).faults().len(), 1, "a missing row is a failed one");
     let better = through(&[bare[0].clone(), attempt("stream", true, "hello", 0)]);

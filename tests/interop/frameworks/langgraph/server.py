@@ -4,11 +4,12 @@ import json
 import os
 import pathlib
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "common"))
 import echo
 
@@ -35,6 +36,8 @@ def announce(port, stdout):
 
 if __name__ == "__main__":
     port, _ = echo.arguments()
+    # The server writes a folder of state into the one it is started in.
+    os.chdir(tempfile.mkdtemp())
     # The server logs to stdout, where only the address belongs.
     stdout = os.dup(1)
     os.dup2(2, 1)
