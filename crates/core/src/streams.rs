@@ -50,6 +50,11 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether somebody reads a stream of the task.
+    pub(crate) fn is_watched(&self, task: &TaskId) -> bool {
+        self.lock().tasks.contains_key(task)
+    }
+
     pub(crate) fn open(&self) -> usize {
         self.lock().node
     }

@@ -260,6 +260,8 @@ impl Inner {
         dispatched: Option<(Box<Dispatched>, Arc<Node>)>,
         reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
+        // Whoever reads a stream of the task gets the events of this turn too.
+        let reply_mode = if self.streams.is_watched(&live.record.id) { ReplyMode::Stream } else { reply_mode };
         let mut message = send.message;
         let named = Arc::make_mut(&mut message);
         fill_message_id(named);

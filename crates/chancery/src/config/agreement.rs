@@ -240,7 +240,7 @@ mod tests {
             "9:9: callers.x.token: there is no [issuers.acmee]; did you mean `acme`?",
             "10:15: callers.x.certificate: no certificates are asked for without tls.client_ca_file",
             "16:21: limits.page_size_default: is 6, more than page_size, which is 5",
-            "17:2: peers.poll_ms: is 200, more than poll_most_ms, which is 1",
+            "17:2: peers.poll_ms: is 100, more than poll_most_ms, which is 1",
         ];
         assert_eq!(faults(text), expected);
         let on_other_terms = "[agents.a]\nurl = 'http://h:1'\n[agents.b]\nurl = 'http://h:1'\nverify = 'require'\n";

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use chancery_inbound::Headerless;
+
 use super::fields::field_names;
 use super::*;
 

@@ -1,6 +1,7 @@
 //! One agent elsewhere as it is configured: where it is, who it must be, and the card it is shown with.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use chancery_protocol::{AgentCard, AgentName, Timestamp};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
-use url::Url;
+use url::{Host, Url};
 
 use super::front::{front, front_extended};
 use super::in_code::InCode;
@@ -84,7 +85,7 @@ impl Remote {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
         let Workplace { config, public_url, swp_url, clock, book, knows_callers, in_code, .. } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
-        let urls = urls.collect::<Result<Vec<_>, _>>()?;
+        let urls = urls.map(|url| url.map(dialable)).collect::<Result<Vec<_>, _>>()?;
         let own: Vec<Url> = std::iter::once(public_url.clone()).chain(swp_url.as_ref().and_then(SwpUrl::as_web)).collect();
         let settings = remote.calls.settled()?;
         // Whoever writes down an address allows it.
@@ -265,6 +266,22 @@ impl Remote {
         }
         card
     }
+}
+
+/// The URL with the loopback in the place of an unspecified address: `http://0.0.0.0:9000` is what servers print that listen on
+/// every interface, and is typed as it was printed.
+fn dialable(mut url: Url) -> Url {
+    let loopback: Option<IpAddr> = match url.host() {
+        Some(Host::Ipv4(address)) if address.is_unspecified() => Some(Ipv4Addr::LOCALHOST.into()),
+        Some(Host::Ipv6(address)) if address.is_unspecified() => Some(Ipv6Addr::LOCALHOST.into()),
+        _ => None,
+    };
+    if let Some(loopback) = loopback {
+        tracing::info!(typed = %url, address = %loopback, "an unspecified address is called at the loopback");
+        // Only URLs without a host refuse one.
+        let _ = url.set_ip_host(loopback);
+    }
+    url
 }
 
 /// Says which one it is without saying where.

@@ -26,11 +26,12 @@ async fn cards_name_the_addresses_their_agents_answer_at() {
         let card = &agents.get(name).unwrap().card;
         card.supported_interfaces.iter().map(|one| one.url.clone()).collect::<std::collections::BTreeSet<_>>()
     };
-    assert_eq!(urls("a"), ["h:1".to_owned(), "http://h:1/x".to_owned()].into());
+    assert_eq!(urls("a"), ["http://h:1".to_owned(), "http://h:1/x".to_owned()].into());
     assert_eq!(urls("b"), ["http://h:1/x/agents/b".to_owned()].into(), "gRPC has no paths to mount agents under");
 
     let mut own = BuiltIn::Echo.card();
-    own.supported_interfaces = crate::agents::interfaces("https://elsewhere", None);
+    own.supported_interfaces =
+        crate::agents::interfaces("https://elsewhere", false, &crate::config::CardConfig::default().bindings);
     let node = Node::builder().agent("a", own.clone(), crate::agents::Echo::default()).build().await.unwrap();
     let mut mounted = AgentCard::clone(&node.chancery().agents().first().card);
     let push = mounted.capabilities.extensions.pop();

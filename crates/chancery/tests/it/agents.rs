@@ -91,7 +91,7 @@ fn what_cannot_be_added_approved_or_removed_is_refused_with_a_reason() {
     let url = backend.url();
     is_refused(&run(&home, ["agents", "add", url, "--name", "tester"]), 3, &["chancery serve"]);
     assert_eq!(run(&home, ["agents", "list"]).code, Some(0));
-    is_refused(&run(&home, ["agents", "remove", "tester"]), 1, &["no agent tester", "chancery agents list"]);
+    is_refused(&run(&home, ["agents", "remove", "tester"]), 1, &["no agent tester", "chancery agents ls"]);
     assert!(!home.data().exists(), "nothing was made");
 
     let config = format!("{FRONT}[agents.echo]\nrun = \"echo\"\n[agents.fixed]\nurl = \"{url}\"\n");
@@ -108,7 +108,7 @@ fn what_cannot_be_added_approved_or_removed_is_refused_with_a_reason() {
         (&["add", "--name", "tester"], 2, &["URL"]),
         (&["remove", "fixed"], 1, &["config"]),
         (&["remove", "echo"], 1, &["config"]),
-        (&["remove", "tester"], 1, &["no agent tester", "chancery agents list"]),
+        (&["remove", "tester"], 1, &["no agent tester", "chancery agents ls"]),
         (&["approve", "echo"], 1, &["runs in this node"]),
         (&["approve", "fixed"], 1, &["waits"]),
         (&["health", "tester"], 1, &["no agent tester"]),

@@ -224,7 +224,8 @@ fn judged(rules: AddressRules<'_>, url: &Url, permits: &impl Fn(&str) -> UrlPerm
         Some(there) if there.origin() == configured.origin() => return Some((there.into(), Some(AddressChange::Respelled))),
         // Made up of the card's port and the configured host, so it needs somebody's word.
         Some(there) if permits(there.as_str()) == UrlPermission::Named => {
-            return Some((there.into(), Some(AddressChange::Respelled)));
+            let change = (there != *url).then_some(AddressChange::Respelled);
+            return Some((there.into(), change));
         }
         Some(_) if permits(url.as_str()) == UrlPermission::Named => return Some((url.as_str().to_owned(), None)),
         None if !is_downgrade && permits(url.as_str()) != UrlPermission::Denied => return Some((url.as_str().to_owned(), None)),

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Closed, Link, RunError, TaskUpdateSink};
+use chancery_core::{Closed, Link, ReplyMode, RunError, TaskUpdateSink};
 use chancery_protocol::{
     CancelTask, Error, ErrorKind, GetTask, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent,
     TaskId, Version,
@@ -105,7 +105,8 @@ impl Ask<'_> {
     }
 
     async fn call(&mut self, spoken: &Spoken, mode: CallMode) -> Result<Answer, AskFault> {
-        if spoken.version == Version::Original && mode != CallMode::Stream {
+        let waits = self.remote.turn.reply_mode == ReplyMode::Blocking;
+        if spoken.version == Version::Original && mode != CallMode::Stream && !waits {
             // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
             self.updates.working(None).await?;
         }

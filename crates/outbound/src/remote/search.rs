@@ -1,5 +1,7 @@
 //! Finds the task of a blocking call that has not been answered, by the context id that went with the call.
 
+use std::time::Duration;
+
 use chancery_core::Turn;
 use chancery_identity::SealKey;
 use chancery_protocol::{ContextId, ListTasks, Reply, Request, Task, TaskId, Version};
@@ -8,6 +10,8 @@ use uuid::Builder;
 use super::replica::Spoken;
 use crate::client::Conditions;
 
+/// How long a list of tasks may take: the task it is looked for is being stopped, or was left behind by a restart.
+const WITHIN: Duration = Duration::from_secs(5);
 /// Tasks of one context that are looked through.
 const PAGE: i32 = 50;
 
@@ -30,7 +34,8 @@ pub(super) async fn find_task(spoken: &Spoken, conditions: &Conditions, turn: &T
         return None;
     }
     let list = ListTasks { context_id: Some(context.clone()), page_size: Some(PAGE), ..ListTasks::default() };
-    let page = match spoken.client.call(&Request::ListTasks(list), conditions).await {
+    let hasty = Conditions { deadline: Some(WITHIN), ..conditions.clone() };
+    let page = match spoken.client.call(&Request::ListTasks(list), &hasty).await {
         Ok(Reply::Tasks(page)) => page,
         Ok(_) => return None,
         Err(error) => {

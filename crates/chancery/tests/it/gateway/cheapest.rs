@@ -33,7 +33,7 @@ async fn the_cheapest_agent_gets_the_tasks() {
     let (cue, none) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(1)));
     let (cheap, dear) = (agent("0.001", &cue).await, agent("0.01", &none).await);
     let home = Home::new();
-    let agents = format!("[agents.front]\nurl = ['{}', '{}']\n", cheap.url(), dear.url());
+    let agents = format!("[agents.front]\nstream = 'always'\nurl = ['{}', '{}']\n", cheap.url(), dear.url());
     let gateway = Setup::in_home(&home).config(&format!("{QUICK}{SETTINGS}{agents}")).start();
 
     // Each is tried once, because nothing is known of it; the cheap one is let go when the other is done.

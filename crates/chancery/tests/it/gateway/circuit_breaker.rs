@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::scripted::{Asked, Script, Scripted};
-use super::{QUICK, in_front_of};
+use super::{QUICK, streaming_from};
 use crate::cli::run;
 use crate::patience::soon;
 use crate::server::{Home, Server, Setup};
@@ -47,7 +47,7 @@ async fn circuit_breaker() {
     let (good, flapping) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
     let (sound, bad) = (agent(&good).await, agent(&flapping).await);
     let home = Home::new();
-    let agents = format!("[agents.front]\nurl = ['{}', '{}']\n", sound.url(), bad.url());
+    let agents = format!("[agents.front]\nstream = 'always'\nurl = ['{}', '{}']\n", sound.url(), bad.url());
     let gateway = Setup::in_home(&home).config(&format!("{QUICK}{SETTINGS}{agents}")).start();
 
     // It fails three times, once with each of its turns, and then it is not asked.
@@ -99,7 +99,7 @@ async fn a_message_that_an_agent_refuses_says_nothing_against_the_agent() {
         [(-32602, false, 6), (-32602, true, 6), (-32046, true, 6), (-32603, false, 3), (-32603, true, 3)]
     {
         let agent = refused(code, in_stream).await;
-        let gateway = in_front_of(&agent.url(), &format!("{QUICK}{SETTINGS}"));
+        let gateway = streaming_from(&agent.url(), &format!("{QUICK}{SETTINGS}"));
         for _ in 0..6 {
             gateway.send("x").await;
         }
@@ -118,7 +118,7 @@ async fn our_own_limits_say_nothing_against_the_agent() {
         Script::stream().wait(&waiting).event(asked, &task).end()
     })
     .await;
-    let gateway = in_front_of(&agent.url(), &format!("{QUICK}streams = 1\nqueue_ms = 20\n{SETTINGS}"));
+    let gateway = streaming_from(&agent.url(), &format!("{QUICK}streams = 1\nqueue_ms = 20\n{SETTINGS}"));
     let ((), first) = futures::join!(
         async {
             soon("the agent is asked", async || (agent.count(SEND) == 1).then_some(())).await;

@@ -53,8 +53,11 @@ impl Signed {
     async fn new() -> Self {
         let pages = Pages::open().await;
         let node = Setup::conformance().config(&format!("public_url = '{}'\n", pages.agent.url())).start();
+        // As a proxy at that address passes requests on.
+        let host = pages.agent.url().trim_start_matches("http://").to_owned();
         let get = async |path: &str| {
-            let request = reqwest::Client::new().get(format!("{}{path}", node.url())).header("A2A-Version", "1.0");
+            let request =
+                reqwest::Client::new().get(format!("{}{path}", node.url())).header("A2A-Version", "1.0").header("Host", &host);
             request.send().await.expect("an answer").text().await.expect("text")
         };
         let (card, jwks) = (get(CARD).await, get(JWKS).await);

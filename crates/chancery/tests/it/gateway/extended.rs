@@ -108,10 +108,15 @@ async fn a_pinned_agents_is_signed_by_whoever_signed_the_card_that_was_approved(
     let public_url = format!("public_url = '{}'", pages.agent.url());
     let back = started(|setup| setup, &format!("{public_url}\n[agents.echo]\nrun = 'echo'\n{skills}\n{callers}"));
     let client = RawClient::new(back.url());
+    // As a proxy at that address passes requests on.
+    let host = pages.agent.url().trim_start_matches("http://").to_owned();
     for path in [CARD, "/.well-known/jwks.json"] {
-        pages.show(path, &client.get(path, Some("1.0")).await.text());
+        let request =
+            reqwest::Client::new().get(format!("{}{path}", back.url())).header("A2A-Version", "1.0").header("Host", &host);
+        pages.show(path, &request.send().await.expect("an answer").text().await.expect("text"));
     }
     let asked = RawCall::of(Combination::ALL[0], &Request::GetExtendedCard(Default::default())).expect("a call");
+    let asked = asked.with("host", &host);
     let mut signed = client.ask(&asked.clone().with("x-api-key", GATEWAY)).await.json();
     // Calls of the gateway have this id.
     signed["id"] = json!("1");

@@ -20,7 +20,7 @@ fn nowhere() -> String {
 }
 
 fn config(url: &str) -> String {
-    format!("{QUICK}retries = 0\n{LOCAL}[agents.research]\nurl = '{url}'\nrun = 'conformance'\n")
+    format!("{QUICK}retries = 0\n{LOCAL}[agents.research]\nstream = 'always'\nurl = '{url}'\nrun = 'conformance'\n")
 }
 
 async fn say(server: &Server, task: Option<&Value>, text: &str) -> Value {
@@ -61,7 +61,8 @@ async fn an_agent_that_can_be_reached_is_asked_and_what_it_may_have_seen_is_not_
 async fn a_runner_beside_a_url_without_the_word_stops_the_start() {
     let home = Home::new();
     let file = home.path().join("chancery.toml");
-    std::fs::write(&file, "[agents.research]\nurl = 'http://127.0.0.1:9'\nrun = 'echo'\n").expect("the home takes files");
+    std::fs::write(&file, "[agents.research]\nstream = 'always'\nurl = 'http://127.0.0.1:9'\nrun = 'echo'\n")
+        .expect("the home takes files");
     let run = home.command().args(["serve", "--memory", "--listen", "127.0.0.1:0", "--config"]).arg(&file).output();
     let run = run.expect("the command runs");
     let said = String::from_utf8_lossy(&run.stderr);

@@ -39,6 +39,11 @@ fn in_front_of(url: &str, config: &str) -> Server {
     in_front_of_with(url, config, "")
 }
 
+/// The same, asking the agent for a stream whatever its callers ask for.
+fn streaming_from(url: &str, config: &str) -> Server {
+    in_front_of_with(url, config, "stream = 'always'")
+}
+
 /// The same with settings of the agent.
 fn in_front_of_with(url: &str, config: &str, settings: &str) -> Server {
     let home = Home::new();

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{HASTY_MS, Outcome, PATIENT_MS, everybody_gets, everybody_gets_after, fast, message};
 use crate::cli::run;
-use crate::gateway::in_front_of;
 use crate::gateway::scripted::{Asked, Script, Scripted};
+use crate::gateway::streaming_from;
 use crate::patience::soon;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
@@ -59,7 +59,7 @@ async fn an_answer_without_an_end_is_cut_off() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_at_once() {
     let agent = Scripted::agent(|_| Script::page(503, "text/plain", "later")).await;
-    let gateway = in_front_of(&agent.url(), "[health]\nfailures = 3\ncooldown_ms = 600000\ncooldown_most_ms = 600000\n");
+    let gateway = streaming_from(&agent.url(), "[health]\nfailures = 3\ncooldown_ms = 600000\ncooldown_most_ms = 600000\n");
     for (round, combination) in Combination::ALL.into_iter().enumerate() {
         let client = WireClient::new(gateway.url(), combination);
         let sent = client.call(&Request::SendMessage(message(combination, "own")), &Conditions::default()).await;
@@ -82,13 +82,13 @@ async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_
 async fn an_agent_that_is_not_there_fails_the_task_whether_it_ever_was_or_not() {
     let agent = Scripted::agent(|_| Script::default()).await;
     let url = agent.url();
-    let gateway = in_front_of(&url, &fast(PATIENT_MS));
+    let gateway = streaming_from(&url, &fast(PATIENT_MS));
     drop(agent);
     soon("nobody listens there", async || {
         tokio::net::TcpStream::connect(url.trim_start_matches("http://")).await.is_err().then_some(())
     })
     .await;
-    let never = in_front_of(&url, &fast(PATIENT_MS));
+    let never = streaming_from(&url, &fast(PATIENT_MS));
     for (node, told) in [(&gateway, "the address could not be reached"), (&never, "cannot be reached")] {
         let callers = Combination::ALL.map(|combination| {
             let client = WireClient::new(node.url(), combination);
@@ -109,7 +109,7 @@ async fn an_agent_that_is_not_there_fails_the_task_whether_it_ever_was_or_not() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_was_cancelled_before_the_agent_answered_is_not_counted_as_open_for_ever() {
     let agent = Scripted::agent(|_| Script::default().hang()).await;
-    let gateway = in_front_of(&agent.url(), "[limits]\ncancel_grace_ms = 50\n");
+    let gateway = streaming_from(&agent.url(), "[limits]\ncancel_grace_ms = 50\n");
     // Callers of the original name their tasks, so they can speak of one that nobody has seen yet.
     let original = Combination::ALL[6];
     let client = WireClient::new(gateway.url(), original);
@@ -150,7 +150,7 @@ async fn an_agent_of_the_original_that_answers_when_it_is_done_may_take_longer_t
         }
     })
     .await;
-    let gateway = in_front_of(&agent.url(), &fast(1_500));
+    let gateway = streaming_from(&agent.url(), &fast(1_500));
     let client = WireClient::new(gateway.url(), Combination::ALL[0]);
     let sent = client.call(&Request::SendMessage(message(Combination::ALL[0], "own")), &Conditions::default()).await;
     let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}\n{}", gateway.log()) };

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use chancery_protocol::{Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Task, Version};
 use serde_json::{Value, json};
 
-use super::in_front_of;
 use super::scripted::{Asked, Scripted};
+use super::streaming_from;
 use crate::scenarios::lines;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
@@ -103,7 +103,7 @@ async fn everybody_gets(agent: &Scripted, expected: &Outcome) {
 
 /// The same where it depends on how long the agent may be silent.
 async fn everybody_gets_after(read_ms: u64, agent: &Scripted, expected: &Outcome) {
-    let gateway = in_front_of(&agent.url(), &fast(read_ms));
+    let gateway = streaming_from(&agent.url(), &fast(read_ms));
     let callers = Combination::ALL.map(|combination| {
         let client = WireClient::new(gateway.url(), combination);
         async move {
@@ -130,7 +130,7 @@ async fn everybody_gets_after(read_ms: u64, agent: &Scripted, expected: &Outcome
 
 /// What somebody who watches is shown.
 async fn shown(agent: &Scripted) -> (Vec<String>, Outcome) {
-    let gateway = in_front_of(&agent.url(), &fast(PATIENT_MS));
+    let gateway = streaming_from(&agent.url(), &fast(PATIENT_MS));
     let client = WireClient::new(gateway.url(), Combination::ALL[0]);
     let request = Request::StreamMessage(message(Combination::ALL[0], ""));
     let mut events = client.stream(&request, &Conditions::default()).await.expect("a stream");

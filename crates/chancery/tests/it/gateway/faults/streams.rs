@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{Outcome, SEND, everybody_gets, everybody_gets_after, message, picture, piece, shown, status, task};
-use crate::gateway::in_front_of;
 use crate::gateway::scripted::{Script, Scripted};
+use crate::gateway::streaming_from;
 use crate::patience::soon;
 use crate::scenarios::lines;
 use crate::wire_client::{Combination, Conditions, WireClient};
@@ -226,7 +226,7 @@ async fn a_cancel_that_comes_before_the_agent_has_named_the_task_reaches_it_afte
         _ => Script::result(asked, &task(asked, "CANCELED", &[])),
     })
     .await;
-    let gateway = in_front_of(&agent.url(), "[limits]\ncancel_grace_ms = 60000\n");
+    let gateway = streaming_from(&agent.url(), "[limits]\ncancel_grace_ms = 60000\n");
     // Callers of the original name their tasks, so they can speak of one that nobody has seen yet.
     let original = Combination::ALL[6];
     let client = WireClient::new(gateway.url(), original);

@@ -60,7 +60,7 @@ struct Carried {
 }
 
 impl Carried {
-    fn of_task(task: &Task) -> Self {
+    fn of_task(task: &Arc<Task>) -> Self {
         let words = task.history.iter().chain(task.status.message.iter());
         Self {
             state: lines::state(task.status.state),
