@@ -8,7 +8,8 @@ use chancery_outbound::discovery::{Pin, PinKeeper, Verify};
 use chancery_protocol::AgentId;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{AgentConfig, AgentSource, RemoteConfig, RemoteCredentials, is_agent_name};
+use crate::agent_facts::FactsFile;
+use crate::config::{AgentConfig, AgentSource, CallSettings, RemoteConfig, RemoteCredentials, is_agent_name};
 use crate::data_folder::{DataFolder, FolderError};
 
 const FILE: &str = "agents.json";
@@ -53,6 +54,9 @@ pub struct AgentRecord {
     pub description: Option<String>,
     #[serde(default = "unless_told")]
     pub pin: bool,
+    /// How it is called, where its card is not to decide.
+    #[serde(default, skip_serializing_if = "CallSettings::is_default")]
+    pub calls: CallSettings,
 }
 
 fn unless_told() -> bool {
@@ -70,7 +74,10 @@ impl AgentRecord {
         let is_web = |text: &String| {
             url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "swp" | "swps") && url.has_host())
         };
-        self.urls.iter().find(|url| !is_web(url)).map(|url| format!("{url:?} is no http, https, swp or swps URL"))
+        if let Some(url) = self.urls.iter().find(|url| !is_web(url)) {
+            return Some(format!("{url:?} is no http, https, swp or swps URL"));
+        }
+        self.calls.faults().into_iter().next().map(|(key, fault)| format!("{key}: {fault}"))
     }
 }
 
@@ -84,6 +91,7 @@ impl From<&AgentRecord> for AgentConfig {
             credentials: record.credentials.clone(),
             pin: record.pin,
             local: None,
+            calls: record.calls.clone(),
         });
         Self { title: record.title.clone(), description: record.description.clone(), ..Self::from(source) }
     }
@@ -95,12 +103,16 @@ struct File {
     agents: Vec<AgentRecord>,
     /// By replica, which are named after their agent and a digest of their URL.
     pins: BTreeMap<String, Arc<Pin>>,
+    /// The names of agents that nobody named, by their URL. A name is taken from the first card that was read, and kept.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    names: BTreeMap<String, String>,
 }
 
 /// Holds added agents and pins, and the place they are kept in. What is changed is kept before it holds.
 pub struct AgentBook {
     file: Mutex<File>,
     folder: Option<Arc<DataFolder>>,
+    facts: Arc<FactsFile>,
 }
 
 impl std::fmt::Debug for AgentBook {
@@ -118,13 +130,39 @@ impl AgentBook {
             Some(bytes) => serde_json::from_slice(&bytes).map_err(|fault| AgentBookError::Damaged(fault.to_string()))?,
             None => File::default(),
         };
-        Ok(Self { file: Mutex::new(file), folder })
+        let facts = Arc::new(FactsFile::open(folder.clone()));
+        Ok(Self { file: Mutex::new(file), folder, facts })
     }
 
     /// The names of the agents that were added to the node of this folder, whoever has the folder now.
     pub fn names_in(folder: &std::path::Path) -> Vec<String> {
         let file = std::fs::read(folder.join(FILE)).ok().and_then(|bytes| serde_json::from_slice::<File>(&bytes).ok());
         file.unwrap_or_default().agents.into_iter().map(|record| record.name).collect()
+    }
+
+    /// What was learnt about agents, for longer than the process runs.
+    pub(crate) fn facts(&self) -> &Arc<FactsFile> {
+        &self.facts
+    }
+
+    /// The name that an agent nobody named was given when its card was first read.
+    pub(crate) fn name_of(&self, url: &str) -> Option<String> {
+        self.lock().names.get(url).cloned()
+    }
+
+    /// The names that agents nobody named were given.
+    pub(crate) fn given_names(&self) -> Vec<String> {
+        self.lock().names.values().cloned().collect()
+    }
+
+    pub(crate) fn keep_name(&self, url: &str, name: &str) -> Result<(), AgentBookError> {
+        if self.name_of(url).as_deref() == Some(name) {
+            return Ok(());
+        }
+        self.change(|file| {
+            file.names.insert(url.to_owned(), name.to_owned());
+            Ok(())
+        })
     }
 
     /// The agents that were added, in the order they were.
@@ -166,7 +204,9 @@ impl AgentBook {
             }
             file.pins.retain(|replica, _| agent_of(replica) != name);
             Ok(())
-        })
+        })?;
+        self.facts.forget(|replica| agent_of(replica) == name);
+        Ok(())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut File) -> Result<T, AgentBookError>) -> Result<T, AgentBookError> {
@@ -255,6 +295,17 @@ mod tests {
         let book = open();
         assert_eq!(book.added(), [record("b")]);
         assert!(book.pin("a#1").is_none() && book.pin("b#1").is_some());
+    }
+
+    #[test]
+    fn a_name_taken_from_a_card_is_kept_by_the_agents_url() {
+        let home = tempfile::tempdir().unwrap();
+        let open = || AgentBook::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap()))).unwrap();
+        let book = open();
+        assert_eq!(book.name_of("http://127.0.0.1:9/"), None);
+        book.keep_name("http://127.0.0.1:9/", "weather").unwrap();
+        drop(book);
+        assert_eq!(open().name_of("http://127.0.0.1:9/").as_deref(), Some("weather"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod agent;
 mod agreement;
+mod call_settings;
 mod caller;
 mod fault;
 mod fields;
@@ -44,6 +45,7 @@ use serde::Deserialize;
 
 pub(crate) use self::agent::is_name as is_agent_name;
 pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, RemoteCredentials};
+pub use self::call_settings::{BindingSetting, CallSettings};
 pub use self::caller::CallerConfig;
 pub use self::fault::{ConfigError, Fault};
 pub use self::file::ConfigFile;

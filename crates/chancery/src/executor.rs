@@ -40,6 +40,7 @@ impl Peer {
             book: Arc::new(AgentBook::open(None)?),
             knows_callers: false,
             in_code: InCode::default(),
+            known_names: std::collections::BTreeSet::new(),
         };
         let fault = |fault| BuildError::Agent { name: "peer".to_owned(), fault };
         let remote = Remote::new("peer", &AgentConfig::at(url), false, &place).map_err(fault)?.ok_or(BuildError::NoAgent)?;

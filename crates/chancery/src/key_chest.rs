@@ -68,6 +68,11 @@ impl KeyChest {
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The agents that keys were made for, also in earlier runs.
+    pub(crate) fn agents(&self) -> BTreeSet<String> {
+        self.lock().records().iter().filter_map(|record| record.owner.as_ref().map(ToString::to_string)).collect()
+    }
+
     /// Before any of them signs.
     fn remember_signers(&self, ring: &KeyRing) -> Result<(), ChestError> {
         let mut signers = self.signers.lock().unwrap_or_else(PoisonError::into_inner);

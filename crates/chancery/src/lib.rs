@@ -4,6 +4,7 @@
 
 mod admin;
 mod agent_book;
+mod agent_facts;
 pub mod agents;
 mod artifact_desk;
 mod authentication;
@@ -45,7 +46,7 @@ pub use self::caller_book::{BookError, CallerBook};
 pub use self::config::Config;
 pub use self::data_folder::{Announced, DataFolder, FolderError, Whereabouts};
 pub use self::executor::{Executor, Peer};
-pub use self::gateway::show_added;
+pub use self::gateway::{agent_slug, show_added};
 pub use self::key_chest::{ChestError, KeyChest};
 pub use self::node::{Node, NodeBuilder};
 pub use self::reload::{Rejected, ReloadError, Reloaded};

@@ -93,6 +93,11 @@ impl Mount {
         Ok(mounted)
     }
 
+    /// An agent at the root or beside it.
+    pub(crate) fn at(&self, given: Given, at_root: bool) -> Agent {
+        self.one(given, at_root)
+    }
+
     /// One more agent beside those that are mounted.
     pub(crate) fn beside(&self, given: Given) -> Agent {
         self.one(given, false)

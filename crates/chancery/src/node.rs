@@ -237,6 +237,7 @@ impl NodeBuilder {
             book: Arc::new(AgentBook::open(folder.clone())?),
             knows_callers: mount.knows_callers(),
             in_code: lineup.in_code.clone(),
+            known_names: keys.agents(),
         };
         let signposts = Arc::new(mount.signposts()?);
         let site = Site { place, mount };
@@ -349,6 +350,11 @@ impl Node {
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
     pub fn is_open(&self) -> bool {
         self.entrance.doors().authenticator().is_open()
+    }
+
+    /// A line for every agent elsewhere that this node stands in front of: its name, version, binding and address.
+    pub fn agents_elsewhere(&self) -> Vec<String> {
+        self.reloader.agents_elsewhere()
     }
 
     /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.

@@ -82,6 +82,10 @@ impl std::fmt::Debug for Reloader {
 }
 
 impl Reloader {
+    pub(crate) fn agents_elsewhere(&self) -> Vec<String> {
+        self.grounds.fleet.lines()
+    }
+
     /// The config the node was started with is generation 1.
     pub(crate) fn new(grounds: Grounds, source: Option<Source>, config: Config) -> Arc<Self> {
         let current = Current {

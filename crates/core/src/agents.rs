@@ -75,6 +75,18 @@ impl Agents {
         self
     }
 
+    /// The same with an agent under another name, at the root if it was there before.
+    #[must_use]
+    pub fn renamed(mut self, before: &str, agent: Agent) -> Self {
+        let agent = Arc::new(agent);
+        if *self.first.name == *before {
+            self.first = Arc::clone(&agent);
+        }
+        self.by_name.remove(before);
+        self.by_name.insert(agent.name.clone(), agent);
+        self
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.by_name.values()
     }

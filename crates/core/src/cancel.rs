@@ -7,7 +7,7 @@ use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Shown, TaskSt
 use crate::Note;
 use crate::agents::Agent;
 use crate::find::shown;
-use crate::live::{LiveTask, Said};
+use crate::live::{LiveTask, Said, Visible};
 use crate::service::Inner;
 use crate::tree::{CascadeOutcome, Cascaded};
 
@@ -69,16 +69,21 @@ impl Inner {
 
     /// Whatever ends the task first is its end: if that is not the cancel, the caller is told so.
     pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Shown, Error> {
+        let refused_before = live.visible().cancels_refused;
         if !live.cancel_turn() && !self.call_off(live).await {
             self.end_by_force(live, TaskState::Canceled, None).await;
         }
-        // The turn ends by itself or by force, or had ended before: either way an end is taken and becomes visible.
-        let _ = live.watch().wait_for(|visible| visible.terminal || visible.broken).await;
+        // The turn ends by itself or by force, or had ended before: either way an end is taken and becomes visible. An agent
+        // elsewhere may also refuse to stop, and then the task goes on.
+        let is_over = |visible: &Visible| visible.terminal || visible.broken || visible.cancels_refused > refused_before;
+        let _ = live.watch().wait_for(is_over).await;
         let task = live.task();
         match task.status.state {
             TaskState::Canceled => Ok(shown(&live.record, task, None)),
+            // Some agents answer a cancel with a task that they completed: bare, that is a success.
+            state if state.is_terminal() && live.is_cancel_answered() => Ok(shown(&live.record, task, None)),
             state if state.is_terminal() => Err(not_cancelable(state)),
-            _ => Err(live.broken()),
+            _ => Err(live.cancel_refusal().unwrap_or_else(|| live.broken())),
         }
     }
 

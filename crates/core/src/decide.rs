@@ -10,6 +10,7 @@ use chancery_protocol::{CallContext, Error, ErrorKind, TaskId};
 use crate::agents::Agent;
 use crate::find::internal;
 use crate::ids::fresh_id;
+use crate::live::LiveTask;
 use crate::service::Inner;
 use crate::{Decision, Fact, Kinship, Rule, Verdict};
 
@@ -54,6 +55,30 @@ impl Denial {
 }
 
 impl Inner {
+    /// Keeps what an agent answered that could not be read, for `explain`. A task fails with its reason whether this is kept or not.
+    pub(crate) async fn keep_unreadable(&self, live: &LiveTask, facts: Vec<(&'static str, String)>) {
+        let record = &live.record;
+        let facts = facts.into_iter().map(|(name, value)| (Cow::Borrowed(name), Fact::text(value))).collect();
+        let decision = Decision {
+            id: fresh_id(),
+            at: self.clock.now(),
+            tenant: Arc::clone(&record.owner.tenant),
+            caller: Arc::clone(&record.owner.name),
+            agent: record.agent.clone(),
+            task: Some(record.id.clone()),
+            root: None,
+            trace: live.node().map(|node| node.kinship.trace),
+            refused: Some(ErrorKind::InvalidAgentResponse.reason().into()),
+            verdicts: vec![Verdict { rule: Rule::Answer, passed: false, facts }],
+        };
+        match self.store.decide(Arc::new(decision)).await {
+            Ok(()) => self.retention.one_more_decided(),
+            Err(fault) => {
+                tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "an unreadable answer was not recorded");
+            }
+        }
+    }
+
     /// Keeps the refusal with all that led to it, and says it to the caller with the decision's id.
     pub(crate) async fn refuse(
         &self,

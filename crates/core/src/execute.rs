@@ -102,6 +102,7 @@ impl Inner {
             trace: said.trace,
             tracestate: said.tracestate,
             extensions: said.extensions,
+            reply_mode: said.reply_mode,
             selected: said.selected,
             delegation,
             memory: self.memory.get().map(|_| Recall::new(self, Arc::clone(&live.record), said.presenter)),
@@ -116,7 +117,7 @@ impl Inner {
                     Poll::Ready(Ok(Err(error))) => Poll::Ready(End::Failed(error)),
                     Poll::Ready(Err(panic)) => Poll::Ready(End::Failed(RunError::new(panic_text(panic.as_ref())))),
                     Poll::Pending => {
-                        let overdue = overdue.get_or_insert_with(|| Box::pin(self.overdue(live, &token, time_limit)));
+                        let overdue = overdue.get_or_insert_with(|| Box::pin(self.overdue(live, time_limit)));
                         overdue.as_mut().poll(context).map(|()| End::Dropped)
                     }
                 };
@@ -131,9 +132,13 @@ impl Inner {
             self.start_recording(live).await;
         }
         let stopped = live.stopped_because();
+        let is_cancelled = live.is_turn_cancelled();
         match (ending, stopped) {
-            (End::Finished(_), _) if !token.is_cancelled() => {}
-            (End::Failed(RunError { reason, refusal, not_begun }), None) if !token.is_cancelled() => {
+            (End::Finished(_), _) if !is_cancelled => {}
+            (End::Failed(RunError { reason, refusal, not_begun, facts }), None) if !is_cancelled => {
+                if !facts.is_empty() {
+                    Box::pin(self.keep_unreadable(live, facts)).await;
+                }
                 if self.withdrawn(live, refusal).await {
                     return;
                 }
@@ -144,14 +149,17 @@ impl Inner {
             }
             (_, Some(reason)) => self.end_by_force(live, TaskState::Failed, Some(reason)).await,
             (ending, None) => {
-                if agent.runner.keeps_links() {
-                    match ending {
-                        End::Finished(_) => {}
-                        End::Failed(why) => live.set_unconfirmed(why.reason),
-                        End::Dropped => live.set_unconfirmed("the agent did not say in time that it stopped".to_owned()),
-                    }
+                // What is not known of an agent elsewhere is said: it may work on.
+                let unconfirmed = match ending {
+                    _ if !agent.runner.keeps_links() => None,
+                    End::Finished(_) => None,
+                    End::Failed(why) => Some(why.reason),
+                    End::Dropped => Some("the agent did not confirm in time that it stopped".to_owned()),
+                };
+                if let Some(reason) = &unconfirmed {
+                    live.set_unconfirmed(reason.clone());
                 }
-                self.end_by_force(live, TaskState::Canceled, None).await;
+                self.end_by_force(live, TaskState::Canceled, unconfirmed).await;
             }
         }
         if live.settle_turn(self.clock.now()) {
@@ -203,17 +211,24 @@ impl Inner {
     }
 
     /// Comes back when a runner that was told to stop has had its time. One that takes longer than it may is told.
-    async fn overdue(&self, live: &LiveTask, token: &CancellationToken, time_limit: Option<Duration>) {
-        match time_limit {
-            None => token.cancelled().await,
-            Some(limit) => {
-                if tokio::time::timeout(limit, token.cancelled()).await.is_err() {
-                    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-                    live.halt(Stop::Policy(PolicyError::Timeout { limit_ms }));
+    async fn overdue(&self, live: &LiveTask, time_limit: Option<Duration>) {
+        let out_of_time = time_limit.map(|limit| (tokio::time::Instant::now() + limit, limit));
+        // A turn whose agent refused a cancel goes on under another token.
+        while let Some(token) = live.turn_token() {
+            match out_of_time {
+                None => token.cancelled().await,
+                Some((until, limit)) => {
+                    if tokio::time::timeout_at(until, token.cancelled()).await.is_err() {
+                        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                        live.halt(Stop::Policy(PolicyError::Timeout { limit_ms }));
+                    }
                 }
             }
+            tokio::time::sleep(self.limits.load().cancel_grace()).await;
+            if live.is_turn_cancelled() {
+                return;
+            }
         }
-        tokio::time::sleep(self.limits.load().cancel_grace()).await;
     }
 
     /// Ends a task from outside its runner. A task that has ended already stays as it is.

@@ -71,6 +71,8 @@ pub enum Rule {
     Policy,
     /// Not one of the order: asked whenever a task looks at shared memory.
     Memory,
+    /// Not one of the order: an agent's answer that could not be read.
+    Answer,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -71,7 +71,7 @@ pub use publish::{Next, Subscription};
 pub use recall::{Collection, MEMORY_EXTENSION, Nearest, Recall, SharedMemory, Wanted, Written};
 pub use recover::Recovered;
 pub use retention::RetentionConfig;
-pub use runner::{AfterRestart, Asked, RunError, TaskRunner, Turn};
+pub use runner::{AfterRestart, Asked, ReplyMode, RunError, TaskRunner, Turn};
 pub use service::{Answer, Chancery, Dedupe, Parts};
 pub use sink::{Closed, Finished, Passed, TaskUpdateSink, Waiting};
 pub use tree::{CascadeOutcome, Cascaded, Tree, TreeTask};

@@ -59,6 +59,8 @@ pub(crate) struct Visible {
     pub(crate) message_only: bool,
     /// The store refused; what is visible is still true, but nothing more will come from here.
     pub(crate) broken: bool,
+    /// How often the agent refused to stop.
+    pub(crate) cancels_refused: u32,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,10 @@ struct State {
     task: Arc<Task>,
     tail: VecDeque<Arc<LogEntry>>,
     turn: Option<CancellationToken>,
+    /// The agent's own error to the last cancel, if it refused.
+    cancel_refusal: Option<Error>,
+    /// The agent answered a cancel with the task as it is.
+    cancel_answered: bool,
     /// What the running turn was given.
     allotment: Option<Box<Allotment>>,
     /// What the agent says the task cost so far.
@@ -139,6 +145,7 @@ impl LiveTask {
             terminal: progress.state.is_terminal(),
             message_only: progress.message_only,
             broken: false,
+            cancels_refused: 0,
         };
         let state = State {
             head: Head::of(&task),
@@ -150,6 +157,8 @@ impl LiveTask {
             task,
             tail,
             turn: None,
+            cancel_refusal: None,
+            cancel_answered: false,
             allotment: None,
             report: Report::default(),
             stop: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_protocol::{Caller, Error, Message, Metadata, SendMessage, Task, TraceId, Unknown};
+use chancery_protocol::{Caller, Error, Message, Metadata, SendConfiguration, SendMessage, Task, TraceId, Unknown};
 use tokio_util::sync::CancellationToken;
 
 use crate::Link;
@@ -49,6 +49,31 @@ pub enum AfterRestart {
     Resume,
 }
 
+/// How the caller of a turn wants its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// One answer, once the turn is over.
+    #[default]
+    Blocking,
+    /// One answer at once; the caller looks at the task later.
+    Immediate,
+    /// Every event as it comes: over a stream, or to a webhook.
+    Stream,
+}
+
+impl ReplyMode {
+    /// The mode of a send that is not a stream.
+    pub(crate) fn of_send(configuration: &SendConfiguration) -> Self {
+        if configuration.task_push_notification_config.is_some() {
+            Self::Stream
+        } else if configuration.return_immediately {
+            Self::Immediate
+        } else {
+            Self::Blocking
+        }
+    }
+}
+
 /// What a runner may know of a call when it chooses who is to do the work.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
@@ -83,6 +108,8 @@ pub struct Turn {
     pub tracestate: Option<Arc<str>>,
     /// The protocol extensions that call asked for.
     pub extensions: Vec<String>,
+    /// How the caller wants its answer, for runners that ask an agent elsewhere.
+    pub reply_mode: ReplyMode,
     /// Who was chosen to do the work, where `select` chose.
     pub selected: Option<Arc<str>>,
     /// Calls other agents on behalf of the task.
@@ -100,17 +127,26 @@ pub struct RunError {
     pub(crate) refusal: Option<Box<Error>>,
     /// Nobody has begun to work on it, so it cost nothing.
     pub(crate) not_begun: bool,
+    /// What an operator is shown of an answer that could not be read.
+    pub(crate) facts: Vec<(&'static str, String)>,
 }
 
 impl RunError {
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), refusal: None, not_begun: false }
+        Self { reason: reason.into(), refusal: None, not_begun: false, facts: Vec::new() }
     }
 
     /// The agent does not take the message that would have opened a task, and did nothing. The caller gets this error, and
     /// nothing is left of the task. Once anything was said about the task, or when it goes on with one, the task fails.
     pub fn refused(error: Error) -> Self {
-        Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)), not_begun: true }
+        Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)), not_begun: true, facts: Vec::new() }
+    }
+
+    /// Adds a fact that `chancery explain` shows, and the caller does not see.
+    #[must_use]
+    pub fn with_fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.facts.push((name, value.into()));
+        self
     }
 
     /// Nobody could be given the work: the task fails, and nothing is charged for it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, Message, SendMessage, Sent, TaskEvent};
 
+use crate::ReplyMode;
 use crate::agents::Agent;
 use crate::find::shown;
 use crate::live::LiveTask;
@@ -24,7 +25,8 @@ impl Inner {
     ) -> Result<Sent, Error> {
         let history_length = send.configuration.history_length;
         let immediately = send.configuration.return_immediately;
-        let taken = self.take_message(context, agent, send).await?;
+        let reply_mode = ReplyMode::of_send(&send.configuration);
+        let taken = self.take_message(context, agent, send, reply_mode).await?;
         let live = &taken.live;
         if !immediately {
             self.settled(live, taken.before).await?;
@@ -62,7 +64,7 @@ impl Inner {
             let stored = self.find(context, agent, task).await?;
             permit.watch(&stored.task.id, &self.limits.load())?;
         }
-        let taken = self.take_message(context, agent, send).await?;
+        let taken = self.take_message(context, agent, send, ReplyMode::Stream).await?;
         permit.watch(&taken.live.record.id, &self.limits.load())?;
         let until = Until::Settled(taken.before);
         let (live, cursor) = (taken.live, taken.cursor);

@@ -7,6 +7,8 @@ use chancery_protocol::{
     TaskStatus, Unknown, Version,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::govern::report::Report;
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
@@ -185,6 +187,24 @@ impl TaskUpdateSink {
     pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), Closed> {
         let event = self.status(TaskState::Working, None, Some(metadata));
         self.update(event).await
+    }
+
+    /// The agent refused to stop, with this error, and goes on. Answers the token that a later cancel fires; `None` if the
+    /// turn has to stop all the same.
+    pub fn refuse_cancel(&self, error: chancery_protocol::Error) -> Option<CancellationToken> {
+        self.live.refuse_cancel(error)
+    }
+
+    /// The agent answered a cancel with its task, in whatever state it is: that is what the caller gets.
+    pub fn answer_cancel(&self) {
+        self.live.answer_cancel();
+    }
+
+    /// Notes with whom the task is about to go on, so that calls which name its context are known. It is not kept.
+    pub fn expect_link(&self, link: &Link) {
+        if let Some(node) = self.live.node() {
+            node.set_link(link);
+        }
     }
 
     /// Notes with whom the task goes on, so that it is found again after a restart too. Kept together with the next update.

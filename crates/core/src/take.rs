@@ -19,7 +19,7 @@ use crate::ids::fresh_id;
 use crate::live::{Admission, LiveTask, Place, Said};
 use crate::route::check_media_types;
 use crate::service::Inner;
-use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, Spend, Stored, TaskRecord};
+use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, ReplyMode, Spend, Stored, TaskRecord};
 
 /// A task that has taken the message.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ impl Inner {
         context: &CallContext,
         agent: &Arc<Agent>,
         send: SendMessage,
+        reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
         check::send(&send, &self.limits.load())?;
         if send.configuration.task_push_notification_config.is_some() {
@@ -52,8 +53,8 @@ impl Inner {
         }
         let known = self.known(context, agent, &send).await?;
         match known {
-            Some(stored) => Box::pin(self.follow_up(context, agent, stored, send)).await,
-            None => self.create(context, agent, send).await,
+            Some(stored) => Box::pin(self.follow_up(context, agent, stored, send, reply_mode)).await,
+            None => self.create(context, agent, send, reply_mode).await,
         }
     }
 
@@ -71,7 +72,13 @@ impl Inner {
         }
     }
 
-    async fn create(self: &Arc<Self>, context: &CallContext, agent: &Arc<Agent>, send: SendMessage) -> Result<Taken, Error> {
+    async fn create(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Arc<Agent>,
+        send: SendMessage,
+        reply_mode: ReplyMode,
+    ) -> Result<Taken, Error> {
         let place = match &send.message.context_id {
             Some(given) => {
                 if !self.was_given(context, given) {
@@ -91,7 +98,7 @@ impl Inner {
         let id = TaskId::new(fresh_id());
         let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
-        let making = async move { inner.make(&context, &agent, send, id, idempotency, dispatched).await };
+        let making = async move { inner.make(&context, &agent, send, id, idempotency, dispatched, reply_mode).await };
         CarryOn::new(making, &self.background).await
     }
 
@@ -103,6 +110,7 @@ impl Inner {
         id: TaskId,
         idempotency: Option<Idempotency>,
         mut dispatched: Box<Dispatched>,
+        reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
         let now = self.clock.now();
         let place = if send.message.context_id.is_some() { Place::OpensTask } else { Place::OpensAll };
@@ -180,7 +188,7 @@ impl Inner {
                     Some(send) => {
                         drop(dispatched);
                         let stored = Box::pin(self.find(context, agent, &task)).await?;
-                        Box::pin(self.follow_up(context, agent, stored, send)).await
+                        Box::pin(self.follow_up(context, agent, stored, send, reply_mode)).await
                     }
                     None => Box::pin(self.attach(context, &task, true)).await,
                 };
@@ -201,6 +209,7 @@ impl Inner {
             trace: context.trace,
             tracestate: context.tracestate.clone(),
             extensions: context.extensions.clone(),
+            reply_mode,
             place,
             selected,
             allotment: Some(Box::new(allotment)),
@@ -219,6 +228,7 @@ impl Inner {
         agent: &Arc<Agent>,
         stored: Stored,
         send: SendMessage,
+        reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
         if let Some(given) = &send.message.context_id
             && *given != stored.task.context_id
@@ -235,7 +245,7 @@ impl Inner {
             None => None,
         };
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
-        let adding = async move { inner.add(&context, &agent, live, send, dispatched).await };
+        let adding = async move { inner.add(&context, &agent, live, send, dispatched, reply_mode).await };
         CarryOn::new(adding, &self.background).await
     }
 
@@ -246,6 +256,7 @@ impl Inner {
         live: Arc<LiveTask>,
         send: SendMessage,
         dispatched: Option<(Box<Dispatched>, Arc<Node>)>,
+        reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
         let mut message = send.message;
         let named = Arc::make_mut(&mut message);
@@ -291,6 +302,7 @@ impl Inner {
             trace: context.trace,
             tracestate: context.tracestate.clone(),
             extensions: context.extensions.clone(),
+            reply_mode,
             place: Place::GoesOn,
             selected,
             allotment,

@@ -138,7 +138,9 @@ impl Inner {
         let (outcome, reason) = match tokio::time::timeout(self.limits.load().cascade(), self.cancel_stored(node)).await {
             Ok(Ok(None)) => (CascadeOutcome::Cancelled, None),
             Ok(Ok(Some(reason))) => (CascadeOutcome::Unreachable, Some(reason)),
-            Ok(Err(error)) if error.kind == ErrorKind::TaskNotCancelable => (CascadeOutcome::AlreadyDone, None),
+            Ok(Err(error)) if error.kind == ErrorKind::TaskNotCancelable && self.govern.trees.get(&node.record.id).is_none() => {
+                (CascadeOutcome::AlreadyDone, None)
+            }
             Ok(Err(error)) => (CascadeOutcome::Refused, Some(error.message.into_owned())),
             Err(_) => (CascadeOutcome::Unreachable, Some("it did not end in time".to_owned())),
         };

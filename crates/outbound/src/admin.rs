@@ -122,6 +122,11 @@ impl Admin {
         self.post(&["agents", name, "approve"], &json!({ "anew": anew, "digest": digest })).await
     }
 
+    /// One agent, with how it is called and what was learnt about it.
+    pub async fn agent(&self, name: &str) -> Result<Value, CallError> {
+        self.get(&["agents", name]).await
+    }
+
     pub async fn agent_health(&self, name: &str) -> Result<Value, CallError> {
         self.get(&["agents", name, "health"]).await
     }

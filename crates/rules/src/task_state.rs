@@ -73,6 +73,9 @@ pub fn apply(task: &mut Task, event: &TaskEvent) {
         }
         TaskEvent::Replied(_) => task.status.state = TaskState::Completed,
         TaskEvent::Status(change) => {
+            // A message that repeats an id replaces what was said under it: some agents let one message grow.
+            let is_same = |said: &Message| change.status.message.as_ref().is_some_and(|new| new.message_id == said.message_id);
+            task.status.message.take_if(|said| !said.message_id.as_str().is_empty() && is_same(said));
             keep_what_was_said(task);
             task.status = change.status.clone();
             if let Some(metadata) = &change.metadata {

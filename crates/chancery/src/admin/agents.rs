@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::{delete, get, post};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ impl Held {
 pub(super) fn routes(fleet: &Arc<Fleet>) -> Router {
     Router::new()
         .route("/admin/v1/agents", get(list).post(add))
-        .route("/admin/v1/agents/{name}", delete(remove))
+        .route("/admin/v1/agents/{name}", get(show).delete(remove))
         .route("/admin/v1/agents/{name}/approve", post(approve))
         .route("/admin/v1/agents/{name}/health", get(health))
         .with_state(Held(Arc::downgrade(fleet)))
@@ -57,6 +57,10 @@ async fn list(State(held): State<Held>) -> Result<Json<Value>, Fault> {
 
 async fn add(State(held): State<Held>, Json(record): Json<AgentRecord>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.add(record).await?))
+}
+
+async fn show(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    Ok(Json(held.fleet()?.one(&name)?))
 }
 
 async fn remove(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {

@@ -1,5 +1,7 @@
 //! `chancery agents`: the agents behind the node, which are added, looked at, approved and taken out.
 
+mod call_flags;
+mod doctor;
 mod keeper;
 mod table;
 
@@ -11,6 +13,8 @@ use chancery::protocol::AgentId;
 use chancery_outbound::discovery::Verify;
 use serde_json::Value;
 
+use self::call_flags::CallFlags;
+use self::doctor::Doctor;
 use self::keeper::Keeper;
 use super::credentials::OwnCertificate;
 use super::nearby::holder;
@@ -21,7 +25,9 @@ Examples:
   chancery agents add http://localhost:9001 --name research     served at once, at /agents/research
   chancery agents add https://a.example.org https://b.example.org --name pool --verify require
                                                                 two that are the same; unsigned cards are refused
-  chancery agents list                                          who there is, and whose card has changed
+  chancery agents ls                                            who there is, and whose card has changed
+  chancery agents show research                                 how it is called, what deviates, why the last call failed
+  chancery agents doctor http://localhost:9001 --call           what works with an agent, before it is added
   chancery agents approve research --digest DIGEST              take over the card that waits, if it is still that one
   chancery agents health research                               how each of its replicas does
   chancery agents remove research
@@ -41,8 +47,13 @@ pub(super) struct Agents {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List the agents, where their cards are and what waits for approval
+    /// List the agents, how they are called and what waits for approval
+    #[command(name = "ls", alias = "list")]
     List,
+    /// Show one agent: its version, binding and address, its deviations, what was learnt about it, and its last fault
+    Show { name: String },
+    /// Look at an agent elsewhere, say what works and what deviates, and which settings to write
+    Doctor(Box<Doctor>),
     /// Stand in front of an agent elsewhere
     Add(Add),
     /// Take out an agent that was added; its tasks stay, and show again if it is added again under its name
@@ -53,7 +64,7 @@ enum Command {
         /// Forget what was approved and take whichever card the agent has now, whoever signed it
         #[arg(long, conflicts_with = "digest")]
         anew: bool,
-        /// Only if it is still this card, by the digest that `chancery agents list` shows
+        /// Only if it is still this card, by the digest that `chancery agents ls` shows
         #[arg(long, value_name = "DIGEST")]
         digest: Option<String>,
     },
@@ -93,6 +104,8 @@ struct Add {
     /// Follow its card wherever it goes
     #[arg(long)]
     no_pin: bool,
+    #[command(flatten)]
+    calls: CallFlags,
 }
 
 fn verify(text: &str) -> Result<Verify, &'static str> {
@@ -120,15 +133,26 @@ impl Add {
             title: self.title,
             description: self.description,
             pin: !self.no_pin,
+            calls: self.calls.settings(),
         }
     }
 }
 
 impl Agents {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+        // It looks at an agent and not at a node.
+        let command = match self.command {
+            Command::Doctor(doctor) => return doctor.run(shared).await,
+            command => command,
+        };
         let keeper = Keeper::find(holder(shared, &self.own, false).await?)?;
         let json = shared.json;
-        match self.command {
+        match command {
+            Command::Doctor(_) => Ok(()),
+            Command::Show { name } => {
+                let answer = keeper.show(&name).await?;
+                tell(&answer, json, |answer| show::print(&table::one(answer)))
+            }
             Command::List => list(&keeper, json).await,
             Command::Add(add) => {
                 let answer = keeper.add(&add.record()).await?;
@@ -165,7 +189,7 @@ fn added(agent: &Value) {
     match agent["state"].as_str() {
         Some("served") => remark(&format!("{name} is served now; `chancery send --agent {name} TEXT` calls it")),
         _ => {
-            remark(&format!("{name} has not been reached yet; it is served as soon as it is. Why: `chancery agents list --json`"))
+            remark(&format!("{name} has not been reached yet; it is served as soon as it is. Why: `chancery agents show {name}`"))
         }
     }
 }

@@ -13,7 +13,8 @@ Examples:
   chancery explain TASK --json
 
 Rules are asked in this order, and the first that says no ends it: lineage, freeze, budget, recursion, selector, policy.
-A task that looks at shared memory is asked for its grant each time: memory.";
+A task that looks at shared memory is asked for its grant each time: memory.
+An agent's answer that could not be read is shown by its shape, without its content: answer.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -29,7 +29,8 @@ Examples:
   chancery serve --agent http://localhost:9999               in front of an agent that runs there
   chancery serve --config chancery.toml                      what the file says; flags outrank it
 
-On stdout: the base URL, then a curl line that works. Logs go to stderr; RUST_LOG says how much of them.";
+On stdout: the base URL, a curl line that works, then a line for every agent elsewhere: its name, version, binding, address and
+deviations. An agent that is given by its URL alone gets the name on its card. Logs go to stderr; RUST_LOG says how much of them.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -83,7 +84,8 @@ fn chosen(choices: &[AgentChoice]) -> Vec<(String, AgentConfig)> {
     for choice in choices {
         let (name, agent) = match choice {
             AgentChoice::BuiltIn(run) => (run.name(), AgentConfig::of(*run)),
-            AgentChoice::Url(url) => ("agent", AgentConfig::at(url)),
+            // Named by its card; this name holds where the data folder is from before that.
+            AgentChoice::Url(url) => ("agent", AgentConfig::unnamed_at(url)),
         };
         let taken = |name: &str| agents.iter().any(|(other, _)| other == name);
         let free =
@@ -115,6 +117,7 @@ impl Flags {
         }
         if let (Some(name), Some((first, agent))) = (&self.agent_name, config.agents.first_mut()) {
             name.clone_into(first);
+            agent.unnamed = false;
             agent.title = Some(name.clone());
         }
         config
@@ -204,7 +207,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id(), certificate: node.certificate() };
     let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
     let announced = announced.map(Arc::new);
-    introduce(&base, node.is_open());
+    introduce(&base, node.is_open(), &node.agents_elsewhere());
     tracing::info!(%address, public_url, "serving");
 
     reload_on_hang_up(&node, announced.as_ref().map(Arc::downgrade), whereabouts)?;
@@ -317,11 +320,15 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 }
 
 /// All that is ever said on stdout.
-fn introduce(base: &str, open: bool) {
+fn introduce(base: &str, open: bool, elsewhere: &[String]) {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"hello-1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}"#;
     let key = if open { "" } else { " -H \"X-API-Key: $KEY\"" };
     let headers = format!("-H 'Content-Type: application/json' -H 'A2A-Version: 1.0'{key}");
-    let lines = format!("{base}\ncurl -sS {base}/ {headers} -d '{call}'\n");
+    let mut lines = format!("{base}\ncurl -sS {base}/ {headers} -d '{call}'\n");
+    for agent in elsewhere {
+        // Parts of it were written by the agent.
+        lines.extend(agent.lines().map(|line| format!("{}\n", super::show::safe(line))));
+    }
     let mut out = std::io::stdout().lock();
     // A reader that went away is no reason not to serve.
     let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());

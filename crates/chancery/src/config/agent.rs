@@ -1,11 +1,14 @@
 //! The `[agents.NAME]` sections.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chancery_outbound::discovery::Verify;
-use chancery_protocol::{AgentId, AgentSkill};
+use chancery_outbound::remote::StreamMode;
+use chancery_protocol::{AgentId, AgentSkill, Version};
 use serde::{Deserialize, Serialize};
 
+use super::call_settings::{BindingSetting, CallSettings};
 use super::governance::PriceConfig;
 use super::keys::KeySource;
 use super::names::{HostName, TenantName};
@@ -33,6 +36,8 @@ pub struct AgentConfig {
     pub tenants: Vec<TenantName>,
     /// What one call costs.
     pub price: PriceConfig,
+    /// Nobody gave it a name, so it gets the one on its card.
+    pub unnamed: bool,
 }
 
 /// One skill of the extended card.
@@ -67,6 +72,8 @@ pub struct RemoteConfig {
     pub pin: bool,
     /// What does the work here when nobody elsewhere can be asked.
     pub local: Option<BuiltIn>,
+    /// How it is called, where its card is not to decide.
+    pub calls: CallSettings,
 }
 
 impl RemoteConfig {
@@ -108,7 +115,13 @@ impl AgentConfig {
             credentials: RemoteCredentials::default(),
             pin: false,
             local: None,
+            calls: CallSettings::default(),
         }))
+    }
+
+    /// The same for one that nobody gave a name.
+    pub fn unnamed_at(url: impl Into<String>) -> Self {
+        Self { unnamed: true, ..Self::at(url) }
     }
 }
 
@@ -116,7 +129,7 @@ impl From<AgentSource> for AgentConfig {
     fn from(source: AgentSource) -> Self {
         let (extended_skills, hosts, tenants) = (Vec::new(), Vec::new(), Vec::new());
         let price = PriceConfig::default();
-        Self { source, title: None, description: None, key: None, extended_skills, hosts, tenants, price }
+        Self { source, title: None, description: None, key: None, extended_skills, hosts, tenants, price, unnamed: false }
     }
 }
 
@@ -153,6 +166,33 @@ struct Fields {
     hosts: OneOrMore<HostName>,
     tenants: OneOrMore<TenantName>,
     price: PriceConfig,
+    card_file: Option<PathBuf>,
+    address: Option<String>,
+    binding: Option<BindingSetting>,
+    version: Option<Version>,
+    stream: StreamMode,
+    headers: BTreeMap<String, String>,
+    headers_env: BTreeMap<String, String>,
+    timeout_ms: Option<u64>,
+    input_modes: Option<Vec<String>>,
+    strict: bool,
+}
+
+impl Fields {
+    fn calls(&self) -> CallSettings {
+        CallSettings {
+            card_file: self.card_file.clone(),
+            address: self.address.clone(),
+            binding: self.binding,
+            version: self.version,
+            stream: self.stream,
+            headers: self.headers.clone(),
+            headers_env: self.headers_env.clone(),
+            timeout_ms: self.timeout_ms,
+            input_modes: self.input_modes.clone(),
+            strict: self.strict,
+        }
+    }
 }
 
 /// The keys an agent's section can have.
@@ -169,6 +209,10 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             section
                 .complain(format!("an agent's name is 1 to {LONGEST_NAME} of a-z, 0-9, - and _, because it is part of its URL"));
         }
+        let calls = fields.calls();
+        for (key, fault) in calls.faults() {
+            section.complain(format!("{key}: {fault}"));
+        }
         let key = KeySource::of(fields.key_file, fields.key_env).unwrap_or_else(|fault| {
             section.complain(fault.to_owned());
             None
@@ -182,6 +226,9 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         }
         let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
+            (Some(_), urls) if urls.is_empty() && !calls.is_default() => {
+                Err("is here: what says how it is called (`address`, `binding`, `stream`, `headers` and others) is for agents with `url`")
+            }
             (Some(_), urls) if urls.is_empty() && about_peers => {
                 Err("is here: `verify`, `agent_id`, `card_keys`, `credentials` and `pin` are for agents with `url`")
             }
@@ -196,11 +243,12 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
                 agent_id,
                 card_keys,
                 credentials: credentials.unwrap_or_default(),
+                calls,
             })),
         };
         match source {
             Ok(source) => {
-                let agent = AgentConfig { source, title, description, key, extended_skills, hosts, tenants, price };
+                let agent = AgentConfig { source, title, description, key, extended_skills, hosts, tenants, price, unnamed: false };
                 read.push((name.to_owned(), agent));
             }
             Err(fault) => section.complain(fault.to_owned()),

@@ -1,6 +1,6 @@
 //! All agents elsewhere that a node stands in front of: gathered at the start, added, approved and removed while it runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 
 use super::gather::Standing;
 use super::looks::Looks;
+use super::naming::renamed;
 use super::observed::Observed;
 use super::remote::{Remote, Shown, Workplace};
 use super::report;
@@ -214,7 +215,19 @@ impl Fleet {
 
     pub(crate) fn health(&self, name: &str) -> Result<Value, FleetError> {
         let remote = self.remote(name)?;
-        Ok(json!({ "name": name, "replicas": report::health(&remote) }))
+        Ok(json!({ "name": name, "state": report::state(&remote), "replicas": report::health(&remote) }))
+    }
+
+    /// One agent, with how it is called and what was learnt about it.
+    pub(crate) fn one(&self, name: &str) -> Result<Value, FleetError> {
+        let mut shown = report::agent(&*self.remote(name)?);
+        shown["health"] = self.health(name)?["replicas"].take();
+        Ok(shown)
+    }
+
+    /// A line for every agent elsewhere: its name, version, binding and address, and where it deviates.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.all().iter().map(|remote| report::line(remote)).collect()
     }
 
     /// Every agent: those that run here, those elsewhere, and added ones that could not be served.
@@ -252,6 +265,10 @@ impl Fleet {
         let fresh = remote.fresh_cards(self.chancery.now()).await;
         self.observed.note(remote, &self.chancery).await;
         let Some(cards) = fresh else { return };
+        // A name that calls went to stays, because their tasks are kept under it.
+        if remote.provisional && remote.card_name().is_some() && !remote.was_called() {
+            return self.rename(remote, cards).await;
+        }
         let shown = self.serve(|agents| match agents.get(&remote.name) {
             Some(agent) => {
                 let again = self.site.load().mount.again(agent, cards, agents.first().name == agent.name);
@@ -262,6 +279,35 @@ impl Fleet {
         if let Err(error) = shown {
             tracing::error!(%error, "the cards could not be signed anew and stay as they are");
         }
+    }
+
+    /// Serves an agent that was named by host and port under the name that its card says, now that it was read.
+    async fn rename(&self, before: &Remote, cards: Shown) {
+        let _alone = self.changing.lock().await;
+        let site = self.site.load_full();
+        let taken: BTreeSet<String> = self.chancery.agents().iter().map(|agent| agent.name.to_string()).collect();
+        // A change that came first may have taken the agent out, or named it.
+        let is_there = self.remotes().get(&before.name).is_some_and(|remote| std::ptr::eq(&**remote, before));
+        let remote = is_there.then(|| renamed(before, &taken, &site.place)).flatten();
+        let Some(remote) = remote else { return };
+        let name = remote.name.to_string();
+        if let Err(error) = self.keys.furnish(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
+            tracing::error!(agent = name, %error, "there is no key for the agent's card; it stays under its old name");
+            return;
+        }
+        let at_root = self.chancery.agents().first().name == before.name;
+        let Shown { card, extended } = cards;
+        let given = Given { name, card, extended, runner: remote.runner(&site.place), exposed: true };
+        let agent = site.mount.at(given, at_root);
+        let served = self.serve(|agents| agents.renamed(&before.name, agent));
+        if let Err(error) = served {
+            tracing::error!(%error, "the cards could not be signed anew and stay as they are");
+        }
+        before.gone.cancel();
+        self.remotes().remove(&before.name);
+        self.remotes().insert(remote.name.clone(), Arc::clone(&remote));
+        self.keep_checked(&remote);
+        tracing::info!(before = %before.name, agent = %remote.name, "the agent's card was read, and it is served under its name");
     }
 
     /// Changes what is served, and shows it.

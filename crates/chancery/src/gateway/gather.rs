@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chancery_core::{Agent, Agents};
 use chancery_protocol::{AgentCard, AgentName, Timestamp};
 
+use super::naming::settle_names;
 use super::remote::{Remote, Shown, Workplace};
 use crate::build_error::BuildError;
 use crate::config::AgentConfig;
@@ -23,7 +24,7 @@ impl Standing {
         Self { remotes, served }
     }
 
-    fn same(&self, name: &str, agent: &AgentConfig, added: bool) -> Option<Found> {
+    pub(super) fn same(&self, name: &str, agent: &AgentConfig, added: bool) -> Option<Found> {
         let remote = self.remotes.get(name).filter(|remote| remote.is(agent, added))?;
         Some(Found { remote: Arc::clone(remote), served: self.served.get(name).cloned() })
     }
@@ -31,7 +32,7 @@ impl Standing {
 
 /// An agent elsewhere, and how it is served if it is already.
 #[derive(Clone)]
-struct Found {
+pub(super) struct Found {
     remote: Arc<Remote>,
     served: Option<Arc<Agent>>,
 }
@@ -55,6 +56,9 @@ pub(crate) async fn gather(
     standing: Option<&Standing>,
 ) -> Result<(Vec<Given>, Vec<Arc<Remote>>), BuildError> {
     let Lineup { here: mut given, elsewhere, .. } = lineup;
+    let now = place.clock.now();
+    let others = given.iter().map(|given| given.name.clone()).chain(place.book.added().into_iter().map(|record| record.name));
+    let elsewhere = settle_names(place, elsewhere, others, standing, now).await;
     let make = |name: &str, agent: &AgentConfig, added: bool| match standing.and_then(|all| all.same(name, agent, added)) {
         Some(same) => Ok(Some(same)),
         None => {
@@ -77,7 +81,6 @@ pub(crate) async fn gather(
             Err(fault) => tracing::error!(agent = record.name, fault, "an agent that was added is left out"),
         }
     }
-    let now = place.clock.now();
     let looks: Vec<_> = all.iter().map(|(_, found)| tokio::spawn(found.clone().cards(now))).collect();
     for ((index, Found { remote, served }), look) in all.iter().zip(looks) {
         let lost = |fault: tokio::task::JoinError| BuildError::Agent { name: remote.name.to_string(), fault: fault.to_string() };

@@ -1,5 +1,6 @@
 //! One agent elsewhere as it is configured: where it is, who it must be, and the card it is shown with.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,9 +9,9 @@ use chancery_core::{Clock, TaskRunner};
 use chancery_identity::{Jwk, Jwks, PublicKey, SealKey};
 use chancery_outbound::ClientCertificate;
 use chancery_outbound::client::Credentials;
-use chancery_outbound::discovery::{Discovery, PeerAddress, PinKeeper};
+use chancery_outbound::discovery::{CardSettings, Discovery, DiscoveryError, PeerAddress, PinKeeper};
 use chancery_outbound::guard::WayOut;
-use chancery_outbound::remote::{Pool, RemoteRunner, Replica};
+use chancery_outbound::remote::{FactsKeeper, Pool, RemoteRunner, Replica};
 use chancery_protocol::{AgentCard, AgentName, Timestamp};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -36,6 +37,8 @@ pub(crate) struct Workplace {
     /// Whether callers prove who they are, so that there is somebody to show extended cards to.
     pub(crate) knows_callers: bool,
     pub(crate) in_code: InCode,
+    /// Agents that keys were made for: those that this data folder had before.
+    pub(crate) known_names: BTreeSet<String>,
 }
 
 /// A runner that says nothing of itself.
@@ -68,6 +71,8 @@ pub(crate) struct Remote {
     title: Option<String>,
     description: Option<String>,
     knows_callers: bool,
+    /// Named by its host and port, until its card says its name.
+    pub(crate) provisional: bool,
     /// What was shown last.
     shown: Mutex<Option<Shown>>,
     /// Fires when the agent is removed.
@@ -77,11 +82,15 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &Workplace) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let Workplace { config, public_url, swp_url, clock, book, knows_callers, in_code } = place;
+        let Workplace { config, public_url, swp_url, clock, book, knows_callers, in_code, .. } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         let own: Vec<Url> = std::iter::once(public_url.clone()).chain(swp_url.as_ref().and_then(SwpUrl::as_web)).collect();
-        let way_out = WayOut::new(&config.outbound, &urls, &own)?;
+        let settings = remote.calls.settled()?;
+        // Whoever writes down an address allows it.
+        let address = settings.address.as_ref().and_then(|address| Url::parse(address).ok());
+        let written_down: Vec<Url> = urls.iter().cloned().chain(address).collect();
+        let way_out = WayOut::new(&config.outbound, &written_down, &own)?;
         let keys = remote.card_keys.as_deref().map(card_keys).transpose()?.unwrap_or_default();
         let credentials = credentials(&remote.credentials)?;
         let discovery = Discovery::new(way_out.trusted().client(), config.discovery.clone());
@@ -93,9 +102,15 @@ impl Remote {
                 verify: remote.verify,
                 agent_id: remote.agent_id.clone(),
                 keys: keys.clone(),
+                card: CardSettings {
+                    file: remote.calls.card_file.clone(),
+                    headers: settings.headers.clone(),
+                    strict: settings.strict,
+                },
             };
             let limits = config.peers.client.clone();
             let replica = Replica::new(address, way_out.clone(), Arc::clone(&discovery), limits, credentials.clone());
+            let replica = replica.called_by(settings.clone()).noted_by(Arc::clone(book.facts()) as Arc<dyn FactsKeeper>);
             Arc::new(if remote.pin { replica.pinned(Arc::clone(book) as Arc<dyn PinKeeper>) } else { replica })
         };
         let replicas = urls.iter().map(replica).collect();
@@ -121,6 +136,7 @@ impl Remote {
             title: agent.title.clone(),
             description: agent.description.clone(),
             knows_callers: *knows_callers,
+            provisional: agent.unnamed && remote.urls.first().is_some_and(|url| book.name_of(url).is_none()),
             shown: Mutex::default(),
             gone: CancellationToken::new(),
         }))
@@ -155,19 +171,37 @@ impl Remote {
             let extended = tokio::time::timeout(FIRST_LOOK, self.extended(now)).await.ok().flatten();
             return Shown { card, extended };
         }
-        tracing::warn!(agent = %self.name, "the agent has not been reached yet; it is served as soon as it is");
+        let fault = self.pool.replicas().find_map(|replica| replica.seen().fault);
+        let reason = fault.as_ref().map_or_else(|| "no answer yet".to_owned(), ToString::to_string);
+        let url = self.config.urls.first();
+        tracing::warn!(agent = %self.name, url, reason, "the agent has no card yet; it is served as soon as it has");
         let approved = self.pool.replicas().find_map(|replica| replica.seen().counts);
-        let card = approved.map_or_else(
-            || self.named(new_card(&*self.name, "This agent has not been reached yet.")),
-            |found| self.named(front(&found, &self.public_url)),
-        );
+        let card = approved.map_or_else(|| self.stand_in(fault.as_ref()), |found| self.shown_as(front(&found, &self.public_url)));
         Shown { card, extended: None }
+    }
+
+    /// A card for an agent whose own cannot be shown. It says so, and why.
+    fn stand_in(&self, fault: Option<&DiscoveryError>) -> AgentCard {
+        let description = match fault {
+            None | Some(DiscoveryError::Transport { .. }) => "This agent has not been reached yet.".to_owned(),
+            Some(DiscoveryError::Discovery { reason, .. } | DiscoveryError::CardSignatureInvalid { reason, .. }) => {
+                format!("This agent cannot be called: its card was rejected: {reason}")
+            }
+        };
+        AgentCard { description, ..self.shown_as(new_card(&*self.name, "Not known: the agent's card could not be read.")) }
     }
 
     /// The cards if they are others than were shown last.
     pub(crate) async fn fresh_cards(&self, now: Timestamp) -> Option<Shown> {
-        let card = self.card(now).await?;
-        let cards = Shown { card, extended: self.extended(now).await };
+        let cards = match self.card(now).await {
+            Some(card) => Shown { card, extended: self.extended(now).await },
+            // A stand-in says why there is no card, which may have changed. A card that was shown before stays.
+            None if self.pool.replicas().all(|replica| replica.seen().counts.is_none()) => {
+                let fault = self.pool.replicas().find_map(|replica| replica.seen().fault);
+                Shown { card: self.stand_in(fault.as_ref()), extended: None }
+            }
+            None => return None,
+        };
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.as_ref() == Some(&cards) {
             return None;
@@ -184,7 +218,7 @@ impl Remote {
         for replica in self.pool.replicas() {
             match (replica.card(now).await, replica.extended(now).await) {
                 (Ok(found), Ok(Some(extended))) => {
-                    return Some(self.named(front_extended(&found, &extended, &self.public_url)));
+                    return Some(self.shown_as(front_extended(&found, &extended, &self.public_url)));
                 }
                 (_, Err(error)) => tracing::info!(agent = %self.name, %error, "no extended card"),
                 _ => {}
@@ -200,7 +234,7 @@ impl Remote {
             match replica.card(now).await {
                 Ok(found) => {
                     self.pool.learn(replica.name(), Arc::new(found.card.clone()));
-                    shown = shown.or_else(|| Some(self.named(front(&found, &self.public_url))));
+                    shown = shown.or_else(|| Some(self.shown_as(front(&found, &self.public_url))));
                 }
                 Err(error) => tracing::info!(agent = %self.name, %error, "no card"),
             }
@@ -208,7 +242,21 @@ impl Remote {
         shown
     }
 
-    fn named(&self, mut card: AgentCard) -> AgentCard {
+    /// The name on the agent's own card, once one was read.
+    pub(crate) fn card_name(&self) -> Option<String> {
+        self.pool.replicas().find_map(|replica| replica.seen().counts).map(|found| found.card.name.clone())
+    }
+
+    /// Whether any call was put to it since the node was started.
+    pub(crate) fn was_called(&self) -> bool {
+        self.pool.standings().iter().any(|standing| standing.snapshot.recent_results > 0 || standing.snapshot.open_tasks > 0)
+    }
+
+    /// A card with what the operator says instead.
+    fn shown_as(&self, mut card: AgentCard) -> AgentCard {
+        if let Some(modes) = &self.config.calls.input_modes {
+            card.default_input_modes.clone_from(modes);
+        }
         if let Some(title) = &self.title {
             title.clone_into(&mut card.name);
         }

@@ -2,8 +2,9 @@
 
 use chancery_core::Agent;
 use chancery_core::health::{BreakerState, PeerStanding};
-use chancery_outbound::discovery::changes;
+use chancery_outbound::discovery::{DiscoveryError, changes};
 use chancery_outbound::remote::{Replica, Seen};
+use chancery_wire::tolerant::Leniency;
 use serde_json::{Value, json};
 
 use super::remote::Remote;
@@ -21,14 +22,45 @@ pub fn show_added(record: &AgentRecord) -> Value {
 }
 
 pub(super) fn agent(remote: &Remote) -> Value {
-    let seen: Vec<(&str, Seen)> = remote.pool().replicas().map(|replica| (address(replica), replica.seen())).collect();
+    let replicas: Vec<Value> = remote.pool().replicas().map(|one| replica(one, &one.seen())).collect();
     json!({
         "name": remote.name,
         "source": if remote.added { "added" } else { "config" },
         "pin": remote.config.pin,
-        "state": state(&seen),
-        "replicas": remote.pool().replicas().zip(&seen).map(|(one, (_, seen))| replica(one, seen)).collect::<Vec<_>>(),
+        "state": state(remote),
+        "settings": remote.config.calls,
+        "replicas": replicas,
     })
+}
+
+/// One line for the start of a node: who stands behind it, and how it is called.
+pub(super) fn line(remote: &Remote) -> String {
+    let mut replicas = remote.pool().replicas().map(|replica| {
+        let used = match replica.in_use() {
+            Some(Ok(used)) => used,
+            Some(Err(error)) => return format!("{}: {error}", address(replica)),
+            None => return format!("{}: no card yet", address(replica)),
+        };
+        let way = if used.streams { "streaming" } else { "no streaming" };
+        let mut line =
+            format!("A2A {} {}, {way}, at {}", used.interface.version, used.interface.binding.as_str(), used.interface.url);
+        if let Some(change) = used.change {
+            line.push_str(&format!(" (its card says {:?}: {})", used.listed, change.reason()));
+        }
+        let facts = replica.notes().facts();
+        if !facts.leniencies.is_empty() {
+            let names: Vec<String> = facts.leniencies.keys().map(word).collect();
+            line.push_str(&format!("; deviates: {}", names.join(", ")));
+        }
+        line
+    });
+    let first = replicas.next().unwrap_or_default();
+    replicas.fold(format!("{}: {first}", remote.name), |line, next| format!("{line}\n  {next}"))
+}
+
+/// A leniency by its name.
+fn word(leniency: &Leniency) -> String {
+    json!(leniency).as_str().unwrap_or_default().to_owned()
 }
 
 fn address(replica: &Replica) -> &str {
@@ -36,21 +68,42 @@ fn address(replica: &Replica) -> &str {
 }
 
 /// The one thing an operator should know first.
-fn state(seen: &[(&str, Seen)]) -> &'static str {
-    if seen.iter().any(|(_, seen)| seen.pending.is_some()) {
-        "changed, waiting for approval"
-    } else if seen.iter().any(|(_, seen)| seen.refusal().is_some()) {
-        "refused"
-    } else if seen.iter().all(|(_, seen)| seen.fault.is_some() || seen.counts.is_none()) {
-        "not reached"
-    } else {
-        "served"
+pub(super) fn state(remote: &Remote) -> String {
+    let seen: Vec<Seen> = remote.pool().replicas().map(|replica| replica.seen()).collect();
+    if seen.iter().any(|seen| seen.pending.is_some()) {
+        return "changed, waiting for approval".to_owned();
+    }
+    if seen.iter().any(|seen| seen.refusal().is_some()) {
+        return "refused".to_owned();
+    }
+    // A card that cannot be read is the agent's fault, and no reason to wait for it.
+    if let Some(Some(DiscoveryError::Discovery { reason, .. })) =
+        seen.iter().all(|seen| seen.counts.is_none()).then(|| seen.iter().find_map(|seen| seen.fault.clone()))
+    {
+        return format!("card rejected: {reason}");
+    }
+    if seen.iter().all(|seen| seen.fault.is_some() || seen.counts.is_none()) {
+        return "not reached".to_owned();
+    }
+    let faults: Vec<Option<String>> = remote.pool().replicas().map(|replica| failing(replica)).collect();
+    match faults.iter().all(Option::is_some).then(|| faults.into_iter().flatten().next()).flatten() {
+        Some(reason) => format!("failing: {reason}"),
+        None => "served".to_owned(),
+    }
+}
+
+/// Why calls to a replica fail, if the last one did or none can be made.
+fn failing(replica: &Replica) -> Option<String> {
+    match replica.in_use() {
+        Some(Err(error)) => Some(error.to_string()),
+        _ => replica.notes().facts().last_fault.map(|fault| fault.reason),
     }
 }
 
 fn replica(replica: &Replica, seen: &Seen) -> Value {
     let counts = seen.counts.as_deref();
-    json!({
+    let facts = replica.notes().facts();
+    let mut shown = json!({
         "name": replica.name(),
         "url": address(replica),
         "card": counts.map(|found| &found.url),
@@ -63,6 +116,30 @@ fn replica(replica: &Replica, seen: &Seen) -> Value {
         "approved_at": seen.approved_at,
         "fault": seen.fault.as_ref().map(ToString::to_string),
         "pending": pending_of(seen),
+        "calls": calls(replica),
+        "leniencies": facts.leniencies,
+        "prefers": facts.prefers,
+        "speaks": facts.speaks,
+        "last_fault": facts.last_fault,
+    });
+    let deviations =
+        counts.map(|found| found.deviations.iter().map(|one| format!("{} {}", one.member, one.fault)).collect::<Vec<_>>());
+    shown["deviations"] = json!(deviations);
+    shown
+}
+
+/// Where and how a replica is called.
+fn calls(replica: &Replica) -> Option<Value> {
+    Some(match replica.in_use()? {
+        Ok(used) => json!({
+            "address": used.interface.url,
+            "binding": used.interface.binding.as_str(),
+            "version": used.interface.version,
+            "streaming": used.streams,
+            "listed": used.listed,
+            "replaced": used.change.map(|change| change.reason()),
+        }),
+        Err(error) => json!({ "fault": error.to_string() }),
     })
 }
 
@@ -92,7 +169,16 @@ pub(super) fn health(remote: &Remote) -> Vec<Value> {
         let mut replicas = remote.pool().replicas();
         replicas.find(|replica| *replica.name() == *standing.snapshot.id.as_str()).map(|replica| address(replica).to_owned())
     };
-    remote.pool().standings().iter().map(|one| standing(one, url_of(one))).collect()
+    let fault_of = |standing: &PeerStanding| {
+        let mut replicas = remote.pool().replicas();
+        replicas.find(|replica| *replica.name() == *standing.snapshot.id.as_str()).and_then(|replica| failing(replica))
+    };
+    let shown = |one: &PeerStanding| {
+        let mut shown = standing(one, url_of(one));
+        shown["failing"] = json!(fault_of(one));
+        shown
+    };
+    remote.pool().standings().iter().map(shown).collect()
 }
 
 fn standing(standing: &PeerStanding, url: Option<String>) -> Value {

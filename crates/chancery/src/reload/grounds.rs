@@ -72,7 +72,8 @@ impl Grounds {
     pub(super) fn other_agents(&self) -> Vec<String> {
         let given = self.own.here.iter().map(|given| given.name.clone());
         let elsewhere = self.own.elsewhere.iter().map(|(_, name, _)| name.clone());
-        given.chain(elsewhere).chain(self.book.added().into_iter().map(|record| record.name)).collect()
+        let added = self.book.added().into_iter().map(|record| record.name);
+        given.chain(elsewhere).chain(added).chain(self.book.given_names()).collect()
     }
 
     /// Everything that can go wrong.
@@ -176,6 +177,7 @@ impl Grounds {
             book: Arc::clone(&self.book),
             knows_callers: mount.knows_callers(),
             in_code: lineup.in_code.clone(),
+            known_names: self.keys.agents(),
         };
         let surroundings = |config: &Config| {
             (

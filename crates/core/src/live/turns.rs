@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{AgentId, Message, Metadata, Role, SendMessage, TraceId, Unknown};
+use chancery_protocol::{AgentId, Error, Message, Metadata, Role, SendMessage, TraceId, Unknown};
 use chancery_rules::budget::Amount;
 use tokio_util::sync::CancellationToken;
 
 use super::{LiveTask, State};
+use crate::ReplyMode;
 use crate::govern::allot::{Allotment, Stop};
 
 /// What follows a turn.
@@ -28,6 +29,7 @@ pub(crate) struct Said {
     pub(crate) trace: TraceId,
     pub(crate) tracestate: Option<Arc<str>>,
     pub(crate) extensions: Vec<String>,
+    pub(crate) reply_mode: ReplyMode,
     pub(crate) place: Place,
     /// Who was chosen to do the work.
     pub(crate) selected: Option<Arc<str>>,
@@ -61,6 +63,7 @@ impl Said {
             trace,
             tracestate: None,
             extensions: Vec::new(),
+            reply_mode: ReplyMode::default(),
             place: Place::GoesOn,
             selected: None,
             allotment: None,
@@ -75,6 +78,7 @@ impl State {
         let token = CancellationToken::new();
         self.turn = Some(token.clone());
         self.stop = None;
+        self.cancel_answered = false;
         self.allotment = said.allotment.take();
         if let Some(allotment) = &mut self.allotment {
             // A message that waited in line did not know what the turns before it cost.
@@ -142,7 +146,45 @@ impl LiveTask {
 
     /// Asks the running turn to stop. `false` when none is running.
     pub(crate) fn cancel_turn(&self) -> bool {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.cancel_refusal = None;
         state.turn.as_ref().map(CancellationToken::cancel).is_some()
+    }
+
+    /// The token of the running turn. A turn whose agent refused a cancel has another one than before.
+    pub(crate) fn turn_token(&self) -> Option<CancellationToken> {
+        self.lock().turn.clone()
+    }
+
+    pub(crate) fn is_turn_cancelled(&self) -> bool {
+        self.lock().turn.as_ref().is_none_or(CancellationToken::is_cancelled)
+    }
+
+    /// Notes that the agent refused to stop: those who wait for the cancel get its error, and the turn goes on under another
+    /// token. `None` if the turn has to stop whatever the agent says: a limit or an operator stops it, or it was broken off.
+    pub(crate) fn refuse_cancel(&self, error: Error) -> Option<CancellationToken> {
+        let mut state = self.lock();
+        if state.stop.is_some() || state.turn.is_none() || self.visible.borrow().broken {
+            return None;
+        }
+        let token = CancellationToken::new();
+        state.turn = Some(token.clone());
+        state.cancel_refusal = Some(error);
+        drop(state);
+        self.visible.send_modify(|visible| visible.cancels_refused += 1);
+        Some(token)
+    }
+
+    /// Notes that the agent answered a cancel with the task, in whatever state: that picture is the answer to the caller.
+    pub(crate) fn answer_cancel(&self) {
+        self.lock().cancel_answered = true;
+    }
+
+    pub(crate) fn cancel_refusal(&self) -> Option<Error> {
+        self.lock().cancel_refusal.clone()
+    }
+
+    pub(crate) fn is_cancel_answered(&self) -> bool {
+        self.lock().cancel_answered
     }
 }

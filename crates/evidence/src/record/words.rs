@@ -167,6 +167,7 @@ words! {
     V1_0 "1.0",
     V0_3 "0.3",
     Original "original",
+    Answer "answer",
 }
 
 impl From<Role> for Value {
@@ -209,6 +210,7 @@ impl From<Rule> for Value {
             Rule::Selector => Self::Selector,
             Rule::Policy => Self::Policy,
             Rule::Memory => Self::Memory,
+            Rule::Answer => Self::Answer,
         }
     }
 }
@@ -253,7 +255,17 @@ mod tests {
         for state in TaskState::ALL {
             assert_eq!(Value::WRITTEN[Value::from(state) as usize], format!("{:?}", state.name()));
         }
-        for rule in [Rule::Lineage, Rule::Freeze, Rule::Budget, Rule::Recursion, Rule::Selector, Rule::Policy, Rule::Memory] {
+        let rules = [
+            Rule::Lineage,
+            Rule::Freeze,
+            Rule::Budget,
+            Rule::Recursion,
+            Rule::Selector,
+            Rule::Policy,
+            Rule::Memory,
+            Rule::Answer,
+        ];
+        for rule in rules {
             assert_eq!(serde_json::to_string(&rule).unwrap(), Value::WRITTEN[Value::from(rule) as usize]);
         }
     }

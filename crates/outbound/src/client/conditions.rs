@@ -17,6 +17,8 @@ pub struct Conditions {
     /// Protocol extensions asked for.
     pub extensions: Vec<String>,
     pub credentials: Credentials,
+    /// More headers, which the operator set for this agent.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Same key, same task, at agents that know it.
     pub idempotency_key: Option<String>,
     /// Shows which task the call is for, to those who made the token.
@@ -39,6 +41,7 @@ impl Conditions {
             tracestate: None,
             extensions: Vec::new(),
             credentials: Credentials::None,
+            headers: Vec::new(),
             idempotency_key: None,
             hop_token: None,
             last_event_id: None,
@@ -86,6 +89,10 @@ impl Conditions {
         }
         if let Some(id) = &self.last_event_id {
             put("last-event-id", id)?;
+        }
+        // Before the credentials, which count where both name one header.
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
         }
         match self.credentials.write(&mut headers) {
             true => Ok(headers),

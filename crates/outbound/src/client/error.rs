@@ -70,17 +70,16 @@ impl ClientError {
         matches!(self, Self::Busy { .. } | Self::NotAsked(_))
     }
 
-    /// Whether a call for a stream was rejected because the agent does not stream, so that the same call may be made for one answer.
+    /// Whether the agent says that it does not stream: then it has done nothing, and may be asked for one answer.
     pub fn is_no_streaming(&self) -> bool {
         let Self::Refused(error) = self else { return false };
         match error.kind {
             ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound => true,
-            ErrorKind::Internal => {
+            _ => {
                 let words = error.message.to_ascii_lowercase();
                 words.contains("stream")
                     && ["support", "implemented", "available", "enabled"].iter().any(|word| words.contains(word))
             }
-            _ => false,
         }
     }
 

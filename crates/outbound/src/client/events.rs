@@ -30,16 +30,16 @@ pub struct Heard {
 }
 
 /// An event of a stream that could not be read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableEvent {
     /// Its place in the stream, from one.
-    pub number: usize,
-    pub fault: Unreadable,
+    pub number: u64,
+    pub reason: Unreadable,
 }
 
 impl std::fmt::Display for UnreadableEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "event {}: {}", self.number, self.fault)
+        write!(f, "event {}: {}", self.number, self.reason)
     }
 }
 

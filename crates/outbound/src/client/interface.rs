@@ -35,33 +35,38 @@ impl Interface {
         (Version::Original, Binding::JsonRpc),
     ];
 
+    /// The binding of a card's entry, in any spelling that is met. `None` if no client here speaks it.
+    pub fn binding_of(listed: &AgentInterface) -> Option<Binding> {
+        match listed.protocol_binding.trim().to_ascii_uppercase().as_str() {
+            _ if listed.protocol_binding == chancery_wire::swp::BINDING => Some(Binding::Swp),
+            "SWP" => Some(Binding::Swp),
+            // What 0.3 takes an entry without one for.
+            "" | "JSONRPC" | "JSON-RPC" | "JSON_RPC" => Some(Binding::JsonRpc),
+            "HTTP+JSON" | "HTTP_JSON" | "REST" => Some(Binding::Rest),
+            "GRPC" => Some(Binding::Grpc),
+            _ => None,
+        }
+    }
+
+    /// The version that a text names, by major and minor number; a patch changes nothing on the wire.
+    pub fn version_of(text: &str) -> Option<Version> {
+        let mut numbers = text.trim().trim_start_matches(['v', 'V']).split('.');
+        match (numbers.next()?, numbers.next().unwrap_or("0")) {
+            ("1", "0") => Some(Version::V1_0),
+            // The methods and shapes of 0.2 that are still met are those of 0.3.
+            ("0", "3" | "2") => Some(Version::V0_3),
+            ("0", "1") => Some(Version::Original),
+            _ => None,
+        }
+    }
+
     fn read(listed: &AgentInterface) -> Option<Self> {
-        let binding = match listed.protocol_binding.to_ascii_uppercase().as_str() {
-            _ if listed.protocol_binding == chancery_wire::swp::BINDING => Binding::Swp,
-            "SWP" => Binding::Swp,
-            "JSONRPC" => Binding::JsonRpc,
-            "HTTP+JSON" => Binding::Rest,
-            "GRPC" => Binding::Grpc,
-            _ => return None,
-        };
         Some(Self {
             url: listed.url.clone(),
-            binding,
-            version: version(&listed.protocol_version)?,
+            binding: Self::binding_of(listed)?,
+            version: Self::version_of(&listed.protocol_version)?,
             tenant: listed.tenant.clone(),
         })
-    }
-}
-
-/// By major and minor number; a patch changes nothing on the wire.
-fn version(text: &str) -> Option<Version> {
-    let mut numbers = text.trim().split('.');
-    match (numbers.next()?, numbers.next().unwrap_or("0")) {
-        ("1", "0") => Some(Version::V1_0),
-        // The methods and shapes of 0.2 that are still met are those of 0.3.
-        ("0", "3" | "2") => Some(Version::V0_3),
-        ("0", "1") => Some(Version::Original),
-        _ => None,
     }
 }
 
@@ -128,6 +133,7 @@ mod tests {
             ("1.0", Some(Version::V1_0)),
             ("1.0.1", Some(Version::V1_0)),
             ("1", Some(Version::V1_0)),
+            ("v1.0", Some(Version::V1_0)),
             ("0.3.0", Some(Version::V0_3)),
             ("0.2.6", Some(Version::V0_3)),
             ("0.1", Some(Version::Original)),
@@ -135,7 +141,7 @@ mod tests {
             ("0.30", None),
             ("", None),
         ] {
-            assert_eq!(version(text), expected, "{text}");
+            assert_eq!(Interface::version_of(text), expected, "{text}");
         }
     }
 }

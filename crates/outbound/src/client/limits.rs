@@ -63,7 +63,7 @@ impl Default for ClientLimits {
             event_bytes: 8 * 1024 * 1024,
             json_depth: 100,
             json_nodes: 1_000_000,
-            calls_in_flight: 1_024,
+            calls_in_flight: 8_192,
             streams: 8_192,
             retries: 2,
             retry_pause_ms: 100,

@@ -6,7 +6,8 @@ const NEWER: &str = ".well-known/agent-card.json";
 const ORIGINAL: &str = ".well-known/agent.json";
 
 /// A URL that names a JSON file is the card itself. Otherwise the card is below the agent's own path, or at the root of its
-/// host, under the name of today or that of the original protocol. `None` for what is no URL.
+/// host, under the name of today or that of the original protocol; last, the agent's own URL may answer with it. `None` for what
+/// is no URL.
 pub fn candidates(url: &str) -> Option<Vec<String>> {
     let url = Url::parse(url).ok().filter(|url| url.host().is_some())?;
     if url.path().ends_with(".json") {
@@ -24,7 +25,11 @@ pub fn candidates(url: &str) -> Option<Vec<String>> {
         place.set_fragment(None);
         place.to_string()
     };
-    Some(paths.into_iter().map(at).collect())
+    let mut all: Vec<String> = paths.into_iter().map(at).collect();
+    let mut itself = url.clone();
+    itself.set_fragment(None);
+    all.push(itself.into());
+    Some(all)
 }
 
 #[cfg(test)]
@@ -32,9 +37,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_specific_place_comes_first() {
+    fn law_1_4_1_the_most_specific_place_comes_first_and_the_url_itself_last() {
         let all = |url: &str| candidates(url).unwrap_or_default();
-        assert_eq!(all("https://h/"), ["https://h/.well-known/agent-card.json", "https://h/.well-known/agent.json"]);
+        let at_root = ["https://h/.well-known/agent-card.json", "https://h/.well-known/agent.json", "https://h/"];
+        assert_eq!(all("https://h/"), at_root);
         assert_eq!(
             all("https://h:1/agents/a/?x=1#y"),
             [
@@ -42,6 +48,7 @@ mod tests {
                 "https://h:1/agents/a/.well-known/agent.json",
                 "https://h:1/.well-known/agent-card.json",
                 "https://h:1/.well-known/agent.json",
+                "https://h:1/agents/a/?x=1",
             ]
         );
         assert_eq!(all("https://h/cards/mine.json"), ["https://h/cards/mine.json"]);

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod changes;
+mod deviations;
 mod fault;
 mod pin;
 mod read;
@@ -11,20 +12,21 @@ mod verify;
 mod vouched;
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_identity::{PublicKey, SealKey};
 use chancery_protocol::{AgentCard, AgentId, Timestamp, Version};
-use chancery_wire::tolerant::Leniencies;
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 pub use self::candidates::candidates;
 pub use self::changes::{Change, changes};
+pub use self::deviations::{CardDeviation, deviations, leniencies};
 pub use self::fault::DiscoveryError;
 pub(crate) use self::pin::{Fit, other_signer};
 pub use self::pin::{Pin, PinKeeper};
@@ -46,6 +48,19 @@ pub struct PeerAddress {
     pub agent_id: Option<AgentId>,
     /// Keys its card may be signed with, beside those its own origin publishes.
     pub keys: Vec<PublicKey>,
+    /// How its card is fetched and read, where the operator says so.
+    pub card: CardSettings,
+}
+
+/// The settings of one agent that are about its card.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CardSettings {
+    /// The card is read from this file and never fetched.
+    pub file: Option<PathBuf>,
+    /// Sent with every fetch of the card.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// A card that deviates from the text of its version is rejected.
+    pub strict: bool,
 }
 
 /// A card that was fetched, and what was found out about it.
@@ -54,8 +69,6 @@ pub struct Discovered {
     pub card: AgentCard,
     /// The version of the card's own shape.
     pub version: Version,
-    /// What had to be overlooked to read it.
-    pub leniencies: Leniencies,
     /// Where it was found.
     pub url: String,
     /// As it came.
@@ -65,10 +78,23 @@ pub struct Discovered {
     /// SHA-256 of the text, in hex.
     pub digest: String,
     pub verification: Verification,
+    /// Where it departs from the text of its version.
+    pub deviations: Vec<CardDeviation>,
     /// Changes with what the card promises, not with how it says it.
     pub structure: String,
     pub fetched_at: Timestamp,
     etag: Option<HeaderValue>,
+}
+
+#[cfg(test)]
+impl Discovered {
+    /// An unsigned card of 1.0, as if it had been fetched.
+    pub(crate) fn of_card(card: AgentCard, text: String, url: &str) -> Self {
+        let (digest, structure) = (hex_digest(text.as_bytes()), structure(&card));
+        let (version, url, fetched_at) = (Version::V1_0, url.to_owned(), Timestamp::from_micros(0));
+        let (vouched, verification, deviations, etag) = (None, Verification::Unsigned, Vec::new(), None);
+        Self { card, version, url, text, vouched, digest, verification, deviations, structure, fetched_at, etag }
+    }
 }
 
 /// Part of the `[discovery]` section.
@@ -210,17 +236,33 @@ impl Discovery {
         if as_web(&peer.url).is_some() {
             return self.fetch_slim(peer, known.map(|(_, etag)| etag)).await.map(|fetched| (peer.url.clone(), fetched));
         }
+        if let Some(file) = &peer.card.file {
+            return from_file(peer, file).await.map(|fetched| (peer.url.clone(), fetched));
+        }
         let all = candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?;
+        let agent_itself = all.len() > 1;
         let mut last = None;
-        for url in all {
+        for (index, url) in all.iter().enumerate() {
+            let url = url.clone();
+            // An agent may answer a GET of its own URL with anything; only a card counts there.
+            let may_be_other = agent_itself && index + 1 == all.len();
             let etag = known.and_then(|(at, etag)| (at == url).then_some(etag));
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
             headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+            headers.extend(peer.card.headers.iter().cloned());
             headers.extend(etag.map(|etag| (IF_NONE_MATCH, etag.clone())));
             let within = Some(Duration::from_millis(self.config.fetch_ms));
             let fetch = Fetch { headers, most_bytes: Some(self.config.card_bytes), within, ..Fetch::get(&url) };
-            let fetched = self.client.fetch(fetch).await.map_err(|error| DiscoveryError::transport(peer, &error))?;
+            let fetched = match self.client.fetch(fetch).await {
+                // What breaks at the agent's own URL says nothing of the places where cards are kept.
+                Err(_) if may_be_other => break,
+                fetched => fetched.map_err(|error| DiscoveryError::transport(peer, &error))?,
+            };
+            let is_card = fetched.status.is_success() && is_card(&fetched.body);
+            if may_be_other && !is_card && etag.is_none() {
+                break;
+            }
             if fetched.status.is_success() || (etag.is_some() && fetched.status == StatusCode::NOT_MODIFIED) {
                 return Ok((url, fetched));
             }
@@ -240,7 +282,12 @@ impl Discovery {
         now: Timestamp,
     ) -> Result<Discovered, DiscoveryError> {
         let text = text(&fetched.body).ok_or_else(|| DiscoveryError::not_a_card(peer, "it is not UTF-8"))?;
-        let (card, version, leniencies) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
+        let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
+        let deviations = deviations(&text);
+        if let Some(first) = deviations.first().filter(|_| peer.card.strict) {
+            let reason = format!("{} {}, and its settings say strict", first.member, first.fault);
+            return Err(DiscoveryError::not_a_card(peer, reason));
+        }
         let (verification, covered) = verify::verify(&self.client, &self.config, peer, &url, &text, version).await;
         verify::judge(peer, &verification)?;
         let vouched = covered.map(|covered| vouched::vouched(&text, &card, &covered)).transpose();
@@ -249,7 +296,7 @@ impl Discovery {
         let digest = hex_digest(text.as_bytes());
         let structure = structure(&card);
         let etag = fetched.headers.get(ETAG).cloned();
-        Ok(Discovered { card, version, leniencies, url, text, vouched, digest, verification, structure, fetched_at: now, etag })
+        Ok(Discovered { card, version, url, text, vouched, digest, verification, deviations, structure, fetched_at: now, etag })
     }
 
     fn kept(&self, name: &Arc<str>) -> Arc<Kept> {
@@ -288,6 +335,18 @@ fn says_nothing_is_there(status: StatusCode, was_there: bool) -> bool {
         true => matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE),
         false => status == StatusCode::NOT_IMPLEMENTED || !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS),
     }
+}
+
+/// A card that the operator keeps beside the node's config.
+async fn from_file(peer: &PeerAddress, file: &Path) -> Result<Fetched, DiscoveryError> {
+    let unread = |error: std::io::Error| DiscoveryError::not_a_card(peer, format!("card_file {}: {error}", file.display()));
+    let body = tokio::fs::read(file).await.map_err(unread)?;
+    Ok(Fetched { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into(), peer: None })
+}
+
+/// Whether a body can be read as a card.
+fn is_card(body: &Bytes) -> bool {
+    std::str::from_utf8(body).is_ok_and(|text| read::read(text).is_ok())
 }
 
 fn hex_digest(bytes: &[u8]) -> String {

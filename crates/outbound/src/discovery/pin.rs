@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chancery_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Discovered, Verification, hex_digest, read, structure};
+use super::{Discovered, Verification, deviations, hex_digest, read, structure};
 
 /// An approved card. The whole of it is kept, so that it can be used while the agent shows another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,18 +63,18 @@ impl Pin {
     /// Whether the approved card is the one that came, before it was cut down to what its signers vouched for.
     fn is_all_of(&self, found: &Discovered) -> bool {
         let came = found.vouched.as_ref().and_then(|_| read::read(&found.text).ok());
-        came.is_some_and(|(card, ..)| structure(&card) == self.structure)
+        came.is_some_and(|(card, _)| structure(&card) == self.structure)
     }
 
     /// The card as it was when it was approved. `None` if it can no longer be read.
     pub(crate) fn recall(&self) -> Option<Arc<Discovered>> {
-        let (card, version, leniencies) = read::read(&self.text).ok()?;
+        let (card, version) = read::read(&self.text).ok()?;
         Some(Arc::new(Discovered {
             card,
             version,
-            leniencies,
             url: self.url.clone(),
             digest: hex_digest(self.text.as_bytes()),
+            deviations: deviations(&self.text),
             text: self.text.clone(),
             vouched: None,
             verification: self.verification.clone(),

@@ -1,19 +1,24 @@
 //! Puts a caller's message to an agent elsewhere, once.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{RunError, TaskUpdateSink, Turn};
+use chancery_core::{Closed, Link, RunError, TaskUpdateSink};
 use chancery_protocol::{
     CancelTask, Error, ErrorKind, GetTask, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent,
-    TaskId, Timestamp, Version,
+    TaskId, Version,
 };
 
-use super::lineage;
-use super::mirror::Mirror;
-use super::original;
+use super::limits::FollowLimits;
+use super::mode::{AnswerHabits, CallMode, call_mode};
 use super::replica::{Replica, Spoken};
+use super::{RemoteTurn, lineage, original, search, stop};
 use crate::client::{ClientError, Conditions, EventStream, Sent, Transport};
+
+/// How long an agent that was asked to answer at once may take before its caller is shown a task all the same.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// What the agent answered with.
 #[derive(Debug)]
@@ -25,8 +30,8 @@ pub(super) enum Answer {
 }
 
 #[derive(Debug)]
-pub(super) enum Asked {
-    Answered(Spoken, Answer),
+pub(super) enum AskOutcome {
+    Answered(Spoken, CallMode, Answer),
     /// The agent cannot have seen the message.
     NotSeen(String),
     /// The same, for a reason that is ours and not the agent's.
@@ -37,41 +42,231 @@ pub(super) enum Asked {
     Lost(RunError),
 }
 
-pub(super) async fn ask(replica: &Replica, turn: &Turn, mirror: &Mirror, updates: &mut TaskUpdateSink, now: Timestamp) -> Asked {
-    let spoken = match replica.client(now).await {
-        Ok(spoken) => spoken,
-        Err(error) => {
-            tracing::warn!(peer = replica.name(), %error, "an agent cannot be called");
-            return Asked::NotSeen(error.to_string());
-        }
-    };
-    if spoken.version == Version::Original && !spoken.streams {
-        // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
-        if let Err(closed) = updates.working(None).await {
-            return Asked::Refused(closed.into());
+/// The message of a turn on its way to one replica.
+pub(super) struct Ask<'a> {
+    pub(super) replica: &'a Replica,
+    pub(super) remote: &'a mut RemoteTurn,
+    pub(super) updates: &'a mut TaskUpdateSink,
+    pub(super) limits: FollowLimits,
+    /// The agent refused a stream of this very message and did nothing.
+    pub(super) never_stream: bool,
+}
+
+impl Ask<'_> {
+    pub(super) async fn put(mut self, mut spoken: Spoken) -> AskOutcome {
+        let mut is_first = true;
+        loop {
+            let mode = self.mode(&spoken);
+            let error = match self.call(&spoken, mode).await {
+                Ok(answer) => {
+                    if !is_first {
+                        self.replica.notes().speaks(spoken.version);
+                    }
+                    return AskOutcome::Answered(spoken, mode, answer);
+                }
+                Err(AskFault::Stopped(reason)) => return AskOutcome::Lost(RunError::new(reason)),
+                Err(AskFault::Client(error)) => error,
+            };
+            if mode == CallMode::Stream && error.is_no_streaming() {
+                // It refused the way of asking, and did nothing.
+                self.replica.notes().prefer(false, format!("it refused a stream: {error}"));
+                self.never_stream = true;
+                continue;
+            }
+            if is_of_other_version(&error)
+                && let Some(other) = self.replica.next_version(&spoken)
+            {
+                tracing::info!(peer = self.replica.name(), from = %spoken.version, to = %other.version, "the agent does not speak a version; another is tried");
+                is_first = false;
+                spoken = other;
+                continue;
+            }
+            return self.failed(&spoken, mode, error);
         }
     }
-    let send = message(turn, mirror, &spoken);
-    let conditions = replica.conditions(turn, &spoken);
-    let answered = if spoken.streams {
-        let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await;
-        stream.map(|stream| Answer::Stream(Box::new(stream)))
-    } else {
-        whole(Box::pin(waiting(&spoken, send, turn, &conditions)).await)
-    };
-    match answered {
-        Ok(answer) => Asked::Answered(spoken, answer),
-        Err(error) => {
-            tracing::info!(peer = replica.name(), %error, "an agent did not take a message");
-            match error {
-                ClientError::Refused(refusal) if is_about_the_agent(refusal.kind) => Asked::Lost(refused(refusal)),
-                ClientError::Refused(refusal) => Asked::Refused(refused(refusal)),
-                error if error.is_ours() => Asked::NotPut(error.public().message.into_owned()),
-                error if error.sent() == Sent::No => Asked::NotSeen(error.public().message.into_owned()),
-                error => Asked::Lost(RunError::new(error.public().message)),
+
+    fn mode(&self, spoken: &Spoken) -> CallMode {
+        let habits = AnswerHabits {
+            streams: spoken.streams && !self.never_stream,
+            only_streams: spoken.only_streams,
+            setting: if self.never_stream { super::StreamMode::Never } else { self.replica.settings().stream },
+            prefers_streams: self.replica.notes().prefers_streams(),
+        };
+        match call_mode(self.remote.turn.reply_mode, habits) {
+            // In the original protocol an answer comes when the agent is done, whatever it is asked for.
+            CallMode::Immediate if spoken.version == Version::Original => CallMode::Blocking,
+            mode => mode,
+        }
+    }
+
+    async fn call(&mut self, spoken: &Spoken, mode: CallMode) -> Result<Answer, AskFault> {
+        if spoken.version == Version::Original && mode != CallMode::Stream {
+            // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
+            self.updates.working(None).await?;
+        }
+        let send = self.message(spoken, mode);
+        let conditions = self.replica.conditions(&self.remote.turn, spoken);
+        if mode == CallMode::Stream {
+            let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await?;
+            return Ok(Answer::Stream(Box::new(stream)));
+        }
+        let deadline = self.replica.settings().timeout.unwrap_or_else(|| self.limits.answer());
+        let patient = Conditions { deadline: Some(deadline), ..conditions.clone() };
+        if let Some(context) = &send.message.context_id {
+            // The agent may call on while it works, and names this context then.
+            let link = Link { peer: Arc::clone(&self.replica.address().name), task: None, context: Some(context.clone()) };
+            self.updates.expect_link(&link);
+        }
+        let waiting = Waiting { spoken, conditions: &conditions, named: send.client_task_id.as_deref().map(TaskId::from), mode };
+        let client = spoken.client.clone();
+        let answer = Box::pin(async move { client.call(&Request::SendMessage(send), &patient).await });
+        Ok(whole(Ok(Box::pin(self.waiting(waiting, answer)).await?))?)
+    }
+
+    /// Waits for the one answer there is. Meanwhile the agent is told to stop if the task is cancelled, as soon as it is known
+    /// what it calls the task.
+    async fn waiting(&mut self, waiting: Waiting<'_>, mut answer: PendingReply) -> Result<Reply, AskFault> {
+        let mut overdue = waiting.mode == CallMode::Immediate;
+        loop {
+            let cancelled = self.remote.turn.cancelled.clone();
+            tokio::select! {
+                answered = &mut answer => return Ok(self.or_look(answered, &waiting).await?),
+                () = tokio::time::sleep(AT_ONCE), if overdue => {
+                    // It does not answer at once. Its caller does not wait for it: there is a task.
+                    overdue = false;
+                    self.updates.working(None).await?;
+                    self.remote.begun = true;
+                }
+                () = cancelled.cancelled() => {
+                    let Some(id) = self.task_of(&waiting).await else {
+                        stop::when_named(waiting.spoken.client.clone(), waiting.conditions.clone(), answer);
+                        let reason = "the gateway stopped waiting; the agent has not named its task and may still work on it";
+                        return Err(AskFault::Stopped(reason.to_owned()));
+                    };
+                    match self.cancel(&waiting, id).await {
+                        stop::CancelAnswer::Refused(error) => match self.updates.refuse_cancel(error) {
+                            Some(token) => self.remote.turn.cancelled = token,
+                            None => return Ok(answer.await?),
+                        },
+                        stop::CancelAnswer::Task(reply) => {
+                            self.updates.answer_cancel();
+                            return Ok(reply);
+                        }
+                        stop::CancelAnswer::Unknown => return Ok(answer.await?),
+                    }
+                }
             }
         }
     }
+
+    /// The name of the task at the agent: the one that it was given, or the one it lists.
+    async fn task_of(&self, waiting: &Waiting<'_>) -> Option<TaskId> {
+        if waiting.named.is_some() {
+            return waiting.named.clone();
+        }
+        let context = self.remote.mirror.names().1.unwrap_or_else(|| search::given_context(&self.remote.turn));
+        search::find_task(waiting.spoken, waiting.conditions, &self.remote.turn, context).await
+    }
+
+    async fn cancel(&self, waiting: &Waiting<'_>, id: TaskId) -> stop::CancelAnswer {
+        let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
+        let mut last = stop::CancelAnswer::Unknown;
+        // The message may still be under way, and then the agent does not know yet what it is to stop.
+        for pause in [50, 100, 200, 400, 800].map(Duration::from_millis) {
+            last = stop::cancel_at(waiting.spoken, &cancel, waiting.conditions, self.replica).await;
+            if !matches!(last, stop::CancelAnswer::Unknown) {
+                return last;
+            }
+            tokio::time::sleep(pause).await;
+        }
+        last
+    }
+
+    /// An agent that works longer than an answer may take, or whose connection broke, may go on with the task: it is looked for.
+    async fn or_look(&self, answer: Result<Reply, ClientError>, waiting: &Waiting<'_>) -> Result<Reply, ClientError> {
+        let lost = match answer {
+            Err(lost @ ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe } | Transport::Cut(_))) => lost,
+            answer => return answer,
+        };
+        let Some(id) = self.task_of(waiting).await else { return Err(lost) };
+        let get = Request::GetTask(GetTask { tenant: None, id, history_length: None });
+        waiting.spoken.client.call(&get, waiting.conditions).await.map_err(|_| lost)
+    }
+
+    /// The caller's message under the names the agent knows.
+    fn message(&self, spoken: &Spoken, mode: CallMode) -> SendMessage {
+        let RemoteTurn { turn, mirror, .. } = &*self.remote;
+        let (task, context) = mirror.names();
+        // A call that is not answered yet is found again by its context.
+        let given = (spoken.version == Version::V1_0 && mode != CallMode::Stream).then(|| search::given_context(turn));
+        // In the original protocol the client names the task, so a first message brings a name.
+        let client_task_id = (spoken.version == Version::Original)
+            .then(|| task.as_ref().map_or_else(|| turn.task.id.to_string(), ToString::to_string).into());
+        let metadata = turn.message.metadata.as_ref().map(lineage::passed_on);
+        let message = Message { task_id: task, context_id: context.or(given), metadata, ..Message::clone(&turn.message) };
+        SendMessage {
+            tenant: None,
+            message: Arc::new(message),
+            configuration: SendConfiguration { return_immediately: mode == CallMode::Immediate, ..SendConfiguration::default() },
+            metadata: match spoken.version {
+                Version::Original => Some(original::told(lineage::told(turn).as_ref(), &spoken.skill, turn.trace)),
+                _ => lineage::told(turn),
+            },
+            client_task_id,
+            unknown: turn.unknown.clone(),
+        }
+    }
+
+    fn failed(&self, spoken: &Spoken, mode: CallMode, error: ClientError) -> AskOutcome {
+        let (peer, url) = (self.replica.name(), &spoken.client.interface().url);
+        tracing::warn!(peer, url, %error, "the agent did not take a message");
+        if let (ClientError::NotUnderstood(_), CallMode::Blocking | CallMode::Immediate, true) = (&error, mode, spoken.streams) {
+            self.replica.notes().prefer(true, format!("its one answer could not be read: {error}"));
+        }
+        match error {
+            ClientError::Refused(refusal) if is_about_the_agent(refusal.kind) => AskOutcome::Lost(refused(refusal)),
+            ClientError::Refused(refusal) => AskOutcome::Refused(refused(refusal)),
+            error if error.is_ours() => AskOutcome::NotPut(error.public().message.into_owned()),
+            error if error.sent() == Sent::No => AskOutcome::NotSeen(error.public().message.into_owned()),
+            error => AskOutcome::Lost(RunError::new(error.public().message)),
+        }
+    }
+}
+
+type PendingReply = Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Send>>;
+
+/// A blocking call that has not been answered.
+struct Waiting<'a> {
+    spoken: &'a Spoken,
+    conditions: &'a Conditions,
+    /// The name that the task was given, in the original protocol.
+    named: Option<TaskId>,
+    mode: CallMode,
+}
+
+/// Why a call has no answer.
+enum AskFault {
+    Client(ClientError),
+    /// The wait was given up here. The agent may have the message.
+    Stopped(String),
+}
+
+impl From<ClientError> for AskFault {
+    fn from(error: ClientError) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<Closed> for AskFault {
+    fn from(closed: Closed) -> Self {
+        Self::Stopped(closed.to_string())
+    }
+}
+
+/// Whether an agent says that it does not know the method or the version: then it did nothing, and may know another.
+fn is_of_other_version(error: &ClientError) -> bool {
+    let ClientError::Refused(error) = error else { return false };
+    matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::VersionNotSupported)
 }
 
 /// An agent's refusal of a message. What it says of the message, or asks of whoever sends it, is its caller's to hear, as if the
@@ -112,75 +307,6 @@ pub(super) fn is_about_the_agent(kind: ErrorKind) -> bool {
             | ErrorKind::LimitReached
             | ErrorKind::DeadlineExceeded
     )
-}
-
-/// Waits for the one answer there is. An agent that answers only when it is done is told meanwhile to stop, by the name it was given.
-async fn waiting(spoken: &Spoken, send: SendMessage, turn: &Turn, conditions: &Conditions) -> Result<Reply, ClientError> {
-    let named = send.client_task_id.as_deref().map(TaskId::from);
-    let send = Request::SendMessage(send);
-    let answer = spoken.client.call(&send, conditions);
-    let Some(id) = named else { return answer.await };
-    tokio::pin!(answer);
-    tokio::select! {
-        answer = &mut answer => return or_look(answer, spoken, &id, conditions).await,
-        () = turn.cancelled.cancelled() => {}
-    }
-    let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-    let stop = async {
-        // The message may still be under way, and then the agent does not know yet what it is to stop.
-        for pause in [50, 100, 200, 400, 800].map(Duration::from_millis) {
-            match spoken.client.call(&cancel, conditions).await {
-                Ok(_) => return,
-                Err(error) => tracing::info!(%error, "an agent did not say that it stops"),
-            }
-            tokio::time::sleep(pause).await;
-        }
-    };
-    tokio::select! {
-        answer = &mut answer => answer,
-        () = stop => answer.await,
-    }
-}
-
-/// An agent that works longer than an answer may take goes on with the task, by the name it was given: it can be asked how far it is.
-async fn or_look(
-    answer: Result<Reply, ClientError>,
-    spoken: &Spoken,
-    id: &TaskId,
-    conditions: &Conditions,
-) -> Result<Reply, ClientError> {
-    match answer {
-        Err(late @ ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe })) => {
-            let get = Request::GetTask(GetTask { tenant: None, id: id.clone(), history_length: None });
-            spoken.client.call(&get, conditions).await.map_err(|_| late)
-        }
-        answer => answer,
-    }
-}
-
-/// The caller's message under the names the agent knows.
-fn message(turn: &Turn, mirror: &Mirror, spoken: &Spoken) -> SendMessage {
-    let (task, context) = mirror.names();
-    // In the original protocol the client names the task, so a first message brings a name.
-    let client_task_id = (spoken.version == Version::Original)
-        .then(|| task.as_ref().map_or_else(|| turn.task.id.to_string(), ToString::to_string).into());
-    let metadata = turn.message.metadata.as_ref().map(lineage::passed_on);
-    let message = Message { task_id: task, context_id: context, metadata, ..Message::clone(&turn.message) };
-    SendMessage {
-        tenant: None,
-        message: Arc::new(message),
-        configuration: SendConfiguration {
-            // Without a stream the agent is asked how far it is, so that it can be stopped meanwhile.
-            return_immediately: !spoken.streams && spoken.version != Version::Original,
-            ..SendConfiguration::default()
-        },
-        metadata: match spoken.version {
-            Version::Original => Some(original::told(lineage::told(turn).as_ref(), &spoken.skill, turn.trace)),
-            _ => lineage::told(turn),
-        },
-        client_task_id,
-        unknown: turn.unknown.clone(),
-    }
 }
 
 /// A reply that holds a task or a message.

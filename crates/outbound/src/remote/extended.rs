@@ -58,6 +58,7 @@ impl Replica {
         let required = found.card.capabilities.extensions.iter().filter(|extension| extension.required);
         let conditions = Conditions {
             credentials: self.credentials().clone(),
+            headers: self.settings().headers.clone(),
             extensions: required.map(|extension| extension.uri.clone()).collect(),
             deadline: Some(WITHIN),
             ..Conditions::new(TraceId(uuid::Uuid::now_v7().as_u128()))

@@ -1,62 +1,27 @@
-//! Follows a task at an agent elsewhere to the end of its turn: by its stream, after the stream is cut by another, and where
-//! there is none by asking again and again.
+//! Follows a task at an agent elsewhere to the end of its turn: by its stream, by another after a cut, or by polling.
 
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use chancery_core::routing::Outcome;
-use chancery_core::{Finished, Link, MicroUsd, Passed, RunError, TaskUpdateSink};
-use chancery_protocol::{CancelTask, ErrorKind, GetTask, Request, SubscribeToTask, TaskEvent, TaskId, TaskState, Version};
-use chancery_wire::Face;
-use serde::{Deserialize, Serialize};
+use chancery_core::{Finished, Link, MicroUsd, Passed, ReplyMode, RunError, TaskUpdateSink, Waiting};
+use chancery_protocol::{
+    CancelTask, ErrorKind, GetTask, Message, Request, StatusChange, SubscribeToTask, TaskEvent, TaskId, TaskState, TaskStatus,
+    Unknown,
+};
+use chancery_wire::tolerant::{Leniencies, Leniency};
 
-use super::ask::{Answer, is_about_the_agent, refused, whole};
+use super::ask::{Answer, whole};
+use super::limits::FollowLimits;
+use super::mirror::Strange;
+use super::mode::CallMode;
 use super::replica::{Replica, Spoken};
-use super::{Errand, link};
-use crate::client::{ClientError, EventStream};
-
-/// How long an agent may take to end a stream after the last word of a turn.
-const SEEN_OUT_WITHIN: Duration = Duration::from_secs(1);
-
-/// Part of the `[peers]` section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FollowLimits {
-    /// Times in a row that a task is looked for again without being shown that it is worked on.
-    pub reconnects: u32,
-    /// The first pause before looking again; each is twice as long as the one before.
-    pub reconnect_ms: u64,
-    /// The longest such pause.
-    pub reconnect_most_ms: u64,
-    /// The first pause between two looks at a task of an agent without streams.
-    pub poll_ms: u64,
-    pub poll_most_ms: u64,
-}
-
-impl Default for FollowLimits {
-    fn default() -> Self {
-        Self { reconnects: 6, reconnect_ms: 200, reconnect_most_ms: 10_000, poll_ms: 200, poll_most_ms: 5_000 }
-    }
-}
-
-impl FollowLimits {
-    pub(super) fn reconnect_pause(&self, misses: u32) -> Duration {
-        pause(self.reconnect_ms, self.reconnect_most_ms, misses)
-    }
-
-    fn poll_pause(&self, misses: u32) -> Duration {
-        pause(self.poll_ms, self.poll_most_ms, misses)
-    }
-}
-
-fn pause(first_ms: u64, most_ms: u64, misses: u32) -> Duration {
-    Duration::from_millis(first_ms.saturating_mul(1 << misses.min(16)).min(most_ms))
-}
+use super::stop::{CancelAnswer, cancel_at};
+use super::{RemoteTurn, link};
+use crate::client::ClientError;
 
 /// What came of listening for a while.
 #[derive(Debug)]
-enum Heard {
+pub(super) enum RoundOutcome {
     /// The turn is over.
     Over(Finished),
     /// Something new, and more may come.
@@ -66,9 +31,9 @@ enum Heard {
     Nothing,
 }
 
-impl Heard {
+impl RoundOutcome {
     /// The one and then the other.
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (_, over @ Self::Over(_)) => over,
             (Self::Nothing, other) | (Self::AtWork, other @ Self::News) => other,
@@ -79,7 +44,7 @@ impl Heard {
 
 /// Rounds in a row, since something else was heard.
 #[derive(Clone, Copy, Default)]
-struct Rounds {
+pub(super) struct Rounds {
     /// Without news: pauses grow with them.
     quiet: u32,
     /// Without any sign that the task is worked on.
@@ -89,23 +54,36 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn note(&mut self, heard: &Heard) {
-        let in_vain = if matches!(heard, Heard::Nothing) { self.in_vain.saturating_add(1) } else { 0 };
-        let quiet = if matches!(heard, Heard::News) { 0 } else { self.quiet.saturating_add(1) };
+    pub(super) fn note(&mut self, heard: &RoundOutcome) {
+        let in_vain = if matches!(heard, RoundOutcome::Nothing) { self.in_vain.saturating_add(1) } else { 0 };
+        let quiet = if matches!(heard, RoundOutcome::News) { 0 } else { self.quiet.saturating_add(1) };
         *self = Self { quiet, in_vain, ..*self };
     }
 }
 
+/// How following a task ended.
+pub(super) enum FollowEnd {
+    Turn(Result<Finished, RunError>),
+    /// The agent refused the stream with its first event and did nothing: the message can be put to it as one call.
+    NoStream,
+}
+
 pub(super) struct Follower {
-    spoken: Spoken,
-    replica: Arc<Replica>,
-    errand: Box<Errand>,
+    pub(super) spoken: Spoken,
+    pub(super) replica: Arc<Replica>,
+    pub(super) remote: Box<RemoteTurn>,
     /// Gone once the turn is over.
     sink: Option<TaskUpdateSink>,
-    limits: FollowLimits,
+    /// In the place of the sink while the task waits for an authorisation that its agent goes on after.
+    waiting: Option<Waiting>,
+    /// An ending that was heard. It is passed on once nothing can come after it.
+    pub(super) ending: Option<StatusChange>,
+    pub(super) limits: FollowLimits,
+    /// The agent is polled, and not subscribed to.
+    polls: bool,
     cancel_sent: bool,
     /// How the turn ended says nothing against the agent.
-    blameless: bool,
+    pub(super) blameless: bool,
     /// What the agent last said that the task cost.
     cost: Option<MicroUsd>,
     /// The link that was noted last.
@@ -116,11 +94,25 @@ impl Follower {
     pub(super) fn new(
         spoken: Spoken,
         replica: Arc<Replica>,
-        errand: Box<Errand>,
+        remote: Box<RemoteTurn>,
         sink: TaskUpdateSink,
         limits: FollowLimits,
+        mode: CallMode,
     ) -> Self {
-        Self { spoken, replica, errand, sink: Some(sink), limits, cancel_sent: false, blameless: false, cost: None, linked: None }
+        Self {
+            spoken,
+            replica,
+            remote,
+            sink: Some(sink),
+            waiting: None,
+            ending: None,
+            limits,
+            polls: mode != CallMode::Stream,
+            cancel_sent: false,
+            blameless: false,
+            cost: None,
+            linked: None,
+        }
     }
 
     /// What the turn says of the agent, now that it is over.
@@ -134,168 +126,232 @@ impl Follower {
 
     /// What the turn cost, if the agent said so. What it says of a task that it had before is for all turns, and not for this one.
     pub(super) fn cost(&self) -> Option<MicroUsd> {
-        self.cost.filter(|_| self.errand.turn.link.is_none())
+        self.cost.filter(|_| self.remote.turn.link.is_none())
+    }
+
+    /// The turn and its sink, if nothing was passed on yet.
+    pub(super) fn into_parts(self) -> Option<(Box<RemoteTurn>, TaskUpdateSink)> {
+        Some((self.remote, self.sink?))
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
-    pub(super) async fn go_on(&mut self, mut answer: Option<Answer>) -> Result<Finished, RunError> {
+    pub(super) async fn go_on(&mut self, mut answer: Option<Answer>) -> FollowEnd {
         let mut rounds = Rounds::default();
         let mut looked_again = false;
         loop {
             let heard = match answer.take() {
-                Some(Answer::Whole(event)) => self.pass(None, event, false).await?,
-                Some(Answer::Stream(stream)) => self.read(stream, looked_again).await?,
-                None => Heard::Nothing,
+                Some(Answer::Whole(event)) => self.take_answer(event, looked_again).await,
+                Some(Answer::Stream(stream)) => match self.listen(stream, looked_again).await {
+                    Ok(Some(heard)) => Ok(heard),
+                    Ok(None) => return FollowEnd::NoStream,
+                    Err(error) => Err(error),
+                },
+                None => Ok(RoundOutcome::Nothing),
+            };
+            let heard = match heard {
+                Ok(RoundOutcome::Over(finished)) => return FollowEnd::Turn(Ok(finished)),
+                Ok(heard) => heard,
+                Err(error) => return FollowEnd::Turn(Err(error)),
             };
             rounds.note(&heard);
-            if let Heard::Over(finished) = heard {
-                return Ok(finished);
-            }
-            if let Heard::Over(finished) = Box::pin(self.wait(rounds)).await? {
-                return Ok(finished);
-            }
-            match Box::pin(self.look_again()).await {
-                Ok(found) => (answer, rounds.failed, looked_again) = (Some(found), 0, true),
-                Err(error) if is_gone(&error) => return Err(RunError::new("the agent no longer knows the task")),
-                Err(error) => {
-                    tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
-                    rounds.failed += 1;
-                    if rounds.failed > self.limits.reconnects {
-                        self.blameless = matches!(error, ClientError::Busy { .. });
-                        return Err(RunError::new(error.public().message));
-                    }
-                }
+            match Box::pin(self.wait_and_look(&mut rounds)).await {
+                Ok(Ok(found)) => (answer, looked_again) = (found, true),
+                Ok(Err(finished)) => return FollowEnd::Turn(Ok(finished)),
+                Err(error) => return FollowEnd::Turn(Err(error)),
             }
         }
     }
 
-    /// Reads a stream to its end or its cut: neither says that the task has ended. One that can be taken up where it was cut is.
-    async fn read(&mut self, mut stream: Box<EventStream>, looked_again: bool) -> Result<Heard, RunError> {
-        let mut all = Heard::Nothing;
-        let (mut first, mut missed_some) = (true, false);
-        let mut rounds = Rounds::default();
-        loop {
-            let next = tokio::select! {
-                next = stream.next() => next,
-                () = self.errand.turn.cancelled.cancelled(), if self.can_cancel() => {
-                    match Box::pin(self.cancel()).await? {
-                        Heard::Over(finished) => return Ok(Heard::Over(finished)),
-                        heard => all = all.and(heard),
-                    }
-                    continue;
-                }
-            };
-            let heard = match next {
-                Ok(Some(heard)) => heard,
-                Ok(None) => break,
-                // Instead of its first word: it did not take the message at all.
-                Err(ClientError::Refused(error)) if first && !looked_again => {
-                    self.blameless = !is_about_the_agent(error.kind);
-                    return Err(refused(error));
-                }
-                Err(ClientError::Refused(error)) => return Err(RunError::new(error.message)),
-                Err(error) => {
-                    tracing::info!(peer = self.replica.name(), %error, "a stream broke off");
-                    if !stream.goes_on() {
-                        break;
-                    }
-                    rounds.note(&Heard::Nothing);
-                    if let Heard::Over(finished) = Box::pin(self.wait(rounds)).await? {
-                        return Ok(Heard::Over(finished));
-                    }
-                    continue;
-                }
-            };
-            rounds = Rounds::default();
-            let is_picture = matches!(heard.event, TaskEvent::Created(_) | TaskEvent::Replied(_));
-            missed_some |= first && looked_again && !is_picture;
-            let passed = if missed_some && !is_picture {
-                // Nobody says what came between the cut and this event. A look at the whole task does.
-                Box::pin(self.look()).await?
-            } else {
-                self.pass(heard.face.as_ref(), heard.event, first).await?
-            };
-            first = false;
-            match passed {
-                Heard::Over(finished) => {
-                    see_out(stream).await;
-                    return Ok(Heard::Over(finished));
-                }
-                heard => all = all.and(heard),
+    /// Pauses, and looks for the task again. The inner error is a turn that ended meanwhile.
+    async fn wait_and_look(&mut self, rounds: &mut Rounds) -> Result<Result<Option<Answer>, Finished>, RunError> {
+        if let RoundOutcome::Over(finished) = self.wait(*rounds).await? {
+            return Ok(Err(finished));
+        }
+        match self.look_again().await {
+            Ok(found) => {
+                rounds.failed = 0;
+                Ok(Ok(Some(found)))
             }
-        }
-        if first && looked_again {
-            // Some show nothing before there is news. Whether they still work on the task is then for a look to say.
-            all = all.and(Box::pin(self.look()).await?);
-        }
-        Ok(all)
-    }
-
-    /// Passes on what a look at the task shows. A look that fails is left to the next one.
-    async fn look(&mut self) -> Result<Heard, RunError> {
-        let Some(id) = self.errand.mirror.names().0 else { return Ok(Heard::Nothing) };
-        let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
-        match whole(self.spoken.client.call(&get(id), &conditions).await) {
-            Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
-            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
+            Err(error) if is_gone(&error) => Err(self.lost("the agent no longer knows the task")),
+            // What cannot be read now will not be readable later.
+            Err(error @ ClientError::NotUnderstood(_)) => Err(self.lost(&error.public().message)),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
-                Ok(Heard::Nothing)
+                rounds.failed += 1;
+                if rounds.failed > self.limits.reconnects {
+                    self.blameless = matches!(error, ClientError::Busy { .. });
+                    return Err(RunError::new(error.public().message));
+                }
+                Ok(Ok(None))
             }
         }
     }
 
-    /// Passes on what is new in something the agent said.
-    async fn pass(&mut self, face: Option<&Face>, event: TaskEvent, first: bool) -> Result<Heard, RunError> {
-        let opens = first && self.spoken.version == Version::Original;
-        let at_work = is_at_work(&event);
-        let news = if opens { self.errand.mirror.hear_first(face, event) } else { self.errand.mirror.hear(face, event) };
-        let news = news.map_err(|strange| {
-            tracing::warn!(peer = self.replica.name(), task = %self.errand.turn.task.id, ?strange, "an agent is not believed");
-            RunError::new(strange.to_string())
-        })?;
-        let Some(mut sink) = self.sink.take() else { return Err(RunError::new("the turn is over")) };
-        if news.is_empty() {
-            self.sink = Some(sink);
-            return Ok(if at_work { Heard::AtWork } else { Heard::Nothing });
+    /// Why the turn failed, with the first event that could not be read, if there was one.
+    pub(super) fn lost(&self, reason: &str) -> RunError {
+        match &self.remote.unreadable {
+            Some(unreadable) => RunError::new(format!("{reason}; {unreadable}"))
+                .with_fact("url", self.spoken.client.interface().url.clone())
+                .with_fact("event", unreadable.number.to_string())
+                .with_fact("member", unreadable.reason.path.clone())
+                .with_fact("shape", unreadable.reason.shape.clone()),
+            None => RunError::new(reason.to_owned()),
         }
-        let link = link(&self.replica, &self.errand.mirror);
+    }
+
+    /// Takes the one answer to a message, or what a poll shows.
+    async fn take_answer(&mut self, event: TaskEvent, looked_again: bool) -> Result<RoundOutcome, RunError> {
+        let task = match event {
+            TaskEvent::Created(task) => task,
+            event => return self.pass(vec![event], false).await,
+        };
+        self.remote.mirror.identify(&task.id, &task.context_id).map_err(|strange| self.not_believed(&strange))?;
+        let state = task.status.state;
+        if !state.is_terminal() && self.remote.turn.cancelled.is_cancelled() && self.can_cancel() {
+            // It could not be told before it named the task.
+            if let over @ RoundOutcome::Over(_) = Box::pin(self.cancel()).await? {
+                return Ok(over);
+            }
+        }
+        if !looked_again && self.polls && is_at_work(state) && self.remote.turn.reply_mode == ReplyMode::Blocking {
+            self.replica.notes().count(&Leniencies::from([Leniency::EarlyAnswer]));
+        }
+        let news = self.remote.mirror.apply_picture(&task).map_err(|strange| self.not_believed(&strange))?;
+        if state.is_terminal() && !looked_again && !self.remote.mirror.has_content() {
+            return Box::pin(self.settle(news)).await;
+        }
+        self.pass(news, false).await.map(|heard| or_at_work(heard, state))
+    }
+
+    /// Passes on an ending without content, once a look at the task has shown that there is none.
+    async fn settle(&mut self, news: Vec<TaskEvent>) -> Result<RoundOutcome, RunError> {
+        self.pass(news, true).await?;
+        // A look that fails shows nothing either.
+        let _ = Box::pin(self.look()).await?;
+        self.end().await
+    }
+
+    /// Passes on the ending that was heard, with texts in one piece for a caller that did not ask for a stream.
+    pub(super) async fn end(&mut self) -> Result<RoundOutcome, RunError> {
+        let Some(ending) = self.ending.take() else { return Ok(RoundOutcome::Nothing) };
+        let streams = self.remote.turn.reply_mode == ReplyMode::Stream;
+        let mut last = if streams { Vec::new() } else { self.remote.mirror.joined() };
+        last.push(TaskEvent::Status(ending));
+        self.pass(last, false).await
+    }
+
+    /// Passes on what a look at the task shows, with an ending held back if one is. A look that fails leaves things as they are.
+    pub(super) async fn look(&mut self) -> Result<Result<RoundOutcome, ClientError>, RunError> {
+        let Some(id) = self.remote.mirror.names().0 else { return Ok(Ok(RoundOutcome::Nothing)) };
+        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
+        let task = match whole(self.spoken.client.call(&get(id), &conditions).await) {
+            Ok(Answer::Whole(TaskEvent::Created(task))) => task,
+            Ok(_) => return Ok(Ok(RoundOutcome::Nothing)),
+            Err(error) => {
+                tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
+                return Ok(Err(error));
+            }
+        };
+        let had_content = self.remote.mirror.has_content();
+        let news = self.remote.mirror.apply_picture(&task).map_err(|strange| self.not_believed(&strange))?;
+        if !had_content && self.remote.mirror.has_content() {
+            self.replica.notes().count(&Leniencies::from([Leniency::AnswerOnlyInTask]));
+        }
+        let heard = self.pass(news, true).await?;
+        Ok(Ok(or_at_work(heard, task.status.state)))
+    }
+
+    pub(super) fn not_believed(&self, strange: &Strange) -> RunError {
+        tracing::warn!(peer = self.replica.name(), task = %self.remote.turn.task.id, ?strange, "an agent is not believed");
+        RunError::new(strange.to_string())
+    }
+
+    /// Passes on news. With `hold` an ending waits, because more may be said before the stream ends.
+    pub(super) async fn pass(&mut self, news: Vec<TaskEvent>, hold: bool) -> Result<RoundOutcome, RunError> {
+        self.replica.notes().count(&self.remote.mirror.take_leniencies());
+        let mut passed_on = false;
+        for event in news {
+            let event = if hold { self.held_back(event) } else { Some(event) };
+            let Some(event) = event else { continue };
+            passed_on = true;
+            if let over @ RoundOutcome::Over(_) = self.pass_one(event, hold).await? {
+                return Ok(over);
+            }
+        }
+        Ok(if passed_on { RoundOutcome::News } else { RoundOutcome::Nothing })
+    }
+
+    /// Keeps an ending for later. What an earlier one said, and this one does not, is answered, to be said before it.
+    fn held_back(&mut self, event: TaskEvent) -> Option<TaskEvent> {
+        match event {
+            TaskEvent::Status(change) if ends_turn(change.status.state) => {
+                let before = self.ending.replace(change)?;
+                let now = self.ending.as_ref().and_then(|change| change.status.message.as_ref());
+                let said = before.status.message.filter(|said| now.is_none_or(|now| now.message_id != said.message_id))?;
+                Some(super::mirror::as_progress(said, before.status.timestamp))
+            }
+            // After an end there are only words left to say.
+            TaskEvent::Status(change) if self.ending.as_ref().is_some_and(|end| end.status.state.is_terminal()) => {
+                change.status.message.map(|said| super::mirror::as_progress(said, change.status.timestamp))
+            }
+            event => Some(event),
+        }
+    }
+
+    async fn pass_one(&mut self, event: TaskEvent, stream_goes_on: bool) -> Result<RoundOutcome, RunError> {
+        if let Some(interrupted) = self.ending.take_if(|ending| ending.status.state.is_interrupted() && is_progress(&event)) {
+            // The agent asked, and went on without an answer.
+            Box::pin(self.pass_to_sink(TaskEvent::Status(interrupted), true)).await?;
+        }
+        self.pass_to_sink(event, stream_goes_on).await
+    }
+
+    async fn pass_to_sink(&mut self, event: TaskEvent, stream_goes_on: bool) -> Result<RoundOutcome, RunError> {
+        let sink = self.sink.take().or_else(|| self.waiting.take().map(Waiting::go_on));
+        let Some(mut sink) = sink else { return Err(RunError::new("the turn is over")) };
+        let link = link(&self.replica, &self.remote.mirror);
         if self.linked.as_ref() != Some(&link) {
             sink.link(link.clone());
             self.linked = Some(link);
         }
-        for event in news {
-            self.cost = TaskUpdateSink::reported_cost(&event).or(self.cost);
-            sink = match sink.pass(event).await? {
-                Passed::Open(sink) => sink,
-                Passed::Waiting(waiting) => return Ok(Heard::Over(waiting.finish())),
-                Passed::Ended(finished) => return Ok(Heard::Over(finished)),
-            };
+        self.cost = TaskUpdateSink::reported_cost(&event).or(self.cost);
+        let event = if self.remote.begun { as_end_of_task(event) } else { event };
+        self.remote.begun = true;
+        match sink.pass(event).await? {
+            Passed::Open(sink) => self.sink = Some(sink),
+            Passed::Waiting(waiting) if stream_goes_on => self.waiting = Some(waiting),
+            Passed::Waiting(waiting) => return Ok(RoundOutcome::Over(waiting.finish())),
+            Passed::Ended(finished) => return Ok(RoundOutcome::Over(finished)),
         }
-        self.sink = Some(sink);
-        Ok(Heard::News)
+        Ok(RoundOutcome::News)
+    }
+
+    /// The end of a turn that waits for an authorisation, if its agent has stopped saying anything.
+    pub(super) fn still_waiting(&mut self) -> Option<Finished> {
+        self.waiting.take().map(Waiting::finish)
     }
 
     /// Waits before the task is looked at again, and stops it meanwhile if it is told to. An agent that streams is looked
-    /// for only a few times in vain; one that shows that it is at work, or does not stream, is asked for as long as it answers.
-    async fn wait(&mut self, Rounds { quiet, in_vain, .. }: Rounds) -> Result<Heard, RunError> {
+    /// for only a few times in vain; one that shows that it is at work, or is polled, is asked for as long as it answers.
+    pub(super) async fn wait(&mut self, Rounds { quiet, in_vain, .. }: Rounds) -> Result<RoundOutcome, RunError> {
         let most = self.limits.reconnects;
-        if (self.spoken.streams && in_vain > most) || (self.cancel_sent && quiet > most) {
-            return Err(RunError::new("the agent was lost while it worked on the task"));
+        if (!self.polls && in_vain > most) || (self.cancel_sent && quiet > most) {
+            return Err(self.lost("the agent was lost while it worked on the task"));
         }
-        let pause = if self.spoken.streams { self.limits.reconnect_pause(quiet) } else { self.limits.poll_pause(quiet) };
+        let pause = if self.polls { self.limits.poll_pause(quiet) } else { self.limits.reconnect_pause(quiet) };
+        let cancelled = self.remote.turn.cancelled.clone();
         tokio::select! {
-            () = tokio::time::sleep(pause) => Ok(Heard::Nothing),
-            () = self.errand.turn.cancelled.cancelled(), if self.can_cancel() => self.cancel().await,
+            () = tokio::time::sleep(pause) => Ok(RoundOutcome::Nothing),
+            () = cancelled.cancelled(), if self.can_cancel() => self.cancel().await,
         }
     }
 
     async fn look_again(&mut self) -> Result<Answer, ClientError> {
-        let Some(id) = self.errand.mirror.names().0 else {
+        let Some(id) = self.remote.mirror.names().0 else {
             return Err(ClientError::NotUnderstood("the agent has not named the task".to_owned()));
         };
-        let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
-        if self.spoken.streams {
+        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
+        if !self.polls {
             let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: id.clone() });
             match self.spoken.client.stream(&subscribe, &conditions).await {
                 Ok(stream) => return Ok(Answer::Stream(Box::new(stream))),
@@ -307,62 +363,93 @@ impl Follower {
         whole(self.spoken.client.call(&get(id), &conditions).await)
     }
 
+    /// From now on the agent is polled.
+    pub(super) fn poll(&mut self) {
+        self.polls = true;
+    }
+
     /// Not before the agent has named the task: nothing else says which one is to stop.
-    fn can_cancel(&self) -> bool {
-        !self.cancel_sent && self.errand.mirror.names().0.is_some()
+    pub(super) fn can_cancel(&self) -> bool {
+        !self.cancel_sent && self.remote.mirror.has_task()
     }
 
     /// Tells the agent to stop. Its answer counts, because some never say on a stream that they did.
-    async fn cancel(&mut self) -> Result<Heard, RunError> {
+    pub(super) async fn cancel(&mut self) -> Result<RoundOutcome, RunError> {
         self.cancel_sent = true;
-        let Some(id) = self.errand.mirror.names().0 else { return Ok(Heard::Nothing) };
-        let conditions = self.replica.conditions(&self.errand.turn, &self.spoken);
+        let Some(id) = self.remote.mirror.names().0 else { return Ok(RoundOutcome::Nothing) };
+        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-        match whole(self.spoken.client.call(&cancel, &conditions).await) {
-            Ok(Answer::Whole(event)) => self.pass(None, event, false).await,
-            Ok(Answer::Stream(_)) => Ok(Heard::Nothing),
-            Err(error) => {
-                tracing::info!(peer = self.replica.name(), %error, "an agent could not be told to stop");
-                Ok(Heard::Nothing)
+        let reply = match cancel_at(&self.spoken, &cancel, &conditions, &self.replica).await {
+            CancelAnswer::Task(reply) => reply,
+            CancelAnswer::Unknown => return Ok(RoundOutcome::Nothing),
+            CancelAnswer::Refused(error) => {
+                // It may have ended meanwhile, and then there is nothing to cancel.
+                if let Ok(over @ RoundOutcome::Over(_)) = self.look_for_end().await {
+                    return Ok(over);
+                }
+                if let Some(token) = self.sink.as_ref().and_then(|sink| sink.refuse_cancel(error)) {
+                    self.remote.turn.cancelled = token;
+                    self.cancel_sent = false;
+                }
+                return Ok(RoundOutcome::AtWork);
             }
+        };
+        if let Some(sink) = &self.sink {
+            sink.answer_cancel();
+        }
+        match whole(Ok(reply)) {
+            Ok(Answer::Whole(TaskEvent::Created(task))) => {
+                let news = self.remote.mirror.apply_picture(&task).map_err(|strange| self.not_believed(&strange))?;
+                self.pass(news, false).await
+            }
+            _ => Ok(RoundOutcome::Nothing),
+        }
+    }
+
+    /// Ends the turn if the task has ended at the agent.
+    async fn look_for_end(&mut self) -> Result<RoundOutcome, RunError> {
+        let heard = Box::pin(self.look()).await?;
+        match self.ending.is_some() {
+            true => self.end().await,
+            false => Ok(heard.unwrap_or(RoundOutcome::Nothing)),
         }
     }
 }
 
 fn get(id: TaskId) -> Request {
-    Request::GetTask(GetTask { tenant: None, id, history_length: Some(0) })
+    Request::GetTask(GetTask { tenant: None, id, history_length: None })
 }
 
-/// Reads what is left of a stream that has nothing more to say, so that its connection can be used again. Mostly its end is
-/// there already, or as soon as whoever reads the connection has had a turn; otherwise nobody waits for it, and a stream that
-/// stays open is let go.
-async fn see_out(mut stream: Box<EventStream>) {
-    if has_ended(&mut stream).await {
-        return;
-    }
-    tokio::task::yield_now().await;
-    if !has_ended(&mut stream).await {
-        tokio::spawn(async move {
-            let rest = async { while let Ok(Some(_)) = stream.next().await {} };
-            let _ = tokio::time::timeout(SEEN_OUT_WITHIN, rest).await;
-        });
-    }
+/// Whether a turn is over with this state. An agent may go on by itself after an authorisation was given elsewhere.
+fn ends_turn(state: TaskState) -> bool {
+    state.is_terminal() || state == TaskState::InputRequired
 }
 
-/// Whether its end is there, without waiting for it.
-async fn has_ended(stream: &mut EventStream) -> bool {
-    let mut next = std::pin::pin!(stream.next());
-    std::future::poll_fn(|context| Poll::Ready(matches!(next.as_mut().poll(context), Poll::Ready(Ok(None) | Err(_))))).await
+fn is_progress(event: &TaskEvent) -> bool {
+    matches!(event, TaskEvent::Status(change) if change.status.state == TaskState::Working)
 }
 
-/// Whether it shows a task that its agent has and goes on with.
-fn is_at_work(event: &TaskEvent) -> bool {
-    let goes_on = |state: TaskState| matches!(state, TaskState::Submitted | TaskState::Working);
+/// A message of the agent that ends a task which its caller has been shown.
+fn as_end_of_task(event: TaskEvent) -> TaskEvent {
     match event {
-        TaskEvent::Created(task) => goes_on(task.status.state),
-        TaskEvent::Status(change) => goes_on(change.status.state),
-        TaskEvent::Artifact(_) => true,
-        TaskEvent::Said(_) | TaskEvent::Replied(_) => false,
+        TaskEvent::Replied(message) => TaskEvent::Status(completed_with(message)),
+        event => event,
+    }
+}
+
+fn completed_with(message: Arc<Message>) -> StatusChange {
+    let status = TaskStatus { state: TaskState::Completed, message: Some(message), timestamp: None, unknown: Unknown::none() };
+    StatusChange { status, metadata: None, unknown: Unknown::none() }
+}
+
+fn is_at_work(state: TaskState) -> bool {
+    matches!(state, TaskState::Submitted | TaskState::Working)
+}
+
+fn or_at_work(heard: RoundOutcome, state: TaskState) -> RoundOutcome {
+    match heard {
+        RoundOutcome::Nothing if is_at_work(state) => RoundOutcome::AtWork,
+        heard => heard,
     }
 }
 

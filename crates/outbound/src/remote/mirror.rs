@@ -1,18 +1,23 @@
-//! What an agent elsewhere has told of a task, so that hearing it again changes nothing.
+//! What an agent elsewhere has said of a task, so that hearing it again changes nothing and nothing it said is lost.
 
-use std::borrow::Cow;
+mod artifacts;
+mod history;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use chancery_core::task_state;
-use chancery_identity::SealKey;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, ArtifactId, ContextId, Message, MessageId, Part, PartContent, StatusChange, Task, TaskEvent, TaskId,
-    TaskState, TaskStatus, Unknown,
+    ArtifactChunk, ArtifactId, ContextId, Message, MessageId, StatusChange, Task, TaskEvent, TaskId, TaskState, TaskStatus,
+    Unknown,
 };
 use chancery_wire::Face;
+use chancery_wire::tolerant::{Leniencies, Leniency};
 
+pub(super) use self::artifacts::join_texts;
+use self::artifacts::without_large_parts;
 use crate::new_message_id;
 
 /// Why what a peer said cannot be taken for news of the task.
@@ -20,8 +25,6 @@ use crate::new_message_id;
 pub(super) enum Strange {
     #[error("the agent spoke of another task")]
     OtherTask { expected: TaskId, heard: TaskId },
-    #[error("the agent went on with an artifact {0} that it never began")]
-    UnknownArtifact(ArtifactId),
     #[error("the agent named no task")]
     NoTask,
     #[error("the agent gave {0} an id of {1} bytes, more than {ID_BYTES}")]
@@ -40,12 +43,19 @@ fn no_longer(what: &'static str, id: &str) -> Result<(), Strange> {
 pub(super) struct Mirror {
     task: Option<TaskId>,
     context: Option<ContextId>,
+    /// The first answer to a message may name another task than the one it went on with: some frameworks make one a turn.
+    may_rename: bool,
     /// The task as it was passed on.
     seen: Task,
-    /// Words that were passed on with a status, by their id at the peer.
+    /// Ids of messages that were passed on, as the peer gave them.
     said: BTreeSet<MessageId>,
     /// Artifacts whose last piece was passed on.
     closed: BTreeSet<ArtifactId>,
+    /// Artifacts that began in this turn, with an event.
+    begun: Vec<ArtifactId>,
+    /// The agent has said something in this turn that a caller can read.
+    has_content: bool,
+    leniencies: Leniencies,
 }
 
 impl Mirror {
@@ -53,7 +63,17 @@ impl Mirror {
     pub(super) fn of(task: &Task, at_peer: Option<TaskId>, context: Option<ContextId>) -> Self {
         let words = task.history.iter().chain(task.status.message.iter());
         let said = words.map(|message| message.message_id.clone()).collect();
-        Self { task: at_peer, context, seen: task.clone(), said, closed: BTreeSet::new() }
+        Self {
+            may_rename: at_peer.is_some(),
+            task: at_peer,
+            context,
+            seen: task.clone(),
+            said,
+            closed: BTreeSet::new(),
+            begun: Vec::new(),
+            has_content: false,
+            leniencies: Leniencies::new(),
+        }
     }
 
     /// The names of the task at the peer, as far as they are known.
@@ -61,8 +81,22 @@ impl Mirror {
         (self.task.clone(), self.context.clone())
     }
 
+    pub(super) fn has_task(&self) -> bool {
+        self.task.is_some()
+    }
+
+    /// Whether the agent has said anything in this turn that a caller can read.
+    pub(super) fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    /// The deviations seen since they were last taken.
+    pub(super) fn take_leniencies(&mut self) -> Leniencies {
+        std::mem::take(&mut self.leniencies)
+    }
+
     /// The news in what was heard: nothing, if it was known.
-    pub(super) fn hear(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
+    pub(super) fn apply(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
         if let Some(face) = face
             && !matches!(event, TaskEvent::Created(_) | TaskEvent::Replied(_))
         {
@@ -71,27 +105,58 @@ impl Mirror {
         let news = match event {
             TaskEvent::Created(task) => {
                 self.identify(&task.id, &task.context_id)?;
-                self.compare(&task)
+                // What an unfinished task shows of its conversation comes again with its end, if it was not said by then.
+                let state = task.status.state;
+                if state.is_terminal() || state.is_interrupted() { self.whole(&task) } else { self.compare(&task) }
             }
             TaskEvent::Status(change) => vec![TaskEvent::Status(change)],
-            TaskEvent::Artifact(chunk) => {
-                let known = self.artifact(&chunk.artifact.artifact_id);
-                if chunk.append && known.is_none() {
-                    return Err(Strange::UnknownArtifact(chunk.artifact.artifact_id.clone()));
-                }
-                // A whole one may be heard twice. A piece that comes twice may well be meant so.
-                let closes = chunk.last_chunk && !self.closed.contains(&chunk.artifact.artifact_id);
-                let again = !chunk.append
-                    && known == Some(&*brief(&chunk.artifact))
-                    && !closes
-                    && chunk.metadata.is_none()
-                    && chunk.unknown.is_empty();
-                if again { Vec::new() } else { vec![TaskEvent::Artifact(chunk)] }
-            }
+            TaskEvent::Artifact(chunk) => self.piece(chunk),
             // What callers say is ours to record.
             TaskEvent::Said(_) => Vec::new(),
             TaskEvent::Replied(message) => vec![TaskEvent::Replied(message)],
         };
+        self.noted(news)
+    }
+
+    /// The news in a picture of the whole task, with what its history has.
+    pub(super) fn apply_picture(&mut self, task: &Task) -> Result<Vec<TaskEvent>, Strange> {
+        self.identify(&task.id, &task.context_id)?;
+        let news = self.whole(task);
+        self.noted(news)
+    }
+
+    /// The same for the first event of a stream, which in the original is the status as it was: the state we know is no news
+    /// there, also one in which a turn ends.
+    pub(super) fn apply_first(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
+        match &event {
+            TaskEvent::Status(change) if self.says_nothing_new(change) => {
+                face.map_or(Ok(()), |face| self.identify(&face.task_id, &face.context_id)).map(|()| Vec::new())
+            }
+            _ => self.apply(face, event),
+        }
+    }
+
+    /// Learns the names of a task before anything of it is passed on.
+    pub(super) fn identify(&mut self, task: &TaskId, context: &ContextId) -> Result<(), Strange> {
+        if task.as_str().is_empty() {
+            return Err(Strange::NoTask);
+        }
+        no_longer("a task", task.as_str())?;
+        no_longer("a context", context.as_str())?;
+        match &self.task {
+            Some(expected) if expected != task && !self.may_rename => {
+                return Err(Strange::OtherTask { expected: expected.clone(), heard: task.clone() });
+            }
+            _ => self.task = Some(task.clone()),
+        }
+        self.may_rename = false;
+        if !context.as_str().is_empty() {
+            self.context = Some(context.clone());
+        }
+        Ok(())
+    }
+
+    fn noted(&mut self, news: Vec<TaskEvent>) -> Result<Vec<TaskEvent>, Strange> {
         let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).map(with_message_id).collect();
         news.iter().try_for_each(check_ids)?;
         for event in &news {
@@ -100,36 +165,13 @@ impl Mirror {
         Ok(news)
     }
 
-    fn identify(&mut self, task: &TaskId, context: &ContextId) -> Result<(), Strange> {
-        if task.as_str().is_empty() {
-            return Err(Strange::NoTask);
-        }
-        no_longer("a task", task.as_str())?;
-        no_longer("a context", context.as_str())?;
-        match &self.task {
-            Some(expected) if expected != task => {
-                return Err(Strange::OtherTask { expected: expected.clone(), heard: task.clone() });
-            }
-            _ => self.task = Some(task.clone()),
-        }
-        if !context.as_str().is_empty() {
-            self.context = Some(context.clone());
-        }
-        Ok(())
+    /// What a picture of the task shows that was not passed on yet, with its conversation.
+    fn whole(&self, picture: &Task) -> Vec<TaskEvent> {
+        let said = self.unheard(picture).into_iter().map(|message| as_progress(message, picture.status.timestamp));
+        said.chain(self.compare(picture)).collect()
     }
 
-    /// The same for the first event of a stream, which in the original is the status as it was: the state we know is no news
-    /// there, also one in which a turn ends.
-    pub(super) fn hear_first(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
-        match &event {
-            TaskEvent::Status(change) if self.says_nothing_new(change) => {
-                face.map_or(Ok(()), |face| self.identify(&face.task_id, &face.context_id)).map(|()| Vec::new())
-            }
-            _ => self.hear(face, event),
-        }
-    }
-
-    /// What a picture of the whole task shows that was not passed on yet.
+    /// The same without its conversation.
     fn compare(&self, picture: &Task) -> Vec<TaskEvent> {
         let TaskStatus { state, message, .. } = &picture.status;
         let new_words = message.as_ref().is_some_and(|message| !self.knows(message));
@@ -139,36 +181,21 @@ impl Mirror {
             let unknown = Unknown::from_other(&picture.unknown);
             TaskEvent::Status(StatusChange { status: picture.status.clone(), metadata, unknown })
         });
-        let made = picture.artifacts.iter().filter_map(|artifact| self.unseen(artifact, state.is_terminal()));
+        let made = self.unseen_artifacts(picture);
         // What a turn ends with comes last, and what it goes on with first.
         match status {
             Some(status) if *state == TaskState::Working => [status].into_iter().chain(made).collect(),
-            status => made.chain(status).collect(),
+            status => made.into_iter().chain(status).collect(),
         }
-    }
-
-    /// As much of an artifact as was not passed on: the rest of it, if it has grown, or all of it.
-    fn unseen(&self, artifact: &Arc<Artifact>, last_chunk: bool) -> Option<TaskEvent> {
-        let whole = || (Arc::clone(artifact), false);
-        let (artifact, append) = match self.artifact(&artifact.artifact_id) {
-            None => whole(),
-            Some(seen) if *seen == *brief(artifact) => return None,
-            Some(seen) => {
-                let brief = brief(artifact);
-                let grown =
-                    brief.parts.starts_with(&seen.parts) && Artifact { parts: seen.parts.clone(), ..brief.into_owned() } == *seen;
-                let rest = || Artifact { parts: artifact.parts[seen.parts.len()..].to_vec(), ..(**artifact).clone() };
-                if grown { (Arc::new(rest()), true) } else { whole() }
-            }
-        };
-        Some(TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata: None, unknown: Unknown::none() }))
     }
 
     /// A status that our log has no room for: submitted is how it began, and the same again without a word says nothing.
     fn is_empty_status(&self, event: &TaskEvent) -> bool {
         let TaskEvent::Status(change) = event else { return false };
         match change.status.state {
-            TaskState::Submitted | TaskState::Unspecified => true,
+            TaskState::Submitted | TaskState::Unspecified => {
+                change.status.message.as_ref().is_none_or(|message| self.knows(message))
+            }
             state => state == TaskState::Working && self.says_nothing_new(change),
         }
     }
@@ -183,59 +210,57 @@ impl Mirror {
         match event {
             TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. }) => {
                 self.said.insert(message.message_id.clone());
+                self.has_content = true;
             }
-            TaskEvent::Artifact(chunk) if chunk.last_chunk => {
-                self.closed.insert(chunk.artifact.artifact_id.clone());
+            TaskEvent::Replied(_) => self.has_content = true,
+            TaskEvent::Artifact(chunk) => {
+                self.has_content |= !chunk.artifact.parts.is_empty();
+                if chunk.last_chunk {
+                    self.closed.insert(chunk.artifact.artifact_id.clone());
+                }
             }
             _ => {}
         }
         match event {
             TaskEvent::Artifact(chunk) => {
-                let artifact = match brief(&chunk.artifact) {
-                    Cow::Borrowed(_) => Arc::clone(&chunk.artifact),
-                    Cow::Owned(brief) => Arc::new(brief),
-                };
+                let artifact = Arc::new(without_large_parts(&chunk.artifact).into_owned());
                 task_state::apply(&mut self.seen, &TaskEvent::Artifact(ArtifactChunk { artifact, ..chunk.clone() }));
             }
             event => task_state::apply(&mut self.seen, event),
         }
     }
 
-    /// In the original messages have no ids, and only what was said last can be known again.
+    /// Whether a message was passed on as it is. One that repeats an id with other words replaces what was said.
     fn knows(&self, message: &Message) -> bool {
+        let last = self.seen.status.message.as_ref();
         if message.message_id.as_str().is_empty() {
-            return self.seen.status.message.as_ref().is_some_and(|last| last.parts == message.parts);
+            return last.is_some_and(|last| last.parts == message.parts);
         }
-        self.said.contains(&message.message_id)
+        let is_other = last.is_some_and(|last| last.message_id == message.message_id && last.parts != message.parts);
+        self.said.contains(&message.message_id) && !is_other
     }
 
-    fn artifact(&self, id: &ArtifactId) -> Option<&Artifact> {
-        self.seen.artifacts.iter().find(|artifact| artifact.artifact_id == *id).map(|artifact| &**artifact)
+    fn overlook(&mut self, leniency: Leniency) {
+        self.leniencies.insert(leniency);
     }
 }
 
-/// As much of an artifact as it takes to know it again: the digest of what is large.
-fn brief(artifact: &Artifact) -> Cow<'_, Artifact> {
-    const LARGE: usize = 4096;
-    let is_large = |part: &Part| matches!(&part.content, PartContent::Raw(bytes) if bytes.len() > LARGE);
-    if !artifact.parts.iter().any(is_large) {
-        return Cow::Borrowed(artifact);
-    }
-    let mut brief = artifact.clone();
-    for part in &mut brief.parts {
-        if let PartContent::Raw(bytes) = &mut part.content
-            && bytes.len() > LARGE
-        {
-            *bytes = Bytes::copy_from_slice(&SealKey::digest(bytes));
-        }
-    }
-    Cow::Owned(brief)
+/// A message of the agent as a status of a task that goes on.
+pub(super) fn as_progress(message: Arc<Message>, timestamp: Option<chancery_protocol::Timestamp>) -> TaskEvent {
+    let status = TaskStatus { state: TaskState::Working, message: Some(message), timestamp, unknown: Unknown::none() };
+    TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() })
 }
 
-/// Words that came without an id get one, because later versions want one.
+/// Words that came without an id get one, because later versions want one. A status that only opens the task and has words says
+/// them as progress: our log begins with submitted and never goes back to it.
 fn with_message_id(mut event: TaskEvent) -> TaskEvent {
     let words = match &mut event {
-        TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. }) => message,
+        TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), state, .. }, .. }) => {
+            if let TaskState::Submitted | TaskState::Unspecified = state {
+                *state = TaskState::Working;
+            }
+            message
+        }
         TaskEvent::Replied(message) => message,
         _ => return event,
     };
@@ -254,99 +279,5 @@ fn check_ids(event: &TaskEvent) -> Result<(), Strange> {
         TaskEvent::Said(message) | TaskEvent::Replied(message) => no_longer("a message", message.message_id.as_str()),
         TaskEvent::Artifact(chunk) => no_longer("an artifact", chunk.artifact.artifact_id.as_str()),
         TaskEvent::Created(_) => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use chancery_protocol::Role;
-
-    fn asking(id: &str) -> TaskEvent {
-        let message = Message::of_parts(Role::Agent, id, vec![Part::text("which colour?")]);
-        TaskEvent::Created(Arc::new(task(TaskState::InputRequired, Some(message))))
-    }
-
-    fn task(state: TaskState, message: Option<Message>) -> Task {
-        Task {
-            id: "theirs".into(),
-            context_id: "talk".into(),
-            status: TaskStatus { state, message: message.map(Arc::new), timestamp: None, unknown: Default::default() },
-            artifacts: Vec::new(),
-            history: Vec::new(),
-            metadata: None,
-            unknown: Default::default(),
-        }
-    }
-
-    fn words(news: &[TaskEvent]) -> Vec<String> {
-        let message = |event: &TaskEvent| match event {
-            TaskEvent::Status(change) => change.status.message.as_ref().map(|message| message.message_id.to_string()),
-            _ => None,
-        };
-        news.iter().filter_map(message).collect()
-    }
-
-    #[test]
-    fn words_without_a_name_get_one_and_are_news_once() {
-        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
-        let first = words(&mirror.hear(None, asking("")).unwrap());
-        assert!(matches!(&first[..], [id] if !id.is_empty()), "{first:?}");
-        assert_eq!(mirror.hear(None, asking("")).unwrap(), []);
-    }
-
-    #[test]
-    fn words_keep_the_name_the_agent_gave_them() {
-        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
-        assert_eq!(words(&mirror.hear(None, asking("m1")).unwrap()), ["m1"]);
-        assert_eq!(mirror.hear(None, asking("m1")).unwrap(), []);
-    }
-
-    #[test]
-    fn what_nobody_knows_of_the_task_comes_with_its_status() {
-        let mut mirror = Mirror::of(&task(TaskState::Submitted, None), None, None);
-        let mut done = task(TaskState::Completed, None);
-        let json = |text: &str| chancery_protocol::Json::parse(text.to_owned()).unwrap();
-        assert!(done.unknown.insert("x", json("1.0e5")) && done.unknown.insert("final", json("1")));
-        assert!(done.status.unknown.insert("y", json("0.10")));
-        let news = mirror.hear(None, TaskEvent::Created(Arc::new(done))).unwrap();
-        let [TaskEvent::Status(change)] = &news[..] else { panic!("{news:?}") };
-        let members: Vec<_> = change.unknown.iter().map(|(name, value)| (name, value.text())).collect();
-        assert_eq!(members, [("x", "1.0e5")], "and not what an update has itself");
-        assert_eq!(change.status.unknown.get("y").unwrap().text(), "0.10");
-    }
-
-    /// Of what an id is, and something that has it.
-    type Saying<'a> = (&'static str, &'a dyn Fn(&str) -> TaskEvent);
-
-    #[test]
-    fn ids_are_as_long_as_they_may_be_and_no_longer() {
-        let artifact = |id: &str| Artifact::new(id, vec![Part::text("x")]);
-        let whole = |id: &str, context: &str, made: Option<&str>| {
-            let mut whole = task(TaskState::Completed, None);
-            (whole.id, whole.context_id) = (id.into(), context.into());
-            whole.artifacts.extend(made.map(|id| Arc::new(artifact(id))));
-            TaskEvent::Created(Arc::new(whole))
-        };
-        let piece = |id: &str| {
-            let (artifact, unknown) = (Arc::new(artifact(id)), Unknown::none());
-            TaskEvent::Artifact(ArtifactChunk { artifact, append: false, last_chunk: true, metadata: None, unknown })
-        };
-        let reply = |id: &str| TaskEvent::Replied(Arc::new(Message::of_parts(Role::Agent, id, vec![Part::text("x")])));
-        let heard = |event: TaskEvent| Mirror::of(&task(TaskState::Submitted, None), None, None).hear(None, event);
-        let said: [Saying<'_>; 6] = [
-            ("a task", &|id| whole(id, "talk", None)),
-            ("a context", &|id| whole("theirs", id, None)),
-            ("an artifact", &|id| whole("theirs", "talk", Some(id))),
-            ("an artifact", &piece),
-            ("a message", &reply),
-            ("a message", &asking),
-        ];
-        for (what, event) in said {
-            assert!(!heard(event(&"x".repeat(ID_BYTES))).unwrap().is_empty(), "{what}");
-            let strange = heard(event(&"x".repeat(ID_BYTES + 1))).unwrap_err();
-            assert_eq!(strange, Strange::LongId(what, ID_BYTES + 1));
-            assert!(strange.to_string().contains("1025 bytes, more than 1024"), "{strange}");
-        }
     }
 }

@@ -1,16 +1,23 @@
 //! An agent elsewhere as if it were here: its words become updates of our own task, and the task is found again.
 
+mod address;
 mod ask;
+mod call_plan;
 mod extended;
 mod follow;
+mod limits;
 mod lineage;
+mod listen;
 mod mirror;
+mod mode;
 mod notes;
 mod original;
 mod pool;
 mod replica;
+mod search;
 mod settings;
 mod sight;
+mod stop;
 
 use std::sync::Arc;
 
@@ -19,19 +26,23 @@ use chancery_core::routing::{Outcome, PeerId};
 use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 
+pub use self::address::{AddressChange, AddressRules, CallableInterface, UrlPermission, callable};
+pub use self::call_plan::AddressInUse;
 pub use self::extended::Extended;
-pub use self::follow::FollowLimits;
+pub use self::limits::FollowLimits;
 pub use self::notes::{AgentFacts, AgentNotes, CallFault, CallPreference, FactsKeeper};
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
 pub use self::settings::{AgentSettings, StreamMode};
 pub use self::sight::Seen;
 
-use self::ask::Asked;
-use self::follow::Follower;
+use self::ask::{Ask, AskOutcome};
+use self::follow::{FollowEnd, Follower};
 use self::mirror::Mirror;
+use self::mode::CallMode;
 use self::pool::Chosen;
 use self::replica::Spoken;
+use crate::client::UnreadableEvent;
 use crate::discovery::DiscoveryError;
 
 /// Runs turns at one of several agents that are the same.
@@ -44,9 +55,13 @@ pub struct RemoteRunner {
 
 /// A turn, and what is known of its task at the agent. Boxed wherever it is handed on: what a turn waits in is paid for by its size.
 #[derive(Debug)]
-struct Errand {
+struct RemoteTurn {
     turn: Turn,
     mirror: Mirror,
+    /// Something was passed on in this turn.
+    begun: bool,
+    /// The first event that could not be read.
+    unreadable: Option<UnreadableEvent>,
 }
 
 /// The peer that is this node itself. The names of all others have a mark that this one lacks.
@@ -83,9 +98,12 @@ impl RemoteRunner {
     }
 
     /// Goes on with a task that an agent has, after this node was started again.
-    async fn resume(&self, errand: Box<Errand>, updates: TaskUpdateSink) -> Result<Finished, RunError> {
-        let link = errand.turn.link.as_ref().filter(|link| link.task.is_some());
-        let chosen = link.map(|link| self.pool.bound(&link.peer)).transpose().map_err(RunError::new)?.flatten();
+    async fn resume(&self, mut remote: Box<RemoteTurn>, updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let link = remote.turn.link.as_ref().filter(|link| link.task.is_some());
+        let chosen = match link {
+            Some(link) => self.pool.bound(&link.peer).map_err(RunError::new)?,
+            None => self.find(&mut remote).await,
+        };
         let Some(chosen) = chosen else {
             // Whether the agent ever got the message is not known, and asking again would be a second execution.
             return Err(RunError::new("the node restarted before the agent had answered; send the message again"));
@@ -94,16 +112,34 @@ impl RemoteRunner {
         let noted = Noted::of(&self.pool, chosen);
         match self.reach(&replica).await {
             Ok(client) => {
-                let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                let ended = follower.go_on(None).await;
-                noted.end_at(follower.outcome(&ended), follower.cost());
-                ended
+                let prefers_polls = replica.notes().prefers_streams() == Some(false);
+                let mode = if client.streams && !prefers_polls { CallMode::Stream } else { CallMode::Immediate };
+                let mut follower = Follower::new(client, replica, remote, updates, self.limits, mode);
+                match follower.go_on(None).await {
+                    FollowEnd::Turn(ended) => self.judged(noted, &follower, ended),
+                    FollowEnd::NoStream => Err(RunError::new("the agent refuses to stream")),
+                }
             }
             Err(error) => {
                 noted.end(Outcome::Failed);
                 Err(RunError::new(error.to_string()))
             }
         }
+    }
+
+    /// The replica that has the task of a call which was not answered before the restart. It is found by the context that the
+    /// call was given, at agents that list their tasks.
+    async fn find(&self, remote: &mut RemoteTurn) -> Option<Chosen> {
+        let context = remote.mirror.names().1.unwrap_or_else(|| search::given_context(&remote.turn));
+        for replica in self.pool.replicas() {
+            let Ok(spoken) = replica.client(self.clock.now()).await else { continue };
+            let conditions = replica.conditions(&remote.turn, &spoken);
+            if let Some(id) = search::find_task(&spoken, &conditions, &remote.turn, context.clone()).await {
+                remote.mirror.identify(&id, &context).ok()?;
+                return self.pool.bound(replica.name()).ok().flatten();
+            }
+        }
+        None
     }
 
     /// The client of an agent that has a task of ours. It may come up after this node does, so it is given time.
@@ -121,53 +157,121 @@ impl RemoteRunner {
     }
 
     /// Puts the message to one replica after the other, until one can have seen it.
-    async fn begin(&self, errand: Box<Errand>, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
-        let Errand { turn, mirror } = &*errand;
+    async fn begin(&self, mut remote: Box<RemoteTurn>, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let turn = &remote.turn;
         let bound = turn.link.as_ref().or(turn.context_link.as_ref()).map(|link| self.pool.bound(&link.peer));
         let bound = bound.transpose().map_err(RunError::new)?.flatten();
         let may_choose = bound.is_none();
         let mut tried: Vec<PeerId> = Vec::new();
         let selected = || turn.selected.as_deref().and_then(|name| self.pool.selected(name));
         let mut next = bound.or_else(selected).or_else(|| self.pool.choose(turn, &tried));
-        let mut reason = "no agent can take this task just now; try again later".to_owned();
+        let mut last = None;
         while let Some(chosen) = next {
-            let replica = Arc::clone(&chosen.replica);
-            let noted = Noted::of(&self.pool, chosen);
-            match ask::ask(&replica, turn, mirror, &mut updates, self.clock.now()).await {
-                Asked::Answered(client, answer) => {
-                    let noted = noted.answered();
-                    let mut follower = Follower::new(client, replica, errand, updates, self.limits);
-                    let ended = follower.go_on(Some(answer)).await;
-                    noted.end_at(follower.outcome(&ended), follower.cost());
-                    return ended;
-                }
-                // It cannot have seen the message, so another one may be asked.
-                Asked::NotSeen(error) => {
-                    tried.push(PeerId::new(replica.name()));
-                    noted.end(Outcome::Failed);
-                    reason = error;
-                }
-                Asked::NotPut(error) => {
-                    tried.push(PeerId::new(replica.name()));
-                    noted.end(Outcome::Unjudged);
-                    reason = error;
-                }
-                Asked::Refused(error) => {
-                    noted.end(Outcome::Unjudged);
-                    return Err(error);
-                }
-                Asked::Lost(error) => {
-                    noted.end(Outcome::Failed);
-                    return Err(error);
+            tried.push(PeerId::new(chosen.replica.name()));
+            match self.attempt(chosen, remote, updates).await {
+                Attempt::Ended(ended) => return ended,
+                Attempt::NotSeen(untouched) => {
+                    last = Some(untouched.reason);
+                    (remote, updates) = (untouched.remote, untouched.updates);
                 }
             }
-            next = if may_choose { self.pool.choose(turn, &tried) } else { None };
+            next = if may_choose { self.pool.choose(&remote.turn, &tried) } else { None };
         }
         if may_choose && self.local.is_some() {
-            return Box::pin(self.here(errand.turn, updates)).await;
+            return Box::pin(self.here(remote.turn, updates)).await;
         }
-        Err(RunError::not_begun(reason))
+        Err(RunError::not_begun(last.unwrap_or_else(|| self.pool.nobody_left())))
     }
+
+    /// Puts the message to one replica, and follows its task to the end of the turn.
+    async fn attempt(&self, chosen: Chosen, mut remote: Box<RemoteTurn>, mut updates: TaskUpdateSink) -> Attempt {
+        let replica = Arc::clone(&chosen.replica);
+        let mut noted = Noted::of(&self.pool, chosen);
+        let mut never_stream = false;
+        loop {
+            let spoken = match replica.client(self.clock.now()).await {
+                Ok(spoken) => spoken,
+                Err(error) => {
+                    tracing::warn!(peer = replica.name(), url = replica.address().url, %error, "an agent cannot be called");
+                    noted.end(Outcome::Failed);
+                    let reason = self.failed(&replica, &error.to_string());
+                    return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
+                }
+            };
+            let ask = Ask { replica: &replica, remote: &mut remote, updates: &mut updates, limits: self.limits, never_stream };
+            let (spoken, mode, answer) = match ask.put(spoken).await {
+                AskOutcome::Answered(spoken, mode, answer) => (spoken, mode, answer),
+                // It cannot have seen the message, so another one may be asked.
+                AskOutcome::NotSeen(error) => {
+                    noted.end(Outcome::Failed);
+                    let reason = self.failed(&replica, &error);
+                    return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
+                }
+                AskOutcome::NotPut(error) => {
+                    noted.end(Outcome::Unjudged);
+                    let reason = format!("agent {}: {error}", replica.agent_name());
+                    return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
+                }
+                AskOutcome::Refused(error) => {
+                    noted.end(Outcome::Unjudged);
+                    return Attempt::Ended(Err(error));
+                }
+                AskOutcome::Lost(mut error) => {
+                    noted.end(Outcome::Failed);
+                    error.reason = self.failed(&replica, &error.reason);
+                    return Attempt::Ended(Err(error));
+                }
+            };
+            noted = noted.answered();
+            let mut follower = Follower::new(spoken, Arc::clone(&replica), remote, updates, self.limits, mode);
+            match follower.go_on(Some(answer)).await {
+                FollowEnd::Turn(ended) => return Attempt::Ended(self.judged(noted, &follower, ended)),
+                FollowEnd::NoStream => match follower.into_parts() {
+                    Some(parts) => (remote, updates) = parts,
+                    None => return Attempt::Ended(Err(RunError::new("the turn is over"))),
+                },
+            }
+            never_stream = true;
+        }
+    }
+
+    /// Gives the note of a call back, with what its end says of the agent.
+    fn judged(&self, noted: Noted<'_>, follower: &Follower, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
+        let outcome = follower.outcome(&ended);
+        noted.end_at(outcome, follower.cost());
+        match ended {
+            Ok(finished) => {
+                follower.replica.notes().succeeded();
+                Ok(finished)
+            }
+            Err(mut error) => {
+                if outcome == Outcome::Failed {
+                    error.reason = self.failed(&follower.replica, &error.reason);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes why a call failed. Answers the reason with the agent it is about.
+    fn failed(&self, replica: &Replica, reason: &str) -> String {
+        replica.notes().failed(self.clock.now(), reason);
+        format!("agent {}: {reason}", replica.agent_name())
+    }
+}
+
+/// What became of putting the message to one replica.
+enum Attempt {
+    Ended(Result<Finished, RunError>),
+    /// The replica cannot have seen the message.
+    NotSeen(Box<Untouched>),
+}
+
+/// A turn that can be put to another replica.
+struct Untouched {
+    reason: String,
+    remote: Box<RemoteTurn>,
+    updates: TaskUpdateSink,
 }
 
 /// A note of a call that is given back whatever happens: also when the turn is dropped half-way, because it was cancelled and
@@ -216,9 +320,9 @@ impl TaskRunner for RemoteRunner {
         let at_peer = turn.link.as_ref().and_then(|link| link.task.clone());
         let context = turn.link.as_ref().or(turn.context_link.as_ref()).and_then(|link| link.context.clone());
         let mirror = Mirror::of(&turn.task, at_peer, context);
-        let errand = Box::new(Errand { turn, mirror });
+        let remote = Box::new(RemoteTurn { turn, mirror, begun: false, unreadable: None });
         // Boxed where it is rare, here and below: what every turn has room for is paid for by every turn.
-        if errand.turn.resumed { Box::pin(self.resume(errand, updates)).await } else { self.begin(errand, updates).await }
+        if remote.turn.resumed { Box::pin(self.resume(remote, updates)).await } else { self.begin(remote, updates).await }
     }
 
     fn after_restart(&self) -> AfterRestart {
@@ -229,7 +333,7 @@ impl TaskRunner for RemoteRunner {
         match self.pool.select(asked) {
             Some(chosen) => Ok(Some(chosen)),
             None if self.local.is_some() => Ok(Some(LOCAL.into())),
-            None => Err(Error::new(ErrorKind::NoEligiblePeer, "no agent can take this task just now; try again later")),
+            None => Err(Error::new(ErrorKind::NoEligiblePeer, self.pool.nobody_left())),
         }
     }
 

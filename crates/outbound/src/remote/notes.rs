@@ -14,6 +14,9 @@ pub struct AgentFacts {
     /// How often each deviation was seen.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub leniencies: BTreeMap<Leniency, u64>,
+    /// The digest of what the card promised when the rest was learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
     /// Set once one way of calling turned out worse than the other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefers: Option<CallPreference>,
@@ -63,6 +66,16 @@ impl AgentNotes {
         self.lock().clone()
     }
 
+    /// Whether the agent is better at streams than at one answer, once that was learnt.
+    pub fn prefers_streams(&self) -> Option<bool> {
+        self.lock().prefers.as_ref().map(|prefers| prefers.streams)
+    }
+
+    /// The version that the agent answered, where its card left that open.
+    pub fn version(&self) -> Option<Version> {
+        self.lock().speaks
+    }
+
     /// Counts deviations. The first of each kind is logged and saved.
     pub fn count(&self, leniencies: &Leniencies) {
         if leniencies.is_empty() {
@@ -85,15 +98,30 @@ impl AgentNotes {
         }
     }
 
+    /// Notes that the agent is worse at the other way of answering. The first finding counts: an agent that cannot be read
+    /// either way is not called one way and the other in turns.
     pub(super) fn prefer(&self, streams: bool, reason: impl Into<String>) {
-        let prefers = CallPreference { streams, reason: reason.into() };
         let mut facts = self.lock();
-        if facts.prefers.as_ref().is_none_or(|before| before.streams != streams) {
-            let way = if streams { "stream" } else { "unary" };
-            tracing::warn!(peer = &*self.replica, way, reason = prefers.reason, "the agent is called another way from now on");
-            facts.prefers = Some(prefers);
-            self.save(&facts);
+        if facts.prefers.is_some() {
+            return;
         }
+        let (way, reason) = (if streams { "stream" } else { "unary" }, reason.into());
+        tracing::warn!(peer = &*self.replica, way, reason, "the agent is called another way from now on");
+        facts.prefers = Some(CallPreference { streams, reason });
+        self.save(&facts);
+    }
+
+    /// Forgets what was learnt about how to call the agent if its card promises something else than when it was learnt.
+    pub(super) fn of_card(&self, structure: &str) {
+        let mut facts = self.lock();
+        if facts.card.as_deref() == Some(structure) {
+            return;
+        }
+        if facts.card.is_some() {
+            (facts.prefers, facts.speaks) = (None, None);
+        }
+        facts.card = Some(structure.to_owned());
+        self.save(&facts);
     }
 
     pub(super) fn speaks(&self, version: Version) {

@@ -71,8 +71,19 @@ impl Pool {
         let now = self.clock.now();
         match self.lock().start(&id, now) {
             Ok(call) => Ok(Some(Chosen { replica: Arc::clone(replica), call, since: now })),
-            Err(_) => Err("the agent that has this task fails too often to be asked just now; try again later".to_owned()),
+            Err(_) => {
+                let cause = last_cause(replica).map(|cause| format!(": {cause}")).unwrap_or_default();
+                Err(format!("the agent that has this task fails too often to be called just now{cause}; try again later"))
+            }
         }
+    }
+
+    /// Why there is no replica to call, with what the last calls failed with.
+    pub(super) fn nobody_left(&self) -> String {
+        let mut causes: Vec<String> = self.replicas.values().filter_map(|replica| last_cause(replica)).collect();
+        causes.dedup();
+        let because = if causes.is_empty() { String::new() } else { format!(" (last failure: {})", causes.join("; ")) };
+        format!("no agent can take this task just now{because}; try again later")
     }
 
     /// Who would be asked, without anybody being asked yet.
@@ -155,4 +166,8 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, PeerPool> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn last_cause(replica: &Replica) -> Option<String> {
+    replica.notes().facts().last_fault.map(|fault| format!("agent {}: {}", replica.agent_name(), fault.reason))
 }

@@ -1,17 +1,18 @@
 //! One agent elsewhere: its card, its address, and the client that speaks to it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
-use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
+use chancery_protocol::{Timestamp, Version};
 
+use super::call_plan::CallPlan;
 use super::extended;
 use super::notes::{AgentNotes, FactsKeeper};
 use super::settings::AgentSettings;
 use super::sight::{Seen, Sight};
-use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface, SwpTerms};
+use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials};
 use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
-use crate::guard::{WayOut, as_web};
+use crate::guard::WayOut;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReplicaError {
@@ -19,6 +20,9 @@ pub enum ReplicaError {
     Discovery(#[from] DiscoveryError),
     #[error("{0} has no address in a version and binding that are spoken here")]
     NoInterface(Arc<str>),
+    /// No address of its card may be called, and none can be made from the configured one.
+    #[error("{peer}: its address is not allowed by [outbound]; {setting} would allow it")]
+    NotAllowed { peer: Arc<str>, setting: String },
     #[error("{peer}: {}", error.public())]
     Client { peer: Arc<str>, error: ClientError },
 }
@@ -33,8 +37,7 @@ pub struct Replica {
     settings: AgentSettings,
     notes: Arc<AgentNotes>,
     sight: Sight,
-    /// The client for the card of that digest.
-    client: Mutex<Option<(String, Spoken)>>,
+    pub(super) call_plan: Mutex<CallPlan>,
     pub(super) extended: extended::Kept,
 }
 
@@ -44,8 +47,10 @@ pub(super) struct Spoken {
     pub(super) client: AgentClient,
     pub(super) version: Version,
     pub(super) streams: bool,
+    /// Its binding has nothing but streams.
+    pub(super) only_streams: bool,
     /// The protocol extensions it knows.
-    extensions: Arc<[String]>,
+    pub(super) extensions: Arc<[String]>,
     /// The first of its skills, for versions that want one named.
     pub(super) skill: String,
 }
@@ -58,10 +63,10 @@ impl Replica {
         limits: ClientLimits,
         credentials: Credentials,
     ) -> Self {
-        let (sight, client, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
+        let (sight, call_plan, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
         let notes = Arc::new(AgentNotes::new(Arc::clone(&address.name), None));
         let settings = AgentSettings::default();
-        Self { address, way_out, discovery, limits, credentials, settings, notes, sight, client, extended }
+        Self { address, way_out, discovery, limits, credentials, settings, notes, sight, call_plan, extended }
     }
 
     /// The same, called as the operator says.
@@ -87,6 +92,11 @@ impl Replica {
         &self.address.name
     }
 
+    /// The name of the agent that it is a replica of.
+    pub fn agent_name(&self) -> &str {
+        self.name().split('#').next().unwrap_or_default()
+    }
+
     pub fn address(&self) -> &PeerAddress {
         &self.address
     }
@@ -108,16 +118,32 @@ impl Replica {
         &self.credentials
     }
 
+    pub(super) fn way_out(&self) -> &WayOut {
+        &self.way_out
+    }
+
+    pub(super) fn limits(&self) -> &ClientLimits {
+        &self.limits
+    }
+
     /// The card that counts: the agent's as it is or was a moment ago, or the approved one while another waits.
     pub async fn card(&self, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let found = self.discovery.card(&self.address, now).await;
-        self.sight.look(&self.address, found, now)
+        self.counting(self.sight.look(&self.address, found, now))
     }
 
     /// The same after asking the agent, which also tells whether it is there.
     pub async fn refresh(&self, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let found = self.discovery.refresh(&self.address, now).await;
-        self.sight.look(&self.address, found, now)
+        self.counting(self.sight.look(&self.address, found, now))
+    }
+
+    /// Settles where the agent is called as soon as its card is known, so that an operator reads it at the start.
+    fn counting(&self, found: Result<Arc<Discovered>, DiscoveryError>) -> Result<Arc<Discovered>, DiscoveryError> {
+        if let Ok(found) = &found {
+            drop(self.plan(found));
+        }
+        found
     }
 
     /// What is known of its card without asking.
@@ -135,34 +161,6 @@ impl Replica {
         self.sight.unpin(&self.address)
     }
 
-    pub(super) async fn client(&self, now: Timestamp) -> Result<Spoken, ReplicaError> {
-        let found = self.card(now).await?;
-        let mut kept = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((digest, spoken)) = &*kept
-            && *digest == found.digest
-        {
-            return Ok(spoken.clone());
-        }
-        let interface = self.reachable(&found.card);
-        let interface = interface.ok_or_else(|| ReplicaError::NoInterface(Arc::clone(&self.address.name)))?;
-        let version = interface.version;
-        let guard = self.way_out.guard_for(&dialled(&interface));
-        let is_slim = interface.binding == Binding::Swp;
-        let client = match is_slim {
-            true => AgentClient::over_swp(guard, interface.clone(), self.limits.clone(), &self.slim(&interface, &found.card)),
-            false => AgentClient::new(guard, interface, self.limits.clone()),
-        };
-        let client = client.map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address.name), error })?;
-        let client = client.reading_by(Arc::clone(&self.notes), self.settings.strict);
-        // Over SWP everything is a stream, whatever else the agent can.
-        let streams = is_slim || found.card.capabilities.streaming.unwrap_or(false);
-        let extensions = found.card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
-        let skill = found.card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
-        let spoken = Spoken { client, version, streams, extensions, skill };
-        *kept = Some((found.digest.clone(), spoken.clone()));
-        Ok(spoken)
-    }
-
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
     pub(super) fn conditions(&self, turn: &Turn, spoken: &Spoken) -> Conditions {
         // Links to parts at the agent's node are for those it knows, which are not our callers.
@@ -178,46 +176,9 @@ impl Replica {
             extensions,
             tracestate: turn.tracestate.clone(),
             hop_token: turn.delegation.hop_token(),
+            headers: self.settings.headers.clone(),
             ..Conditions::new(turn.trace)
         }
-    }
-}
-
-impl Replica {
-    /// The first address of a card that may be called. If none may, the first one: its refusal is the reason to tell.
-    fn reachable(&self, card: &AgentCard) -> Option<Interface> {
-        let allowed = |interface: &Interface| {
-            let url = dialled(interface);
-            let guard = self.way_out.guard_for(&url);
-            let secured = url.replacen("http://", "https://", 1);
-            // An address without a scheme is dialled with TLS where it cannot be dialled without.
-            guard.check(&url).is_ok() || (url != interface.url && guard.check(&secured).is_ok())
-        };
-        // Whoever wrote down an SWP address means SWP, which cards list last.
-        let is_meant = |interface: &Interface| as_web(&self.address.url).is_none() || interface.binding == Binding::Swp;
-        let meant = || Interface::spoken(card).filter(is_meant);
-        meant().find(allowed).or_else(|| meant().next()).or_else(|| Interface::spoken(card).find(allowed))
-    }
-}
-
-impl Replica {
-    /// What is known of an SWP peer by its card.
-    fn slim(&self, interface: &Interface, card: &AgentCard) -> SwpTerms {
-        let listed = card.supported_interfaces.iter().find(|listed| listed.url == interface.url);
-        SwpTerms {
-            speaks_a2a: listed.is_some_and(|listed| listed.protocol_binding == chancery_wire::swp::BINDING),
-            skill: card.skills.first().map(|skill| skill.id.clone()),
-            certificate: self.credentials.certificate().cloned(),
-        }
-    }
-}
-
-/// gRPC addresses may come without a scheme, and those of SWP are to be judged like the web's.
-fn dialled(interface: &Interface) -> String {
-    match interface.binding {
-        Binding::Swp => as_web(&interface.url).map_or_else(|| interface.url.clone(), |url| url.to_string()),
-        Binding::Grpc if !interface.url.contains("://") => format!("http://{}", interface.url),
-        _ => interface.url.clone(),
     }
 }
 
@@ -225,16 +186,27 @@ fn dialled(interface: &Interface) -> String {
 mod tests {
     use super::*;
     use crate::GuardConfig;
-    use crate::discovery::{DiscoveryConfig, Verify};
-    use chancery_protocol::AgentInterface;
+    use crate::discovery::{CardSettings, DiscoveryConfig, Verify};
+    use chancery_protocol::{AgentCard, AgentInterface};
     use url::Url;
 
     fn replica(url: &str) -> Replica {
         let way_out = WayOut::new(&GuardConfig::default(), &[Url::parse(url).unwrap()], &[]).unwrap();
         let discovery = Arc::new(Discovery::new(way_out.trusted().client(), DiscoveryConfig::default()));
-        let address =
-            PeerAddress { name: "a".into(), url: url.to_owned(), verify: Verify::Off, agent_id: None, keys: Vec::new() };
+        let address = PeerAddress {
+            name: "a".into(),
+            url: url.to_owned(),
+            verify: Verify::Off,
+            agent_id: None,
+            keys: Vec::new(),
+            card: CardSettings::default(),
+        };
         Replica::new(address, way_out, discovery, ClientLimits::default(), Credentials::None)
+    }
+
+    fn found(card: AgentCard) -> Arc<Discovered> {
+        let text = serde_json::to_string(&card).unwrap();
+        Arc::new(Discovered::of_card(card, text, "http://127.0.0.1:9001/.well-known/agent-card.json"))
     }
 
     fn card(listed: &[(&str, &str)]) -> AgentCard {
@@ -248,15 +220,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_may_not_be_called_is_passed_over_for_one_that_may() {
+    async fn law_1_4_4_an_address_that_may_not_be_called_is_passed_over_for_one_that_may() {
         let replica = replica("http://127.0.0.1:9001");
-        let chosen = |listed: &[(&str, &str)]| replica.reachable(&card(listed)).map(|interface| interface.url);
+        let chosen = |listed: &[(&str, &str)]| replica.to_try(&found(card(listed))).first().map(|one| one.url.clone());
         let (grpc, http) = (("127.0.0.1:9002", "GRPC"), ("http://127.0.0.1:9001/x", "JSONRPC"));
         assert_eq!(chosen(&[grpc, http]).as_deref(), Some(http.0));
         assert_eq!(chosen(&[http, grpc]).as_deref(), Some(http.0));
-        assert_eq!(chosen(&[grpc]).as_deref(), Some(grpc.0), "whose refusal is then the reason");
+        assert_eq!(chosen(&[grpc]), None, "gRPC cannot be moved to the port of another protocol");
         let public = ("agent.example.org:443", "GRPC");
         assert_eq!(chosen(&[grpc, public, http]).as_deref(), Some(public.0), "dialled with TLS");
         assert_eq!(chosen(&[]), None);
+    }
+
+    #[tokio::test]
+    async fn law_1_1_5_versions_are_tried_in_order_and_calls_go_on_with_the_last_one() {
+        let replica = replica("http://127.0.0.1:9001");
+        let found = found(card(&[("http://127.0.0.1:9001/", "JSONRPC")]));
+        replica.sight.look(&replica.address, Ok(Arc::clone(&found)), Timestamp::from_micros(1)).unwrap();
+        let first = replica.spoken_now(&found).unwrap();
+        assert_eq!(first.version, Version::V1_0);
+        let second = replica.next_version(&first).unwrap();
+        assert_eq!(second.version, Version::V0_3);
+        assert_eq!(replica.spoken_now(&found).unwrap().version, Version::V0_3, "what was tried in vain is not tried again");
+        let third = replica.next_version(&second).unwrap();
+        assert_eq!(third.version, Version::Original);
+        assert!(replica.next_version(&third).is_none());
+        assert_eq!(replica.spoken_now(&found).unwrap().version, Version::V1_0, "after all failed it begins anew");
+        replica.notes.speaks(Version::Original);
+        assert_eq!(replica.spoken_now(&found).unwrap().version, Version::Original, "what worked goes first");
+        assert_eq!(replica.next_version(&replica.spoken_now(&found).unwrap()).unwrap().version, Version::V1_0);
     }
 }

@@ -165,7 +165,7 @@ fn hold(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::{Verification, Verify, structure};
+    use crate::discovery::{CardSettings, Verification, Verify, structure};
     use chancery_protocol::AgentId;
     use std::collections::BTreeMap;
 
@@ -192,7 +192,7 @@ mod tests {
 
     fn peer() -> PeerAddress {
         let (name, url) = ("a#1".into(), "https://a".to_owned());
-        PeerAddress { name, url, verify: Verify::Off, agent_id: None, keys: Vec::new() }
+        PeerAddress { name, url, verify: Verify::Off, agent_id: None, keys: Vec::new(), card: CardSettings::default() }
     }
 
     /// A card with an address and some words, signed by an agent or by nobody.

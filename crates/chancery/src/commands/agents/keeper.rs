@@ -48,6 +48,10 @@ impl Keeper {
         self.node("approved")?.approve_agent(name, anew, digest).await.map_err(failure)
     }
 
+    pub(super) async fn show(&self, name: &str) -> Result<Value, Failure> {
+        self.node("shown")?.agent(name).await.map_err(failure)
+    }
+
     pub(super) async fn health(&self, name: &str) -> Result<Value, Failure> {
         self.node("asked for its health")?.agent_health(name).await.map_err(failure)
     }
@@ -65,7 +69,7 @@ impl Keeper {
     }
 }
 
-const SEE_LIST: &str = "see who there is with `chancery agents list`";
+const SEE_LIST: &str = "see who there is with `chancery agents ls`";
 
 fn failure(error: CallError) -> Failure {
     match error {

@@ -6,7 +6,7 @@ use super::super::show::{columns, items, safe, text};
 
 /// A row for every replica, and under the table what waits.
 pub(super) fn list(agents: &[Value]) -> String {
-    let mut rows = vec![["AGENT", "FROM", "STATE", "PINNED", "SIGNATURE", "CARD"].map(str::to_owned)];
+    let mut rows = vec![["AGENT", "FROM", "STATE", "PINNED", "SIGNATURE", "A2A", "ADDRESS", "CARD"].map(str::to_owned)];
     let mut waiting = String::new();
     for agent in agents {
         let (name, replicas) = (text(&agent["name"]), items(&agent["replicas"]));
@@ -15,7 +15,8 @@ pub(super) fn list(agents: &[Value]) -> String {
         let row = |replica: &Value| {
             let at = if replica["card"].is_string() { &replica["card"] } else { &replica["url"] };
             let [name, from, state, pinned] = head.clone();
-            [name, from, state, pinned, text(&replica["verification"]), text(at)]
+            let (spoken, address) = (spoken(&replica["calls"]), text(&replica["calls"]["address"]));
+            [name, from, state, pinned, text(&replica["verification"]), spoken, address, text(at)]
         };
         rows.extend(replicas.iter().map(row));
         if replicas.is_empty() {
@@ -28,12 +29,71 @@ pub(super) fn list(agents: &[Value]) -> String {
                 let digest = text(&replica["pending"]["structure"]);
                 waiting.push_str(&format!("  Take it over with `chancery agents approve {name} --digest {digest}`\n"));
             }
+            if let Some(deviations) = leniencies(replica) {
+                waiting.push_str(&format!("\n{name} at {} deviates: {deviations}\n", text(&replica["url"])));
+            }
             if replica["fault"].is_string() {
                 waiting.push_str(&format!("\n{}\n", text(&replica["fault"])));
             }
         }
     }
     columns(rows) + &waiting
+}
+
+/// The version and binding an agent is called in.
+fn spoken(calls: &Value) -> String {
+    let streams = if calls["streaming"] == true { ", streams" } else { "" };
+    match calls["version"].as_str() {
+        Some(version) => safe(&format!("{version} {}{streams}", text(&calls["binding"]))),
+        None => "-".to_owned(),
+    }
+}
+
+/// The deviations of a replica with how often each was seen.
+fn leniencies(replica: &Value) -> Option<String> {
+    let counted = replica["leniencies"].as_object().filter(|counted| !counted.is_empty())?;
+    let one = |(name, times): (&String, &Value)| format!("{} ({})", safe(name), text(times));
+    Some(counted.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+/// All that is known of one agent.
+pub(super) fn one(agent: &Value) -> String {
+    let mut rows = vec![["agent".to_owned(), text(&agent["name"])], ["state".to_owned(), text(&agent["state"])]];
+    for replica in items(&agent["replicas"]) {
+        let calls = &replica["calls"];
+        let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
+        row("url", text(&replica["url"]));
+        row("card", text(&replica["card"]));
+        row("signature", text(&replica["verification"]));
+        row("called in", spoken(calls));
+        row("called at", text(&calls["address"]));
+        if calls["replaced"].is_string() {
+            row("card says", format!("{} ({})", text(&calls["listed"]), text(&calls["replaced"])));
+        }
+        if calls["fault"].is_string() {
+            row("not called", text(&calls["fault"]));
+        }
+        if replica["prefers"].is_object() {
+            let way = if replica["prefers"]["streams"] == true { "stream" } else { "unary" };
+            row("prefers", format!("{way}: {}", text(&replica["prefers"]["reason"])));
+        }
+        if replica["speaks"].is_string() {
+            row("speaks", text(&replica["speaks"]));
+        }
+        row("deviates", leniencies(replica).unwrap_or_else(|| "no".to_owned()));
+        for deviation in items(&replica["deviations"]) {
+            row("", format!("card: {}", text(deviation)));
+        }
+        if replica["fault"].is_string() {
+            row("card fault", text(&replica["fault"]));
+        }
+        if replica["last_fault"].is_object() {
+            row("last fault", format!("{} at {}", text(&replica["last_fault"]["reason"]), text(&replica["last_fault"]["at"])));
+        }
+    }
+    let settings = agent["settings"].as_object().into_iter().flatten();
+    rows.extend(settings.map(|(key, value)| ["setting".to_owned(), format!("{} = {}", safe(key), text(value))]));
+    columns(rows)
 }
 
 /// A line for every difference.
@@ -65,5 +125,8 @@ pub(super) fn health(answer: &Value) -> String {
             text(&one["last_heard"]),
         ]
     };
-    columns(std::iter::once(head.map(str::to_owned)).chain(items(&answer["replicas"]).iter().map(row)).collect())
+    let rows = std::iter::once(head.map(str::to_owned)).chain(items(&answer["replicas"]).iter().map(row)).collect();
+    let failing = items(&answer["replicas"]).iter().filter(|one| one["failing"].is_string());
+    let faults: String = failing.map(|one| format!("{} fails: {}\n", text(&one["url"]), text(&one["failing"]))).collect();
+    columns(rows) + &faults
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_identity::Jwks;
-use chancery_outbound::discovery::{Discovery, DiscoveryConfig, DiscoveryError, PeerAddress, Verification, Verify};
+use chancery_outbound::discovery::{CardSettings, Discovery, DiscoveryConfig, DiscoveryError, PeerAddress, Verification, Verify};
 use chancery_outbound::guard::{GuardConfig, WayOut};
 use chancery_protocol::{AgentId, Timestamp, Version};
 use serde_json::{Value, json};
@@ -27,7 +27,14 @@ fn discovery(url: &str) -> Discovery {
 }
 
 fn peer(url: &str, verify: Verify) -> PeerAddress {
-    PeerAddress { name: "peer".into(), url: url.to_owned(), verify, agent_id: None, keys: Vec::new() }
+    PeerAddress {
+        name: "peer".into(),
+        url: url.to_owned(),
+        verify,
+        agent_id: None,
+        keys: Vec::new(),
+        card: CardSettings::default(),
+    }
 }
 
 fn now() -> Timestamp {

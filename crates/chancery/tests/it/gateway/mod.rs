@@ -1,10 +1,13 @@
 //! A node in front of agents elsewhere: it is told from them by nothing, and their faults are its answers.
 
 mod a2a_cli;
+mod addresses;
+mod agent_settings;
 mod chain;
 mod cheapest;
 mod circuit_breaker;
 mod discover;
+mod doctor;
 mod executor_remote;
 mod extended;
 mod fallback;
@@ -13,6 +16,7 @@ mod front_card;
 mod guards_loops;
 mod guards_nodes;
 mod hostile_card;
+mod laws;
 pub(crate) mod one_way;
 mod pages;
 mod passed_on;
@@ -31,9 +35,14 @@ const CROWD: &str = "[limits]\nconnections_per_address = 2000\n";
 
 /// A node in front of the agent at that URL, with its tasks in memory.
 fn in_front_of(url: &str, config: &str) -> Server {
+    in_front_of_with(url, config, "")
+}
+
+/// The same with settings of the agent.
+fn in_front_of_with(url: &str, config: &str, settings: &str) -> Server {
     let home = Home::new();
     let data = home.data();
-    let config = format!("{config}\n[agents.front]\nurl = '{url}'\n");
+    let config = format!("{config}\n[agents.front]\nurl = '{url}'\n{settings}\n");
     Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
 }
 

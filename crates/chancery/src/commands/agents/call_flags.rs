@@ -1,0 +1,68 @@
+//! The flags that say how an agent is called, whatever its card says.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chancery::config::{BindingSetting, CallSettings};
+use chancery::protocol::Version;
+use chancery_outbound::remote::StreamMode;
+
+#[derive(Clone, clap::Args)]
+pub(super) struct CallFlags {
+    /// The URL that calls go to, if not the one of its card
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
+    /// JSONRPC, HTTP+JSON, GRPC or SWP, if not as its card says
+    #[arg(long, value_name = "BINDING", value_parser = word::<BindingSetting>)]
+    binding: Option<BindingSetting>,
+    /// 1.0, 0.3 or original, if not as its card says
+    #[arg(long = "a2a-version", value_name = "VERSION", value_parser = word::<Version>)]
+    version: Option<Version>,
+    /// auto, never or always: whether it is asked for streams
+    #[arg(long, value_name = "WHEN", value_parser = word::<StreamMode>)]
+    stream: Option<StreamMode>,
+    /// A header that is sent with every call, as NAME=VALUE; can be given several times
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair)]
+    headers: Vec<(String, String)>,
+    /// The same, by the variable of the node's environment that has the value
+    #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair)]
+    headers_env: Vec<(String, String)>,
+    /// How long a call may take to be answered
+    #[arg(long, value_name = "MS")]
+    timeout_ms: Option<u64>,
+    /// A media type that its card is shown with, in place of its own; can be given several times
+    #[arg(long = "input-mode", value_name = "TYPE")]
+    input_modes: Vec<String>,
+    /// A file of the node's machine with its card, which is then never fetched
+    #[arg(long, value_name = "FILE")]
+    card_file: Option<PathBuf>,
+    /// Reject cards and answers that deviate from their version
+    #[arg(long)]
+    strict: bool,
+}
+
+fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(serde_json::Value::from(text)).map_err(|fault| fault.to_string())
+}
+
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or("it is NAME=VALUE")
+}
+
+impl CallFlags {
+    pub(super) fn settings(self) -> CallSettings {
+        CallSettings {
+            card_file: self.card_file,
+            address: self.address,
+            binding: self.binding,
+            version: self.version,
+            stream: self.stream.unwrap_or_default(),
+            headers: BTreeMap::from_iter(self.headers),
+            headers_env: BTreeMap::from_iter(self.headers_env),
+            timeout_ms: self.timeout_ms,
+            input_modes: (!self.input_modes.is_empty()).then_some(self.input_modes),
+            strict: self.strict,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Where an agent is called: at the address that the operator typed, whatever its card names.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::in_front_of;
+use super::scripted::{Asked, Script, Scripted, card};
+use crate::cli::run;
+use crate::patience::soon;
+use crate::ports::lasting_address;
+use crate::server::{Home, Server, Setup};
+
+/// Counts connections.
+struct Listener {
+    address: SocketAddr,
+    came: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    async fn open() -> Self {
+        let listener = TcpListener::bind(lasting_address()).await.expect("a free port");
+        let address = listener.local_addr().expect("it has one");
+        let came = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&came);
+        tokio::spawn(async move {
+            while listener.accept().await.is_ok() {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { address, came }
+    }
+
+    /// Connections are taken in the order they were made, so once our own is counted all before it are.
+    async fn saw_nobody(&self, what: &str) {
+        let _own = TcpStream::connect(self.address).await.expect("a connection");
+        soon("our own visit", async || (self.came.load(Ordering::SeqCst) > 0).then_some(())).await;
+        assert_eq!(self.came.swap(0, Ordering::SeqCst), 1, "{what}: somebody came beside ourselves");
+    }
+}
+
+/// An agent whose card lists this URL, with `{URL}` for its own. It answers at every path.
+async fn listing(url: &str, binding: &str) -> Scripted {
+    Scripted::start(|own| {
+        let port = own.rsplit(':').next().expect("a port").to_owned();
+        let listed = url.replace("{URL}", own).replace("{PORT}", &port);
+        let mut shown = card(own, json!({}));
+        shown["supportedInterfaces"] = json!([{ "url": listed, "protocolBinding": binding, "protocolVersion": "1.0" }]);
+        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { completed(asked) }
+    })
+    .await
+}
+
+fn completed(asked: &Asked) -> Script {
+    let task = json!({ "task": { "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_COMPLETED" },
+        "artifacts": [{ "artifactId": "a", "parts": [{ "text": "alpha" }] }] } });
+    Script::result(asked, &task)
+}
+
+#[track_caller]
+fn is_answered(sent: &Value, what: &str) {
+    assert_eq!(sent["task"]["artifacts"][0]["parts"][0]["text"], "alpha", "{what}: {sent}");
+}
+
+/// The agent as `chancery agents show` has it.
+fn shown(gateway: &Server) -> Value {
+    run(gateway.home(), ["agents", "show", "front", "--json"]).json()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_3_an_agent_is_called_by_every_spelling_of_its_own_host() {
+    let spellings = ["http://localhost:{PORT}/rpc", "http://0.0.0.0:{PORT}/rpc", "http://[::1]:{PORT}/rpc", "{URL}/rpc"];
+    for listed in spellings {
+        let agent = listing(listed, "JSONRPC").await;
+        let typed_as_localhost = agent.url().replace("127.0.0.1", "localhost");
+        for typed in [agent.url(), typed_as_localhost] {
+            let gateway = in_front_of(&typed, "");
+            is_answered(&gateway.send("hi").await, &format!("{typed} with {listed}"));
+            let called = shown(&gateway)["replicas"][0]["calls"]["address"].take();
+            assert_eq!(called, json!(format!("{typed}/rpc")));
+        }
+        assert!(agent.calls().iter().all(|asked| asked.path == "/rpc"), "the card's path is kept");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_3_localhost_is_found_where_the_agent_listens_on_one_address_only() {
+    let agent = Scripted::at("::1", |own| {
+        let shown = card(own, json!({}));
+        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { completed(asked) }
+    })
+    .await;
+    let port = agent.url().rsplit(':').next().expect("a port").to_owned();
+    let gateway = in_front_of(&format!("http://localhost:{port}"), "");
+    is_answered(&gateway.send("hi").await, "an agent on ::1 alone");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_4_a_host_or_port_that_is_neither_configured_nor_allowed_is_never_contacted() {
+    let other = Listener::open().await;
+    let agent = listing(&format!("http://{}/rpc", other.address), "JSONRPC").await;
+    let gateway = in_front_of(&agent.url(), "");
+    is_answered(&gateway.send("hi").await, "the configured origin with the card's path");
+    assert_eq!(agent.calls()[0].path, "/rpc");
+    other.saw_nobody("a port that is not allowed").await;
+    let allowed = in_front_of(&agent.url(), super::ANYWHERE_HERE);
+    let _ = shown(&allowed);
+    assert_eq!(shown(&allowed)["replicas"][0]["calls"]["address"], format!("http://{}/rpc", other.address));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_5_a_url_that_says_nothing_means_the_configured_one() {
+    for (listed, path) in
+        [("", "/agent"), ("dummy", "/agent"), ("/rpc", "/rpc"), ("127.0.0.1:{PORT}/rpc", "/rpc"), ("http://", "/agent")]
+    {
+        let agent = listing(listed, "JSONRPC").await;
+        let gateway = in_front_of(&format!("{}/agent", agent.url()), "");
+        is_answered(&gateway.send("hi").await, listed);
+        assert_eq!(agent.calls().last().expect("it was called").path, path, "{listed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_6_an_address_that_is_not_the_cards_is_logged_once_with_both_and_the_setting() {
+    let agent = listing("http://192.0.2.77:9/rpc", "JSONRPC").await;
+    let gateway = in_front_of(&agent.url(), "[discovery]\nttl_s = 0\n");
+    is_answered(&gateway.send("hi").await, "moved");
+    is_answered(&gateway.send("hi").await, "moved");
+    let lines: Vec<Value> = gateway.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let said: Vec<&Value> = lines.iter().filter(|line| line["card"] == "http://192.0.2.77:9/rpc").collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!((&said[0]["level"], &said[0]["address"]), (&json!("INFO"), &json!(format!("{}/rpc", agent.url()))));
+    assert_eq!(said[0]["setting"], r#"[outbound] allow_nets = ["192.0.2.77/32"], allow_http = true"#);
+    let replica = shown(&gateway)["replicas"][0].take();
+    assert_eq!(replica["leniencies"]["address-replaced"], 1, "{replica}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_6_an_agent_without_an_allowed_address_is_warned_of_and_never_called_served() {
+    let other = Listener::open().await;
+    let agent = listing(&other.address.to_string(), "GRPC").await;
+    let gateway = in_front_of(&agent.url(), "");
+    let sent = gateway.send("hi").await;
+    let reason = sent["task"]["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.contains("not allowed by [outbound]"), "{sent}");
+    other.saw_nobody("gRPC at a port that is not allowed").await;
+    assert!(gateway.log().contains("no address of its card is allowed"), "{}", gateway.log());
+    let agent = shown(&gateway);
+    assert!(agent["state"].as_str().is_some_and(|state| state.starts_with("failing: ")), "{agent}");
+    let table = run(gateway.home(), ["agents", "ls"]).stdout;
+    assert!(!table.contains("served") && table.contains("failing"), "{table}");
+    let health = run(gateway.home(), ["agents", "health", "front"]).stdout;
+    assert!(health.contains("not allowed by [outbound]"), "{health}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_1_a_card_is_taken_from_the_agents_own_url_where_nothing_else_has_it() {
+    let agent = Scripted::start(|own| {
+        let shown = card(own, json!({}));
+        move |asked: &Asked| match asked.body.is_empty() {
+            true if asked.path == "/a2a/one" => Script::json(&shown),
+            true => Script::page(404, "text/plain", "no"),
+            false => completed(asked),
+        }
+    })
+    .await;
+    let gateway = in_front_of(&format!("{}/a2a/one", agent.url()), "");
+    is_answered(&gateway.send("hi").await, "the URL itself");
+    let paths: Vec<String> = agent.all().iter().filter(|asked| asked.body.is_empty()).map(|asked| asked.path.clone()).collect();
+    let expected = [
+        "/a2a/one/.well-known/agent-card.json",
+        "/a2a/one/.well-known/agent.json",
+        "/.well-known/agent-card.json",
+        "/.well-known/agent.json",
+        "/a2a/one",
+    ];
+    assert_eq!(paths[..5], expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_start_prints_how_every_agent_elsewhere_is_called() {
+    let agent = listing("http://0.0.0.0:{PORT}/rpc", "JSONRPC").await;
+    let home = Home::new();
+    let gateway = Setup::in_home(&home).args(["--memory", "--agent", &agent.url()]).start();
+    let (_, rest) = gateway.terminate();
+    let line = rest.lines().next().unwrap_or_default();
+    for part in ["scripted: A2A 1.0 JSONRPC, no streaming, at ", "/rpc", "0.0.0.0", "deviates: address-replaced"] {
+        assert!(line.contains(part), "{part} is not in: {rest}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Tells an agent elsewhere to stop, and says truthfully what came of it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use chancery_protocol::{CancelTask, Error, ErrorKind, Reply, Request, Sent, Task};
+
+use super::replica::{Replica, Spoken};
+use crate::client::{AgentClient, ClientError, Conditions};
+
+/// What an agent answered to a cancel.
+#[derive(Debug)]
+pub(super) enum CancelAnswer {
+    /// The task as it is now.
+    Task(Reply),
+    /// The agent will not stop. The error is for the caller, and names the agent.
+    Refused(Error),
+    /// The agent was not reached, or does not know the task yet.
+    Unknown,
+}
+
+pub(super) async fn cancel_at(spoken: &Spoken, cancel: &Request, conditions: &Conditions, replica: &Replica) -> CancelAnswer {
+    match spoken.client.call(cancel, conditions).await {
+        Ok(reply) => CancelAnswer::Task(reply),
+        Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {
+            tracing::info!(peer = replica.name(), %error, "the agent refused to cancel a task");
+            CancelAnswer::Refused(refusal(replica, &error))
+        }
+        Err(error) => {
+            tracing::info!(peer = replica.name(), %error, "the agent did not confirm that it stopped");
+            CancelAnswer::Unknown
+        }
+    }
+}
+
+/// The agent's own error where its kind is one of a refused cancel, and its words in any case.
+fn refusal(replica: &Replica, error: &Error) -> Error {
+    let kind = match error.kind {
+        kind @ (ErrorKind::TaskNotCancelable | ErrorKind::UnsupportedOperation) => kind,
+        _ => ErrorKind::TaskNotCancelable,
+    };
+    Error::new(kind, format!("agent {} refused to cancel the task: {}", replica.agent_name(), error.message))
+}
+
+/// Waits in the background for the answer of a call that nobody waits for any more, and cancels the task that it names.
+pub(super) fn when_named(
+    client: AgentClient,
+    conditions: Conditions,
+    answer: Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Send>>,
+) {
+    tokio::spawn(async move {
+        let Ok(Reply::Sent(Sent::Task(shown)) | Reply::Task(shown)) = answer.await else { return };
+        let Task { id, status, .. } = &*shown.task;
+        if status.state.is_terminal() {
+            return;
+        }
+        let cancel = Request::CancelTask(CancelTask { tenant: None, id: id.clone(), metadata: None });
+        if let Err(error) = client.call(&cancel, &conditions).await {
+            tracing::info!(task = %id, %error, "a task that nobody waits for could not be cancelled at its agent");
+        }
+    });
+}
