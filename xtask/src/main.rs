@@ -1,8 +1,9 @@
-//! What a developer runs beside cargo: `check`, `map`, `codegen`, `test`, `soak` and `bench`.
+//! What a developer runs beside cargo: `check`, `map`, `codegen`, `test`, `interop`, `soak` and `bench`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
 mod cargo;
 mod check;
+mod interop;
 mod map;
 mod packages;
 mod soak;
@@ -38,6 +39,11 @@ enum Command {
     },
     /// Run everything a change must pass: format, lints, check, codegen, licences, tests
     Test,
+    /// Try servers and clients that others wrote against the gateway, and print what works
+    Interop {
+        #[command(subcommand)]
+        suite: interop::Suite,
+    },
     /// Run the long tests with the full counts
     Soak {
         /// Run only the sets whose name contains this word
@@ -68,6 +74,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Map => map::run(&root),
         Command::Codegen { check } => cargo::codegen(&root, check),
         Command::Test => test::run(&root),
+        Command::Interop { suite } => interop::run(&root, &suite),
         Command::Soak { only } => soak::run(&root, only.as_deref()),
         Command::Bench { arguments } => cargo::bench(&root, &arguments),
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use crate::cargo;
+use crate::interop::FRAMEWORKS;
 use crate::tally::run_tests;
 use crate::test::{Step, run_steps};
 
@@ -33,6 +34,7 @@ const SETS: &[Set] = &[
     Set { name: "push-faults", package: "chancery", binary: Some("it"), filter: "push_faults::" },
     Set { name: "lanes", package: "chancery-rules", binary: Some("push_lane"), filter: "no_schedule" },
     Set { name: "evidence", package: "chancery-evidence", binary: Some("adapter"), filter: "properties::" },
+    Set { name: "frameworks", package: "chancery", binary: Some("interop_frameworks"), filter: "" },
 ];
 
 impl Set {
@@ -57,7 +59,7 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<ExitCode> {
             name: set.name,
             run: Box::new(move || {
                 let mut command = cargo::command(root);
-                run_tests(command.args(set.arguments()).env(FULL_COUNTS, "1"))
+                run_tests(command.args(set.arguments()).env(FULL_COUNTS, "1").env(FRAMEWORKS, "all"))
             }),
         })
         .collect();
@@ -76,6 +78,13 @@ mod tests {
     fn a_set_names_its_package_its_binary_and_its_filter() {
         let set = Set { name: "crash", package: "chancery", binary: Some("it"), filter: "crash::" };
         let expected = "test --release --locked -p chancery --test it crash:: -- --nocapture";
+        assert_eq!(set.arguments().join(" "), expected);
+    }
+
+    #[test]
+    fn the_frameworks_have_a_set() {
+        let set = SETS.iter().find(|set| set.name == "frameworks").expect("there is a set of this name");
+        let expected = "test --release --locked -p chancery --test interop_frameworks -- --nocapture";
         assert_eq!(set.arguments().join(" "), expected);
     }
 

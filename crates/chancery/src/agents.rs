@@ -11,8 +11,8 @@ use chancery_core::TaskRunner;
 use chancery_protocol::AgentCard;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::card::interfaces;
 pub use self::card::new_card;
-pub(crate) use self::card::{authority, interfaces};
 pub use self::conformance::Conformance;
 pub use self::echo::Echo;
 pub use self::recall::Recall;

@@ -1,5 +1,6 @@
 //! Puts together who callers are: from the config, the callers that were added, and the keys of issuers.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -73,18 +74,33 @@ pub(crate) fn authenticator(
     }
 }
 
+/// The usual spellings of this machine.
+const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
 fn joined(faults: &[impl ToString]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// A signed request is good here if it was signed for the name this node goes by, or the address it listens at.
+/// A signed request is good here if it was signed for the name this node goes by, or the address it listens at. On the loopback
+/// that address has several spellings, and a card names the one its client used.
 fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureRules, BuildError> {
     let bad = |fault: &str| BuildError::Credentials(format!("identity: {fault}"));
-    let named: Authority = public_url.url().origin().ascii_serialization().parse().map_err(bad)?;
-    let listen = format!("{}://{}", public_url.url().scheme(), config.node.listen).parse().map_err(bad)?;
-    // An address that stands for all of the machine's is nobody's name for it.
-    let is_name = !config.node.listen.ip().is_unspecified() && config.node.listen.port() != 0 && listen != named;
-    let authorities = if is_name { vec![named, listen] } else { vec![named] };
+    let (listen, url) = (config.node.listen, public_url.url());
+    let mut authorities: Vec<Authority> = vec![url.origin().ascii_serialization().parse().map_err(bad)?];
+    let of_public = url.port_or_known_default().filter(|_| url.host_str().is_some_and(|host| LOOPBACK_HOSTS.contains(&host)));
+    let own_ports = [Some(listen.port()).filter(|port| *port != 0), of_public];
+    for port in own_ports.into_iter().flatten() {
+        let address = SocketAddr::new(listen.ip(), port).to_string();
+        let spellings = LOOPBACK_HOSTS.iter().filter(|_| listen.ip().is_loopback()).map(|host| format!("{host}:{port}"));
+        // An address that stands for all of the machine's is nobody's name for it.
+        let addresses = Some(address).filter(|_| !listen.ip().is_unspecified());
+        for name in addresses.into_iter().chain(spellings) {
+            let authority = format!("{}://{name}", url.scheme()).parse().map_err(bad)?;
+            if !authorities.contains(&authority) {
+                authorities.push(authority);
+            }
+        }
+    }
     let mut rules = SignatureRules::new(authorities).map_err(bad)?;
     rules.signature_window_s = config.identity.signature_window_s;
     rules.most_nonces = config.identity.signatures_remembered;
@@ -110,4 +126,28 @@ pub(crate) fn check_grants(callers: &CallerBook, agents: &Agents) -> Result<(), 
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(BuildError::Credentials(faults.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn authorities(listen: &str, public_url: &str) -> Vec<Authority> {
+        let mut config = Config::default();
+        config.node.listen = listen.parse().unwrap();
+        signature_rules(&config, &PublicUrl::try_from(public_url.to_owned()).unwrap()).unwrap().authorities
+    }
+
+    fn named(authorities: &[&str]) -> Vec<Authority> {
+        authorities.iter().map(|authority| authority.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_request_may_be_signed_for_any_spelling_of_the_loopback_address_and_for_no_other_host() {
+        let local = ["http://127.0.0.1:7420", "http://localhost:7420", "http://[::1]:7420"];
+        assert_eq!(authorities("127.0.0.1:7420", "http://127.0.0.1:7420"), named(&local));
+        assert_eq!(authorities("127.0.0.1:0", "http://127.0.0.1:7420"), named(&local), "the port that was given out");
+        assert_eq!(authorities("0.0.0.0:7420", "https://agents.example"), named(&["https://agents.example"]));
+        assert_eq!(authorities("10.0.0.5:7420", "https://a.example"), named(&["https://a.example", "https://10.0.0.5:7420"]));
+    }
 }

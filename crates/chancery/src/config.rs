@@ -4,6 +4,7 @@ mod agent;
 mod agreement;
 mod call_settings;
 mod caller;
+mod card;
 mod fault;
 mod fields;
 mod file;
@@ -30,7 +31,7 @@ use std::path::{Path, PathBuf};
 use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
 use chancery_evidence::record::EvidenceConfig;
 use chancery_identity::credentials::Issuer;
-use chancery_inbound::{Headerless, InboundLimits};
+use chancery_inbound::InboundLimits;
 use chancery_memory::{ArtifactsConfig, MemoryConfig};
 use chancery_outbound::GuardConfig;
 use chancery_outbound::client::ClientLimits;
@@ -47,6 +48,7 @@ pub(crate) use self::agent::is_name as is_agent_name;
 pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, RemoteCredentials};
 pub use self::call_settings::{BindingSetting, CallSettings};
 pub use self::caller::CallerConfig;
+pub use self::card::{CardBinding, CardConfig};
 pub use self::fault::{ConfigError, Fault};
 pub use self::file::ConfigFile;
 pub(crate) use self::file::digest;
@@ -88,14 +90,6 @@ pub struct Limits {
     pub tasks: TaskLimits,
     pub inbound: InboundLimits,
     pub json: JsonLimits,
-}
-
-/// The `[card]` section.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CardConfig {
-    /// The shape of the card for those who name no version.
-    pub headerless: Headerless,
 }
 
 /// The `[store]` section.

@@ -86,6 +86,7 @@ impl Executor {
         let plane = plane(runner)?;
         let context = CallContext {
             version: Version::V1_0,
+            wrapped: false,
             binding: Binding::JsonRpc,
             caller: Caller::new("default", "executor"),
             standing: Arc::default(),
@@ -123,7 +124,8 @@ fn plane(runner: Arc<dyn TaskRunner>) -> Result<Chancery, Error> {
     let no_key = |fault: chancery_identity::KeyError| Error::new(ErrorKind::Internal, fault.to_string());
     let key = SealKey::random_bytes().and_then(|bytes| SealKey::new(&bytes)).map_err(no_key)?;
     let card = AgentCard { default_input_modes: vec!["*/*".to_owned()], ..AgentCard::default() };
-    let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true };
+    let agent =
+        Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true, enforces_input_modes: true };
     Ok(Chancery::new(Parts {
         agents: Agents::new(agent),
         store: Arc::new(MemoryStore::new()),

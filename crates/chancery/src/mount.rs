@@ -1,5 +1,6 @@
 //! Puts agents at their addresses: cards get the interfaces of this node.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_core::{Agent, Agents, GOVERNANCE_EXTENSION, MEMORY_EXTENSION, REFERENCES_EXTENSION, TaskRunner};
@@ -8,9 +9,9 @@ use chancery_inbound::Signposts;
 use chancery_memory::MemoryConfig;
 use chancery_protocol::{AgentCard, AgentExtension, Metadata};
 
-use crate::agents::{authority, interfaces};
+use crate::agents::interfaces;
 use crate::build_error::BuildError;
-use crate::config::{PublicUrl, PushConfig, SwpUrl, is_agent_name};
+use crate::config::{CardBinding, Config, PublicUrl, SwpUrl, is_agent_name};
 use crate::gateway::Shown;
 use crate::signs::Signs;
 use crate::webhooks::PushPromise;
@@ -38,39 +39,32 @@ pub(crate) struct Mount {
     /// What they say of large parts.
     references: Option<AgentExtension>,
     push: Option<PushPromise>,
+    /// The bindings that cards list.
+    bindings: Vec<CardBinding>,
+    /// The agents elsewhere whose input modes are enforced here.
+    enforced: BTreeSet<String>,
 }
 
 impl Mount {
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, push: &PushConfig) -> Self {
-        let push = PushPromise::of(push, &public_url);
-        Self { public_url, swp_url: None, knows_callers: !authenticator.is_open(), signs, memory: None, references: None, push }
+    /// What cards say is all from the config, so that a start and a reload say the same.
+    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, config: &Config) -> Self {
+        let enforced = config.agents.iter().filter(|(_, agent)| agent.enforce_input_modes).map(|(name, _)| name.clone());
+        Self {
+            push: PushPromise::of(&config.push, &public_url),
+            public_url,
+            swp_url: None,
+            knows_callers: !authenticator.is_open(),
+            signs,
+            memory: memory_extension(&config.memory),
+            references: references_extension(config.artifacts.offload),
+            bindings: config.card.bindings.clone(),
+            enforced: enforced.collect(),
+        }
     }
 
     /// The same where agents also answer over SWP.
     pub(crate) fn also_at(self, swp_url: Option<SwpUrl>) -> Self {
         Self { swp_url, ..self }
-    }
-
-    /// Cards say what kind of memory this node has.
-    pub(crate) fn with_memory(mut self, config: &MemoryConfig) -> Self {
-        self.memory = config.advertised().map(|facts| AgentExtension {
-            uri: MEMORY_EXTENSION.to_owned(),
-            description: "Takes memory by its ruLake witness, with a grant".to_owned(),
-            required: false,
-            params: Some(Metadata::from_object(facts)),
-        });
-        self
-    }
-
-    /// Cards say that large parts can be had as links.
-    pub(crate) fn with_references(mut self, offloads: bool) -> Self {
-        self.references = offloads.then(|| AgentExtension {
-            uri: REFERENCES_EXTENSION.to_owned(),
-            description: "Shows large parts as links with digest and size, to those who ask for it".to_owned(),
-            required: false,
-            params: None,
-        });
-        self
     }
 
     pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
@@ -111,7 +105,7 @@ impl Mount {
 
     /// Hosts and tenants that lead to agents, for the doors.
     pub(crate) fn signposts(&self) -> Result<Signposts, BuildError> {
-        self.signs.signposts(&self.public_url)
+        self.signs.signposts(&self.public_url, &self.bindings)
     }
 
     /// Whether there is somebody to show extended cards to.
@@ -122,11 +116,11 @@ impl Mount {
     fn one(&self, Given { name, mut card, extended, runner, exposed }: Given, at_root: bool) -> Agent {
         if card.supported_interfaces.is_empty() {
             card.supported_interfaces = if at_root {
-                interfaces(&self.public_url.to_string(), authority(self.public_url.url()).as_deref())
+                interfaces(&self.public_url.to_string(), true, &self.bindings)
             } else {
-                interfaces(&self.public_url.join(&format!("/agents/{name}")), None)
+                interfaces(&self.public_url.join(&format!("/agents/{name}")), false, &self.bindings)
             };
-            card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url));
+            card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url, &self.bindings));
             // Last, because it says the least: whoever can speak something else does.
             card.supported_interfaces.extend(self.swp_url.as_ref().map(|url| url.interface(&name)));
         }
@@ -146,8 +140,30 @@ impl Mount {
         card.capabilities.extensions.extend(self.memory.clone());
         card.capabilities.extensions.extend(self.references.clone());
         PushPromise::declare(self.push.as_ref(), &mut card);
-        Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed }
+        // Agents elsewhere are the ones with links.
+        let enforces_input_modes = !runner.keeps_links() || self.enforced.contains(&name);
+        Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed, enforces_input_modes }
     }
+}
+
+/// What kind of memory this node has.
+fn memory_extension(config: &MemoryConfig) -> Option<AgentExtension> {
+    config.advertised().map(|facts| AgentExtension {
+        uri: MEMORY_EXTENSION.to_owned(),
+        description: "Takes memory by its ruLake witness, with a grant".to_owned(),
+        required: false,
+        params: Some(Metadata::from_object(facts)),
+    })
+}
+
+/// That large parts can be had as links.
+fn references_extension(offloads: bool) -> Option<AgentExtension> {
+    offloads.then(|| AgentExtension {
+        uri: REFERENCES_EXTENSION.to_owned(),
+        description: "Shows large parts as links with digest and size, to those who ask for it".to_owned(),
+        required: false,
+        params: None,
+    })
 }
 
 /// Callers may ask for an account of what their tasks cost, whichever agent they call here.

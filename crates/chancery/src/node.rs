@@ -1,5 +1,6 @@
 //! One node put together: agents, store, service and doors.
 
+mod elsewhere;
 mod shelf;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use chancery_core::{Chancery, Clock, Parts, StoreError, SystemClock, TaskRunner}
 use chancery_identity::SealKey;
 use chancery_identity::credentials::{CertificateName, IdentityResolver};
 use chancery_identity::hop_token::HopTokens;
-use chancery_inbound::{DoorSettings, Doors, Entrance, Tls};
+use chancery_inbound::{Doors, Entrance, Tls};
 use chancery_protocol::AgentCard;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -222,13 +223,10 @@ impl NodeBuilder {
             fetched = Some(Arc::clone(&sets));
             Ok(sets)
         })?;
-        let lineup = self.own.clone();
-        let lineup = if self.serves_configured { lineup.and_configured(&config, |_, _| None) } else { lineup };
+        let own = self.own.clone();
+        let lineup = if self.serves_configured { own.and_configured(&config, |_, _| None) } else { own };
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config.push)
-            .also_at(reception.swp_url.clone())
-            .with_memory(&config.memory)
-            .with_references(config.artifacts.offload);
+        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config).also_at(reception.swp_url.clone());
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: reception.public_url.url().clone(),
@@ -249,8 +247,8 @@ impl NodeBuilder {
         let recorder = record_keeper::recorder(&config.evidence, &keys, reception.clock.now());
         let on_disk = folder.as_deref().filter(|_| !self.in_memory);
         let Shelf { store, outbox, key } = Shelf::open(on_disk, &config, self.answer_before_commit, recorder.clone())?;
-        let now = reception.clock.now();
-        let webhooks = Webhooks::open(&config, &reception.public_url, folder.clone(), outbox, now)?.map(Arc::new);
+        let webhooks =
+            Webhooks::open(&config, &reception.public_url, folder.clone(), outbox, reception.clock.now())?.map(Arc::new);
         let rules = config.rulebook().map_err(BuildError::Rules)?;
         let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
         let chancery = Chancery::new(Parts {
@@ -288,8 +286,7 @@ impl NodeBuilder {
             webhooks: webhooks.clone(),
         };
         let routes = admin::routes(office, &fleet, &behind);
-        let url = reception.public_url.to_string();
-        let settings = DoorSettings { signposts, ..door_settings(&config, url, authenticator, admin_token.clone(), routes) };
+        let settings = door_settings(&config, &reception.public_url, authenticator, admin_token.clone(), routes, signposts);
         let entrance = Entrance::new(Doors::new(chancery.clone(), settings, &keys.ring())?);
         let keeper = chancery.clone();
         tokio::spawn(async move { keeper.keep_swept().await });
@@ -315,8 +312,7 @@ impl NodeBuilder {
             engine,
             webhooks,
         };
-        let reloader = Reloader::new(grounds, self.source, config);
-        Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader })
+        Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader: Reloader::new(grounds, self.source, config) })
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
@@ -350,11 +346,6 @@ impl Node {
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
     pub fn is_open(&self) -> bool {
         self.entrance.doors().authenticator().is_open()
-    }
-
-    /// A line for every agent elsewhere that this node stands in front of: its name, version, binding and address.
-    pub fn agents_elsewhere(&self) -> Vec<String> {
-        self.reloader.agents_elsewhere()
     }
 
     /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.

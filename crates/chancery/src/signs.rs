@@ -7,9 +7,9 @@ use chancery_core::Agents;
 use chancery_inbound::{HostSign, Signposts};
 use chancery_protocol::AgentInterface;
 
-use crate::agents::{authority, interfaces};
+use crate::agents::interfaces;
 use crate::build_error::BuildError;
-use crate::config::{AgentConfig, HostName, PublicUrl, TenantName};
+use crate::config::{AgentConfig, CardBinding, HostName, PublicUrl, TenantName};
 
 /// Which agent each name leads to, in the order they were given.
 #[derive(Clone, Debug, Default)]
@@ -48,10 +48,10 @@ impl Signs {
     }
 
     /// The addresses of an agent at the root, where a tenant says that it is meant. Only 1.0 has a place on a card for one.
-    pub(crate) fn by_tenant(&self, agent: &str, public_url: &PublicUrl) -> Vec<AgentInterface> {
+    pub(crate) fn by_tenant(&self, agent: &str, public_url: &PublicUrl, bindings: &[CardBinding]) -> Vec<AgentInterface> {
         let tenants = self.tenants.iter().filter(|(name, _)| name == agent);
         let at = |(_, tenant): &(String, TenantName)| {
-            let root = interfaces(&public_url.to_string(), authority(public_url.url()).as_deref());
+            let root = interfaces(&public_url.to_string(), true, bindings);
             let newer = root.into_iter().filter(|interface| interface.protocol_version == "1.0");
             let tenant = tenant.to_string();
             newer.map(move |interface| AgentInterface { tenant: Some(tenant.clone()), ..interface })
@@ -59,14 +59,14 @@ impl Signs {
         tenants.flat_map(at).collect()
     }
 
-    pub(crate) fn signposts(&self, public_url: &PublicUrl) -> Result<Signposts, BuildError> {
+    pub(crate) fn signposts(&self, public_url: &PublicUrl, bindings: &[CardBinding]) -> Result<Signposts, BuildError> {
         let fault = |host: &HostName, fault: &dyn std::fmt::Display| BuildError::Signs(format!("the host {host}: {fault}"));
         let host = |(agent, host): &(String, HostName)| {
             let base = host.beside(public_url.url());
             let url = url::Url::parse(&base).map_err(|error| fault(host, &error))?;
             let sign = HostSign {
                 agent: agent.as_str().into(),
-                interfaces: interfaces(&base, authority(&url).as_deref()),
+                interfaces: interfaces(&base, true, bindings),
                 jwks_url: format!("{base}/.well-known/jwks.json"),
                 authority: url.origin().ascii_serialization().parse().map_err(|error| fault(host, &error))?,
             };

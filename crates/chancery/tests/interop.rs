@@ -17,6 +17,9 @@ use server::Server;
 use table::{Family, Row};
 use toolbox::Toolbox;
 
+/// The official clients hand the address of gRPC to their gRPC library as it stands, which takes host and port only.
+const SETTINGS: &str = "[card]\nbindings = ['JSONRPC', 'HTTP+JSON', 'GRPC-TARGET']\n";
+
 #[test]
 fn official_sdk_clients_work_in_every_version_and_binding() {
     run(SDKS, fronts::SDK_DRIVERS);
@@ -45,7 +48,10 @@ fn run(families: &[Family], drivers: &[Prepare]) {
         }
     }
 
-    let server = Server::serving(&["--agent", "conformance"], &tools.log(families[0].sdk));
+    let settings = tools.log(families[0].sdk).with_extension("toml");
+    std::fs::write(&settings, SETTINGS).expect("the settings can be written");
+    let settings = settings.to_str().expect("the path of the target folder is text");
+    let server = Server::serving(&["--config", settings, "--agent", "conformance"], &tools.log(families[0].sdk));
     let mut rows = Vec::new();
     for mut command in commands {
         let output = command.arg(&server.base).output().expect("a prepared driver starts");

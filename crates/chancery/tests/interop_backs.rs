@@ -32,7 +32,7 @@ const AT_ONCE: usize = 3;
 
 /// The agents' gRPC has a port of its own, and a card may not lead to another place on this machine unless that is allowed. Agents that
 /// do not stream are asked more often than usual, or this would take minutes longer. The gateway waits longer for an agent that was told
-/// to stop than any check does, so that a cancellation the agent never got is seen.
+/// to stop than any check does, so that a cancellation the agent never got is seen. Clients dial gRPC by host and port.
 const SETTINGS: &str = r#"
 [outbound]
 allow_nets = ["127.0.0.1/32"]
@@ -41,6 +41,8 @@ allow_http = true
 poll_ms = 10
 [limits]
 cancel_grace_ms = 120000
+[card]
+bindings = ["JSONRPC", "HTTP+JSON", "GRPC-TARGET"]
 "#;
 
 #[test]

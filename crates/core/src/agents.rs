@@ -18,6 +18,9 @@ pub struct Agent {
     pub runner: Arc<dyn TaskRunner>,
     /// Whether callers from outside can see and call it. One that is not exposed is for the other agents of this process.
     pub exposed: bool,
+    /// Whether parts of a media type that its card does not list are refused. Otherwise the agent decides: cards of agents
+    /// elsewhere are often filled by default.
+    pub enforces_input_modes: bool,
 }
 
 impl Agent {

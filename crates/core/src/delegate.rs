@@ -143,7 +143,9 @@ impl Delegation {
         let request = Request::StreamMessage(send(message));
         match self.plane()?.call(&self.call_context(agent), request).await? {
             Answer::Stream(subscription) => Ok(*subscription),
-            Answer::Reply(_) => Err(Error::new(ErrorKind::Internal, "a stream was answered with something else")),
+            Answer::Reply(_) | Answer::Late(_) => {
+                Err(Error::new(ErrorKind::Internal, "a stream was answered with something else"))
+            }
         }
     }
 
@@ -156,6 +158,7 @@ impl Delegation {
         let record = &self.0.record;
         CallContext {
             version: Version::V1_0,
+            wrapped: false,
             binding: Binding::JsonRpc,
             caller: Caller { tenant: Arc::clone(&record.owner.tenant), name: format!("agent:{}", record.agent).into() },
             standing: Arc::new(Standing { agent: Some(record.agent.clone()), ..Standing::default() }),

@@ -171,7 +171,7 @@ impl Inner {
 
     /// Takes a task back whose first message its agent refused before it said anything. `false` if there is more to it than that.
     async fn withdrawn(self: &Arc<Self>, live: &Arc<LiveTask>, refusal: Option<Box<Error>>) -> bool {
-        let Some(refusal) = refusal.filter(|_| live.is_untouched()) else { return false };
+        let Some(refusal) = refusal.filter(|_| live.begin_withdrawal()) else { return false };
         let note = self.noted(|| Note::Withdrawn { task: live.record.id.clone(), at: self.clock.now() });
         match self.store.withdraw(&live.record.id, note).await {
             Ok(true) => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp, TraceId, Version};
+use chancery_protocol::{AgentName, Caller, ContextId, Dialect, TaskId, TaskState, Timestamp, TraceId};
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{Accounts, ActualSource, Amount, Caps, EstimateSource, Settled};
 use chancery_rules::lineage::{AgentPath, Attribution, ClaimedContext};
@@ -169,7 +169,7 @@ pub struct LedgerRow {
     pub context_id: ContextId,
     pub agent: AgentName,
     pub owner: Caller,
-    pub dialect: Version,
+    pub dialect: Dialect,
     pub created_at: Timestamp,
     pub state: TaskState,
     pub status_at: Timestamp,

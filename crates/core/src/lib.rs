@@ -21,6 +21,7 @@ mod govern;
 mod governed;
 mod grant;
 mod ids;
+mod late_reply;
 mod limits;
 mod list;
 mod live;
@@ -62,6 +63,7 @@ pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
 pub use governed::{
     Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Scopes, Spend, Verdict,
 };
+pub use late_reply::LateReply;
 pub use limits::TaskLimits;
 pub use ports::{
     Append, Appended, Clock, Creation, Hop, HopTokens, Idempotency, Keyed, Link, ListCursor, ListFilter, Listed, LogEntry, Names,

@@ -6,12 +6,13 @@
 mod account;
 mod not_taken;
 mod turns;
+mod withdraw;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use chancery_protocol::{Error, Message, Task, TaskEvent, Timestamp};
+use chancery_protocol::{Error, Message, Task, TaskEvent, TaskState, Timestamp};
 use chancery_rules::budget::Amount;
 use chancery_rules::task_state::{self, Head};
 use tokio::sync::watch;
@@ -21,6 +22,7 @@ pub(crate) use self::account::Admission;
 pub(crate) use self::not_taken::NotTaken;
 use self::not_taken::limit_reached;
 pub(crate) use self::turns::{AfterTurn, Place, Said};
+use self::withdraw::Withdrawal;
 use crate::govern::allot::{Allotment, Stop};
 use crate::govern::report::Report;
 use crate::govern::trees::Node;
@@ -55,6 +57,8 @@ pub(crate) struct Visible {
     /// The last entry that ended a turn: the task is then done or waits for its caller.
     pub(crate) settled: u64,
     pub(crate) terminal: bool,
+    /// The task is auth-required and its agent's turn goes on, so that the agent may yet say more by itself.
+    pub(crate) authorizing: bool,
     /// The agent answered with a message; there is no task to show.
     pub(crate) message_only: bool,
     /// The store refused; what is visible is still true, but nothing more will come from here.
@@ -72,6 +76,7 @@ struct State {
     link: Option<Link>,
     /// The agent did not take the first message, and the task was taken back.
     refusal: Option<Error>,
+    withdrawal: Withdrawal,
     recording: bool,
     task: Arc<Task>,
     tail: VecDeque<Arc<LogEntry>>,
@@ -143,6 +148,7 @@ impl LiveTask {
             seq: progress.seq,
             settled,
             terminal: progress.state.is_terminal(),
+            authorizing: false,
             message_only: progress.message_only,
             broken: false,
             cancels_refused: 0,
@@ -153,6 +159,7 @@ impl LiveTask {
             pending: Vec::new(),
             link: None,
             refusal: None,
+            withdrawal: Withdrawal::default(),
             recording: false,
             task,
             tail,
@@ -328,6 +335,7 @@ impl LiveTask {
     pub(crate) fn show(&self, entries: &[Arc<LogEntry>], buffer: usize) -> Visible {
         let mut state = self.lock();
         let mut visible = *self.visible.borrow();
+        let in_turn = state.turn.is_some();
         let task = Arc::make_mut(&mut state.task);
         for entry in entries {
             task_state::apply(task, &entry.event);
@@ -335,6 +343,7 @@ impl LiveTask {
             visible.message_only |= matches!(entry.event, TaskEvent::Replied(_));
             if let TaskEvent::Status(_) | TaskEvent::Replied(_) = entry.event {
                 visible.terminal = task.status.state.is_terminal();
+                visible.authorizing = in_turn && task.status.state == TaskState::AuthRequired;
                 if visible.terminal || task.status.state.is_interrupted() {
                     visible.settled = entry.seq;
                 }
@@ -343,44 +352,19 @@ impl LiveTask {
         state.tail.extend(entries.iter().cloned());
         let excess = state.tail.len().saturating_sub(buffer);
         state.tail.drain(..excess);
+        // Under the lock, so that the end of a turn (`end_turn`) is not overwritten by what was true before it. What others
+        // note without the lock is left as it is.
+        self.visible.send_modify(|now| {
+            *now = Visible { broken: now.broken, cancels_refused: now.cancels_refused, ..visible };
+        });
         drop(state);
-        self.visible.send_replace(visible);
         visible
-    }
-
-    /// Whether nothing has happened to the task but its beginning, so that it can still be taken back.
-    pub(crate) fn is_untouched(&self) -> bool {
-        self.lock().projected.seq == 1
     }
 
     /// Whether somebody works on it, or is about to.
     pub(crate) fn is_worked_on(&self) -> bool {
         let state = self.lock();
         state.turn.is_some() || !state.queued.is_empty()
-    }
-
-    /// Why the first message was not taken, if it was not.
-    pub(crate) fn refusal(&self) -> Option<Error> {
-        self.lock().refusal.clone()
-    }
-
-    /// What those are told who wait for what will not come.
-    pub(crate) fn broken(&self) -> Error {
-        self.refusal().unwrap_or_else(|| NotTaken::Broken.into())
-    }
-
-    /// The store refused, or the agent did: nobody waits for what will not come.
-    pub(crate) fn break_off(&self, refusal: Option<Error>) {
-        let mut state = self.lock();
-        state.refusal = refusal;
-        state.queued.clear();
-        state.pending.clear();
-        state.recording = false;
-        if let Some(turn) = &state.turn {
-            turn.cancel();
-        }
-        drop(state);
-        self.visible.send_modify(|visible| visible.broken = true);
     }
 
     /// Webhooks are told of it from now on.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_protocol::{AgentName, Caller, ContextId, TaskEvent, TaskId, TaskState, Timestamp, TraceId, Version};
+use chancery_protocol::{AgentName, Caller, ContextId, Dialect, TaskEvent, TaskId, TaskState, Timestamp, TraceId};
 use chancery_rules::budget::Caps;
 use chancery_rules::lineage::{AgentPath, TokenCheck, TokenClaims};
 
@@ -69,8 +69,8 @@ pub struct TaskRecord {
     pub context_id: ContextId,
     pub agent: AgentName,
     pub owner: Caller,
-    /// The version of the call that made it.
-    pub dialect: Version,
+    /// The dialect of the call that made it.
+    pub dialect: Dialect,
     /// The name its client gave it, in the original protocol. Unique per owner.
     pub client_task_id: Option<Arc<str>>,
     pub created_at: Timestamp,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{ArtifactId, ContextId, Error, TaskEvent, TaskId, Version};
+use chancery_protocol::{ArtifactId, ContextId, Dialect, Error, TaskEvent, TaskId};
 use tokio::sync::watch;
 
 use crate::LogEntry;
@@ -16,8 +16,10 @@ use crate::whole::{whole_entry, whole_events};
 pub(crate) enum Until {
     /// Only the end of the task.
     Terminal,
-    /// Also the end of the turn that began after this entry.
+    /// Also the end of the turn that began after this entry, or its first interrupted state.
     Settled(u64),
+    /// The same, but at an auth-required of an agent that goes on the stream stays open (1.0 §7.6.1).
+    TurnOver(u64),
 }
 
 /// A run of events in order, never empty, or the reason why there are no more.
@@ -86,8 +88,8 @@ impl Subscription {
         self.live.task().artifacts.iter().map(|artifact| artifact.artifact_id.clone()).collect()
     }
 
-    /// The version of the call that made the task.
-    pub fn dialect(&self) -> Version {
+    /// The dialect of the call that made the task.
+    pub fn dialect(&self) -> Dialect {
         self.live.record.dialect
     }
 
@@ -148,6 +150,7 @@ impl Subscription {
         match self.until {
             Until::Terminal => visible.terminal,
             Until::Settled(after) => visible.terminal || visible.settled > after,
+            Until::TurnOver(after) => visible.terminal || (visible.settled > after && !visible.authorizing),
         }
     }
 

@@ -3,33 +3,43 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_protocol::{CallContext, Error, ErrorKind, Message, SendMessage, Sent, TaskEvent};
+use chancery_protocol::{CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, Version};
+use tokio::time::Instant;
 
 use crate::ReplyMode;
 use crate::agents::Agent;
 use crate::find::shown;
+use crate::late_reply::LateReply;
 use crate::live::LiveTask;
 use crate::publish::{Subscription, Until};
-use crate::service::Inner;
+use crate::service::{Answer, Inner};
 use crate::whole::whole_reply;
 
 /// How long a stream waits for an agent's first word before it opens.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 
 impl Inner {
+    /// Answers a send. Where the caller waits and the turn is not over at `deadline`, the answer is an `Answer::Late`.
     pub(crate) async fn send(
         self: &Arc<Self>,
         context: &CallContext,
         agent: &Arc<Agent>,
         send: SendMessage,
-    ) -> Result<Sent, Error> {
+        deadline: Option<Instant>,
+    ) -> Result<Answer, Error> {
         let history_length = send.configuration.history_length;
         let immediately = send.configuration.return_immediately;
         let reply_mode = ReplyMode::of_send(&send.configuration);
         let taken = self.take_message(context, agent, send, reply_mode).await?;
         let live = &taken.live;
         if !immediately {
-            self.settled(live, taken.before).await?;
+            if !self.settled(live, taken.before, deadline).await? {
+                if live.keep_from_withdrawal() {
+                    return Ok(Answer::Late(Box::new(LateReply::new(self, context, taken, history_length))));
+                }
+                // The task is being withdrawn: the refusal is there in a moment, and it can still be an error.
+                self.settled(live, taken.before, None).await?;
+            }
             if live.is_told() {
                 Box::pin(self.first_attempts(live)).await;
             }
@@ -37,6 +47,16 @@ impl Inner {
             // Whether there is a task to return at all shows with the agent's first word.
             let _ = live.watch().wait_for(|visible| visible.seq >= 2 || visible.broken).await;
         }
+        self.sent(context, live, history_length).await.map(|sent| Answer::Reply(Reply::Sent(sent)))
+    }
+
+    /// What a send is answered with, once its turn is over: the task, the agent's message, or the agent's refusal.
+    pub(crate) async fn sent(
+        &self,
+        context: &CallContext,
+        live: &Arc<LiveTask>,
+        history_length: Option<i32>,
+    ) -> Result<Sent, Error> {
         if let Some(refusal) = live.refusal() {
             return Err(refusal);
         }
@@ -66,7 +86,11 @@ impl Inner {
         }
         let taken = self.take_message(context, agent, send, ReplyMode::Stream).await?;
         permit.watch(&taken.live.record.id, &self.limits.load())?;
-        let until = Until::Settled(taken.before);
+        let until = match context.version {
+            Version::V1_0 => Until::TurnOver(taken.before),
+            // Their status update at auth-required says `final: true`: clients leave there.
+            Version::V0_3 | Version::Original => Until::Settled(taken.before),
+        };
         let (live, cursor) = (taken.live, taken.cursor);
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
         if cursor == 0 {
@@ -86,8 +110,8 @@ impl Inner {
         Ok(subscription.with_first(entry))
     }
 
-    /// Waits until the turn after `before` is over: the task has ended or needs its caller.
-    async fn settled(&self, live: &Arc<LiveTask>, before: u64) -> Result<(), Error> {
+    /// Waits until the turn after `before` is over: the task has ended or needs its caller. `false` if `deadline` comes first.
+    pub(crate) async fn settled(&self, live: &Arc<LiveTask>, before: u64, deadline: Option<Instant>) -> Result<bool, Error> {
         let mut visible = live.visible();
         if visible.settled <= before && !visible.terminal && !visible.broken {
             let mut watch = live.watch();
@@ -99,12 +123,13 @@ impl Inner {
                     let hint = format!("the node is shutting down; task {} goes on being available", live.record.id);
                     return Err(Error::new(ErrorKind::Unavailable, hint).with_fact("taskId", &live.record.id));
                 }
+                () = until(deadline) => return Ok(false),
             }
         }
         if visible.broken {
             return Err(live.broken());
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn message_reply(&self, live: &LiveTask) -> Result<Option<Arc<Message>>, Error> {
@@ -114,5 +139,12 @@ impl Inner {
             _ => None,
         });
         Ok(reply)
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }

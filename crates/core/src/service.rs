@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Proof, Reply, Request, Timestamp};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -13,6 +14,7 @@ use crate::agents::{Agent, Agents};
 use crate::artifacts::ArtifactDesk;
 use crate::govern::{Governance, Rulebook};
 use crate::grant::granted;
+use crate::late_reply::LateReply;
 use crate::limits::TaskLimits;
 use crate::open_tasks::OpenTasks;
 use crate::publish::Subscription;
@@ -27,6 +29,8 @@ use crate::{Clock, HopTokens, Note, Record, Seal, Store, StoreError};
 pub enum Answer {
     Reply(Reply),
     Stream(Box<Subscription>),
+    /// The reply to a blocking send that was not there at the deadline of `call_until`.
+    Late(Box<LateReply>),
 }
 
 /// Repeated `messageId`s are normal traffic; an operator may decide otherwise.
@@ -113,6 +117,12 @@ impl Chancery {
 
     /// Answers a call, or says why not.
     pub async fn call(&self, context: &CallContext, request: Request) -> Result<Answer, Error> {
+        self.call_until(context, request, None).await
+    }
+
+    /// Answers a call. A blocking send whose task is recorded and has not settled at `deadline` is answered with
+    /// `Answer::Late`; every other call takes the time it takes.
+    pub async fn call_until(&self, context: &CallContext, request: Request, deadline: Option<Instant>) -> Result<Answer, Error> {
         let inner = &self.0;
         if inner.shutdown.is_cancelled() {
             return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
@@ -121,7 +131,7 @@ impl Chancery {
         granted(context, &agent.name, &request)?;
         // A blocking send is what most calls are; the rest is boxed so that it stays small.
         let answer = match request {
-            Request::SendMessage(send) => inner.send(context, agent, send).await.map(|sent| Answer::Reply(Reply::Sent(sent))),
+            Request::SendMessage(send) => inner.send(context, agent, send, deadline).await,
             Request::StreamMessage(send) => Box::pin(inner.stream(context, agent, send)).await.map(Answer::from),
             Request::GetTask(get) => Box::pin(inner.get(context, agent, get)).await.map(|task| Answer::Reply(Reply::Task(task))),
             Request::ListTasks(list) => {

@@ -168,7 +168,14 @@ impl TaskUpdateSink {
         self.end(TaskState::InputRequired, Some(question))
     }
 
-    /// The caller must authorise something, by means outside the protocol.
+    /// The caller must authorise something by means outside the protocol, and the turn goes on: the agent says more by itself
+    /// once it may. Streams of 1.0 callers stay open; blocking callers get the task as it is now.
+    pub async fn await_authorization(&mut self, explanation: Message) -> Result<(), Closed> {
+        let event = self.status(TaskState::AuthRequired, Some(explanation), None);
+        self.update(event).await
+    }
+
+    /// The caller must authorise something, by means outside the protocol, and send a message then.
     pub fn auth_required(self, explanation: Message) -> Finished {
         self.end(TaskState::AuthRequired, Some(explanation))
     }
@@ -176,7 +183,7 @@ impl TaskUpdateSink {
     /// Answers with a message instead of a task. Only before any update, and only by a runner that said it may.
     pub fn reply(self, mut message: Message) -> Finished {
         // The original protocol has no answer but a task.
-        if self.live.record.dialect == Version::Original {
+        if self.live.record.dialect.version() == Version::Original {
             return self.complete(Some(message));
         }
         message.context_id = Some(self.live.record.context_id.clone());

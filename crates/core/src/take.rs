@@ -47,7 +47,9 @@ impl Inner {
         if send.configuration.task_push_notification_config.is_some() {
             self.push()?;
         }
-        check_media_types(&agent.card, &send.message)?;
+        if agent.enforces_input_modes {
+            check_media_types(&agent.card, &send.message)?;
+        }
         if !send.message.reference_task_ids.is_empty() {
             Box::pin(self.check_references(context, &send.message)).await?;
         }
@@ -150,7 +152,7 @@ impl Inner {
             context_id,
             agent: agent.name.clone(),
             owner: context.caller.clone(),
-            dialect: context.version,
+            dialect: context.dialect(),
             client_task_id: send.client_task_id,
             created_at: now,
         });

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::doors::Doors;
+use crate::own_hosts::CardBase;
 use crate::response::{self, DoorResponse, JSON};
 
 const PATH: &str = "/agents";
@@ -44,7 +45,8 @@ impl Doors {
             return response::rest_error(&error, Version::V1_0);
         }
         let agents = self.chancery().agents();
-        let base = self.settings().public_url.trim_end_matches('/');
+        let own = self.published().base_of(head);
+        let base = own.as_ref().map_or_else(|| self.settings().public_url.trim_end_matches('/'), CardBase::as_str);
         let is_later = |agent: &Agent| search.after.as_deref().is_none_or(|after| &*agent.name > after);
         let mut found =
             agents.iter().filter(|agent| is_later(agent)).filter_map(|agent| entry(agent, &known.standing, &search, base));

@@ -115,6 +115,7 @@ impl Draft {
         let trace = given.unwrap_or_else(|| TraceId(rand::random()));
         Ok(CallContext {
             version,
+            wrapped: false,
             binding,
             caller: self.known.caller,
             standing: self.known.standing,

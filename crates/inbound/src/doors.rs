@@ -1,5 +1,6 @@
 //! Which door a request goes through, and what all doors share: settings, rate limits, the service behind them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use http::{Method, Request, StatusCode};
 use http_body::Body;
 use http_body_util::{Empty, Full};
 use secrecy::SecretString;
+use tokio::time::Instant;
 
 use crate::authenticate::{AtTheDoor, TurnedAway};
 use crate::card::{Headerless, Published};
@@ -23,6 +25,7 @@ use crate::context::Draft;
 use crate::grpc::GrpcDoors;
 use crate::limits::InboundLimits;
 use crate::origin::Origin;
+use crate::own_hosts::OwnHosts;
 use crate::rates::Rates;
 use crate::response::{self, DoorBody, DoorResponse, JSON};
 use crate::signposts::{Signposts, Spot};
@@ -35,8 +38,12 @@ const GRPC_FRAME: usize = 5;
 /// What the doors need to know beside the service.
 #[derive(Debug)]
 pub struct DoorSettings {
-    /// Where callers reach this node; cards and links say so. Never taken from a request.
+    /// Where callers reach this node; links say so, and cards unless they are asked for at another of the node's own hosts.
     pub public_url: String,
+    /// The address the node listens at: with the loopback spellings of it, these are the own hosts.
+    pub listen: IpAddr,
+    /// Whether the listener speaks TLS.
+    pub tls: bool,
     pub headerless: Headerless,
     pub limits: InboundLimits,
     pub json: JsonLimits,
@@ -86,7 +93,8 @@ impl Doors {
         keys: &KeyRing,
         rates: Rates,
     ) -> Result<Self, CardFault> {
-        let published = Published::new(settings.headerless, &settings.public_url);
+        let own = OwnHosts::new(&settings.public_url, settings.listen, settings.tls);
+        let published = Published::new(settings.headerless, own);
         published.renew(agents, &settings.signposts, keys, &settings.authenticator, chancery.now())?;
         let admin =
             settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
@@ -106,8 +114,12 @@ impl Doors {
         &self.0.chancery
     }
 
-    pub(crate) async fn call(&self, context: &CallContext, call: Call) -> Result<Answer, Error> {
-        answer(&self.0.chancery, context, call).await
+    /// The service, for calls whose transport can answer late.
+    pub(crate) async fn call_until(&self, context: &CallContext, call: Call, deadline: Option<Instant>) -> Result<Answer, Error> {
+        let operation = call.operation();
+        let answer = self.0.chancery.call_until(context, call, deadline).await;
+        note(context, operation, &answer);
+        answer
     }
 
     /// One request, whichever door it is for. The one most calls take is the short way through; the others are boxed, so
@@ -183,7 +195,12 @@ impl Doors {
         match self.enter_grpc(&head, origin, body).await {
             Ok((known, bytes)) => {
                 head.extensions.insert(known);
-                head.extensions.insert(self.settings().signposts.spot_of_host(&head));
+                let mut spot = self.settings().signposts.spot_of_host(&head);
+                // Calls for the extended card are the only ones that say where the agent is.
+                if head.uri.path().ends_with("Card") {
+                    spot.base = self.0.published.base_of(&head);
+                }
+                head.extensions.insert(spot);
                 self.0.grpc.call(Request::from_parts(head, Full::new(bytes))).await
             }
             Err(away) => {
@@ -265,7 +282,7 @@ impl Doors {
     /// The extended card as it is served to a call that may see it.
     pub(crate) fn extended_card(&self, head: &Parts, context: &CallContext) -> Result<Bytes, Error> {
         let host = self.settings().signposts.spot_of_host(head).host;
-        let spot = Spot { agent: context.agent.clone(), host };
+        let spot = Spot { agent: context.agent.clone(), host, base: self.0.published.base_of(head) };
         let gone = || Error::new(ErrorKind::Internal, "the extended card was not rendered");
         self.0.published.extended(&spot, context.version, context.binding).ok_or_else(gone)
     }
@@ -280,10 +297,12 @@ impl Doors {
         if head.method != Method::GET && head.method != Method::HEAD {
             return None;
         }
+        let published = &self.0.published;
+        let spot_of_card = || Spot { base: published.base_of(head), ..spot.clone() };
         match path {
-            "/.well-known/agent-card.json" => Some(self.0.published.current(spot, head)),
-            "/.well-known/agent.json" => Some(self.0.published.original(spot, head)),
-            "/.well-known/jwks.json" if spot.agent.is_none() || spot.host.is_some() => Some(self.0.published.jwks(head)),
+            "/.well-known/agent-card.json" => Some(published.current(&spot_of_card(), head)),
+            "/.well-known/agent.json" => Some(published.original(&spot_of_card(), head)),
+            "/.well-known/jwks.json" if spot.agent.is_none() || spot.host.is_some() => Some(published.jwks(head)),
             _ => None,
         }
     }

@@ -128,7 +128,9 @@ async fn unary<Q, A>(
                 write(Reply::Card(signed.unwrap_or(card)))
             }
             Answer::Reply(reply) => write(reply),
-            Answer::Stream(_) => Err(Error::new(ErrorKind::Internal, "a stream was answered where one reply was asked for")),
+            Answer::Stream(_) | Answer::Late(_) => {
+                Err(Error::new(ErrorKind::Internal, "a stream was answered where one reply was asked for"))
+            }
         }
     };
     answered.await.map(Response::new).map_err(|error| errors::grpc(&error, version))
@@ -146,7 +148,9 @@ async fn streaming<Q, E: Send + 'static>(
         let (context, _, call) = understand(behind, request, version, read)?;
         match answer(&behind.chancery, &context, call).await? {
             Answer::Stream(subscription) => Ok(events(subscription, version, write)),
-            Answer::Reply(_) => Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for")),
+            Answer::Reply(_) | Answer::Late(_) => {
+                Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for"))
+            }
         }
     };
     answered.await.map(Response::new).map_err(|error| errors::grpc(&error, version))

@@ -2,15 +2,16 @@
 
 use bytes::Bytes;
 use chancery_core::Answer;
-use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Reply, Request, Sent, Shown, Version};
+use chancery_protocol::{Binding, CallContext, Dialect, Error, ErrorKind, Operation, Reply, Request, Sent, Shown, Version};
 use chancery_wire::json::methods::{Method, method};
 use chancery_wire::{Codec, Frames, json_rpc, scan};
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::codecs::codec;
+use crate::codecs::{codec, dialect_codec};
 use crate::context::{Asked, Draft, settle_tenant};
-use crate::doors::{Doors, note};
+use crate::doors::Doors;
+use crate::keepalive::{head_deadline, late};
 use crate::response::{self, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
 
@@ -29,9 +30,8 @@ impl Doors {
             Ok(call) => call,
             Err(refused) => return *refused,
         };
-        let operation = request.operation();
-        let answer = self.chancery().call(&context, request).await;
-        note(&context, operation, &answer);
+        let deadline = head_deadline(&self.settings().limits, &request);
+        let answer = self.call_until(&context, request, deadline).await;
         match answer.and_then(|answer| self.json_rpc_answer(head, &context, method, id, answer)) {
             Ok(response) => response,
             Err(error) => response::json_rpc_error(&error, method.version, id),
@@ -56,13 +56,14 @@ impl Doors {
         // What is written like most calls and can be read is not looked at more closely.
         let usual = json_rpc::usual_call(text).and_then(|call| {
             let method = method(&call.method).filter(|method| asked.agree(method.version, &call.method).is_ok())?;
-            Some((method, decode(method, call.params).ok()?, call.id))
+            Some((method, (decode(method, call.params).ok()?, false), call.id))
         });
-        let (method, request, id) = match usual {
+        let (method, (request, wrapped), id) = match usual {
             Some(usual) => usual,
             None => closely(text, asked)?,
         };
         let context = draft.context(&head.headers, Binding::JsonRpc, method.version).and_then(|mut context| {
+            context.wrapped = wrapped;
             settle_tenant(&mut context, &self.settings().signposts, &head.headers, None, request.tenant())?;
             Ok(context)
         });
@@ -87,12 +88,18 @@ impl Doors {
                 Ok(response::private(response::whole(StatusCode::OK, JSON, body)))
             }
             Answer::Reply(reply) => {
-                let codec = dialect(method, reply_dialect(&reply));
+                let codec = answering(context, method, reply_dialect(&reply));
                 let body = json_rpc::respond(id, |out| codec.encode_reply(out, &reply));
                 Ok(response::whole(StatusCode::OK, JSON, body))
             }
+            Answer::Late(reply) => {
+                // Only sends are answered late, and those say their dialect themselves.
+                let (id, codec): (Box<str>, _) = (id.into(), answering(context, method, None));
+                let write = move |reply: &Reply| json_rpc::respond(&id, |out| codec.encode_reply(out, reply));
+                Ok(late(*reply, JSON, &self.settings().limits, write))
+            }
             Answer::Stream(subscription) => {
-                let codec = dialect(method, Some(subscription.dialect()));
+                let codec = answering(context, method, Some(subscription.dialect()));
                 let errors = ErrorShape::JsonRpc { version: method.version, id: id.into() };
                 let heartbeat = self.settings().limits.stream_heartbeat();
                 Ok(response::events(EventBody::new(subscription, codec, Frames::json_rpc(id), errors, heartbeat)))
@@ -102,7 +109,7 @@ impl Doors {
 }
 
 /// A call that is not written the usual way, or the right words for what is wrong with it.
-fn closely(text: &str, asked: Asked) -> Result<(Method, Request, &str), Box<DoorResponse>> {
+fn closely(text: &str, asked: Asked) -> Result<(Method, (Request, bool), &str), Box<DoorResponse>> {
     let refuse = |error: &Error, version, id| Err(Box::new(response::json_rpc_error(error, version, id)));
     let call = match json_rpc::open(text) {
         Ok(call) => call,
@@ -116,26 +123,35 @@ fn closely(text: &str, asked: Asked) -> Result<(Method, Request, &str), Box<Door
         let version = if method.version == Version::V1_0 { Version::V1_0 } else { asked.or_0_3() };
         return refuse(&error, version, call.id);
     }
-    match decode(method, call.params) {
+    match decode(method, call.params).map(|request| (request, false)).or_else(|error| wrapped(method, call.params, error)) {
         Ok(request) => Ok((method, request, call.id)),
         Err(error) => refuse(&error, method.version, call.id),
     }
+}
+
+/// A message of 0.3 whose parts have no `kind`, and the mark that its answer is written in the same dialect. What is not that
+/// either keeps the fault that 0.3 found.
+fn wrapped(method: Method, params: &str, fault: Error) -> Result<(Request, bool), Error> {
+    let is_message = matches!(method.operation, Operation::SendMessage | Operation::StreamMessage);
+    if method.version != Version::V0_3 || !is_message {
+        return Err(fault);
+    }
+    dialect_codec(Dialect::Wrapped0_3).decode_request(method.operation, params).map(|request| (request, true)).map_err(|_| fault)
 }
 
 fn decode(method: Method, params: &str) -> Result<Request, Error> {
     codec(method.version, Binding::JsonRpc).decode_request(method.operation, params)
 }
 
-/// A method that two versions share is answered in the one that made the task.
-fn dialect(method: Method, task: Option<Version>) -> &'static dyn Codec {
-    let version = match task {
-        Some(Version::Original) if method.ambiguous => Version::Original,
-        _ => method.version,
-    };
-    codec(version, Binding::JsonRpc)
+/// Which codec writes an answer: the call's own dialect, or that of the task for a method that says nothing of its dialect.
+fn answering(context: &CallContext, method: Method, task: Option<Dialect>) -> &'static dyn Codec {
+    match task {
+        Some(dialect) if method.ambiguous && dialect.version() != Version::V1_0 => dialect_codec(dialect),
+        _ => dialect_codec(context.dialect()),
+    }
 }
 
-fn reply_dialect(reply: &Reply) -> Option<Version> {
+fn reply_dialect(reply: &Reply) -> Option<Dialect> {
     match reply {
         Reply::Task(Shown { dialect, .. }) | Reply::Sent(Sent::Task(Shown { dialect, .. })) => Some(*dialect),
         _ => None,

@@ -35,6 +35,8 @@ pub struct InboundLimits {
     pub catalog_page: usize,
     /// How often an idle stream says that it is still there.
     pub stream_heartbeat_ms: u64,
+    /// How often a blocking call that still waits for its agent sends white space, after its head; 0 for never.
+    pub unary_keepalive_ms: u64,
     /// How long a client of the original protocol may listen for a task that it has not sent yet.
     pub listen_ms: u64,
     /// How long a stop waits for connections to finish.
@@ -59,7 +61,8 @@ impl Default for InboundLimits {
             calls_per_second_per_address: 2_000,
             calls_burst_per_address: 4_000,
             catalog_page: 100,
-            stream_heartbeat_ms: 15_000,
+            stream_heartbeat_ms: 4_000,
+            unary_keepalive_ms: 4_000,
             listen_ms: 60_000,
             drain_ms: 5_000,
         }
@@ -73,5 +76,15 @@ impl InboundLimits {
 
     pub(crate) fn stream_heartbeat(&self) -> Duration {
         Duration::from_millis(self.stream_heartbeat_ms.max(1))
+    }
+
+    pub(crate) fn unary_keepalive(&self) -> Duration {
+        Duration::from_millis(self.unary_keepalive_ms.max(1))
+    }
+
+    /// When the head of a blocking call's answer goes out at the latest: after three quarters of the interval, so that the head
+    /// and the first white space each come before a client that waits a little more than one interval gives up.
+    pub(crate) fn unary_head_delay(&self) -> Option<Duration> {
+        (self.unary_keepalive_ms > 0).then(|| self.unary_keepalive().mul_f64(0.75).max(Duration::from_millis(1)))
     }
 }

@@ -99,7 +99,7 @@ impl Listener {
             let request = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: self.id.clone() });
             match self.chancery.call(&self.context, request).await {
                 Ok(Answer::Stream(subscription)) => return Ok(subscription),
-                Ok(Answer::Reply(_)) => {
+                Ok(Answer::Reply(_) | Answer::Late(_)) => {
                     return Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for"));
                 }
                 Err(error) if error.kind == ErrorKind::TaskNotFound => {}

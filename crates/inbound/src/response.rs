@@ -80,10 +80,16 @@ pub(crate) fn private(mut response: DoorResponse) -> DoorResponse {
 }
 
 pub(crate) fn events(body: EventBody) -> DoorResponse {
+    let mut response = unbuffered(HeaderValue::from_static("text/event-stream"), body);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A body that comes in pieces, which no proxy on the way should collect.
+pub(crate) fn unbuffered(content_type: HeaderValue, body: EventBody) -> DoorResponse {
     let mut response = Response::new(DoorBody::Events(Box::new(body)));
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CONTENT_TYPE, content_type);
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

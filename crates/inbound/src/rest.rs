@@ -11,6 +11,7 @@ use http::{HeaderValue, Method, StatusCode};
 use crate::codecs::codec;
 use crate::context::{Asked, Draft, settle_tenant};
 use crate::doors::Doors;
+use crate::keepalive::{head_deadline, late};
 use crate::response::{self, A2A_JSON, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
 
@@ -61,7 +62,8 @@ impl Doors {
         let codec = codec(version, Binding::Rest);
         let request = codec.decode_request(call.operation, &params)?;
         settle_tenant(&mut context, &self.settings().signposts, &head.headers, call.tenant(), request.tenant())?;
-        match self.call(&context, request).await? {
+        let deadline = head_deadline(&self.settings().limits, &request);
+        match self.call_until(&context, request, deadline).await? {
             Answer::Reply(Reply::Card(_)) => {
                 let card = self.extended_card(head, &context)?;
                 Ok(response::private(response::whole(StatusCode::OK, content_type(version), card.to_vec())))
@@ -70,6 +72,14 @@ impl Doors {
                 let mut out = Vec::with_capacity(1024);
                 codec.encode_reply(&mut out, &reply);
                 Ok(response::whole(StatusCode::OK, content_type(version), out))
+            }
+            Answer::Late(reply) => {
+                let write = move |reply: &Reply| {
+                    let mut out = Vec::with_capacity(1024);
+                    codec.encode_reply(&mut out, reply);
+                    out
+                };
+                Ok(late(*reply, content_type(version), &self.settings().limits, write))
             }
             Answer::Stream(subscription) => {
                 let heartbeat = self.settings().limits.stream_heartbeat();

@@ -9,6 +9,7 @@ use http::header::HOST;
 use http::request::Parts;
 
 use crate::doors::Doors;
+use crate::own_hosts::CardBase;
 
 /// Names that lead to agents, beside their paths.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,8 @@ pub struct HostSign {
 pub(crate) struct Spot {
     pub(crate) agent: Option<AgentName>,
     pub(crate) host: Option<Arc<str>>,
+    /// Where its card says it is, for requests for a card that came to another of the node's own hosts than the public one.
+    pub(crate) base: Option<CardBase>,
 }
 
 impl Signposts {
@@ -53,7 +56,7 @@ impl Signposts {
 
     pub(crate) fn spot_of_host(&self, head: &Parts) -> Spot {
         match self.host(head) {
-            Some((host, sign)) => Spot { agent: Some(sign.agent.clone()), host: Some(Arc::clone(host)) },
+            Some((host, sign)) => Spot { agent: Some(sign.agent.clone()), host: Some(Arc::clone(host)), base: None },
             None => Spot::default(),
         }
     }
@@ -71,7 +74,7 @@ impl Doors {
         let Some(rest) = path.strip_prefix("/agents/") else { return Ok((spot, path)) };
         let (name, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
         match self.chancery().agents().get(name).filter(|agent| agent.exposed) {
-            Some(agent) => Ok((Spot { agent: Some(agent.name.clone()), host: None }, rest)),
+            Some(agent) => Ok((Spot { agent: Some(agent.name.clone()), ..Spot::default() }, rest)),
             None => Err(Error::new(
                 ErrorKind::MethodNotFound,
                 "no agent of this name is served here; GET /agents lists those that are",

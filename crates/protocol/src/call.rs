@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Binding, Standing, TaskId, Version};
+use crate::{Binding, Dialect, Standing, TaskId, Version};
 
 /// The name an agent is mounted under.
 pub type AgentName = Arc<str>;
@@ -78,6 +78,8 @@ impl fmt::Debug for TraceId {
 #[derive(Clone, Debug)]
 pub struct CallContext {
     pub version: Version,
+    /// A 0.3 call that is written as `Dialect::Wrapped0_3`.
+    pub wrapped: bool,
     pub binding: Binding,
     pub caller: Caller,
     /// What is known of that caller.
@@ -97,6 +99,16 @@ pub struct CallContext {
     pub hop_token: Option<Arc<str>>,
     /// The task of this node on whose behalf an agent inside it calls. No door ever sets it.
     pub within: Option<TaskId>,
+}
+
+impl CallContext {
+    /// The dialect its answer is written in, and that of the task it makes.
+    pub fn dialect(&self) -> Dialect {
+        match (self.version, self.wrapped) {
+            (Version::V0_3, true) => Dialect::Wrapped0_3,
+            (version, _) => version.into(),
+        }
+    }
 }
 
 #[cfg(test)]

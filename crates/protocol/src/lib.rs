@@ -47,4 +47,4 @@ pub use standing::{AgentId, Grant, MayCall, Proof, Reach, Standing};
 pub use task::{Task, TaskState, TaskStatus};
 pub use time::Timestamp;
 pub use unknown::{OpenObject, Unknown};
-pub use version::{Binding, Version};
+pub use version::{Binding, Dialect, Version};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{AgentCard, Message, PushConfig, Task, Version};
+use crate::{AgentCard, Dialect, Message, PushConfig, Task};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -26,8 +26,8 @@ pub enum Sent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
     pub task: Arc<Task>,
-    /// The version of the call that made the task.
-    pub dialect: Version,
+    /// The dialect of the call that made the task.
+    pub dialect: Dialect,
     /// The client's own name for it, in the original protocol.
     pub client_task_id: Option<Arc<str>>,
 }

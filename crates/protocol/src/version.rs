@@ -31,6 +31,40 @@ impl fmt::Display for Version {
     }
 }
 
+/// How the caller that made a task writes and reads JSON: as one of the versions says, or as a mixture that is out there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    Plain(Version),
+    /// The methods, states and roles of 0.3, with the wrapper and the parts of 1.0: what fasta2a speaks.
+    Wrapped0_3,
+}
+
+impl Dialect {
+    pub const ALL: [Self; 4] =
+        [Self::Plain(Version::V1_0), Self::Plain(Version::V0_3), Self::Plain(Version::Original), Self::Wrapped0_3];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain(version) => version.as_str(),
+            Self::Wrapped0_3 => "0.3-wrapped",
+        }
+    }
+
+    /// The version it is a dialect of.
+    pub const fn version(self) -> Version {
+        match self {
+            Self::Plain(version) => version,
+            Self::Wrapped0_3 => Version::V0_3,
+        }
+    }
+}
+
+impl From<Version> for Dialect {
+    fn from(version: Version) -> Self {
+        Self::Plain(version)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
     JsonRpc,

@@ -50,7 +50,7 @@ fn told(number: u64) -> Append {
         context_id: "c".into(),
         agent: "echo".into(),
         owner: Caller::new("acme", "ada"),
-        dialect: Version::V1_0,
+        dialect: Version::V1_0.into(),
         client_task_id: None,
         created_at: Timestamp::from_micros(1),
     });

@@ -136,7 +136,7 @@ fn appends() -> [Append; 2] {
         context_id: Uuid::now_v7().to_string().into(),
         agent: "echo".into(),
         owner: Caller::new("default", "anonymous"),
-        dialect: Version::V1_0,
+        dialect: Version::V1_0.into(),
         client_task_id: None,
         created_at: at,
     });

@@ -16,6 +16,7 @@ pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits)
             extended: None,
             runner: Arc::new(runner),
             exposed: true,
+            enforces_input_modes: true,
         }),
         store,
         clock: Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000))),
@@ -33,6 +34,7 @@ pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits)
 pub fn call_context() -> CallContext {
     CallContext {
         version: Version::V1_0,
+        wrapped: false,
         binding: Binding::JsonRpc,
         caller: Caller::new("tenant", "caller"),
         standing: Arc::default(),

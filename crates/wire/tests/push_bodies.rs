@@ -27,7 +27,7 @@ fn shown() -> Shown {
         metadata: None,
         unknown: Default::default(),
     };
-    Shown { task: Arc::new(task), dialect: Version::Original, client_task_id: Some("mine".into()) }
+    Shown { task: Arc::new(task), dialect: Version::Original.into(), client_task_id: Some("mine".into()) }
 }
 
 fn told(shape: Shape, told: Told<'_>) -> Value {

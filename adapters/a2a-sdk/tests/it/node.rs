@@ -52,6 +52,7 @@ impl Node {
     async fn call(&self, version: Version, request: Request) -> Result<Answer, Error> {
         let context = CallContext {
             version,
+            wrapped: false,
             binding: Binding::JsonRpc,
             caller: Caller::new("house", "ada"),
             standing: Arc::default(),

@@ -33,6 +33,15 @@ impl TaskRunner for Conformance {
                 let reason = updates.text(reason);
                 Ok(updates.auth_required(reason))
             }
+            Directive::Authorize(time) => {
+                let reason = updates.text("please authorise this");
+                updates.await_authorization(reason).await?;
+                if rest(&turn, time).await {
+                    complete(updates, vec![Part::text("authorised")]).await
+                } else {
+                    Ok(updates.canceled())
+                }
+            }
             Directive::Stream { chunks, pause } => stream(&turn, updates, chunks, pause).await,
             Directive::Steps(steps) => {
                 for step in 1..=steps {
@@ -107,12 +116,13 @@ async fn rest(turn: &Turn, time: Duration) -> bool {
     !turn.cancelled.is_cancelled()
 }
 
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 16] = [
     "complete TEXT",
     "fail REASON",
     "reject REASON",
     "ask QUESTION",
     "auth REASON",
+    "authorize MS",
     "stream CHUNKS [PAUSE_MS]",
     "steps COUNT",
     "sleep MS",

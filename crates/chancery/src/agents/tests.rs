@@ -21,6 +21,7 @@ async fn node(agent: BuiltIn) -> Node {
 fn context() -> CallContext {
     CallContext {
         version: Version::V1_0,
+        wrapped: false,
         binding: Binding::JsonRpc,
         caller: Caller::new("default", "test"),
         standing: Arc::default(),

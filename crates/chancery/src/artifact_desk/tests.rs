@@ -89,7 +89,14 @@ impl House {
 
     fn plane_with(&self, node: &str, config: &ArtifactsConfig) -> Chancery {
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
-        let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner: Arc::new(Parrot), exposed: true };
+        let agent = Agent {
+            name: "agent".into(),
+            card: Arc::new(card),
+            extended: None,
+            runner: Arc::new(Parrot),
+            exposed: true,
+            enforces_input_modes: true,
+        };
         let chancery = Chancery::new(Parts {
             agents: Agents::new(agent),
             store: self.store.clone(),

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chancery::protocol::{AgentId, GetExtendedCard, Request};
+use chancery_outbound::discovery::{CardDeviation, deviations, leniencies};
 use chancery_outbound::{Conditions, FetchedCard, Peer, Terms, Trust};
+use chancery_wire::tolerant::Leniency;
 use serde_json::{Value, json};
 
 use self::card_keys::{Origin, Pins};
@@ -88,14 +90,17 @@ impl Card {
             }
         };
         let findings = lint(&fetched.card);
+        let tolerated = deviations(&fetched.text);
         if shared.json {
             let found: Vec<_> = findings.iter().map(Finding::to_json).collect();
             let shown = json!({
                 "url": fetched.url, "card": fetched.card, "signature": signature.to_json(), "findings": found,
+                "leniencies": leniencies(&tolerated),
             });
             show::print_json(&shown.to_string());
         } else {
             show::print(&described(&fetched.url, &fetched.card, &signature, &findings));
+            show::print(&overlooked(&tolerated));
         }
         judge(&signature, self.require_signature || pins.are_set(), &findings)
     }
@@ -185,6 +190,16 @@ fn described(url: &str, card: &Value, signature: &Signature, findings: &[Finding
         lines.push("lint          nothing to complain about".to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// The deviations that a node in front of this agent would overlook, by name.
+fn overlooked(tolerated: &[CardDeviation]) -> String {
+    let line = |leniency: &Leniency| {
+        let members = tolerated.iter().filter(|one| one.leniency == *leniency).map(|one| show::safe(&one.member));
+        let name = json!(leniency).as_str().unwrap_or_default().to_owned();
+        format!("leniency      {name}: a gateway reads the card all the same ({})\n", members.collect::<Vec<_>>().join(", "))
+    };
+    leniencies(tolerated).iter().map(line).collect()
 }
 
 /// Binding, version and URL of each address, in either version's layout.

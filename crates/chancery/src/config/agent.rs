@@ -38,6 +38,8 @@ pub struct AgentConfig {
     pub price: PriceConfig,
     /// Nobody gave it a name, so it gets the one on its card.
     pub unnamed: bool,
+    /// Whether parts of media types that the card of an agent elsewhere does not list are refused here.
+    pub enforce_input_modes: bool,
 }
 
 /// One skill of the extended card.
@@ -129,7 +131,18 @@ impl From<AgentSource> for AgentConfig {
     fn from(source: AgentSource) -> Self {
         let (extended_skills, hosts, tenants) = (Vec::new(), Vec::new(), Vec::new());
         let price = PriceConfig::default();
-        Self { source, title: None, description: None, key: None, extended_skills, hosts, tenants, price, unnamed: false }
+        Self {
+            source,
+            title: None,
+            description: None,
+            key: None,
+            extended_skills,
+            hosts,
+            tenants,
+            price,
+            unnamed: false,
+            enforce_input_modes: false,
+        }
     }
 }
 
@@ -166,6 +179,7 @@ struct Fields {
     hosts: OneOrMore<HostName>,
     tenants: OneOrMore<TenantName>,
     price: PriceConfig,
+    enforce_input_modes: Option<bool>,
     card_file: Option<PathBuf>,
     address: Option<String>,
     binding: Option<BindingSetting>,
@@ -224,6 +238,7 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         for fault in taken(&read, &hosts, &tenants) {
             section.complain(fault);
         }
+        let enforce_input_modes = fields.enforce_input_modes.unwrap_or_default();
         let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
             (Some(_), urls) if urls.is_empty() && !calls.is_default() => {
@@ -231,6 +246,9 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             }
             (Some(_), urls) if urls.is_empty() && about_peers => {
                 Err("is here: `verify`, `agent_id`, `card_keys`, `credentials` and `pin` are for agents with `url`")
+            }
+            (Some(_), urls) if urls.is_empty() && fields.enforce_input_modes.is_some() => {
+                Err("is here, where input modes are always enforced: `enforce_input_modes` is for agents with `url`")
             }
             (Some(run), urls) if urls.is_empty() => Ok(AgentSource::BuiltIn(run)),
             (None, urls) if urls.is_empty() && (section.has_fault_at("run") || section.has_fault_at("url")) => return,
@@ -248,7 +266,18 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         };
         match source {
             Ok(source) => {
-                let agent = AgentConfig { source, title, description, key, extended_skills, hosts, tenants, price, unnamed: false };
+                let agent = AgentConfig {
+                    source,
+                    title,
+                    description,
+                    key,
+                    extended_skills,
+                    hosts,
+                    tenants,
+                    price,
+                    unnamed: false,
+                    enforce_input_modes,
+                };
                 read.push((name.to_owned(), agent));
             }
             Err(fault) => section.complain(fault.to_owned()),

@@ -47,6 +47,7 @@ fn in_vain(config: &Config, places: &Places) -> Vec<Fault> {
     [
         (asks_nobody, "tls.client_certificates", "needs tls.client_ca_file: without it no certificate is asked for"),
         (config.artifacts.offload && config.memory.tier.is_none(), "artifacts.offload", "needs memory.tier to put parts into"),
+        (config.card.fault().is_some(), "card.bindings", config.card.fault().unwrap_or_default()),
         (doors.connections == 0, "limits.connections", "must be more than 0: nobody could connect"),
         (doors.connections_per_address == 0, "limits.connections_per_address", "must be more than 0: nobody could connect"),
         (

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chancery_core::notify::Engine;
 use chancery_core::{Agents, Chancery, Rulebook, TaskRunner};
 use chancery_identity::credentials::{Authenticator, CallerRecord};
-use chancery_inbound::{DoorSettings, Doors, Entrance};
+use chancery_inbound::{DoorSettings, Doors, Entrance, Signposts};
 use chancery_outbound::JwksCache;
 use chancery_protocol::Timestamp;
 use secrecy::SecretString;
@@ -19,7 +19,7 @@ use crate::agents::BuiltIn;
 use crate::authentication::{Reception, authenticator, key_sets};
 use crate::build_error::BuildError;
 use crate::caller_book::BookError;
-use crate::config::{AgentSource, Config, Fault, Places};
+use crate::config::{AgentSource, Config, Fault, Places, PublicUrl};
 use crate::gateway::{Fleet, Remote, Site, Workplace, gather};
 use crate::key_chest::KeyChest;
 use crate::lineup::Lineup;
@@ -166,9 +166,8 @@ impl Grounds {
     ) -> Result<(Site, Agents, Vec<Arc<Remote>>), BuildError> {
         let lineup = self.lineup(before, config);
         let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(self.reception.public_url.clone(), authenticator, signs, &config.push)
-            .also_at(self.reception.swp_url.clone())
-            .with_memory(&config.memory);
+        let mount =
+            Mount::new(self.reception.public_url.clone(), authenticator, signs, config).also_at(self.reception.swp_url.clone());
         let place = Workplace {
             config: Arc::new(config.clone()),
             public_url: self.reception.public_url.url().clone(),
@@ -221,9 +220,8 @@ impl Grounds {
         };
         let token = self.admin_token.clone();
         let routes = admin::routes(office, &self.fleet, &self.behind);
-        let url = self.reception.public_url.to_string();
-        let settings =
-            DoorSettings { signposts: Arc::new(mount.signposts()?), ..door_settings(config, url, authenticator, token, routes) };
+        let signposts = Arc::new(mount.signposts()?);
+        let settings = door_settings(config, &self.reception.public_url, authenticator, token, routes, signposts);
         Ok(self.entrance.doors().renewed(settings, agents, &self.keys.ring())?)
     }
 }
@@ -243,20 +241,23 @@ pub(crate) fn furnish(keys: &KeyChest, agents: &Agents, config: &Config, now: Ti
 
 pub(crate) fn door_settings(
     config: &Config,
-    public_url: String,
+    public_url: &PublicUrl,
     authenticator: Authenticator,
     admin_token: Option<SecretString>,
     admin_routes: axum::Router,
+    signposts: Arc<Signposts>,
 ) -> DoorSettings {
     DoorSettings {
-        public_url,
+        public_url: public_url.to_string(),
+        listen: config.node.listen.ip(),
+        tls: config.tls.cert_file.is_some(),
         headerless: config.card.headerless,
         limits: config.limits.inbound.clone(),
         json: config.limits.json.clone(),
         admin_token,
         admin_routes,
         authenticator,
-        signposts: Arc::default(),
+        signposts,
         swp: config.swp.settings(),
     }
 }

@@ -18,7 +18,9 @@ pub(crate) struct Server {
 impl Server {
     /// The built server with these arguments. `log` takes what it writes to stderr.
     pub(crate) fn serving(arguments: &[&str], log: &Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        // Another build can be measured with the same tests.
+        let binary = std::env::var_os("CHANCERY_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_chancery").into());
+        let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--memory"]).args(arguments);
         Self::start(&mut command, log)
     }
@@ -52,9 +54,12 @@ impl Drop for Server {
     }
 }
 
-/// `http://127.0.0.1:PORT` out of a line of text.
+/// `http://127.0.0.1:PORT` out of a line of text, with the path if there is one.
 fn base_url(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("http://127.0.0.1:")?;
-    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    (!port.is_empty()).then(|| format!("http://127.0.0.1:{port}"))
+    let digits = rest.chars().take_while(char::is_ascii_digit).count();
+    let (port, rest) = rest.split_at(digits);
+    let in_path = |letter: &char| letter.is_ascii_alphanumeric() || "/-_~.".contains(*letter);
+    let path: String = if rest.starts_with('/') { rest.chars().take_while(in_path).collect() } else { String::new() };
+    (!port.is_empty()).then(|| format!("http://127.0.0.1:{port}{}", path.trim_end_matches(['/', '.'])))
 }

@@ -36,10 +36,14 @@ impl Toolbox {
         self.once(name, &requirements, |venv| {
             has_or_installs("python3", &["-c", "import ensurepip, venv"], &["python3", "python3-venv"])?;
             succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))?;
-            succeed(Command::new(&python).args(["-m", "pip", "install", "--quiet", "-r"]).arg(&requirements))
+            // Compiling every module of every package takes longer than installing them; those that are imported are compiled then.
+            let install = ["-m", "pip", "install", "--quiet", "--no-compile", "-r"];
+            succeed(Command::new(&python).args(install).arg(&requirements))
         })?;
         let mut command = Command::new(python);
-        command.arg("-B").arg(self.sources.join(name).join(script));
+        // What is compiled goes here and not beside the sources.
+        let compiled = self.made.join("pycache");
+        command.arg("-X").arg(format!("pycache_prefix={}", compiled.display())).arg(self.sources.join(name).join(script));
         Ok(command)
     }
 

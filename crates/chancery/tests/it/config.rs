@@ -14,10 +14,11 @@ async fn settings_of_the_file_reach_the_node_and_flags_outrank_them() {
     let server = Setup::in_home(&Home::new()).args(["--memory"]).config(toml).start();
 
     let card = format!("{}/.well-known/agent-card.json", server.url());
-    let card: Value = reqwest::get(card).await.unwrap().json().await.unwrap();
+    let card = reqwest::Client::new().get(card).header("Host", "agents.example.org").send().await;
+    let card: Value = card.unwrap().json().await.unwrap();
     assert_eq!(card["name"], "Number Two", "the first of the file is at the root");
     assert_eq!(card["supportedInterfaces"][0]["url"], "https://agents.example.org/x");
-    assert_eq!(card["supportedInterfaces"][2]["url"], "agents.example.org:443");
+    assert_eq!(card["supportedInterfaces"][2]["url"], "https://agents.example.org");
     assert_eq!(card.get("preferredTransport"), None, "exactly 1.0");
 
     let parts = json!([{ "text": "one" }, { "text": "too many" }]);

@@ -216,7 +216,14 @@ impl Workshop {
         let store = Arc::new(CountingStore { inner: Arc::new(store), reads, entries_read, gate: Semaphore::new(1_000_000) });
         let clock = Arc::new(HandClock(AtomicI64::new(1_800_000_000_000_000)));
         let chancery = Chancery::new(Parts {
-            agents: Agents::new(Agent { name: "workshop".into(), card: Arc::new(card()), extended: None, runner, exposed: true }),
+            agents: Agents::new(Agent {
+                name: "workshop".into(),
+                card: Arc::new(card()),
+                extended: None,
+                runner,
+                exposed: true,
+                enforces_input_modes: true,
+            }),
             store: store.clone(),
             clock: clock.clone(),
             seal: Arc::new(TestSeal(SealKey::new(&[7; SealKey::BYTES]).expect("32 bytes"))),
@@ -233,6 +240,7 @@ impl Workshop {
     pub(crate) fn context() -> CallContext {
         CallContext {
             version: Version::V1_0,
+            wrapped: false,
             binding: Binding::JsonRpc,
             caller: Caller::new("default", "tester"),
             standing: Arc::default(),

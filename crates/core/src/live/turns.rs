@@ -123,6 +123,8 @@ impl LiveTask {
     pub(crate) fn end_turn(&self) -> AfterTurn {
         let mut state = self.lock();
         let cancelled = state.turn.take().is_some_and(|turn| turn.is_cancelled());
+        // Streams that waited for the agent to go on after its auth-required are over now.
+        self.visible.send_if_modified(|visible| std::mem::take(&mut visible.authorizing));
         if state.head.state.is_terminal() || cancelled {
             state.queued.clear();
             return if state.head.state.is_terminal() { AfterTurn::Nothing } else { AfterTurn::Cancel };

@@ -109,6 +109,7 @@ impl Plan {
             extended: None,
             runner: Arc::new(runner),
             exposed: true,
+            enforces_input_modes: true,
         });
         self
     }

@@ -146,7 +146,14 @@ impl House {
         let clock = TokioClock::new();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let runner = Arc::new(Piecework);
-        let agent = Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true };
+        let agent = Agent {
+            name: "agent".into(),
+            card: Arc::new(card),
+            extended: None,
+            runner,
+            exposed: true,
+            enforces_input_modes: true,
+        };
         let limits = PushLimits { configs_per_task: 100, configs_per_tenant: 100_000, ..PushLimits::default() };
         let chancery = Chancery::new(Parts {
             agents: Agents::new(agent),

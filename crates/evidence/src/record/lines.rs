@@ -80,7 +80,7 @@ impl Writer {
             }
             said(pen, message.map(|message| &**message));
             id(pen, Name::Parent, kinship.and_then(|kinship| kinship.parent.as_ref()).map(|parent| parent.as_str()));
-            pen.name(Name::ProtocolVersion).value(task.dialect.into());
+            pen.name(Name::ProtocolVersion).value(task.dialect.version().into());
             id(pen, Name::Root, kinship.map(|kinship| kinship.root.as_str()).filter(|root| *root != task.id.as_str()));
             text(pen, Name::Skill, kinship.and_then(|kinship| kinship.skill.as_deref()));
             pen.name(Name::Task).id(task.id.as_str());
@@ -104,11 +104,11 @@ impl Writer {
 
     fn update(&mut self, task: &TaskRecord, LogEntry { seq, at, event }: &LogEntry) {
         // With whom, and in what, is said again of tasks below 1.0 only, for the packets that are made of their updates.
-        let older = task.dialect != Version::V1_0;
+        let older = task.dialect.version() != Version::V1_0;
         let agent = older.then_some(&*task.agent);
         let version = |pen: &mut Pen| {
             if older {
-                pen.name(Name::ProtocolVersion).value(task.dialect.into());
+                pen.name(Name::ProtocolVersion).value(task.dialect.version().into());
             }
         };
         match event {

@@ -140,7 +140,7 @@ pub(crate) fn record(id: &str, dialect: Version, number: i64) -> Arc<TaskRecord>
         context_id: "context".into(),
         agent: "echo".into(),
         owner: Caller::new("acme", if number % 2 == 0 { "ada" } else { "bob" }),
-        dialect,
+        dialect: dialect.into(),
         client_task_id: None,
         created_at: at(number * 10),
     })

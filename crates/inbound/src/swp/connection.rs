@@ -287,7 +287,7 @@ fn refused(reject: &Reject, told: bool) -> Option<Error> {
 /// The card of the agent of that name, or of the first one.
 fn card(doors: &Doors, get: &agdisc::Get) -> agdisc::Message {
     let agent = (!get.agent_id.is_empty()).then(|| AgentName::from(get.agent_id.as_str()));
-    let Some((card, etag)) = doors.published().newest(&Spot { agent, host: None }) else {
+    let Some((card, etag)) = doors.published().newest(&Spot { agent, ..Spot::default() }) else {
         let message = "no agent of that name is served here".to_owned();
         return agdisc::Message::Failure(agdisc::Failure { code: Code::NotFound.to_string(), message });
     };

@@ -110,9 +110,11 @@ impl Desk {
     }
 
     async fn ask(&self, context: &CallContext, request: Request) -> Result<Box<Subscription>, Error> {
-        match self.doors.call(context, request).await {
+        match self.doors.call_until(context, request, None).await {
             Ok(Answer::Stream(subscription)) => Ok(subscription),
-            Ok(Answer::Reply(_)) => Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for")),
+            Ok(Answer::Reply(_) | Answer::Late(_)) => {
+                Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for"))
+            }
             Err(error) => Err(error),
         }
     }

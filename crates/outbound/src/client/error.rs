@@ -70,11 +70,12 @@ impl ClientError {
         matches!(self, Self::Busy { .. } | Self::NotAsked(_))
     }
 
-    /// Whether the agent says that it does not stream: then it has done nothing, and may be asked for one answer.
+    /// Whether a call for a stream was rejected because the agent does not stream, so that the same call may be made for one answer.
     pub fn is_no_streaming(&self) -> bool {
         let Self::Refused(error) = self else { return false };
         match error.kind {
             ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound => true,
+            // The code of an internal error comes with any HTTP status, which may have given it another kind.
             _ => {
                 let words = error.message.to_ascii_lowercase();
                 words.contains("stream")

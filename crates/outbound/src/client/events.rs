@@ -30,16 +30,16 @@ pub struct Heard {
 }
 
 /// An event of a stream that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UnreadableEvent {
     /// Its place in the stream, from one.
-    pub number: u64,
-    pub reason: Unreadable,
+    pub number: usize,
+    pub fault: Unreadable,
 }
 
 impl std::fmt::Display for UnreadableEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "event {}: {}", self.number, self.reason)
+        write!(f, "event {}: {}", self.number, self.fault)
     }
 }
 

@@ -63,7 +63,7 @@ impl Picture {
 
     /// The reply to `operation` that the picture is. Nothing, if it is none.
     pub(super) fn reply(self, operation: Operation, dialect: Version) -> Option<Reply> {
-        let shown = |task: Task| Shown { task: Arc::new(task), dialect, client_task_id: None };
+        let shown = |task: Task| Shown { task: Arc::new(task), dialect: dialect.into(), client_task_id: None };
         match (operation, self.task) {
             (Operation::SendMessage, Some(task)) => Some(Reply::Sent(Sent::Task(shown(task)))),
             (Operation::SendMessage, None) => joined(self.messages).map(|message| Reply::Sent(Sent::Message(message))),

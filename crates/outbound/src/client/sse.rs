@@ -142,7 +142,7 @@ pub(super) struct SseReader {
     operation: Operation,
     payload: Payload,
     events: EventReader,
-    number: u64,
+    number: usize,
     skipped: SkippedEvents,
 }
 
@@ -205,7 +205,7 @@ impl SseReader {
         );
         self.answers.terms.count_one(Leniency::SkippedEvent);
         self.skipped.count += 1;
-        self.skipped.first.get_or_insert_with(|| Box::new(UnreadableEvent { number, reason: fault }));
+        self.skipped.first.get_or_insert_with(|| Box::new(UnreadableEvent { number, fault }));
     }
 
     fn open(&mut self, event: &ServerSentEvent) -> Result<Option<Heard>, EventFault> {

@@ -19,6 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_identity::{PublicKey, SealKey};
 use chancery_protocol::{AgentCard, AgentId, Timestamp, Version};
+use chancery_wire::tolerant::Leniencies;
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ pub struct Discovered {
     pub card: AgentCard,
     /// The version of the card's own shape.
     pub version: Version,
+    /// What had to be overlooked to read it.
+    pub leniencies: Leniencies,
     /// Where it was found.
     pub url: String,
     /// As it came.
@@ -93,7 +96,8 @@ impl Discovered {
         let (digest, structure) = (hex_digest(text.as_bytes()), structure(&card));
         let (version, url, fetched_at) = (Version::V1_0, url.to_owned(), Timestamp::from_micros(0));
         let (vouched, verification, deviations, etag) = (None, Verification::Unsigned, Vec::new(), None);
-        Self { card, version, url, text, vouched, digest, verification, deviations, structure, fetched_at, etag }
+        let leniencies = Leniencies::new();
+        Self { card, version, leniencies, url, text, vouched, digest, verification, deviations, structure, fetched_at, etag }
     }
 }
 
@@ -282,7 +286,7 @@ impl Discovery {
         now: Timestamp,
     ) -> Result<Discovered, DiscoveryError> {
         let text = text(&fetched.body).ok_or_else(|| DiscoveryError::not_a_card(peer, "it is not UTF-8"))?;
-        let (card, version) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
+        let (card, version, leniencies) = read::read(&text).map_err(|reason| DiscoveryError::not_a_card(peer, reason))?;
         let deviations = deviations(&text);
         if let Some(first) = deviations.first().filter(|_| peer.card.strict) {
             let reason = format!("{} {}, and its settings say strict", first.member, first.fault);
@@ -296,7 +300,20 @@ impl Discovery {
         let digest = hex_digest(text.as_bytes());
         let structure = structure(&card);
         let etag = fetched.headers.get(ETAG).cloned();
-        Ok(Discovered { card, version, url, text, vouched, digest, verification, deviations, structure, fetched_at: now, etag })
+        Ok(Discovered {
+            card,
+            version,
+            leniencies,
+            url,
+            text,
+            vouched,
+            digest,
+            verification,
+            deviations,
+            structure,
+            fetched_at: now,
+            etag,
+        })
     }
 
     fn kept(&self, name: &Arc<str>) -> Arc<Kept> {

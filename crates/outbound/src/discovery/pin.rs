@@ -63,15 +63,16 @@ impl Pin {
     /// Whether the approved card is the one that came, before it was cut down to what its signers vouched for.
     fn is_all_of(&self, found: &Discovered) -> bool {
         let came = found.vouched.as_ref().and_then(|_| read::read(&found.text).ok());
-        came.is_some_and(|(card, _)| structure(&card) == self.structure)
+        came.is_some_and(|(card, ..)| structure(&card) == self.structure)
     }
 
     /// The card as it was when it was approved. `None` if it can no longer be read.
     pub(crate) fn recall(&self) -> Option<Arc<Discovered>> {
-        let (card, version) = read::read(&self.text).ok()?;
+        let (card, version, leniencies) = read::read(&self.text).ok()?;
         Some(Arc::new(Discovered {
             card,
             version,
+            leniencies,
             url: self.url.clone(),
             digest: hex_digest(self.text.as_bytes()),
             deviations: deviations(&self.text),

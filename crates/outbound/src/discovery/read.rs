@@ -6,17 +6,18 @@ use chancery_wire::Codec as _;
 use chancery_wire::json::original::Original;
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v1_0::V1_0;
-use chancery_wire::tolerant::{self, ReadCard};
+use chancery_wire::tolerant::{self, Leniencies, ReadCard};
 
-/// The card and the version of its shape. A card that mixes versions is read as the newest of them.
-pub(super) fn read(text: &str) -> Result<(AgentCard, Version), String> {
+/// The card, the version of its shape, and what had to be overlooked to read it. Addresses are taken as they are written: one
+/// that cannot be called is replaced by the configured one, so it need not be usable.
+pub(super) fn read(text: &str) -> Result<(AgentCard, Version, Leniencies), String> {
     strict_json::parse(text).map_err(|fault| fault.to_string())?;
-    let ReadCard { card, version } = tolerant::card(text).map_err(|fault| fault.to_string())?.value;
-    // An address that cannot be called is replaced by the configured one, so it need not be usable: it has to be there.
+    let read = tolerant::card(text).map_err(|fault| fault.to_string())?;
+    let ReadCard { card, version } = read.value;
     if card.supported_interfaces.is_empty() {
         return Err("it names no address".to_owned());
     }
-    Ok((card, version))
+    Ok((card, version, read.leniencies))
 }
 
 /// A card in its version's shape.
@@ -34,17 +35,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn law_1_4_5_a_card_needs_an_entry_for_an_address_and_the_entry_need_not_be_usable() {
-        let card = |interfaces: &str| {
-            format!(
-                r#"{{"name":"A","description":"","version":"1","capabilities":{{}},"defaultInputModes":[],"defaultOutputModes":[],"skills":[],
-                "supportedInterfaces":[{interfaces}]}}"#
-            )
-        };
-        for url in ["https://a/b", "", "/rpc", "dummy", "a b:1", "file:///rpc", "https://"] {
-            let entry = format!(r#"{{"url":"{url}","protocolBinding":"JSONRPC","protocolVersion":"1.0"}}"#);
-            assert!(read(&card(&entry)).is_ok(), "{url}");
+    fn a_card_is_read_whatever_its_addresses_look_like() {
+        for url in ["https://a/b", "", "/rpc", "a.example", "dummy", "file:///rpc", "https://", "a b:1"] {
+            let card = format!(
+                r#"{{"name":"A","supportedInterfaces":[{{"url":"{url}","protocolBinding":"JSONRPC","protocolVersion":"1.0"}}]}}"#
+            );
+            let (card, version, _) = read(&card).unwrap();
+            assert_eq!((card.supported_interfaces[0].url.as_str(), version), (url, Version::V1_0));
         }
-        assert_eq!(read(&card("")).unwrap_err(), "it names no address");
+        assert_eq!(read(r#"{"name":"A","supportedInterfaces":[]}"#).unwrap_err(), "it names no address");
+    }
+
+    #[test]
+    fn text_that_two_readers_could_take_for_two_things_is_no_card() {
+        assert!(read(r#"{"name":"A","name":"B","url":"https://a"}"#).unwrap_err().contains("strict JSON"));
+        assert!(read(r#"{"detail":"Not Found"}"#).unwrap_err().contains("not an agent card"));
     }
 }

@@ -9,7 +9,7 @@ use super::read;
 pub(super) fn vouched(text: &str, card: &AgentCard, covered: &Value) -> Result<Option<(AgentCard, String)>, String> {
     let wire: Value = serde_json::from_str(text).map_err(|fault| fault.to_string())?;
     let text = within(&wire, Some(covered)).unwrap_or_default().to_string();
-    let (read, _) = read::read(&text)?;
+    let (read, ..) = read::read(&text)?;
     let read = AgentCard { signatures: card.signatures.clone(), ..read };
     Ok((read != *card).then_some((read, text)))
 }
@@ -97,11 +97,11 @@ mod tests {
         let mut whole = card();
         whole["skills"].as_array_mut().unwrap().remove(0);
         let text = whole.to_string();
-        let (read, _) = read::read(&text).unwrap();
+        let (read, ..) = read::read(&text).unwrap();
         assert_eq!(vouched(&text, &read, &dense()), Ok(None));
         whole["icon_url"] = json!("https://elsewhere");
         let text = whole.to_string();
-        let (forged, _) = read::read(&text).unwrap();
+        let (forged, ..) = read::read(&text).unwrap();
         let (card, text) = vouched(&text, &forged, &dense()).unwrap().unwrap();
         assert_eq!((&card, read::read(&text).unwrap().0), (&read, read.clone()));
     }

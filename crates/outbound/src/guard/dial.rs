@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,7 +45,14 @@ pub struct SystemResolver;
 #[async_trait]
 impl Resolve for SystemResolver {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
+        let mut found: Vec<IpAddr> = tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect();
+        // Hosts files often have one of the two, and an agent may listen on the other alone.
+        if name.eq_ignore_ascii_case("localhost") {
+            let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+            let missing: Vec<IpAddr> = both.into_iter().filter(|address| !found.contains(address)).collect();
+            found.extend(missing);
+        }
+        Ok(found)
     }
 }
 

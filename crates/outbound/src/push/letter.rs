@@ -162,7 +162,7 @@ mod tests {
             context_id: "c".into(),
             agent: "agent".into(),
             owner: Caller::new("tenant", "caller"),
-            dialect: Version::Original,
+            dialect: Version::Original.into(),
             client_task_id: Some("mine".into()),
             created_at: at,
         };

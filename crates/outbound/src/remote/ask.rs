@@ -55,12 +55,17 @@ pub(super) struct Ask<'a> {
 impl Ask<'_> {
     pub(super) async fn put(mut self, mut spoken: Spoken) -> AskOutcome {
         let mut is_first = true;
+        // Why the agent did not stream, until a unary call shows that it was that and nothing else.
+        let mut no_stream = None;
         loop {
             let mode = self.mode(&spoken);
             let error = match self.call(&spoken, mode).await {
                 Ok(answer) => {
                     if !is_first {
                         self.replica.notes().speaks(spoken.version);
+                    }
+                    if let Some(reason) = no_stream {
+                        self.replica.notes().prefer(false, reason);
                     }
                     return AskOutcome::Answered(spoken, mode, answer);
                 }
@@ -69,7 +74,7 @@ impl Ask<'_> {
             };
             if mode == CallMode::Stream && error.is_no_streaming() {
                 // It refused the way of asking, and did nothing.
-                self.replica.notes().prefer(false, format!("it refused a stream: {error}"));
+                no_stream = Some(format!("it refused a stream: {error}"));
                 self.never_stream = true;
                 continue;
             }
@@ -77,7 +82,7 @@ impl Ask<'_> {
                 && let Some(other) = self.replica.next_version(&spoken)
             {
                 tracing::info!(peer = self.replica.name(), from = %spoken.version, to = %other.version, "the agent does not speak a version; another is tried");
-                is_first = false;
+                (is_first, no_stream, self.never_stream) = (false, None, false);
                 spoken = other;
                 continue;
             }

@@ -125,6 +125,7 @@ impl Replica {
     fn announce(&self, found: &Discovered, callable: &[CallableInterface]) {
         let configured = self.address().url.as_str();
         let mut deviating = leniencies(&found.deviations);
+        deviating.extend(&found.leniencies);
         match callable.first() {
             None => {
                 let listed = first_listed(&found.card);

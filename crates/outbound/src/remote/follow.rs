@@ -193,8 +193,8 @@ impl Follower {
             Some(unreadable) => RunError::new(format!("{reason}; {unreadable}"))
                 .with_fact("url", self.spoken.client.interface().url.clone())
                 .with_fact("event", unreadable.number.to_string())
-                .with_fact("member", unreadable.reason.path.clone())
-                .with_fact("shape", unreadable.reason.shape.clone()),
+                .with_fact("member", unreadable.fault.path.clone())
+                .with_fact("shape", unreadable.fault.shape.clone()),
             None => RunError::new(reason.to_owned()),
         }
     }

@@ -77,7 +77,7 @@ async fn an_event_that_cannot_be_read_is_skipped_and_the_stream_goes_on() {
     let first = stream.unreadable().unwrap();
     assert_eq!((first.number, stream.skipped()), (2, 4));
     assert_eq!(first.to_string(), "event 2: neither a task nor a message nor an update; its members are wat");
-    assert_eq!(first.reason.shape, r#"{"wat":"6"}"#);
+    assert_eq!(first.fault.shape, r#"{"wat":"6"}"#);
     assert_eq!(counted(&notes, Leniency::SkippedEvent), 4);
 
     let (strict, notes) = noted(&agent, RPC, true);

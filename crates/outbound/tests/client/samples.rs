@@ -60,7 +60,7 @@ pub(crate) fn push_config() -> PushConfig {
 
 fn shown(version: Version) -> Shown {
     let client_task_id = (version == Version::Original).then(|| "t-1".into());
-    Shown { task: Arc::new(task(TaskState::Completed)), dialect: version, client_task_id }
+    Shown { task: Arc::new(task(TaskState::Completed)), dialect: version.into(), client_task_id }
 }
 
 pub(crate) fn send(version: Version) -> SendMessage {

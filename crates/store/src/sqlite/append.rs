@@ -7,7 +7,6 @@ use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::entries::{self, LogRow, place};
 use super::fault::Fault;
-use super::find::dialect_name;
 use super::ledger::Ledgering;
 use super::outbox::Laning;
 use super::schema::Stage;
@@ -176,7 +175,7 @@ impl<'c> Statements<'c> {
             &*task.agent,
             &*task.owner.tenant,
             &*task.owner.name,
-            dialect_name(task.dialect),
+            task.dialect.as_str(),
             task.created_at.micros(),
             progress.state.number(),
             progress.status_at.micros(),

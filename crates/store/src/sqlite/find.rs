@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_core::{Keyed, Names, Progress, Stored, TaskRecord};
-use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, Version};
+use chancery_protocol::{Caller, ContextId, Dialect, TaskId, TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::Fault;
@@ -74,16 +74,8 @@ pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Fault> {
     })
 }
 
-/// The names that `Version` prints.
-pub(super) fn dialect(name: &str) -> Result<Version, Fault> {
-    let known = [Version::V1_0, Version::V0_3, Version::Original];
-    known.into_iter().find(|version| dialect_name(*version) == name).ok_or_else(|| Fault::unreadable(format!("dialect {name}")))
-}
-
-pub(super) const fn dialect_name(version: Version) -> &'static str {
-    match version {
-        Version::V1_0 => "1.0",
-        Version::V0_3 => "0.3",
-        Version::Original => "original",
-    }
+/// The names that `Dialect` prints.
+pub(super) fn dialect(name: &str) -> Result<Dialect, Fault> {
+    let known = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == name);
+    known.ok_or_else(|| Fault::unreadable(format!("dialect {name}")))
 }

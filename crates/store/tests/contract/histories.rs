@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_core::{
     Append, Creation, Decision, Idempotency, ListCursor, ListFilter, Names, Progress, Store, Stored, SweepPlan, TaskRecord,
 };
-use chancery_protocol::{Caller, TaskState, TraceId, Version};
+use chancery_protocol::{Caller, Dialect, TaskState, TraceId};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -107,7 +107,7 @@ fn append(step: &Step, model: &mut Model) -> Option<Append> {
                 key.map(|key| Idempotency { key: format!("k{key}").into(), fingerprint: [id; 32], expires_at: at(now + 5) });
             let task = TaskRecord {
                 client_task_id: name.map(|name| format!("t{name}").into()),
-                dialect: [Version::V1_0, Version::V0_3, Version::Original][usize::from(id) % 3],
+                dialect: Dialect::ALL[usize::from(id) % Dialect::ALL.len()],
                 created_at: at(now),
                 ..record(&format!("t{id}"), owner(bob))
             };

@@ -71,7 +71,7 @@ pub(crate) fn record(id: &str, owner: Caller) -> TaskRecord {
         context_id: format!("context of {id}").into(),
         agent: "echo".into(),
         owner,
-        dialect: Version::V1_0,
+        dialect: Version::V1_0.into(),
         client_task_id: None,
         created_at: at(1_000),
     }

@@ -108,32 +108,27 @@ mod tests {
         assert_eq!(value["protocolVersion"], "0.3.0");
         assert_eq!(value["url"], "http://h/old");
         assert_eq!(value["preferredTransport"], "JSONRPC");
-        assert_eq!(value["additionalInterfaces"][1]["url"], "http://h:1");
-        assert_eq!(value["additionalInterfaces"][2]["url"], "h:1");
+        assert_eq!(value["additionalInterfaces"][1]["url"], "h:1", "each address is listed once");
+        assert_eq!(value["additionalInterfaces"].as_array().unwrap().len(), 2);
         assert_eq!(value["supportsAuthenticatedExtendedCard"], true);
         assert_eq!(value["securitySchemes"]["key"]["type"], "http");
         assert_eq!(value.get("signatures"), None);
     }
 
     #[test]
-    fn a_grpc_address_beside_https_ones_is_an_https_one_too() {
-        let text = std::str::from_utf8(&hybrid(&card())).unwrap().replace("http://h/", "https://h/");
-        let newest = V1_0.decode_card(&text).unwrap();
-        let written = hybrid(&newest);
-        let value: Value = serde_json::from_slice(&written).unwrap();
-        assert_eq!(value["additionalInterfaces"][1]["url"], "https://h:1");
-        assert_eq!(value["additionalInterfaces"][2]["url"], "h:1");
+    fn an_address_of_grpc_that_others_list_in_both_forms_is_one_address() {
         let read = |text: &str| -> Vec<String> {
             let older: AgentCard = serde_json::from_str::<v0_3::card::Card>(text).unwrap().into();
             older.supported_interfaces.into_iter().map(|one| one.url).collect()
         };
-        let text = std::str::from_utf8(&written).unwrap();
-        assert_eq!(read(text), ["https://h/old", "h:1"], "both forms are one address");
-        assert_eq!(
-            read(&text.replace("\"h:1\"", "\"i:1\"")),
-            ["https://h/old", "https://h:1", "i:1"],
-            "alone, it stays what it is"
+        let https = String::from_utf8(hybrid(&card())).unwrap().replace("http://h/", "https://h/");
+        let both = https.replace(
+            r#"{"transport":"GRPC","url":"h:1"}"#,
+            r#"{"transport":"GRPC","url":"https://h:1"},{"transport":"GRPC","url":"h:1"}"#,
         );
+        assert_ne!(https, both);
+        assert_eq!(read(&both), ["https://h/old", "h:1"]);
+        assert_eq!(read(&https.replace("\"h:1\"", "\"https://h:1\"")), ["https://h/old", "https://h:1"], "alone, it stays");
     }
 
     #[test]

@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn tasks_are_shown_under_the_clients_name_with_states_it_knows() {
         let written = |state| {
-            let shown = Shown { task: Arc::new(task(state, 1)), dialect: Version::Original, client_task_id: Some("mine".into()) };
+            let shown =
+                Shown { task: Arc::new(task(state, 1)), dialect: Version::Original.into(), client_task_id: Some("mine".into()) };
             let mut out = Vec::new();
             Original.encode_reply(&mut out, &Reply::Task(shown));
             String::from_utf8(out).unwrap()

@@ -4,14 +4,20 @@ use std::fmt;
 
 use chancery_protocol::lenient::{AsBase64, Base64, non_empty, present};
 use chancery_protocol::{Json, Metadata, Part, PartContent, Unknown};
-use serde::de::{self, Deserializer};
+use serde::de::{self, Deserializer, IgnoredAny};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::decode::from_json;
 
 /// Marks data that was no object and had to be put into one.
 const WRAPPED: &str = "data_part_compat";
 const WRAPPER: &str = "value";
+
+/// The name of the tag of parts that have none.
+const UNTAGGED: &str = "";
 
 /// A part to write, with the name of its tag.
 pub(crate) struct Tagged<'a> {
@@ -24,6 +30,11 @@ pub(crate) fn by_kind(part: &Part) -> Tagged<'_> {
     Tagged { tag: "kind", part }
 }
 
+/// As 1.0 writes it: without a tag, known by its content member.
+pub(crate) fn untagged(part: &Part) -> Tagged<'_> {
+    Tagged { tag: UNTAGGED, part }
+}
+
 /// As the original tags it.
 pub(crate) fn by_type(part: &Part) -> Tagged<'_> {
     Tagged { tag: "type", part }
@@ -31,6 +42,9 @@ pub(crate) fn by_type(part: &Part) -> Tagged<'_> {
 
 impl Serialize for Tagged<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.tag == UNTAGGED {
+            return self.part.serialize(to);
+        }
         let mut map = to.serialize_map(None)?;
         match &self.part.content {
             PartContent::Text(text) => {
@@ -189,6 +203,54 @@ impl<'de, const ANY_DATA: bool> Deserialize<'de> for Read<ANY_DATA> {
     }
 }
 
+impl<const ANY_DATA: bool> From<Read<ANY_DATA>> for Part {
+    fn from(Read(part): Read<ANY_DATA>) -> Self {
+        part
+    }
+}
+
+/// A part whose tag may be missing where its content can be only one thing: a text, a file or data, as 0.3 or 1.0 write it.
+pub(crate) struct ReadUntagged(Part);
+
+impl<'de> Deserialize<'de> for ReadUntagged {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(from)?;
+        let names: ContentNames = serde_json::from_str(text.get()).map_err(de::Error::custom)?;
+        let fault = |error: chancery_protocol::Error| de::Error::custom(error.message);
+        let contents = [names.text, names.file, names.data, names.raw, names.url];
+        match (names.kind.or(names.r#type), contents.iter().flatten().count()) {
+            (Some(_), _) => from_json::<Read<false>>(text.get()).map(|Read(part)| Self(part)).map_err(fault),
+            (None, 1) => match names.file {
+                // The only content that 1.0 writes differently.
+                Some(_) => {
+                    let tagged = text.get().replacen('{', r#"{"kind":"file","#, 1);
+                    from_json::<Read<false>>(&tagged).map(|Read(part)| Self(part)).map_err(fault)
+                }
+                None => from_json::<Part>(text.get()).map(Self).map_err(fault),
+            },
+            (None, _) => Err(de::Error::custom("a part without kind has exactly one of text, file, data, raw and url")),
+        }
+    }
+}
+
+impl From<ReadUntagged> for Part {
+    fn from(ReadUntagged(part): ReadUntagged) -> Self {
+        part
+    }
+}
+
+/// Which members a part has that say what it is. `null` is none.
+#[derive(Deserialize)]
+struct ContentNames {
+    kind: Option<IgnoredAny>,
+    r#type: Option<IgnoredAny>,
+    text: Option<IgnoredAny>,
+    file: Option<IgnoredAny>,
+    data: Option<IgnoredAny>,
+    raw: Option<IgnoredAny>,
+    url: Option<IgnoredAny>,
+}
+
 /// A list of parts, with nothing left of how they were read.
 pub(crate) fn parts<const ANY_DATA: bool>(read: Vec<Read<ANY_DATA>>) -> Vec<Part> {
     read.into_iter().map(|Read(part)| part).collect()
@@ -237,6 +299,27 @@ mod tests {
         assert!(read(r#"{"kind":"file","file":{"bytes":"aGk=","uri":"http://h"}}"#).is_err());
         assert!(read(r#"{"kind":"file","file":{"name":"n"}}"#).is_err());
         assert!(read(r#"{"kind":"file","file":{"bytes":"%"}}"#).is_err());
+    }
+
+    #[test]
+    fn a_part_without_a_tag_is_what_its_only_content_says() {
+        let read = |text: &str| serde_json::from_str::<ReadUntagged>(text).map(|ReadUntagged(part)| part);
+        let tagged = |text: &str| serde_json::from_str::<Read<false>>(text).map(|Read(part)| part).unwrap();
+        for (bare, whole) in [
+            (r#"{"text":"a"}"#, r#"{"kind":"text","text":"a"}"#),
+            (r#"{"data":{"a":1}}"#, r#"{"kind":"data","data":{"a":1}}"#),
+            (r#"{"file":{"bytes":"aGk="}}"#, r#"{"kind":"file","file":{"bytes":"aGk="}}"#),
+            (r#"{"raw":"aGk=","mediaType":"a/b"}"#, r#"{"kind":"file","file":{"bytes":"aGk=","mimeType":"a/b"}}"#),
+            (r#"{"url":"http://h","filename":"n"}"#, r#"{"kind":"file","file":{"uri":"http://h","name":"n"}}"#),
+            (r#"{"kind":"text","text":"a"}"#, r#"{"kind":"text","text":"a"}"#),
+        ] {
+            assert_eq!(read(bare).unwrap(), tagged(whole), "{bare}");
+        }
+        for unclear in
+            ["{}", r#"{"text":"a","data":{}}"#, r#"{"kind":"image","text":"a"}"#, r#"{"text":7}"#, "7", r#"{"file":{}}"#]
+        {
+            assert!(read(unclear).is_err(), "{unclear}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod rest;
 mod security;
 pub(crate) mod state;
 mod task;
+pub mod wrapped;
 
 use std::sync::Arc;
 
@@ -85,8 +86,8 @@ impl Codec for V0_3 {
 
     fn encode_reply(&self, out: &mut Vec<u8>, reply: &Reply) {
         match reply {
-            Reply::Sent(Sent::Task(shown)) | Reply::Task(shown) => write(out, &TaskView::from(&*shown.task)),
-            Reply::Sent(Sent::Message(message)) => write(out, &MessageView::from(&**message)),
+            Reply::Sent(Sent::Task(shown)) | Reply::Task(shown) => write(out, &TaskView::<false>::from(&*shown.task)),
+            Reply::Sent(Sent::Message(message)) => write(out, &MessageView::<false>::from(&**message)),
             Reply::Tasks(page) => write(out, &Page::of(page)),
             Reply::PushConfig(config) => write(out, &TaskConfigView::from(config)),
             Reply::PushConfigs(page) => write(out, &Each(&page.configs, TaskConfigView::from)),
@@ -118,7 +119,7 @@ impl Codec for V0_3 {
     }
 
     fn encode_event(&self, frames: &mut Frames, face: &Face, event: &TaskEvent) {
-        if let Some(event) = EventView::of(face, event) {
+        if let Some(event) = EventView::<false>::of(face, event) {
             frames.push(&event, true);
         }
     }
@@ -140,13 +141,13 @@ impl Codec for V0_3 {
 
 /// Writes what a stream shows of an event, alone. False for what this version does not tell.
 pub(crate) fn write_event(out: &mut Vec<u8>, face: &Face, event: &TaskEvent) -> bool {
-    let event = EventView::of(face, event);
+    let event = EventView::<false>::of(face, event);
     event.iter().for_each(|event| write(out, event));
     event.is_some()
 }
 
 fn shown(task: TaskMembers) -> Shown {
-    Shown { task: Arc::new(Task::from(task)), dialect: Version::V0_3, client_task_id: None }
+    Shown { task: Arc::new(Task::from(task)), dialect: Version::V0_3.into(), client_task_id: None }
 }
 
 #[cfg(test)]

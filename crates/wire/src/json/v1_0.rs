@@ -127,7 +127,7 @@ fn with_id(which: PushConfigRef) -> Result<PushConfigRef, Error> {
 }
 
 fn shown(task: Arc<Task>) -> Shown {
-    Shown { task, dialect: Version::V1_0, client_task_id: None }
+    Shown { task, dialect: Version::V1_0.into(), client_task_id: None }
 }
 
 #[cfg(test)]

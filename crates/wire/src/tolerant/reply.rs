@@ -115,8 +115,8 @@ fn doubts(reader: StrictReader, reply: &Reply, text: &str) -> bool {
 /// The version of a call is that of its question, however the answer was spelled.
 fn spoken_in(claimed: ClaimedForm, mut reply: Reply) -> Reply {
     match &mut reply {
-        Reply::Sent(Sent::Task(shown)) | Reply::Task(shown) => shown.dialect = claimed.version,
-        Reply::Tasks(page) => page.tasks.iter_mut().for_each(|shown| shown.dialect = claimed.version),
+        Reply::Sent(Sent::Task(shown)) | Reply::Task(shown) => shown.dialect = claimed.version.into(),
+        Reply::Tasks(page) => page.tasks.iter_mut().for_each(|shown| shown.dialect = claimed.version.into()),
         _ => {}
     }
     reply

@@ -85,7 +85,7 @@ impl Form {
         if let Some(id) = &client_task_id {
             task.id = (&**id).into();
         }
-        Shown { task: Arc::new(task), dialect: self.version(), client_task_id }
+        Shown { task: Arc::new(task), dialect: self.version().into(), client_task_id }
     }
 
     fn push(self, config: &PushConfig) -> PushConfig {

@@ -256,7 +256,7 @@ pub(crate) fn request() -> impl Strategy<Value = Request> {
 fn shown() -> impl Strategy<Value = Shown> {
     let one = |(task, client): (Task, String)| Shown {
         task: Arc::new(task),
-        dialect: Version::V1_0,
+        dialect: Version::V1_0.into(),
         client_task_id: Some(client.into()),
     };
     (task(), id()).prop_map(one)

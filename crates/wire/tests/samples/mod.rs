@@ -128,7 +128,7 @@ pub(crate) fn bare_task() -> Task {
 }
 
 pub(crate) fn shown(task: Task) -> Shown {
-    Shown { task: Arc::new(task), dialect: Version::V1_0, client_task_id: Some("client-1".into()) }
+    Shown { task: Arc::new(task), dialect: Version::V1_0.into(), client_task_id: Some("client-1".into()) }
 }
 
 pub(crate) fn events() -> Vec<(&'static str, TaskEvent)> {

@@ -18,6 +18,8 @@ pub(super) enum Directive {
     Ask(String),
     /// Ask for authorisation.
     Auth(String),
+    /// Ask for authorisation, and go on by oneself after this long.
+    Authorize(Duration),
     /// Chunks of one artifact, with a pause between each two.
     Stream {
         chunks: u64,
@@ -75,6 +77,7 @@ impl Directive {
             "reject" => Self::Reject(or("told to reject")),
             "ask" => Self::Ask(or("what next?")),
             "auth" => Self::Auth(or("please authorise this")),
+            "authorize" => Self::Authorize(millis(rest)?),
             "stream" => {
                 let (chunks, pause) = rest.trim().split_once(' ').unwrap_or((rest.trim(), "0"));
                 Self::Stream { chunks: number(chunks)?, pause: millis(pause)? }
@@ -128,6 +131,7 @@ mod tests {
             ("stream 3", Directive::Stream { chunks: 3, pause: ms(0) }),
             ("stream 3 20", Directive::Stream { chunks: 3, pause: ms(20) }),
             ("sleep 60000", Directive::Sleep(ms(60_000))),
+            ("authorize 20", Directive::Authorize(ms(20))),
             ("artifact many", Directive::Artifact(Sample::Many)),
             ("tool search", Directive::Tool("search".into())),
             ("panic", Directive::Panic("told to panic".into())),

@@ -57,7 +57,7 @@ async fn caches_are_told_all_they_need() {
         let asked: Vec<_> = version.map(|version| ("A2A-Version", version)).into_iter().collect();
         let first = fetch(&server, Method::GET, CARD, &asked).await;
         let headers = first.headers().clone();
-        assert!(headers["vary"].to_str().unwrap().eq_ignore_ascii_case("a2a-version"), "{headers:?}");
+        assert_eq!(headers["vary"], "A2A-Version, Host");
         assert!(headers["cache-control"].to_str().unwrap().contains("max-age"), "{headers:?}");
         let text = |name: &str| headers[name].to_str().unwrap().to_owned();
         let (tag, date) = (text("etag"), text("last-modified"));
@@ -115,7 +115,8 @@ async fn head_says_the_same_without_the_body() {
 #[tokio::test]
 async fn no_header_of_a_stranger_gets_into_the_card() {
     let server = two_agents("public_url = 'https://agents.example.org/a2a'\n");
-    let honest = fetch(&server, Method::GET, CARD, &[]).await.bytes().await.unwrap();
+    let public = ("Host", "agents.example.org");
+    let honest = fetch(&server, Method::GET, CARD, &[public]).await.bytes().await.unwrap();
     assert!(std::str::from_utf8(&honest).unwrap().contains("https://agents.example.org/a2a"));
     for hostile in [
         ("Host", "evil.example"),
@@ -125,9 +126,15 @@ async fn no_header_of_a_stranger_gets_into_the_card() {
         ("Origin", "https://evil.example"),
         ("X-Original-URL", "/evil"),
     ] {
-        let seen = fetch(&server, Method::GET, CARD, &[hostile]).await.bytes().await.unwrap();
-        assert_eq!(seen, honest, "{hostile:?}");
+        for host in ["agents.example.org", "evil.example"] {
+            let headers = if hostile.0 == "Host" { vec![hostile] } else { vec![("Host", host), hostile] };
+            let seen = fetch(&server, Method::GET, CARD, &headers).await.bytes().await.unwrap();
+            assert_eq!(seen, honest, "{headers:?}");
+        }
     }
+    // What a proxy on this machine forwards is not local, whatever host it says.
+    let forwarded = [("Host", "127.0.0.1:7420"), ("X-Forwarded-For", "192.0.2.1")];
+    assert_eq!(fetch(&server, Method::GET, CARD, &forwarded).await.bytes().await.unwrap(), honest);
 }
 
 #[tokio::test]

@@ -1,11 +1,15 @@
 //! The doors as strangers find them: versions, strict parsing, dialects, content types and cards.
 
+mod authorize;
+mod card_hosts;
 mod cards;
 mod content_types;
 mod dialects;
+mod keepalive;
 mod paths;
 mod strict_parsing;
 mod versions;
+mod wrapped;
 
 use serde_json::Value;
 

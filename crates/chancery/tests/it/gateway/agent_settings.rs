@@ -100,7 +100,7 @@ async fn agents_given_by_url_get_the_names_on_their_cards_and_keep_them() {
     assert_eq!(names(&again), ["weather-agent", "weather-agent-2", "weather-agent-3"]);
     let url = format!("{}/agents/weather-agent", again.url());
     let ran = run(again.home(), ["tasks", "get", &task, "--json"]).json();
-    assert_eq!(ran["agent"], "weather-agent", "{url}: {ran}");
+    assert_eq!(ran["record"]["agent"], "weather-agent", "{url}: {ran}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,6 +16,7 @@ mod front_card;
 mod guards_loops;
 mod guards_nodes;
 mod hostile_card;
+mod input_modes;
 mod laws;
 pub(crate) mod one_way;
 mod pages;

@@ -108,7 +108,7 @@ async fn the_card_at_a_host_says_that_host_in_every_shape_and_its_keys_are_there
     let card: Value = serde_json::from_str(&host.get(CARD, Some("1.0")).await.text()).expect("a card");
     let bindings: Vec<_> =
         card["supportedInterfaces"].as_array().expect("some").iter().map(|one| (&one["protocolBinding"], &one["url"])).collect();
-    assert!(bindings.contains(&(&json!("GRPC"), &json!(format!("{HOST}:{port}")))), "gRPC has a place at a host: {card}");
+    assert!(bindings.contains(&(&json!("GRPC"), &json!(format!("http://{HOST}:{port}")))), "gRPC has a place at a host: {card}");
 }
 
 /// Every way in which a call at the root can name a tenant.

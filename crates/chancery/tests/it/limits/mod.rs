@@ -51,6 +51,7 @@ const EDGES: &[(&str, &str)] = &[
     ("calls_burst_per_address", "an_address_over_its_rate_is_told_to_wait_on_every_transport"),
     ("catalog_page", "a_page_of_the_catalog_is_as_large_as_it_may_be_and_no_larger"),
     ("stream_heartbeat_ms", "an_idle_stream_says_that_it_is_still_there"),
+    ("unary_keepalive_ms", "a_blocking_call_gets_its_head_and_white_space_before_its_answer"),
     ("listen_ms", "a_listener_for_a_task_that_never_comes_is_told_so"),
     ("drain_ms", "a_stop_waits_no_longer_than_it_was_told_to"),
     ("json_depth", "json_is_held_at_its_depth_its_values_and_its_names"),
@@ -77,6 +78,7 @@ const EDGES: &[(&str, &str)] = &[
 ];
 
 const SOURCES: &str = concat!(
+    include_str!("../doors/keepalive.rs"),
     include_str!("calls.rs"),
     include_str!("connections.rs"),
     include_str!("governance.rs"),

@@ -133,8 +133,14 @@ impl House {
         let store = Arc::new(MemoryStore::new());
         let outbox: Arc<dyn Outbox> = store.clone();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
-        let agent =
-            Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner: Arc::new(Completes), exposed: true };
+        let agent = Agent {
+            name: "agent".into(),
+            card: Arc::new(card),
+            extended: None,
+            runner: Arc::new(Completes),
+            exposed: true,
+            enforces_input_modes: true,
+        };
         let chancery = Chancery::new(Parts {
             agents: Agents::new(agent),
             store,

@@ -64,7 +64,7 @@ impl SwpClient {
             }
         }
         let task = task.expect("a task was shown").into();
-        Ok(Reply::Sent(Sent::Task(Shown { task, dialect: Version::V1_0, client_task_id: None })))
+        Ok(Reply::Sent(Sent::Task(Shown { task, dialect: Version::V1_0.into(), client_task_id: None })))
     }
 
     pub(super) async fn stream(&self, request: &Request, conditions: &Conditions) -> Result<EventStream, Refusal> {

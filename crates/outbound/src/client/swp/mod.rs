@@ -110,7 +110,7 @@ impl SwpAgent {
                 }
             }
             let task = task.ok_or_else(|| ClientError::NotUnderstood("it never showed the task".to_owned()))?;
-            Ok(Reply::Sent(Reached::Task(Shown { task: Arc::new(task), dialect: Version::V1_0, client_task_id: None })))
+            Ok(Reply::Sent(Reached::Task(Shown { task: Arc::new(task), dialect: Version::V1_0.into(), client_task_id: None })))
         };
         let late = ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe });
         tokio::time::timeout(left, answer).await.unwrap_or(Err(late))

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, ToSql, par
 
 use crate::lanes;
 use crate::sqlite::fault::Fault;
-use crate::sqlite::find::{dialect, dialect_name};
+use crate::sqlite::find::dialect;
 
 /// What `lane` reads, in its order. Of a lane that is due its task knows the last entry: whoever appends to a task whose webhooks are
 /// behind need not touch them.
@@ -51,7 +51,7 @@ pub(super) fn with_columns<T>(registration: &Registration, first: &dyn ToSql, wr
     let sealed = registration.sealed.as_ref();
     write(params![
         first,
-        dialect_name(registration.version),
+        registration.version.as_str(),
         registration.profile.as_str(),
         events_name(registration.events),
         &*registration.url,
@@ -129,7 +129,7 @@ fn found(row: &Row<'_>) -> Result<Found, Fault> {
         id: RegistrationId::new(text(2)?),
         owner: Caller { tenant: text(3)?, name: text(4)? },
         agent: text(5)?,
-        version: dialect(&text(6)?)?,
+        version: dialect(&text(6)?)?.version(),
         profile: PushProfile::from_name(&profile).ok_or_else(|| Fault::unreadable(format!("profile {profile}")))?,
         events: events_named(&events)?,
         url: text(9)?,

@@ -211,7 +211,7 @@ impl From<TaskMembers> for Shown {
             metadata: task.metadata,
             unknown: task.unknown,
         };
-        Self { task: Arc::new(task), dialect: Version::Original, client_task_id }
+        Self { task: Arc::new(task), dialect: Version::Original.into(), client_task_id }
     }
 }
 

@@ -98,18 +98,9 @@ fn speaks_0_3(interface: &AgentInterface) -> bool {
     interface.protocol_version == INTERFACE_VERSION || interface.protocol_version.starts_with("0.3.")
 }
 
-/// An interface as 0.3 lists it. A gRPC address is listed twice: 0.3 writes it as a URL, and the conformance kit dials that;
-/// the official clients hand it to gRPC as it stands, which takes only host and port, and of two they use the last.
-fn listed(interface: &AgentInterface, scheme: &str) -> impl Iterator<Item = Interface> {
-    let with = |url: String| Interface { url, transport: interface.protocol_binding.clone() };
-    let bare = interface.protocol_binding == GRPC && !interface.url.contains("://");
-    let as_url = bare.then(|| with(format!("{scheme}://{}", interface.url)));
-    as_url.into_iter().chain([with(interface.url.clone())])
-}
-
-/// Host and port say nothing about TLS: gRPC speaks it where the other bindings do.
-fn scheme_of(card: &AgentCard) -> &'static str {
-    if card.supported_interfaces.iter().any(|one| one.url.starts_with("https://")) { "https" } else { "http" }
+/// An interface as 0.3 lists it.
+fn listed(interface: &AgentInterface) -> Interface {
+    Interface { url: interface.url.clone(), transport: interface.protocol_binding.clone() }
 }
 
 /// What was listed, with a gRPC address in one form only. One that is only there as an https URL stays that: who dials it has
@@ -141,9 +132,7 @@ fn read_interfaces(mut all: Vec<Interface>) -> Vec<AgentInterface> {
 
 impl From<&AgentCard> for Card {
     fn from(card: &AgentCard) -> Self {
-        let scheme = scheme_of(card);
-        let interfaces: Vec<Interface> =
-            card.supported_interfaces.iter().filter(|one| speaks_0_3(one)).flat_map(|one| listed(one, scheme)).collect();
+        let interfaces: Vec<Interface> = card.supported_interfaces.iter().filter(|one| speaks_0_3(one)).map(listed).collect();
         let main = interfaces.first().cloned();
         let capabilities = &card.capabilities;
         Self {

@@ -16,20 +16,42 @@ use crate::json::peer::from_peer;
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum EventView<'a> {
-    Task(TaskView<'a>),
-    Message(MessageView<'a>),
-    Status(StatusUpdate<'a>),
-    Artifact(ArtifactUpdate<'a>),
+pub(super) enum EventView<'a, const WRAPPED: bool = false> {
+    Task(TaskView<'a, WRAPPED>),
+    Message(MessageView<'a, WRAPPED>),
+    Status(StatusUpdate<'a, WRAPPED>),
+    Artifact(ArtifactUpdate<'a, WRAPPED>),
+}
+
+/// The same in the wrapper of 1.0, whose only member says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum WrappedView<'a> {
+    Task(TaskView<'a, true>),
+    Message(MessageView<'a, true>),
+    StatusUpdate(StatusUpdate<'a, true>),
+    ArtifactUpdate(ArtifactUpdate<'a, true>),
+}
+
+impl<'a> From<EventView<'a, true>> for WrappedView<'a> {
+    fn from(event: EventView<'a, true>) -> Self {
+        match event {
+            EventView::Task(task) => Self::Task(task),
+            EventView::Message(message) => Self::Message(message),
+            EventView::Status(update) => Self::StatusUpdate(update),
+            EventView::Artifact(update) => Self::ArtifactUpdate(update),
+        }
+    }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StatusUpdate<'a> {
-    kind: Kind,
+pub(super) struct StatusUpdate<'a, const WRAPPED: bool = false> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
     task_id: &'a TaskId,
     context_id: &'a ContextId,
-    status: StatusView<'a>,
+    status: StatusView<'a, WRAPPED>,
     r#final: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
@@ -39,11 +61,12 @@ pub(super) struct StatusUpdate<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ArtifactUpdate<'a> {
-    kind: Kind,
+pub(super) struct ArtifactUpdate<'a, const WRAPPED: bool = false> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
     task_id: &'a TaskId,
     context_id: &'a ContextId,
-    artifact: ArtifactView<'a>,
+    artifact: ArtifactView<'a, WRAPPED>,
     append: bool,
     last_chunk: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,14 +75,14 @@ pub(super) struct ArtifactUpdate<'a> {
     unknown: &'a Unknown<ArtifactChunk>,
 }
 
-impl<'a> EventView<'a> {
+impl<'a, const WRAPPED: bool> EventView<'a, WRAPPED> {
     pub(super) fn of(face: &'a Face, event: &'a TaskEvent) -> Option<Self> {
         let Face { task_id, context_id, .. } = face;
         Some(match event {
             TaskEvent::Created(task) => Self::Task((&**task).into()),
             TaskEvent::Said(_) => return None,
             TaskEvent::Status(StatusChange { status, metadata, unknown }) => Self::Status(StatusUpdate {
-                kind: Kind::StatusUpdate,
+                kind: Kind::StatusUpdate.unless(WRAPPED),
                 task_id,
                 context_id,
                 status: status.into(),
@@ -69,7 +92,7 @@ impl<'a> EventView<'a> {
             }),
             TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata, unknown }) => {
                 Self::Artifact(ArtifactUpdate {
-                    kind: Kind::ArtifactUpdate,
+                    kind: Kind::ArtifactUpdate.unless(WRAPPED),
                     task_id,
                     context_id,
                     artifact: (&**artifact).into(),

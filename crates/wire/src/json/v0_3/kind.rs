@@ -16,6 +16,11 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// The tag, where there is no wrapper that says the same.
+    pub(super) fn unless(self, wrapped: bool) -> Option<Self> {
+        (!wrapped).then_some(self)
+    }
+
     /// The kind of a peer's result. Peers that leave the tag out are known by what only one kind has.
     pub(super) fn peek(text: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]

@@ -1,25 +1,26 @@
 //! Messages of 0.3.
 
 use chancery_protocol::lenient::{non_empty, null_default};
-use chancery_protocol::{ContextId, Message, MessageId, Metadata, TaskId, Unknown};
+use chancery_protocol::{ContextId, Message, MessageId, Metadata, Part, TaskId, Unknown};
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 use super::state::Speaker;
-use crate::json::part::{Read, Tagged, by_kind, parts};
+use crate::json::part::{Read, Tagged, by_kind, untagged};
 use crate::json::write::Each;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct MessageView<'a> {
-    kind: Kind,
+pub(super) struct MessageView<'a, const WRAPPED: bool = false> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
     message_id: &'a MessageId,
     #[serde(skip_serializing_if = "Option::is_none")]
     context_id: Option<&'a ContextId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<&'a TaskId>,
     role: Speaker,
-    parts: Each<'a, chancery_protocol::Part, Tagged<'a>>,
+    parts: Each<'a, Part, Tagged<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -30,15 +31,15 @@ pub(super) struct MessageView<'a> {
     unknown: &'a Unknown<Message>,
 }
 
-impl<'a> From<&'a Message> for MessageView<'a> {
+impl<'a, const WRAPPED: bool> From<&'a Message> for MessageView<'a, WRAPPED> {
     fn from(message: &'a Message) -> Self {
         Self {
-            kind: Kind::Message,
+            kind: Kind::Message.unless(WRAPPED),
             message_id: &message.message_id,
             context_id: message.context_id.as_ref(),
             task_id: message.task_id.as_ref(),
             role: message.role.into(),
-            parts: Each(&message.parts, by_kind),
+            parts: Each(&message.parts, if WRAPPED { untagged } else { by_kind }),
             metadata: message.metadata.as_ref(),
             extensions: &message.extensions,
             reference_task_ids: &message.reference_task_ids,
@@ -49,8 +50,8 @@ impl<'a> From<&'a Message> for MessageView<'a> {
 
 /// A message as it is read. Its `kind` may be missing, but not wrong.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct MessageMembers {
+#[serde(rename_all = "camelCase", bound(deserialize = "P: Deserialize<'de>"))]
+pub(super) struct MessageMembers<P = Read<false>> {
     #[serde(rename = "kind")]
     _kind: Option<MessageKind>,
     message_id: MessageId,
@@ -60,7 +61,7 @@ pub(super) struct MessageMembers {
     task_id: Option<TaskId>,
     role: Speaker,
     #[serde(default, deserialize_with = "null_default")]
-    parts: Vec<Read<false>>,
+    parts: Vec<P>,
     metadata: Option<Metadata>,
     #[serde(default, deserialize_with = "null_default")]
     extensions: Vec<String>,
@@ -76,14 +77,14 @@ enum MessageKind {
     Message,
 }
 
-impl From<MessageMembers> for Message {
-    fn from(members: MessageMembers) -> Self {
+impl<P: Into<Part>> From<MessageMembers<P>> for Message {
+    fn from(members: MessageMembers<P>) -> Self {
         Self {
             message_id: members.message_id,
             context_id: members.context_id,
             task_id: members.task_id,
             role: members.role.into(),
-            parts: parts(members.parts),
+            parts: members.parts.into_iter().map(Into::into).collect(),
             metadata: members.metadata,
             extensions: members.extensions,
             reference_task_ids: members.reference_task_ids,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::lenient::{int32, non_empty, null_default};
 use chancery_protocol::{
-    CancelTask, ContextId, GetTask, ListPushConfigs, ListTasks, Metadata, PushConfigRef, SendConfiguration, SendMessage,
+    CancelTask, ContextId, GetTask, ListPushConfigs, ListTasks, Metadata, Part, PushConfigRef, SendConfiguration, SendMessage,
     SubscribeToTask, TaskId, Timestamp, Unknown,
 };
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::message::{MessageMembers, MessageView};
 use super::push::{ConfigMembers, ConfigView};
 use super::state::State;
+use crate::json::part::Read;
 
 #[derive(Serialize)]
 pub(super) struct SendView<'a> {
@@ -58,8 +59,9 @@ pub(super) fn set(history_length: Option<i32>) -> Option<i32> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct SendMembers {
-    message: MessageMembers,
+#[serde(bound(deserialize = "P: Deserialize<'de>"))]
+pub(super) struct SendMembers<P = Read<false>> {
+    message: MessageMembers<P>,
     #[serde(default, deserialize_with = "null_default")]
     configuration: ConfigurationMembers,
     metadata: Option<Metadata>,
@@ -78,8 +80,8 @@ struct ConfigurationMembers {
     blocking: Option<bool>,
 }
 
-impl From<SendMembers> for SendMessage {
-    fn from(send: SendMembers) -> Self {
+impl<P: Into<Part>> From<SendMembers<P>> for SendMessage {
+    fn from(send: SendMembers<P>) -> Self {
         let configuration = send.configuration;
         Self {
             tenant: None,

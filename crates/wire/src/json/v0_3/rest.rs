@@ -135,7 +135,7 @@ impl Codec for V0_3Rest {
 }
 
 fn shown(task: TaskMembers) -> Shown {
-    Shown { task: Arc::new(Task::from(task)), dialect: Version::V0_3, client_task_id: None }
+    Shown { task: Arc::new(Task::from(task)), dialect: Version::V0_3.into(), client_task_id: None }
 }
 
 #[cfg(test)]

@@ -12,30 +12,31 @@ use serde::{Deserialize, Serialize};
 use super::kind::Kind;
 use super::message::{MessageMembers, MessageView};
 use super::state::State;
-use crate::json::part::{Read, Tagged, by_kind, parts};
+use crate::json::part::{Read, Tagged, by_kind, parts, untagged};
 use crate::json::write::Each;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TaskView<'a> {
-    kind: Kind,
+pub(super) struct TaskView<'a, const WRAPPED: bool = false> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
     id: &'a TaskId,
     context_id: &'a ContextId,
-    status: StatusView<'a>,
+    status: StatusView<'a, WRAPPED>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    artifacts: Option<Each<'a, Arc<Artifact>, ArtifactView<'a>>>,
+    artifacts: Option<Each<'a, Arc<Artifact>, ArtifactView<'a, WRAPPED>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<Each<'a, Arc<Message>, MessageView<'a>>>,
+    history: Option<Each<'a, Arc<Message>, MessageView<'a, WRAPPED>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
     #[serde(flatten)]
     unknown: &'a Unknown<Task>,
 }
 
-impl<'a> From<&'a Task> for TaskView<'a> {
+impl<'a, const WRAPPED: bool> From<&'a Task> for TaskView<'a, WRAPPED> {
     fn from(task: &'a Task) -> Self {
         Self {
-            kind: Kind::Task,
+            kind: Kind::Task.unless(WRAPPED),
             id: &task.id,
             context_id: &task.context_id,
             status: (&task.status).into(),
@@ -47,7 +48,7 @@ impl<'a> From<&'a Task> for TaskView<'a> {
     }
 }
 
-impl<'a> TaskView<'a> {
+impl<'a, const WRAPPED: bool> TaskView<'a, WRAPPED> {
     pub(super) fn without_artifacts(shown: &'a Shown) -> Self {
         Self { artifacts: None, ..Self::from(&*shown.task) }
     }
@@ -59,17 +60,17 @@ impl<'a> TaskView<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct StatusView<'a> {
+pub(super) struct StatusView<'a, const WRAPPED: bool = false> {
     state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<MessageView<'a>>,
+    message: Option<MessageView<'a, WRAPPED>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
     #[serde(flatten)]
     unknown: &'a Unknown<TaskStatus>,
 }
 
-impl<'a> From<&'a TaskStatus> for StatusView<'a> {
+impl<'a, const WRAPPED: bool> From<&'a TaskStatus> for StatusView<'a, WRAPPED> {
     fn from(status: &'a TaskStatus) -> Self {
         let message = status.message.as_deref().map(Into::into);
         Self { state: State(status.state), message, timestamp: status.timestamp, unknown: &status.unknown }
@@ -78,7 +79,7 @@ impl<'a> From<&'a TaskStatus> for StatusView<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ArtifactView<'a> {
+pub(super) struct ArtifactView<'a, const WRAPPED: bool = false> {
     artifact_id: &'a ArtifactId,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
@@ -93,13 +94,13 @@ pub(super) struct ArtifactView<'a> {
     unknown: &'a Unknown<Artifact>,
 }
 
-impl<'a> From<&'a Artifact> for ArtifactView<'a> {
+impl<'a, const WRAPPED: bool> From<&'a Artifact> for ArtifactView<'a, WRAPPED> {
     fn from(artifact: &'a Artifact) -> Self {
         Self {
             artifact_id: &artifact.artifact_id,
             name: artifact.name.as_deref(),
             description: artifact.description.as_deref(),
-            parts: Each(&artifact.parts, by_kind),
+            parts: Each(&artifact.parts, if WRAPPED { untagged } else { by_kind }),
             metadata: artifact.metadata.as_ref(),
             extensions: &artifact.extensions,
             unknown: &artifact.unknown,

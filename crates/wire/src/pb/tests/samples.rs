@@ -98,7 +98,7 @@ pub(super) fn bare_task() -> Task {
 }
 
 pub(super) fn shown(task: Task, dialect: Version) -> Shown {
-    Shown { task: Arc::new(task), dialect, client_task_id: None }
+    Shown { task: Arc::new(task), dialect: dialect.into(), client_task_id: None }
 }
 
 /// Every event that a stream shows.

@@ -78,7 +78,7 @@ pub fn task(task: proto::Task) -> Result<Reply, Error> {
 }
 
 fn read_shown(task: proto::Task) -> Result<Shown, Error> {
-    Ok(Shown { task: Arc::new(task::read(task)?), dialect: Version::V0_3, client_task_id: None })
+    Ok(Shown { task: Arc::new(task::read(task)?), dialect: Version::V0_3.into(), client_task_id: None })
 }
 
 pub fn push_config(config: proto::TaskPushNotificationConfig) -> Result<Reply, Error> {

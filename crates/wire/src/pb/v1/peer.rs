@@ -113,7 +113,7 @@ pub fn tasks(response: proto::ListTasksResponse) -> Result<Reply, Error> {
 }
 
 fn read_shown(task: proto::Task) -> Result<Shown, Error> {
-    Ok(Shown { task: Arc::new(task::read(task)?), dialect: Version::V1_0, client_task_id: None })
+    Ok(Shown { task: Arc::new(task::read(task)?), dialect: Version::V1_0.into(), client_task_id: None })
 }
 
 pub fn push_config(config: proto::TaskPushNotificationConfig) -> Result<Reply, Error> {

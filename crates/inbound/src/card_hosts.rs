@@ -1,0 +1,145 @@
+//! Cards for the node's own hosts beside the public one: rendered and signed when asked for, and the latest of them cached.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chancery_identity::KeyRing;
+use chancery_identity::cards::CardFault;
+use chancery_protocol::{AgentName, Timestamp};
+use http::HeaderValue;
+
+use crate::card_shapes::{AgentCards, CardShapes};
+use crate::own_hosts::CardBase;
+use crate::signing::{Declared, Signer};
+
+/// Cards of own hosts that are cached. More are rendered again when they are asked for: a client can spell the loopback and its
+/// port in many ways, and what it spells must not grow the node.
+const CACHED_CARDS: usize = 64;
+
+/// What cards are rendered from, and the ones that were rendered for own hosts.
+#[derive(Debug)]
+pub(crate) struct CardRenderer {
+    public: CardBase,
+    agents: HashMap<AgentName, AgentCards>,
+    keys: KeyRing,
+    declared: Option<Declared>,
+    now: Timestamp,
+    made: HeaderValue,
+    cached: Mutex<CardCache>,
+}
+
+#[derive(Debug, Default)]
+struct CardCache {
+    cards: HashMap<(AgentName, CardBase), CachedCard>,
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct CachedCard {
+    shapes: Arc<CardShapes>,
+    last_used: u64,
+}
+
+impl CardRenderer {
+    pub(crate) fn new(
+        public: CardBase,
+        agents: HashMap<AgentName, AgentCards>,
+        keys: KeyRing,
+        declared: Option<Declared>,
+        now: Timestamp,
+        made: HeaderValue,
+    ) -> Self {
+        Self { public, agents, keys, declared, now, made, cached: Mutex::default() }
+    }
+
+    pub(crate) fn agents(&self) -> impl Iterator<Item = (&AgentName, &AgentCards)> {
+        self.agents.iter()
+    }
+
+    pub(crate) fn cards_of(&self, name: &AgentName) -> Option<&AgentCards> {
+        self.agents.get(name)
+    }
+
+    /// Renders and signs cards whose keys are found at that URL.
+    pub(crate) fn render(&self, agent: &AgentCards, jwks_url: &str) -> Result<CardShapes, CardFault> {
+        let signer = Signer::of(&self.keys, &agent.name, jwks_url, self.declared.as_ref(), self.now)?;
+        CardShapes::of(agent, &signer, &self.made)
+    }
+
+    /// The cards of an agent below another base than the public one.
+    pub(crate) fn at(&self, name: &AgentName, base: &CardBase) -> Option<Arc<CardShapes>> {
+        let key = (name.clone(), base.clone());
+        if let Some(shapes) = self.cache(|cache| cache.get(&key)) {
+            return Some(shapes);
+        }
+        let agent = self.agents.get(name)?.moved(&self.public, base);
+        // Outside of the lock: others find their cached cards while this one is signed.
+        let shapes = match self.render(&agent, &base.jwks_url()) {
+            Ok(shapes) => Arc::new(shapes),
+            Err(error) => {
+                tracing::error!(agent = %name, base = base.as_str(), %error, "a card could not be signed for one more host");
+                return None;
+            }
+        };
+        self.cache(|cache| cache.put(key, Arc::clone(&shapes)));
+        Some(shapes)
+    }
+
+    fn cache<T>(&self, with: impl FnOnce(&mut CardCache) -> T) -> T {
+        with(&mut self.cached.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl CardCache {
+    fn get(&mut self, key: &(AgentName, CardBase)) -> Option<Arc<CardShapes>> {
+        self.uses += 1;
+        let card = self.cards.get_mut(key)?;
+        card.last_used = self.uses;
+        Some(Arc::clone(&card.shapes))
+    }
+
+    fn put(&mut self, key: (AgentName, CardBase), shapes: Arc<CardShapes>) {
+        if self.cards.len() >= CACHED_CARDS
+            && let Some(oldest) = self.cards.iter().min_by_key(|(_, card)| card.last_used).map(|(key, _)| key.clone())
+        {
+            self.cards.remove(&oldest);
+        }
+        self.uses += 1;
+        self.cards.insert(key, CachedCard { shapes, last_used: self.uses });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chancery_protocol::{AgentCard, AgentInterface};
+
+    fn renderer() -> CardRenderer {
+        let interface = AgentInterface {
+            url: "http://127.0.0.1:7420/agents/a".to_owned(),
+            protocol_binding: "JSONRPC".to_owned(),
+            tenant: None,
+            protocol_version: "1.0".to_owned(),
+        };
+        let card = AgentCard { supported_interfaces: vec![interface], ..AgentCard::default() };
+        let agents = HashMap::from([("a".into(), AgentCards::alone("a", card))]);
+        let (now, made) = (Timestamp::from_micros(1), HeaderValue::from_static(""));
+        CardRenderer::new(CardBase::new("http://127.0.0.1:7420"), agents, KeyRing::default(), None, now, made)
+    }
+
+    #[test]
+    fn a_card_is_cached_by_its_base_and_the_oldest_makes_room() {
+        let renderer = renderer();
+        let at = |port: usize| renderer.at(&"a".into(), &CardBase::new(&format!("http://localhost:{port}"))).unwrap();
+        let first = at(0);
+        assert!(String::from_utf8_lossy(&first.v1_0.tagged().0).contains("http://localhost:0/agents/a"));
+        for port in 1..CACHED_CARDS {
+            at(port);
+        }
+        assert!(Arc::ptr_eq(&first, &at(0)), "all of them fit");
+        at(CACHED_CARDS);
+        assert_eq!(renderer.cache(|cache| cache.cards.len()), CACHED_CARDS);
+        assert!(Arc::ptr_eq(&first, &at(0)), "it was used later than the one that went");
+        assert!(renderer.at(&"nobody".into(), &CardBase::new("http://localhost:1")).is_none());
+    }
+}
