@@ -75,12 +75,12 @@ impl ClientError {
         let Self::Refused(error) = self else { return false };
         match error.kind {
             ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound => true,
-            ErrorKind::Internal => {
+            // The code of an internal error comes with any HTTP status, which may have given it another kind.
+            _ => {
                 let words = error.message.to_ascii_lowercase();
                 words.contains("stream")
                     && ["support", "implemented", "available", "enabled"].iter().any(|word| words.contains(word))
             }
-            _ => false,
         }
     }
 

@@ -58,10 +58,10 @@ fn there<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
 
 /// An answer to a search for a card may be any JSON, such as the words of an error.
 fn is_card(members: &Map<String, Value>) -> bool {
-    let has = |name: &&str| there(members, name).is_some();
+    let has = |name: &str| there(members, name).is_some();
     let names_address =
-        ["url", "supportedInterfaces", "supported_interfaces", "additionalInterfaces"].iter().any(|name| has(&name));
-    names_address || (has(&"name") && ["skills", "capabilities"].iter().any(|name| has(&name)))
+        ["url", "supportedInterfaces", "supported_interfaces", "additionalInterfaces"].iter().any(|name| has(name));
+    names_address || (has("name") && ["skills", "capabilities"].iter().any(|name| has(name)))
 }
 
 fn version(members: &Map<String, Value>) -> Version {
@@ -98,7 +98,7 @@ fn complete(members: &mut Map<String, Value>, version: Version, leniencies: &mut
     only(members, "authentication", Value::is_object);
     provider(members);
     capabilities(members);
-    each(members, "skills", |skill, place| complete_skill(skill, place));
+    each(members, "skills", complete_skill);
     members.entry("skills").or_insert_with(|| json!([]));
     match version {
         Version::V1_0 => {
