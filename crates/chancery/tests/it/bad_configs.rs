@@ -137,7 +137,7 @@ pub(crate) const BAD: &[Bad] = &[
         faults: &[
             "2:1: duplicate key",
             "3:2: peers.reconnect_ms: is 200, more than reconnect_most_ms, which is 1",
-            "4:11: peers.poll_ms: is 9000, more than poll_most_ms, which is 5000",
+            "4:11: peers.poll_ms: is 9000, more than poll_most_ms, which is 1000",
             "6:11: peers.retries: invalid type: string \"two\"",
         ],
     },

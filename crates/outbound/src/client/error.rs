@@ -74,7 +74,9 @@ impl ClientError {
     pub fn is_no_streaming(&self) -> bool {
         let Self::Refused(error) = self else { return false };
         match error.kind {
-            ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound => true,
+            ErrorKind::MethodNotFound => true,
+            // What is not supported may be another thing about the message; then its words say which.
+            ErrorKind::UnsupportedOperation if is_generic(&error.message) => true,
             // The code of an internal error comes with any HTTP status, which may have given it another kind.
             _ => {
                 let words = error.message.to_ascii_lowercase();
@@ -128,6 +130,13 @@ impl ClientError {
             }
         }
     }
+}
+
+/// Whether the words of an unsupported operation are those that come with the code, and name nothing in particular.
+fn is_generic(words: &str) -> bool {
+    let words = words.trim().trim_end_matches('.').to_ascii_lowercase();
+    ["", "this operation is not supported", "operation is not supported", "operation not supported", "unsupported operation"]
+        .contains(&words.as_str())
 }
 
 /// Everything up to the first byte of the request is before the agent could see it.

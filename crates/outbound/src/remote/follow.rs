@@ -253,7 +253,11 @@ impl Follower {
             }
         };
         let had_content = self.remote.mirror.has_content();
-        let news = self.remote.mirror.apply_picture(&task).map_err(|strange| self.not_believed(&strange))?;
+        let news = match self.remote.mirror.apply_picture(&task) {
+            Ok(news) => news,
+            // What was heard before stands; only the look has shown nothing.
+            Err(strange) => return Ok(Err(ClientError::NotUnderstood(self.not_believed(&strange).reason))),
+        };
         if !had_content && self.remote.mirror.has_content() {
             self.replica.notes().count(&Leniencies::from([Leniency::AnswerOnlyInTask]));
         }
@@ -285,6 +289,10 @@ impl Follower {
     fn held_back(&mut self, event: TaskEvent) -> Option<TaskEvent> {
         match event {
             TaskEvent::Status(change) if ends_turn(change.status.state) => {
+                let ended = self.ending.as_ref().map(|ending| ending.status.state).filter(|state| state.is_terminal());
+                if ended.is_some_and(|state| state != change.status.state) {
+                    return None;
+                }
                 let before = self.ending.replace(change)?;
                 let now = self.ending.as_ref().and_then(|change| change.status.message.as_ref());
                 let said = before.status.message.filter(|said| now.is_none_or(|now| now.message_id != said.message_id))?;

@@ -100,6 +100,11 @@ impl Follower {
 
     async fn hear(&mut self, listening: &mut Listening, heard: Heard) -> Result<Step, RunError> {
         let is_first = std::mem::take(&mut listening.is_first);
+        // A task ends once. Only a whole picture of it may follow, with what was made before the end.
+        let has_ended = self.ending.as_ref().is_some_and(|ending| ending.status.state.is_terminal());
+        if has_ended && !matches!(&heard.event, TaskEvent::Created(task) if task.status.state.is_terminal()) {
+            return Ok(Step::GoOn);
+        }
         let event = match heard.event {
             // A message is the answer only if no task was shown and none follows.
             TaskEvent::Replied(message) if !self.remote.mirror.has_task() => {
@@ -206,7 +211,9 @@ impl Follower {
                 false => Err(self.lost("the agent's stream ended without an answer")),
             };
         }
-        if listening.is_cut {
+        // Some show nothing on a new stream before there is news: then a look says whether they are at work.
+        let is_silent = listening.is_first && listening.looked_again;
+        if listening.is_cut && !is_silent {
             return Ok(listening.heard);
         }
         // The stream came to its end and the task did not: a look says whether it is still worked on.
@@ -214,7 +221,9 @@ impl Follower {
             Ok(_) if self.ending.is_some() => self.end().await,
             Ok(RoundOutcome::Nothing) if listening.is_first => Ok(RoundOutcome::Nothing),
             Ok(heard) => Ok(listening.heard.and(heard)),
+            Err(_) if listening.is_cut => Ok(listening.heard),
             Err(ClientError::Transport(_) | ClientError::Busy { .. }) => Ok(listening.heard),
+            Err(ClientError::Refused(error)) if is_about_the_agent(error.kind) => Ok(listening.heard),
             Err(error) => {
                 let reason =
                     format!("the agent's stream ended before the task, and a look at the task failed: {}", error.public());

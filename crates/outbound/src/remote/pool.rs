@@ -89,14 +89,14 @@ impl Pool {
     /// Who would be asked, without anybody being asked yet.
     pub(super) fn select(&self, asked: &Asked<'_>) -> Option<Arc<str>> {
         let modes: Vec<&str> = asked.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
-        let select = |skill_id: &str| {
-            let spec =
-                TaskSpec { skill_id, estimated_tokens: asked.estimated_tokens, input_modes: &modes, ..TaskSpec::default() };
+        let select = |skill_id: &str, input_modes: &[&str]| {
+            let spec = TaskSpec { skill_id, estimated_tokens: asked.estimated_tokens, input_modes, ..TaskSpec::default() };
             let candidates = self.lock().candidates(&spec, self.clock.now());
             self.selector.select(&spec, &candidates).map(|id| id.as_str().into())
         };
-        // A skill that no card lists is for the agent to refuse: it may know more than its card says.
-        asked.skill.and_then(select).or_else(|| select(""))
+        // A skill or a media type that no card lists is for the agent to refuse: it may know more than its card says.
+        let of_skill = |modes: &[&str]| asked.skill.and_then(|skill| select(skill, modes)).or_else(|| select("", modes));
+        of_skill(&modes).or_else(|| of_skill(&[]))
     }
 
     /// The one that was selected, unless it has to be left alone since.
@@ -107,7 +107,12 @@ impl Pool {
     /// The best of those that have not been tried yet.
     pub(super) fn choose(&self, turn: &Turn, tried: &[PeerId]) -> Option<Chosen> {
         let modes: Vec<&str> = turn.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
-        let spec = TaskSpec { input_modes: &modes, ..TaskSpec::default() };
+        // The media types of a card are hints: they order replicas and rule none out.
+        self.choose_for(&modes, tried).or_else(|| self.choose_for(&[], tried))
+    }
+
+    fn choose_for(&self, input_modes: &[&str], tried: &[PeerId]) -> Option<Chosen> {
+        let spec = TaskSpec { input_modes, ..TaskSpec::default() };
         let mut left_out = tried.to_vec();
         loop {
             let now = self.clock.now();

@@ -125,7 +125,7 @@ async fn our_own_limits_say_nothing_against_the_agent() {
             for _ in 0..6 {
                 let turned_away = gateway.send("x").await;
                 let told = turned_away["task"]["status"]["message"]["parts"][0]["text"].as_str();
-                assert_eq!(told, Some("too many calls to this agent"), "{turned_away}");
+                assert_eq!(told, Some("agent front: too many calls to this agent"), "{turned_away}");
             }
             cue.add_permits(2);
         },

@@ -44,7 +44,8 @@ struct Scene {
 impl Scene {
     async fn start(lineage: &str) -> Self {
         let (a, b) = (busy().await, busy().await);
-        let agents = format!("[agents.a]\nurl = '{}'\n[agents.b]\nurl = '{}'\n", a.url(), b.url());
+        let agents =
+            format!("[agents.a]\nurl = '{}'\nstream = 'always'\n[agents.b]\nurl = '{}'\nstream = 'always'\n", a.url(), b.url());
         let callers = "[callers.user]\nkey_env = 'KEY_USER'\n[callers.ka]\nkey_env = 'KEY_KA'\nagent = 'a'\n[callers.kb]\nkey_env = 'KEY_KB'\nagent = 'b'\n";
         let limits = "[limits]\ncancel_grace_ms = 50\ncalls_per_second_per_caller = 0\n";
         let home = Home::new();

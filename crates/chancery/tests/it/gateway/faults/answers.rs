@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{HASTY_MS, Outcome, PATIENT_MS, everybody_gets, everybody_gets_after, fast, message};
 use crate::cli::run;
 use crate::gateway::scripted::{Asked, Script, Scripted};
-use crate::gateway::streaming_from;
+use crate::gateway::{in_front_of, streaming_from};
 use crate::patience::soon;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
@@ -19,7 +19,7 @@ async fn an_agent_that_never_answers_fails_the_task() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_is_answered_with_503_is_not_sent_again() {
     let agent = Scripted::agent(|_| Script::page(503, "text/plain", "later")).await;
-    everybody_gets(&agent, &Outcome::failed("the agent answered with HTTP status 503", &[])).await;
+    everybody_gets(&agent, &Outcome::failed("HTTP 503: later", &[])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,20 +40,25 @@ async fn an_agent_that_begins_to_answer_and_goes_on_a_byte_at_a_time_runs_out_of
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_of_another_type_is_none() {
     let agent = Scripted::agent(|_| Script::page(200, "text/html", "<p>welcome</p>")).await;
-    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood", &[])).await;
+    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood: it answered with bytes that are not A2A 1.0: it is \"text/html\" and not JSON", &[])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn json_that_breaks_off_is_no_answer() {
     let agent = Scripted::agent(|_| Script::page(200, "application/json", r#"{"jsonrpc":"2.0","id":1,"result":{"ta"#)).await;
-    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood", &[])).await;
+    everybody_gets(
+        &agent,
+        &Outcome::failed("the agent's answer was not understood: it answered with bytes that are not A2A 1.0: not JSON", &[]),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_without_an_end_is_cut_off() {
     let head = "HTTP/1.1 200 X\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n";
     let agent = Scripted::agent(move |_| Script::default().write(head).forever(vec![b' '; 8192])).await;
-    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood", &[])).await;
+    everybody_gets(&agent, &Outcome::failed("the agent's answer was not understood: the answer is longer than 65536 bytes", &[]))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,7 +70,7 @@ async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_
         let sent = client.call(&Request::SendMessage(message(combination, "own")), &Conditions::default()).await;
         match sent {
             Ok(Reply::Sent(Sent::Task(shown))) if round < 3 => {
-                let told = Outcome::failed("the agent answered with HTTP status 503", &[]);
+                let told = Outcome::failed("HTTP 503: later", &[]);
                 assert_eq!(Outcome::of(&shown.task), told, "{}", combination.name());
             }
             Err(refused) if round >= 3 => {
@@ -150,7 +155,7 @@ async fn an_agent_of_the_original_that_answers_when_it_is_done_may_take_longer_t
         }
     })
     .await;
-    let gateway = streaming_from(&agent.url(), &fast(1_500));
+    let gateway = in_front_of(&agent.url(), &fast(1_500));
     let client = WireClient::new(gateway.url(), Combination::ALL[0]);
     let sent = client.call(&Request::SendMessage(message(Combination::ALL[0], "own")), &Conditions::default()).await;
     let Ok(Reply::Sent(Sent::Task(shown))) = sent else { panic!("{sent:?}\n{}", gateway.log()) };

@@ -9,7 +9,7 @@ use chancery_protocol::{Message, Reply, Request, Role, SendConfiguration, SendMe
 use serde_json::{Value, json};
 
 use super::scripted::{Asked, Scripted};
-use super::streaming_from;
+use super::{in_front_of, streaming_from};
 use crate::scenarios::lines;
 use crate::wire_client::{Combination, Conditions, WireClient};
 
@@ -21,7 +21,7 @@ const HASTY_MS: u64 = 400;
 /// An agent is looked for three times, and is asked however often it fails.
 fn fast(read_ms: u64) -> String {
     format!(
-        "[peers]\nread_ms = {read_ms}\nreconnects = 2\nreconnect_ms = 10\nreconnect_most_ms = 20\npoll_ms = 10\n\
+        "[peers]\nread_ms = {read_ms}\nanswer_ms = {read_ms}\nreconnects = 2\nreconnect_ms = 10\nreconnect_most_ms = 20\npoll_ms = 10\n\
          poll_most_ms = 20\nanswer_bytes = 65536\nevent_bytes = 65536\n\
          [health]\nfailures = 1000\nfailure_percent_of = 1000\n"
     )
@@ -88,7 +88,11 @@ impl Outcome {
     }
 
     fn failed(said: &str, artifacts: &[&str]) -> Self {
-        Self { state: "failed".into(), said: Some(said.into()), artifacts: artifacts.iter().map(|&text| text.into()).collect() }
+        Self {
+            state: "failed".into(),
+            said: Some(format!("agent front: {said}")),
+            artifacts: artifacts.iter().map(|&text| text.into()).collect(),
+        }
     }
 
     fn completed(artifacts: &[&str]) -> Self {
@@ -130,7 +134,7 @@ async fn everybody_gets_after(read_ms: u64, agent: &Scripted, expected: &Outcome
 
 /// What somebody who watches is shown.
 async fn shown(agent: &Scripted) -> (Vec<String>, Outcome) {
-    let gateway = streaming_from(&agent.url(), &fast(PATIENT_MS));
+    let gateway = in_front_of(&agent.url(), &fast(PATIENT_MS));
     let client = WireClient::new(gateway.url(), Combination::ALL[0]);
     let request = Request::StreamMessage(message(Combination::ALL[0], ""));
     let mut events = client.stream(&request, &Conditions::default()).await.expect("a stream");

@@ -202,8 +202,8 @@ async fn an_agent_without_streams_is_asked_how_far_it_is() {
         _ => Script::result(asked, &task(asked, "COMPLETED", &["1", "2"])),
     })
     .await;
-    everybody_gets(&agent, &Outcome::completed(&["1|2"])).await;
-    let (lines, _) = shown(&agent).await;
+    let (lines, outcome) = shown(&agent).await;
+    assert_eq!(outcome, Outcome::completed(&["1|2"]));
     assert_eq!(lines, ["task submitted", "status working", "artifact 1", "artifact+ 2", "status completed"]);
 }
 
@@ -249,7 +249,7 @@ async fn a_cancel_that_comes_before_the_agent_has_named_the_task_reaches_it_afte
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_piece_of_nothing_fails_the_task() {
+async fn a_piece_of_nothing_begins_the_artifact() {
     let agent = Scripted::agent(|asked| {
         Script::events(
             asked,
@@ -258,7 +258,7 @@ async fn a_piece_of_nothing_fails_the_task() {
         .end()
     })
     .await;
-    everybody_gets(&agent, &Outcome::failed("the agent went on with an artifact a that it never began", &[])).await;
+    everybody_gets(&agent, &Outcome::completed(&["more"])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -176,7 +176,10 @@ async fn an_agent_that_refuses_to_stream_is_called_unary_from_then_on_also_after
         assert_eq!(calls(&agent), (1, 1), "nothing was executed for the stream, so the message is put as one call");
         assert_eq!(stream(&client(&gateway)).await, Carried::completed(&[WORDS], &[]));
         assert_eq!(calls(&agent), (2, 1));
-        gateway.terminate();
+        let facts = home.data().join("agent_facts.json");
+        soon("what was learnt is on disk", async || std::fs::read_to_string(&facts).ok()?.contains("prefers").then_some(()))
+            .await;
+        gateway.kill();
         let gateway = start();
         assert_eq!(stream(&client(&gateway)).await, Carried::completed(&[WORDS], &[]));
         assert_eq!(calls(&agent), (3, 1), "what was learnt survives a restart");

@@ -85,7 +85,7 @@ fn of_kind(kind: &str, mut object: Value) -> Value {
 }
 
 fn message() -> Value {
-    json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": WORDS }] })
+    json!({ "messageId": "answer", "role": "ROLE_AGENT", "parts": [{ "text": WORDS }] })
 }
 
 fn working() -> Value {
