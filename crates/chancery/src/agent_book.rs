@@ -83,7 +83,7 @@ impl AgentRecord {
 
 impl From<&AgentRecord> for AgentConfig {
     fn from(record: &AgentRecord) -> Self {
-        let source = AgentSource::Remote(RemoteConfig {
+        let source = AgentSource::Remote(Box::new(RemoteConfig {
             urls: record.urls.clone(),
             verify: record.verify,
             agent_id: record.agent_id.clone(),
@@ -92,7 +92,7 @@ impl From<&AgentRecord> for AgentConfig {
             pin: record.pin,
             local: None,
             calls: record.calls.clone(),
-        });
+        }));
         Self { title: record.title.clone(), description: record.description.clone(), ..Self::from(source) }
     }
 }

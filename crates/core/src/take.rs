@@ -33,6 +33,13 @@ pub(crate) struct Taken {
     pub(crate) fresh: bool,
 }
 
+/// What is settled of a task before it is made.
+struct NewTask {
+    id: TaskId,
+    idempotency: Option<Idempotency>,
+    reply_mode: ReplyMode,
+}
+
 impl Inner {
     /// Until the rules have let the call through, whoever hangs up takes it along. From then on it is carried through, so that
     /// nothing is ever recorded that nobody works on.
@@ -100,7 +107,7 @@ impl Inner {
         let id = TaskId::new(fresh_id());
         let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
-        let making = async move { inner.make(&context, &agent, send, id, idempotency, dispatched, reply_mode).await };
+        let making = async move { inner.make(&context, &agent, send, NewTask { id, idempotency, reply_mode }, dispatched).await };
         CarryOn::new(making, &self.background).await
     }
 
@@ -109,11 +116,10 @@ impl Inner {
         context: &CallContext,
         agent: &Arc<Agent>,
         send: SendMessage,
-        id: TaskId,
-        idempotency: Option<Idempotency>,
+        new: NewTask,
         mut dispatched: Box<Dispatched>,
-        reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
+        let NewTask { id, idempotency, reply_mode } = new;
         let now = self.clock.now();
         let place = if send.message.context_id.is_some() { Place::OpensTask } else { Place::OpensAll };
         let register = match &send.configuration.task_push_notification_config {

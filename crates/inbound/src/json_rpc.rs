@@ -108,8 +108,11 @@ impl Doors {
     }
 }
 
+/// The method of a call, its request, whether that is in the wrapped dialect, and its id.
+type ReadCall<'a> = (Method, (Request, bool), &'a str);
+
 /// A call that is not written the usual way, or the right words for what is wrong with it.
-fn closely(text: &str, asked: Asked) -> Result<(Method, (Request, bool), &str), Box<DoorResponse>> {
+fn closely(text: &str, asked: Asked) -> Result<ReadCall<'_>, Box<DoorResponse>> {
     let refuse = |error: &Error, version, id| Err(Box::new(response::json_rpc_error(error, version, id)));
     let call = match json_rpc::open(text) {
         Ok(call) => call,

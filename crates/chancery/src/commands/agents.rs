@@ -55,7 +55,7 @@ enum Command {
     /// Look at an agent elsewhere, say what works and what deviates, and which settings to write
     Doctor(Box<Doctor>),
     /// Stand in front of an agent elsewhere
-    Add(Add),
+    Add(Box<Add>),
     /// Take out an agent that was added; its tasks stay, and show again if it is added again under its name
     Remove { name: String },
     /// Take over the card of an agent that promises something else than the approved one

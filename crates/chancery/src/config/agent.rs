@@ -57,7 +57,7 @@ pub struct ExtendedSkill {
 pub enum AgentSource {
     BuiltIn(BuiltIn),
     /// An agent elsewhere that this node stands in front of.
-    Remote(RemoteConfig),
+    Remote(Box<RemoteConfig>),
 }
 
 /// An agent elsewhere: one, or several that are the same.
@@ -109,7 +109,7 @@ impl AgentConfig {
 
     /// An agent elsewhere, by its URL.
     pub fn at(url: impl Into<String>) -> Self {
-        Self::from(AgentSource::Remote(RemoteConfig {
+        Self::from(AgentSource::Remote(Box::new(RemoteConfig {
             urls: vec![url.into()],
             verify: Verify::default(),
             agent_id: None,
@@ -118,7 +118,7 @@ impl AgentConfig {
             pin: false,
             local: None,
             calls: CallSettings::default(),
-        }))
+        })))
     }
 
     /// The same for one that nobody gave a name.
@@ -253,7 +253,7 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
             (Some(run), urls) if urls.is_empty() => Ok(AgentSource::BuiltIn(run)),
             (None, urls) if urls.is_empty() && (section.has_fault_at("run") || section.has_fault_at("url")) => return,
             (None, urls) if urls.is_empty() => Err("needs `url`, or `run`: \"echo\", \"conformance\" or \"recall\""),
-            (local, urls) => Ok(AgentSource::Remote(RemoteConfig {
+            (local, urls) => Ok(AgentSource::Remote(Box::new(RemoteConfig {
                 urls,
                 local,
                 pin: pin.unwrap_or_else(|| RemoteConfig::pins(verify.unwrap_or_default(), agent_id.as_ref())),
@@ -262,7 +262,7 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
                 card_keys,
                 credentials: credentials.unwrap_or_default(),
                 calls,
-            })),
+            }))),
         };
         match source {
             Ok(source) => {

@@ -130,7 +130,7 @@ pub(super) fn unique(name: &str, taken: &BTreeSet<String>) -> String {
 pub(super) fn renamed(remote: &Remote, taken: &BTreeSet<String>, place: &Workplace) -> Option<Arc<Remote>> {
     let (name, url) = (agent_slug(&remote.card_name()?)?, remote.config.urls.first()?);
     let name = unique(&name, taken);
-    let agent = AgentConfig { unnamed: true, ..AgentConfig::from(AgentSource::Remote(remote.config.clone())) };
+    let agent = AgentConfig { unnamed: true, ..AgentConfig::from(AgentSource::Remote(Box::new(remote.config.clone()))) };
     keep(place, url, &name);
     Remote::new(&name, &agent, false, place).ok().flatten().map(Arc::new)
 }

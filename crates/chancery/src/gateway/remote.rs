@@ -130,7 +130,7 @@ impl Remote {
         Ok(Some(Self {
             name: name.into(),
             added,
-            config: remote.clone(),
+            config: RemoteConfig::clone(remote),
             pool: Arc::new(pool),
             local: local.map(Local),
             public_url: public_url.clone(),
@@ -145,7 +145,7 @@ impl Remote {
 
     /// Whether it is what this config would make, in the same surroundings.
     pub(crate) fn is(&self, agent: &AgentConfig, added: bool) -> bool {
-        let same_place = matches!(&agent.source, AgentSource::Remote(remote) if *remote == self.config);
+        let same_place = matches!(&agent.source, AgentSource::Remote(remote) if **remote == self.config);
         same_place && self.added == added && self.title == agent.title && self.description == agent.description
     }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use chancery_core::routing::Outcome;
 use chancery_core::{Finished, Link, MicroUsd, Passed, ReplyMode, RunError, TaskUpdateSink, Waiting};
 use chancery_protocol::{
-    CancelTask, ErrorKind, GetTask, Message, Request, StatusChange, SubscribeToTask, TaskEvent, TaskId, TaskState, TaskStatus,
-    Unknown,
+    ErrorKind, GetTask, Message, Request, StatusChange, SubscribeToTask, TaskEvent, TaskId, TaskState, TaskStatus, Unknown,
 };
 use chancery_wire::tolerant::{Leniencies, Leniency};
 
@@ -15,51 +14,9 @@ use super::limits::FollowLimits;
 use super::mirror::Strange;
 use super::mode::CallMode;
 use super::replica::{Replica, Spoken};
-use super::stop::{CancelAnswer, cancel_at};
+use super::rounds::{RoundOutcome, Rounds};
 use super::{RemoteTurn, link};
 use crate::client::ClientError;
-
-/// What came of listening for a while.
-#[derive(Debug)]
-pub(super) enum RoundOutcome {
-    /// The turn is over.
-    Over(Finished),
-    /// Something new, and more may come.
-    News,
-    /// Nothing new, but that the task is worked on.
-    AtWork,
-    Nothing,
-}
-
-impl RoundOutcome {
-    /// The one and then the other.
-    pub(super) fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (_, over @ Self::Over(_)) => over,
-            (Self::Nothing, other) | (Self::AtWork, other @ Self::News) => other,
-            (heard, _) => heard,
-        }
-    }
-}
-
-/// Rounds in a row, since something else was heard.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Rounds {
-    /// Without news: pauses grow with them.
-    quiet: u32,
-    /// Without any sign that the task is worked on.
-    in_vain: u32,
-    /// In which the agent could not even be asked.
-    failed: u32,
-}
-
-impl Rounds {
-    pub(super) fn note(&mut self, heard: &RoundOutcome) {
-        let in_vain = if matches!(heard, RoundOutcome::Nothing) { self.in_vain.saturating_add(1) } else { 0 };
-        let quiet = if matches!(heard, RoundOutcome::News) { 0 } else { self.quiet.saturating_add(1) };
-        *self = Self { quiet, in_vain, ..*self };
-    }
-}
 
 /// How following a task ended.
 pub(super) enum FollowEnd {
@@ -73,7 +30,7 @@ pub(super) struct Follower {
     pub(super) replica: Arc<Replica>,
     pub(super) remote: Box<RemoteTurn>,
     /// Gone once the turn is over.
-    sink: Option<TaskUpdateSink>,
+    pub(super) sink: Option<TaskUpdateSink>,
     /// In the place of the sink while the task waits for an authorisation that its agent goes on after.
     waiting: Option<Waiting>,
     /// An ending that was heard. It is passed on once nothing can come after it.
@@ -81,7 +38,7 @@ pub(super) struct Follower {
     pub(super) limits: FollowLimits,
     /// The agent is polled, and not subscribed to.
     polls: bool,
-    cancel_sent: bool,
+    pub(super) cancel_sent: bool,
     /// How the turn ended says nothing against the agent.
     pub(super) blameless: bool,
     /// What the agent last said that the task cost.
@@ -374,53 +331,6 @@ impl Follower {
     /// From now on the agent is polled.
     pub(super) fn poll(&mut self) {
         self.polls = true;
-    }
-
-    /// Not before the agent has named the task: nothing else says which one is to stop.
-    pub(super) fn can_cancel(&self) -> bool {
-        !self.cancel_sent && self.remote.mirror.has_task()
-    }
-
-    /// Tells the agent to stop. Its answer counts, because some never say on a stream that they did.
-    pub(super) async fn cancel(&mut self) -> Result<RoundOutcome, RunError> {
-        self.cancel_sent = true;
-        let Some(id) = self.remote.mirror.names().0 else { return Ok(RoundOutcome::Nothing) };
-        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
-        let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-        let reply = match cancel_at(&self.spoken, &cancel, &conditions, &self.replica).await {
-            CancelAnswer::Task(reply) => reply,
-            CancelAnswer::Unknown => return Ok(RoundOutcome::Nothing),
-            CancelAnswer::Refused(error) => {
-                // It may have ended meanwhile, and then there is nothing to cancel.
-                if let Ok(over @ RoundOutcome::Over(_)) = self.look_for_end().await {
-                    return Ok(over);
-                }
-                if let Some(token) = self.sink.as_ref().and_then(|sink| sink.refuse_cancel(error)) {
-                    self.remote.turn.cancelled = token;
-                    self.cancel_sent = false;
-                }
-                return Ok(RoundOutcome::AtWork);
-            }
-        };
-        if let Some(sink) = &self.sink {
-            sink.answer_cancel();
-        }
-        match whole(Ok(reply)) {
-            Ok(Answer::Whole(TaskEvent::Created(task))) => {
-                let news = self.remote.mirror.apply_picture(&task).map_err(|strange| self.not_believed(&strange))?;
-                self.pass(news, false).await
-            }
-            _ => Ok(RoundOutcome::Nothing),
-        }
-    }
-
-    /// Ends the turn if the task has ended at the agent.
-    async fn look_for_end(&mut self) -> Result<RoundOutcome, RunError> {
-        let heard = Box::pin(self.look()).await?;
-        match self.ending.is_some() {
-            true => self.end().await,
-            false => Ok(heard.unwrap_or(RoundOutcome::Nothing)),
-        }
     }
 }
 

@@ -8,8 +8,9 @@ use chancery_protocol::{Message, TaskEvent, Version};
 use tokio::time::{Instant, sleep_until};
 
 use super::ask::{is_about_the_agent, refused};
-use super::follow::{Follower, RoundOutcome, Rounds};
+use super::follow::Follower;
 use super::mirror::{as_progress, join_texts};
+use super::rounds::{RoundOutcome, Rounds};
 use crate::client::{ClientError, EventStream, Heard};
 
 /// How long a stream is read on after the last word of a turn: a whole task may follow.

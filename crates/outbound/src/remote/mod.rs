@@ -14,6 +14,7 @@ mod notes;
 mod original;
 mod pool;
 mod replica;
+mod rounds;
 mod search;
 mod settings;
 mod sight;

@@ -3,9 +3,14 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use chancery_protocol::{CancelTask, Error, ErrorKind, Reply, Request, Sent, Task};
+use chancery_protocol::{CancelTask, Error, ErrorKind, Reply, Request, Sent, Task, TaskEvent};
 
+use chancery_core::RunError;
+
+use super::ask::{Answer, whole};
+use super::follow::Follower;
 use super::replica::{Replica, Spoken};
+use super::rounds::RoundOutcome;
 use crate::client::{AgentClient, ClientError, Conditions};
 
 /// What an agent answered to a cancel.
@@ -59,4 +64,53 @@ pub(super) fn when_named(
             tracing::info!(task = %id, %error, "a task that nobody waits for could not be cancelled at its agent");
         }
     });
+}
+
+impl Follower {
+    /// Not before the agent has named the task: nothing else says which one is to stop.
+    pub(super) fn can_cancel(&self) -> bool {
+        !self.cancel_sent && self.remote.mirror.has_task()
+    }
+
+    /// Tells the agent to stop. Its answer counts, because some never say on a stream that they did.
+    pub(super) async fn cancel(&mut self) -> Result<RoundOutcome, RunError> {
+        self.cancel_sent = true;
+        let Some(id) = self.remote.mirror.names().0 else { return Ok(RoundOutcome::Nothing) };
+        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
+        let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
+        let reply = match cancel_at(&self.spoken, &cancel, &conditions, &self.replica).await {
+            CancelAnswer::Task(reply) => reply,
+            CancelAnswer::Unknown => return Ok(RoundOutcome::Nothing),
+            CancelAnswer::Refused(error) => {
+                // It may have ended meanwhile, and then there is nothing to cancel.
+                if let Ok(over @ RoundOutcome::Over(_)) = self.look_for_end().await {
+                    return Ok(over);
+                }
+                if let Some(token) = self.sink.as_ref().and_then(|sink| sink.refuse_cancel(error)) {
+                    self.remote.turn.cancelled = token;
+                    self.cancel_sent = false;
+                }
+                return Ok(RoundOutcome::AtWork);
+            }
+        };
+        if let Some(sink) = &self.sink {
+            sink.answer_cancel();
+        }
+        match whole(Ok(reply)) {
+            Ok(Answer::Whole(TaskEvent::Created(task))) => {
+                let news = self.remote.mirror.apply_picture(&task).map_err(|strange| self.not_believed(&strange))?;
+                self.pass(news, false).await
+            }
+            _ => Ok(RoundOutcome::Nothing),
+        }
+    }
+
+    /// Ends the turn if the task has ended at the agent.
+    async fn look_for_end(&mut self) -> Result<RoundOutcome, RunError> {
+        let heard = Box::pin(self.look()).await?;
+        match self.ending.is_some() {
+            true => self.end().await,
+            false => Ok(heard.unwrap_or(RoundOutcome::Nothing)),
+        }
+    }
 }

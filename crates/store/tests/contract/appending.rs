@@ -25,7 +25,7 @@ on_every_store! {
 
 async fn a_task_is_found_as_it_was_recorded(Opened { store, .. }: Opened) {
     let mut first = record("t1", ada());
-    first.dialect = Version::Original;
+    first.dialect = Version::Original.into();
     first.client_task_id = Some("mine".into());
     let first = Arc::new(first);
     assert_eq!(store.append(creation(&first)).await.unwrap(), Appended::Recorded);

@@ -26,7 +26,8 @@ async fn agent(well: &Arc<AtomicBool>) -> Scripted {
             return Script::page(503, "text/plain", "later");
         }
         let status = json!({ "state": "TASK_STATE_COMPLETED" });
-        let task = json!({ "task": { "id": format!("t-{}", asked.before), "contextId": "c", "status": status } });
+        let artifacts = json!([{ "artifactId": "a", "parts": [{ "text": "done" }] }]);
+        let task = json!({ "task": { "id": format!("t-{}", asked.before), "contextId": "c", "status": status, "artifacts": artifacts } });
         Script::events(asked, [&task]).end()
     })
     .await
@@ -114,7 +115,8 @@ async fn our_own_limits_say_nothing_against_the_agent() {
     let waiting = Arc::clone(&cue);
     let agent = Scripted::agent(move |asked: &Asked| {
         let status = json!({ "state": "TASK_STATE_COMPLETED" });
-        let task = json!({ "task": { "id": format!("t-{}", asked.before), "contextId": "c", "status": status } });
+        let artifacts = json!([{ "artifactId": "a", "parts": [{ "text": "done" }] }]);
+        let task = json!({ "task": { "id": format!("t-{}", asked.before), "contextId": "c", "status": status, "artifacts": artifacts } });
         Script::stream().wait(&waiting).event(asked, &task).end()
     })
     .await;

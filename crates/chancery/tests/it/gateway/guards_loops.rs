@@ -20,11 +20,16 @@ fn key(caller: &str) -> String {
     KEYS.iter().find(|(name, _)| *name == caller).map(|(_, key)| (*key).to_owned()).expect("a known caller")
 }
 
-/// Takes a task and works on it for ever. It echoes nothing.
+/// Takes a task and works on it until it is cancelled. It echoes nothing.
 async fn busy() -> Scripted {
     Scripted::agent(|asked: &Asked| {
-        if asked.kind() != "SendStreamingMessage" {
-            return Script::error(asked, -32002, "it cannot be stopped");
+        match asked.kind().as_str() {
+            "SendStreamingMessage" => {}
+            "CancelTask" => {
+                let status = json!({ "state": "TASK_STATE_CANCELED" });
+                return Script::result(asked, &json!({ "id": asked.task(), "contextId": "", "status": status }));
+            }
+            _ => return Script::error(asked, -32001, "Task not found"),
         }
         let number = asked.before;
         let task =

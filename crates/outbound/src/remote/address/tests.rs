@@ -21,7 +21,7 @@ fn of(configured: &str, card: &AgentCard, settings: &AgentSettings, allowed: &[&
     let origin = |text: &str| as_web(text).or_else(|| Url::parse(text).ok()).map(|url| url.origin());
     callable(rules, card, |url| {
         let named = |text: &&str| origin(text) == origin(url);
-        match allowed.iter().any(|text| named(text)) || named(&configured.as_str()) {
+        match allowed.iter().any(&named) || named(&configured.as_str()) {
             true => UrlPermission::Named,
             // As the guard's own rules have it: names over TLS, and nothing else.
             false if url.starts_with("https://") && url.contains(".example") => UrlPermission::Public,

@@ -137,7 +137,7 @@ impl Patient<'_> {
                 _ => state,
             };
         }
-        let end = state.map_or("no task".to_owned(), |state| show::state(state));
+        let end = state.map_or("no task".to_owned(), show::state);
         match events {
             0 => Err(ClientError::NotUnderstood("the stream had no event".to_owned())),
             _ => Ok(format!("{events} events, {end}")),
