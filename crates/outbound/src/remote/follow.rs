@@ -160,7 +160,10 @@ impl Follower {
     async fn take_answer(&mut self, event: TaskEvent, looked_again: bool) -> Result<RoundOutcome, RunError> {
         let task = match event {
             TaskEvent::Created(task) => task,
-            event => return self.pass(vec![event], false).await,
+            event => {
+                let news = self.remote.mirror.apply(None, event).map_err(|strange| self.not_believed(&strange))?;
+                return self.pass(news, false).await;
+            }
         };
         self.remote.mirror.identify(&task.id, &task.context_id).map_err(|strange| self.not_believed(&strange))?;
         let state = task.status.state;

@@ -113,7 +113,17 @@ impl Mirror {
             TaskEvent::Artifact(chunk) => self.piece(chunk),
             // What callers say is ours to record.
             TaskEvent::Said(_) => Vec::new(),
-            TaskEvent::Replied(message) => vec![TaskEvent::Replied(message)],
+            TaskEvent::Replied(mut message) => {
+                // The conversation goes on under the agent's name for it. The task that it names may be known to nobody.
+                if let Some(context) = message.context_id.as_ref().filter(|context| !context.as_str().is_empty()) {
+                    no_longer("a context", context.as_str())?;
+                    self.context = Some(context.clone());
+                }
+                if message.task_id.is_some() {
+                    Arc::make_mut(&mut message).task_id = None;
+                }
+                vec![TaskEvent::Replied(message)]
+            }
         };
         self.noted(news)
     }
