@@ -30,7 +30,14 @@ impl Node {
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let runner = Arc::new(SdkRunner::new(executor));
         let chancery = Chancery::new(Parts {
-            agents: Agents::new(Agent { name: "scripted".into(), card: Arc::new(card), extended: None, runner, exposed: true }),
+            agents: Agents::new(Agent {
+                name: "scripted".into(),
+                card: Arc::new(card),
+                extended: None,
+                runner,
+                exposed: true,
+                enforces_input_modes: true,
+            }),
             store: Arc::new(MemoryStore::default()),
             clock: Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000))),
             seal: Arc::new(PlainSeal),
