@@ -120,7 +120,9 @@ impl Ask<'_> {
         let patient = Conditions { deadline: Some(deadline), ..conditions.clone() };
         if let Some(context) = &send.message.context_id {
             // The agent may call on while it works, and names this context then.
-            let link = Link { peer: Arc::clone(&self.replica.address().name), task: None, context: Some(context.clone()) };
+            // A follow-up keeps the name of its task: a cancel finds it by that.
+            let (peer, task) = (Arc::clone(&self.replica.address().name), self.remote.mirror.names().0);
+            let link = Link { peer, task, context: Some(context.clone()) };
             self.updates.expect_link(&link);
         }
         let waiting = Waiting { spoken, conditions: &conditions, named: send.client_task_id.as_deref().map(TaskId::from), mode };
