@@ -39,7 +39,7 @@ impl SwpLine {
         let mut envelope =
             Envelope::new(Profile::A2a, message.msg_type(), msg_id, id.as_u64_pair().0 >> 16, message.to_payload());
         envelope.extensions = task.given.to_extensions();
-        let frame = envelope.encode(&Limits::default()).map_err(|reject| ClientError::NotUnderstood(reject.to_string()))?;
+        let frame = envelope.encode(&Limits::default()).map_err(|reject| ClientError::not_understood(reject.to_string()))?;
         self.0.send(&frame, 1).await.map(|()| task_id)
     }
 

@@ -7,7 +7,7 @@ use chancery_wire::tolerant::{self, ClaimedForm, EventReader, Leniencies, Lenien
 use chancery_wire::{Face, JsonLimits, errors, json_rpc, scan};
 use serde_json::Value;
 
-use super::ClientError;
+use super::error::{ClientError, NotUnderstood};
 use super::head::{Head, looks_like_json};
 use super::http::CALL_ID;
 use super::reading::ReadingTerms;
@@ -44,7 +44,7 @@ impl AnswerReader {
             return Ok(Reply::PushConfigDeleted);
         }
         let ResultText { text, mut leniencies } = self.result(head, body, asked)?;
-        let read = tolerant::reply(self.claimed(), form, text).map_err(|fault| self.not_a2a(&fault))?;
+        let read = tolerant::reply(self.claimed(), form, text).map_err(|fault| self.not_a2a(fault))?;
         leniencies.extend(read.leniencies);
         self.terms.count(&leniencies);
         Ok(read.value)
@@ -58,7 +58,7 @@ impl AnswerReader {
         asked: Operation,
     ) -> Result<Option<(Option<Face>, TaskEvent)>, ClientError> {
         let ResultText { text, mut leniencies } = self.result(head, body, asked)?;
-        let read = EventReader::new(self.claimed()).read(text).map_err(|fault| self.not_a2a(&fault))?;
+        let read = EventReader::new(self.claimed()).read(text).map_err(|fault| self.not_a2a(fault))?;
         leniencies.insert(Leniency::JsonForStream);
         let read = read.map(|read| {
             leniencies.extend(read.leniencies);
@@ -87,7 +87,7 @@ impl AnswerReader {
             return Ok(ResultText { text: text.trim(), leniencies });
         }
         let envelope = tolerant::envelope(text, CALL_ID).map_err(|fault| match head.status.is_success() {
-            true => self.not_a2a(&fault),
+            true => self.not_a2a(fault),
             false => ClientError::Refused(head.error(asked, body)),
         })?;
         // Over one URL for everything, the status of an answer says nothing against its result.
@@ -159,11 +159,12 @@ impl AnswerReader {
     }
 
     pub(super) fn odd(&self, why: &str) -> ClientError {
-        ClientError::NotUnderstood(format!("it answered with bytes that are not A2A {}: {why}", self.version))
+        ClientError::not_understood(format!("it answered with bytes that are not A2A {}: {why}", self.version))
     }
 
-    pub(super) fn not_a2a(&self, fault: &Unreadable) -> ClientError {
-        self.odd(&fault.to_string())
+    pub(super) fn not_a2a(&self, fault: Unreadable) -> ClientError {
+        let reason = format!("it answered with bytes that are not A2A {}: {fault}", self.version);
+        ClientError::NotUnderstood(NotUnderstood { reason, at: Some(Box::new(fault)) })
     }
 }
 

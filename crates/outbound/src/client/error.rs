@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chancery_protocol::{Error, ErrorKind};
+use chancery_wire::tolerant::Unreadable;
 
 use crate::guard::{GuardError, Stage};
 
@@ -30,6 +31,15 @@ pub enum Transport {
     Cut(String),
 }
 
+/// Why an answer cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct NotUnderstood {
+    pub reason: String,
+    /// Where in the JSON it is, and the shape of the JSON, if it is JSON at all.
+    pub at: Option<Box<Unreadable>>,
+}
+
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClientError {
     /// The agent was not reached, or lost.
@@ -37,7 +47,7 @@ pub enum ClientError {
     Transport(Transport),
     /// The agent answered something that is no answer. The reason names members and lengths, and quotes nothing.
     #[error("the agent's answer was not understood: {0}")]
-    NotUnderstood(String),
+    NotUnderstood(NotUnderstood),
     /// The agent's own error.
     #[error("the agent refused: {0}")]
     Refused(Error),
@@ -50,6 +60,10 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    pub fn not_understood(reason: impl Into<String>) -> Self {
+        Self::NotUnderstood(NotUnderstood { reason: reason.into(), at: None })
+    }
+
     pub fn sent(&self) -> Sent {
         match self {
             Self::Transport(Transport::Guard(fault)) => guard_sent(fault),
@@ -162,7 +176,7 @@ impl From<GuardError> for ClientError {
     fn from(fault: GuardError) -> Self {
         match fault {
             GuardError::TimedOut(Stage::Exchange) => Self::Transport(Transport::OutOfTime { sent: Sent::Maybe }),
-            GuardError::TooBig(_) | GuardError::Encoded(_) | GuardError::Redirect(_) => Self::NotUnderstood(fault.to_string()),
+            GuardError::TooBig(_) | GuardError::Encoded(_) | GuardError::Redirect(_) => Self::not_understood(fault.to_string()),
             GuardError::BrokeOff(_) | GuardError::TimedOut(Stage::Idle) => Self::Transport(Transport::Cut(fault.to_string())),
             fault => Self::Transport(Transport::Guard(fault)),
         }

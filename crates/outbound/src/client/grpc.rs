@@ -174,7 +174,7 @@ fn read<T>(
     read: impl FnOnce(T) -> Result<Reply, Error>,
 ) -> Result<Reply, ClientError> {
     let message = answer.map_err(|status| fault(&status, operation))?.into_inner();
-    read(message).map_err(|fault| ClientError::NotUnderstood(fault.to_string()))
+    read(message).map_err(|fault| ClientError::not_understood(fault.to_string()))
 }
 
 #[derive(Debug)]
@@ -214,7 +214,7 @@ impl GrpcEvents {
         match self.silence.hold(self.messages.next()).await? {
             Ok(None) => Ok(None),
             Ok(Some(Ok((face, event)))) => Ok(Some(Heard { face, event, id: None })),
-            Ok(Some(Err(fault))) => Err(ClientError::NotUnderstood(fault.to_string())),
+            Ok(Some(Err(fault))) => Err(ClientError::not_understood(fault.to_string())),
             Err(status) => Err(match fault(&status, self.operation) {
                 ClientError::Transport(transport) => ClientError::Transport(Transport::Cut(transport.to_string())),
                 fault => fault,
@@ -243,20 +243,20 @@ fn fault(status: &Status, operation: Operation) -> ClientError {
     }
     let text = || status.message().to_owned();
     match status.source() {
-        Some(source) if source.is::<prost::DecodeError>() => return ClientError::NotUnderstood(source.to_string()),
+        Some(source) if source.is::<prost::DecodeError>() => return ClientError::not_understood(source.to_string()),
         Some(source) => return ClientError::Transport(Transport::Connection(format!("{}: {source}", status.message()))),
         None => {}
     }
     match (status.code(), status.message()) {
         (Code::OutOfRange, message) if message.starts_with("Error, decoded message length too large") => {
-            ClientError::NotUnderstood(text())
+            ClientError::not_understood(text())
         }
         (Code::Unknown, message) if message.starts_with("protocol error: missing grpc-status") => {
             ClientError::Transport(Transport::Cut(text()))
         }
         (Code::Internal, "Unexpected EOF decoding stream.") => ClientError::Transport(Transport::Cut(text())),
         (Code::Internal, message) if message == "Missing response message." || message.starts_with("protocol error:") => {
-            page(message, operation).map_or_else(|| ClientError::NotUnderstood(text()), ClientError::Refused)
+            page(message, operation).map_or_else(|| ClientError::not_understood(text()), ClientError::Refused)
         }
         _ => ClientError::Refused(errors::read::grpc(status, operation)),
     }

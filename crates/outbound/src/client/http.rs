@@ -214,7 +214,7 @@ impl HttpAgent {
         let mut whole = first.map(Vec::from).unwrap_or_default();
         while let Some(part) = body.chunk().await? {
             if whole.len() + part.len() > self.limits.answer_bytes {
-                return Err(ClientError::NotUnderstood(format!("the answer is longer than {} bytes", self.limits.answer_bytes)));
+                return Err(ClientError::not_understood(format!("the answer is longer than {} bytes", self.limits.answer_bytes)));
             }
             whole.extend_from_slice(&part);
         }
@@ -272,7 +272,7 @@ impl HttpAgent {
     /// A stream where one answer was asked for: what it shows at its end.
     fn last_picture(&self, body: &[u8], operation: Operation, reading: &ReadingTerms) -> Result<Reply, ClientError> {
         let mut parser = Parser::new(self.limits.event_bytes);
-        let events = parser.feed(body).map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?;
+        let events = parser.feed(body).map_err(|fault| ClientError::not_understood(fault.to_string()))?;
         let answers = self.answers(reading);
         let mut reader = SseReader::new(answers.clone(), operation, self.payload());
         let mut picture = Picture::default();

@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub use conditions::Conditions;
 pub use credentials::Credentials;
-pub use error::{ClientError, Sent, Transport};
+pub use error::{ClientError, NotUnderstood, Sent, Transport};
 pub use events::{EventStream, Heard, UnreadableEvent};
 pub use interface::Interface;
 pub use limits::{ClientLimits, RateLimit};

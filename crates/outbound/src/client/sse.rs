@@ -96,13 +96,13 @@ impl SseEvents {
         }
         if let Some(whole) = &mut self.whole {
             if whole.len() + bytes.len() > self.most_bytes {
-                return Err(ClientError::NotUnderstood(format!("the answer is longer than {} bytes", self.most_bytes)));
+                return Err(ClientError::not_understood(format!("the answer is longer than {} bytes", self.most_bytes)));
             }
             whole.extend_from_slice(bytes);
             return Ok(());
         }
         let events = self.parser.feed(bytes);
-        self.waiting.extend(events.map_err(|fault| ClientError::NotUnderstood(fault.to_string()))?);
+        self.waiting.extend(events.map_err(|fault| ClientError::not_understood(fault.to_string()))?);
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl SseReader {
         match self.open(event) {
             Ok(heard) => Ok(heard),
             Err(EventFault::Refused(fault)) => Err(fault),
-            Err(EventFault::Unreadable(fault)) if self.answers.is_strict() => Err(self.answers.not_a2a(&fault)),
+            Err(EventFault::Unreadable(fault)) if self.answers.is_strict() => Err(self.answers.not_a2a(fault)),
             Err(EventFault::Unreadable(fault)) => {
                 self.skip(fault);
                 Ok(None)
@@ -287,6 +287,6 @@ fn event_of(reply: Reply) -> Result<(Option<Face>, TaskEvent), ClientError> {
             Ok((Some(face), TaskEvent::Created(task)))
         }
         Reply::Sent(Sent::Message(message)) => Ok((None, TaskEvent::Replied(message))),
-        _ => Err(ClientError::NotUnderstood("a stream was asked for".to_owned())),
+        _ => Err(ClientError::not_understood("a stream was asked for".to_owned())),
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use chancery_core::{Closed, Link, ReplyMode, RunError, TaskUpdateSink};
 use chancery_protocol::{
-    CancelTask, Error, ErrorKind, GetTask, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply, TaskEvent,
-    TaskId, Version,
+    CancelTask, ContextId, Error, ErrorKind, GetTask, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply,
+    TaskEvent, TaskId, Version,
 };
 
 use super::limits::FollowLimits;
 use super::mode::{AnswerHabits, CallMode, call_mode};
 use super::replica::{Replica, Spoken};
 use super::{RemoteTurn, lineage, original, search, stop};
-use crate::client::{ClientError, Conditions, EventStream, Sent, Transport};
+use crate::client::{ClientError, Conditions, EventStream, NotUnderstood, Sent, Transport};
 
 /// How long an agent that was asked to answer at once may take before its caller is shown a task all the same.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -50,6 +50,8 @@ pub(super) struct Ask<'a> {
     pub(super) limits: FollowLimits,
     /// The agent refused a stream of this very message and did nothing.
     pub(super) never_stream: bool,
+    /// The agent refused the context id that the gateway added.
+    pub(super) no_context: bool,
 }
 
 impl Ask<'_> {
@@ -86,8 +88,28 @@ impl Ask<'_> {
                 spoken = other;
                 continue;
             }
+            if self.context_may_be_unwanted(&spoken, mode, &error) {
+                tracing::info!(peer = self.replica.name(), %error, "the agent refused a message; it is put without a context id");
+                self.no_context = true;
+                continue;
+            }
             return self.failed(&spoken, mode, error);
         }
+    }
+
+    /// Some agents refuse a context that they did not begin. The caller named none that the agent could know, and a message
+    /// that was refused as wrong was not worked on.
+    fn context_may_be_unwanted(&self, spoken: &Spoken, mode: CallMode, error: &ClientError) -> bool {
+        let ClientError::Refused(refusal) = error else { return false };
+        let speaks_of_it = refusal.message.to_ascii_lowercase().contains("context") || refusal.kind == ErrorKind::TaskNotFound;
+        let gave_one = self.given_context(spoken, mode).is_some() && self.remote.mirror.names().1.is_none();
+        gave_one && speaks_of_it && matches!(refusal.kind, ErrorKind::InvalidParams | ErrorKind::TaskNotFound)
+    }
+
+    /// The context id that a call gets which is not answered yet, to be found again by.
+    fn given_context(&self, spoken: &Spoken, mode: CallMode) -> Option<ContextId> {
+        let is_given = spoken.version == Version::V1_0 && mode != CallMode::Stream && !self.no_context;
+        is_given.then(|| search::given_context(&self.remote.turn))
     }
 
     fn mode(&self, spoken: &Spoken) -> CallMode {
@@ -205,8 +227,7 @@ impl Ask<'_> {
     fn message(&self, spoken: &Spoken, mode: CallMode) -> SendMessage {
         let RemoteTurn { turn, mirror, .. } = &*self.remote;
         let (task, context) = mirror.names();
-        // A call that is not answered yet is found again by its context.
-        let given = (spoken.version == Version::V1_0 && mode != CallMode::Stream).then(|| search::given_context(turn));
+        let given = self.given_context(spoken, mode);
         // In the original protocol the client names the task, so a first message brings a name.
         let client_task_id = (spoken.version == Version::Original)
             .then(|| task.as_ref().map_or_else(|| turn.task.id.to_string(), ToString::to_string).into());
@@ -236,7 +257,7 @@ impl Ask<'_> {
             ClientError::Refused(refusal) => AskOutcome::Refused(refused(refusal)),
             error if error.is_ours() => AskOutcome::NotPut(error.public().message.into_owned()),
             error if error.sent() == Sent::No => AskOutcome::NotSeen(error.public().message.into_owned()),
-            error => AskOutcome::Lost(RunError::new(error.public().message)),
+            error => AskOutcome::Lost(failed_call(&error, url)),
         }
     }
 }
@@ -304,6 +325,17 @@ pub(super) fn refused(error: Error) -> RunError {
     }
 }
 
+/// Why a call failed. `explain` gets the shape of an answer that could not be read.
+pub(super) fn failed_call(error: &ClientError, url: &str) -> RunError {
+    let failed = RunError::new(error.public().message);
+    match error {
+        ClientError::NotUnderstood(NotUnderstood { at: Some(at), .. }) => {
+            failed.with_fact("url", url.to_owned()).with_fact("member", at.path.clone()).with_fact("shape", at.shape.clone())
+        }
+        _ => failed,
+    }
+}
+
 /// Whether a refusal speaks against the agent, and not against the message.
 pub(super) fn is_about_the_agent(kind: ErrorKind) -> bool {
     matches!(
@@ -322,6 +354,6 @@ pub(super) fn whole(reply: Result<Reply, ClientError>) -> Result<Answer, ClientE
     match reply? {
         Reply::Sent(SentReply::Task(shown)) | Reply::Task(shown) => Ok(Answer::Whole(TaskEvent::Created(shown.task))),
         Reply::Sent(SentReply::Message(message)) => Ok(Answer::Whole(TaskEvent::Replied(message))),
-        _ => Err(ClientError::NotUnderstood("it answered something that was not asked for".to_owned())),
+        _ => Err(ClientError::not_understood("it answered something that was not asked for".to_owned())),
     }
 }

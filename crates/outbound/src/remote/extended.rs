@@ -67,7 +67,7 @@ impl Replica {
         let asked = Request::GetExtendedCard(GetExtendedCard { tenant: None });
         let card = match spoken.client.call(&asked, &conditions).await.map_err(failed)? {
             Reply::Card(card) => Arc::unwrap_or_clone(card),
-            _ => return Err(failed(ClientError::NotUnderstood("it answered something that was not asked for".to_owned()))),
+            _ => return Err(failed(ClientError::not_understood("it answered something that was not asked for".to_owned()))),
         };
         let verification = self.discovery().judge(self.address(), &found.url, &card, spoken.version).await?;
         if self.seen().pinned

@@ -9,7 +9,7 @@ use chancery_protocol::{
 };
 use chancery_wire::tolerant::{Leniencies, Leniency};
 
-use super::ask::{Answer, whole};
+use super::ask::{Answer, failed_call, whole};
 use super::limits::FollowLimits;
 use super::mirror::Strange;
 use super::mode::CallMode;
@@ -131,6 +131,9 @@ impl Follower {
             }
             Err(error) if is_gone(&error) => Err(self.lost("the agent no longer knows the task")),
             // What cannot be read now will not be readable later.
+            Err(error @ ClientError::NotUnderstood(_)) if self.remote.unreadable.is_none() => {
+                Err(failed_call(&error, &self.spoken.client.interface().url))
+            }
             Err(error @ ClientError::NotUnderstood(_)) => Err(self.lost(&error.public().message)),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
@@ -216,7 +219,7 @@ impl Follower {
         let news = match self.remote.mirror.apply_picture(&task) {
             Ok(news) => news,
             // What was heard before stands; only the look has shown nothing.
-            Err(strange) => return Ok(Err(ClientError::NotUnderstood(self.not_believed(&strange).reason))),
+            Err(strange) => return Ok(Err(ClientError::not_understood(self.not_believed(&strange).reason))),
         };
         if !had_content && self.remote.mirror.has_content() {
             self.replica.notes().count(&Leniencies::from([Leniency::AnswerOnlyInTask]));
@@ -316,7 +319,7 @@ impl Follower {
 
     async fn look_again(&mut self) -> Result<Answer, ClientError> {
         let Some(id) = self.remote.mirror.names().0 else {
-            return Err(ClientError::NotUnderstood("the agent has not named the task".to_owned()));
+            return Err(ClientError::not_understood("the agent has not named the task".to_owned()));
         };
         let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
         if !self.polls {

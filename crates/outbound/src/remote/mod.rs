@@ -199,7 +199,14 @@ impl RemoteRunner {
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
             };
-            let ask = Ask { replica: &replica, remote: &mut remote, updates: &mut updates, limits: self.limits, never_stream };
+            let ask = Ask {
+                replica: &replica,
+                remote: &mut remote,
+                updates: &mut updates,
+                limits: self.limits,
+                never_stream,
+                no_context: false,
+            };
             let (spoken, mode, answer) = match ask.put(spoken).await {
                 AskOutcome::Answered(spoken, mode, answer) => (spoken, mode, answer),
                 // It cannot have seen the message, so another one may be asked.

@@ -82,7 +82,7 @@ impl Line {
     /// Asks an agent and waits for its answer.
     pub(super) async fn ask(&self, agent: &str, ask: Ask) -> Result<Reply, ClientError> {
         let Some(client) = self.agents.get(agent) else {
-            return Err(ClientError::NotUnderstood(format!("nobody here is called {agent}")));
+            return Err(ClientError::not_understood(format!("nobody here is called {agent}")));
         };
         let conditions = Conditions {
             credentials: Credentials::api_key(self.key.expose_secret()),

@@ -141,12 +141,12 @@ impl SwpEvents {
         self.tried = 0;
         let Payload::A2a(message) = payload else { return Ok(()) };
         if message.task_id().is_some_and(|task_id| *task_id != self.ready.task_id) {
-            return Err(ClientError::NotUnderstood("it spoke of a task that it was not given on this line".to_owned()));
+            return Err(ClientError::not_understood("it spoke of a task that it was not given on this line".to_owned()));
         }
         let is_result = matches!(message, a2a::Message::Result(_));
         let heard = match message {
             a2a::Message::Handshake(_) => return Ok(()),
-            a2a::Message::Task(_) => return Err(ClientError::NotUnderstood("it gave the task back".to_owned())),
+            a2a::Message::Task(_) => return Err(ClientError::not_understood("it gave the task back".to_owned())),
             a2a::Message::Event(_) if self.skip > 0 => {
                 self.skip -= 1;
                 return Ok(());
@@ -163,7 +163,7 @@ impl SwpEvents {
         }
         let heard = heard.map_err(|misheard| match misheard {
             Misheard::Refused(refusal) => ClientError::Refused(refusal),
-            Misheard::NotUnderstood(Error { message, .. }) => ClientError::NotUnderstood(message.into_owned()),
+            Misheard::NotUnderstood(Error { message, .. }) => ClientError::not_understood(message.into_owned()),
         })?;
         self.waiting.extend(heard.into_iter().map(|(face, event)| Heard { face, event, id: None }));
         Ok(())

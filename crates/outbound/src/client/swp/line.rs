@@ -106,7 +106,7 @@ impl Line {
 
     /// The next frame of the peer. Nothing that was read is lost when the wait is given up.
     pub(crate) async fn next(&mut self) -> Result<Received, ClientError> {
-        let not_understood = |reject: &dyn std::fmt::Display| ClientError::NotUnderstood(reject.to_string());
+        let not_understood = |reject: &dyn std::fmt::Display| ClientError::not_understood(reject.to_string());
         loop {
             if let Some(body) = self.reader.next_frame().map_err(|reject| not_understood(&reject))? {
                 return self.reader.read(body, Timestamps::Ignored, 0).map_err(|reject| not_understood(&reject));

@@ -106,10 +106,10 @@ impl SwpAgent {
                     (_, TaskEvent::Replied(message)) => return Ok(Reply::Sent(Reached::Message(message))),
                     (task, TaskEvent::Created(picture)) => *task = Some(chancery_protocol::Task::clone(&picture)),
                     (Some(task), event) => task_state::apply(task, &event),
-                    (None, _) => return Err(ClientError::NotUnderstood("it never showed the task".to_owned())),
+                    (None, _) => return Err(ClientError::not_understood("it never showed the task".to_owned())),
                 }
             }
-            let task = task.ok_or_else(|| ClientError::NotUnderstood("it never showed the task".to_owned()))?;
+            let task = task.ok_or_else(|| ClientError::not_understood("it never showed the task".to_owned()))?;
             Ok(Reply::Sent(Reached::Task(Shown { task: Arc::new(task), dialect: Version::V1_0.into(), client_task_id: None })))
         };
         let late = ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe });

@@ -4,8 +4,8 @@ use chancery_protocol::TaskState::{self, AuthRequired, Canceled, Completed, Inpu
 use serde_json::{Value, json};
 
 use super::{
-    Carried, GET, STREAM, UNARY, WORDS, artifact, calls, client, gateway, gateway_with, piece, send, status, stream, streamed,
-    task, words,
+    Carried, GET, STREAM, UNARY, WORDS, artifact, calls, client, explained, gateway, gateway_with, piece, send, status, stream,
+    streamed, task, words,
 };
 use crate::gateway::scripted::{Asked, Script, Scripted};
 
@@ -169,6 +169,23 @@ async fn law_1_3_2_a_stream_that_cannot_be_read_fails_at_once_with_the_true_reas
     assert_eq!(agent.count("SubscribeToTask"), 0, "what cannot be read is not asked for again");
     let log = gateway.log();
     assert!(log.contains(&agent.url()) && !log.contains("a secret"), "the log has the URL and no content: {log}");
+    let explained = explained(&gateway);
+    for fact in [&*agent.url(), "\"event\"", "\"shape\"", "wat"] {
+        assert!(explained.contains(fact), "{fact} is not in: {explained}");
+    }
+    assert!(!explained.contains("a secret"), "{explained}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_3_2_one_answer_that_cannot_be_read_is_explained_by_its_shape() {
+    let agent = Scripted::agent(|asked| Script::result(asked, &json!({ "wat": "a secret" }))).await;
+    let gateway = gateway(&agent);
+    assert_eq!(send(&client(&gateway)).await.state, "failed");
+    let explained = explained(&gateway);
+    for fact in [&*agent.url(), "\"shape\"", "wat"] {
+        assert!(explained.contains(fact), "{fact} is not in: {explained}");
+    }
+    assert!(!explained.contains("a secret"), "{explained}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

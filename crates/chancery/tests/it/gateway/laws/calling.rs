@@ -187,6 +187,18 @@ async fn an_agent_that_refuses_to_stream_is_called_unary_from_then_on_also_after
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_refuses_the_context_of_the_gateway_is_asked_without_one() {
+    let agent = Scripted::agent(|asked| match (asked.kind().as_str(), params(asked)["message"]["contextId"].is_string()) {
+        (UNARY, true) => Script::error(asked, -32602, "Unknown contextId"),
+        _ => done(asked),
+    })
+    .await;
+    let gateway = gateway(&agent);
+    assert_eq!(send(&client(&gateway)).await, Carried::completed(&[WORDS], &[]));
+    assert_eq!(calls(&agent), (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_whose_one_answer_cannot_be_read_is_asked_for_streams_from_then_on() {
     let agent = Scripted::agent(|asked| match asked.kind().as_str() {
         UNARY => Script::result(asked, &json!({ "wat": 1 })),

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::scripted::{Asked, Scripted};
 use super::{in_front_of, in_front_of_with};
+use crate::cli::run;
 use crate::scenarios::lines;
 use crate::server::Server;
 use crate::wire_client::{Combination, Conditions, Refusal, WireClient};
@@ -162,4 +163,13 @@ fn calls(agent: &Scripted) -> (usize, usize) {
 
 fn params(asked: &Asked) -> Value {
     asked.params()
+}
+
+/// What `chancery explain` says of the only task there is.
+fn explained(gateway: &Server) -> String {
+    let tasks = run(gateway.home(), ["tasks", "list", "--json"]).json();
+    let [task] = tasks["tasks"].as_array().expect("a list").as_slice() else { panic!("one task is expected: {tasks}") };
+    let ran = run(gateway.home(), ["explain", task["id"].as_str().expect("an id"), "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    ran.stdout
 }
