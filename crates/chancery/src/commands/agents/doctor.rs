@@ -108,6 +108,7 @@ impl Doctor {
                 limits: &limits,
                 credentials: &credentials,
                 headers: &agent_settings.headers,
+                is_strict: agent_settings.strict,
             };
             trials = patient.try_all(&replica.to_try(&found), &listed).await;
         }

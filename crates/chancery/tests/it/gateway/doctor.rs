@@ -49,7 +49,7 @@ async fn an_agent_of_another_version_whose_stream_fails_gets_the_settings_it_nee
         let mut shown = card(own, json!({ "streaming": true }));
         shown.as_object_mut().unwrap().remove("description");
         shown["description"] = json!("");
-        let task = json!({ "kind": "task", "id": "t", "contextId": "c", "status": { "state": "completed" },
+        let task = json!({ "kind": "task", "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_COMPLETED" },
             "artifacts": [{ "artifactId": "a", "parts": [{ "kind": "text", "text": "alpha" }] }] });
         move |asked: &Asked| match asked.kind().as_str() {
             kind if kind.contains(".well-known") => Script::json(&shown),
@@ -63,6 +63,9 @@ async fn an_agent_of_another_version_whose_stream_fails_gets_the_settings_it_nee
     let arguments = [&*agent.url(), "--call", "--write", "--name", "older", "--json"];
     let ran = doctor(&home, &arguments).json();
     assert_eq!(ran["settings"], json!({ "version": "0.3", "stream": "never" }), "{ran}");
+    let trials = ran["trials"].as_array().unwrap();
+    let answered = trials.iter().find(|trial| step(trial, "unary")["works"] == true).unwrap();
+    assert!(answered["deviations"]["spelling-of-other-version"].as_u64().is_some_and(|times| times >= 2), "{answered}");
     let written = std::fs::read_to_string(home.path().join("chancery.toml")).unwrap();
     assert!(written.starts_with("[agents.echo]\nrun = 'echo'\n"), "{written}");
     assert!(written.contains("[agents.older]\n") && written.contains("stream = \"never\"\n"), "{written}");

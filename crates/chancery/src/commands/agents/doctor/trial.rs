@@ -1,5 +1,6 @@
 //! Calls an agent in one version and binding after the other, and says what works.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use chancery::protocol::{
 use chancery_outbound::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
 use chancery_outbound::guard::WayOut;
 use chancery_outbound::new_message_id;
+use chancery_outbound::remote::AgentNotes;
+use chancery_wire::tolerant::Leniency;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
@@ -24,12 +27,16 @@ pub(super) struct Patient<'a> {
     pub(super) limits: &'a ClientLimits,
     pub(super) credentials: &'a Credentials,
     pub(super) headers: &'a [(HeaderName, HeaderValue)],
+    /// Deviating answers are rejected.
+    pub(super) is_strict: bool,
 }
 
 /// What calls at one interface came to.
 pub(super) struct Trial {
     pub(super) interface: Interface,
     steps: Vec<(&'static str, Result<String, String>)>,
+    /// How often the answers deviated from their version, by kind.
+    deviations: BTreeMap<Leniency, u64>,
 }
 
 /// What a unary call brought: the task's names, where there is a task.
@@ -57,14 +64,22 @@ impl Patient<'_> {
     }
 
     async fn try_one(&self, interface: &Interface) -> Trial {
-        let mut trial = Trial { interface: interface.clone(), steps: Vec::new() };
+        let notes = Arc::new(AgentNotes::new(interface.url.as_str().into(), None));
+        let mut trial = Trial { interface: interface.clone(), steps: Vec::new(), deviations: BTreeMap::new() };
+        self.call_all(&mut trial, &notes).await;
+        trial.deviations = notes.facts().leniencies;
+        trial
+    }
+
+    async fn call_all(&self, trial: &mut Trial, notes: &Arc<AgentNotes>) {
+        let interface = &trial.interface;
         let dialled = if interface.url.contains("://") { interface.url.clone() } else { format!("http://{}", interface.url) };
         let guard = self.way_out.guard_for(&dialled);
         let client = match AgentClient::new(guard, interface.clone(), self.limits.clone()) {
-            Ok(client) => client,
+            Ok(client) => client.reading_by(Arc::clone(notes), self.is_strict),
             Err(error) => {
                 trial.steps.push(("unary", Err(error.to_string())));
-                return trial;
+                return;
             }
         };
         let unary = self.send(&client, None, false).await;
@@ -75,7 +90,7 @@ impl Patient<'_> {
         let is_dead = is_dead && stream.is_err();
         trial.steps.push(("stream", stream.map_err(|error| error.to_string())));
         if is_dead {
-            return trial;
+            return;
         }
         if let Some(id) = task {
             trial.steps.push(("get", self.get(&client, id).await.map_err(|error| error.to_string())));
@@ -85,7 +100,6 @@ impl Patient<'_> {
             trial.steps.push(("follow-up", again.map(|sent| sent.words).map_err(|error| error.to_string())));
         }
         trial.steps.push(("cancel", self.cancel(&client).await.map_err(|error| error.to_string())));
-        trial
     }
 
     fn conditions(&self) -> Conditions {
@@ -121,7 +135,7 @@ impl Patient<'_> {
             Reply::Sent(Sent::Message(message)) => {
                 Ok(Answered { words: "a message".to_owned(), task: None, context: message.context_id.clone() })
             }
-            _ => Err(ClientError::NotUnderstood("it answered something that was not asked for".to_owned())),
+            _ => Err(ClientError::not_understood("it answered something that was not asked for".to_owned())),
         }
     }
 
@@ -139,7 +153,7 @@ impl Patient<'_> {
         }
         let end = state.map_or("no task".to_owned(), show::state);
         match events {
-            0 => Err(ClientError::NotUnderstood("the stream had no event".to_owned())),
+            0 => Err(ClientError::not_understood("the stream had no event".to_owned())),
             _ => Ok(format!("{events} events, {end}")),
         }
     }
@@ -148,7 +162,7 @@ impl Patient<'_> {
         let get = Request::GetTask(GetTask { tenant: None, id, history_length: None });
         match client.call(&get, &self.conditions()).await? {
             Reply::Task(shown) => Ok(of_task(&shown.task)),
-            _ => Err(ClientError::NotUnderstood("it answered something that was not asked for".to_owned())),
+            _ => Err(ClientError::not_understood("it answered something that was not asked for".to_owned())),
         }
     }
 
@@ -191,6 +205,9 @@ impl Trial {
             Ok(words) => format!("  {step:10} works: {}", show::safe(words)),
             Err(reason) => format!("  {step:10} fails: {}", show::safe(reason)),
         }));
+        let names = json!(self.deviations);
+        let counted = names.as_object().into_iter().flatten();
+        lines.extend(counted.map(|(name, times)| format!("  {:10} {name} ({times})", "deviates")));
         lines
     }
 
@@ -201,7 +218,7 @@ impl Trial {
             Err(reason) => json!({ "step": step, "works": false, "reason": reason }),
         };
         let steps: Vec<Value> = self.steps.iter().map(step).collect();
-        json!({ "url": url, "binding": binding.as_str(), "version": version, "steps": steps })
+        json!({ "url": url, "binding": binding.as_str(), "version": version, "steps": steps, "deviations": self.deviations })
     }
 }
 
@@ -209,5 +226,5 @@ impl Trial {
 #[cfg(test)]
 pub(super) fn tried(interface: Interface, unary: bool, stream: bool) -> Trial {
     let came = |works: bool| if works { Ok("completed".to_owned()) } else { Err("no".to_owned()) };
-    Trial { interface, steps: vec![("unary", came(unary)), ("stream", came(stream))] }
+    Trial { interface, steps: vec![("unary", came(unary)), ("stream", came(stream))], deviations: BTreeMap::new() }
 }
