@@ -90,6 +90,15 @@ impl Mirror {
         self.has_content
     }
 
+    /// That the agent has the message, if that is all it has said.
+    pub(super) fn acceptance(&self) -> Option<TaskEvent> {
+        if self.task.is_none() || self.seen.status.state != TaskState::Submitted {
+            return None;
+        }
+        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None, unknown: Unknown::none() };
+        Some(TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() }))
+    }
+
     /// The deviations seen since they were last taken.
     pub(super) fn take_leniencies(&mut self) -> Leniencies {
         std::mem::take(&mut self.leniencies)

@@ -7,7 +7,7 @@ use chancery_protocol::{CancelTask, Reply, Request, SendConfiguration, Sent, Tas
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{Carried, GET, UNARY, WORDS, client, gateway, gateway_with, get, message, task};
+use super::{Carried, GET, STREAM, UNARY, WORDS, client, gateway, gateway_with, get, message, task};
 use crate::gateway::scripted::{Asked, Script, Scripted};
 use crate::patience::soon;
 use crate::wire_client::{Conditions, Refusal, WireClient};
@@ -64,6 +64,29 @@ async fn law_1_3_7_an_agent_that_refuses_a_cancel_works_on_and_its_error_is_the_
         task.status.state.is_terminal().then_some(task)
     });
     assert_eq!(Carried::of_task(&ended.await), Carried::completed(&[WORDS], &[]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_the_agent_has_only_accepted_is_shown_and_can_be_cancelled() {
+    let agent = Scripted::agent(|asked| match asked.kind().as_str() {
+        STREAM => Script::events(asked, [&json!({ "task": task(Submitted, &[]) })]).hang(),
+        UNARY => Script::result(asked, &json!({ "task": task(Submitted, &[]) })),
+        CANCEL => Script::result(asked, &task(Canceled, &[])),
+        _ => Script::result(asked, &task(Submitted, &[])),
+    })
+    .await;
+    let gateway = gateway(&agent);
+    let client = client(&gateway);
+
+    let id = begin(&client).await;
+    assert_eq!(get(&client, id.clone()).await.status.state, Submitted);
+    assert_eq!(cancel(&client, &id).await.expect("a task").state, "canceled");
+
+    let request = Request::StreamMessage(message(SendConfiguration::default()));
+    let mut events = client.stream(&request, &Conditions::default()).await.expect("a stream");
+    let first = events.next().await.expect("an event").expect("the task, while the agent is silent");
+    let id = first.face.expect("the task's ids").task_id;
+    assert_eq!(cancel(&client, &id).await.expect("a task").state, "canceled");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
