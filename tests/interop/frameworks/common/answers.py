@@ -73,6 +73,12 @@ class Answer:
                 return found
         return []
 
+    def without(self, before):
+        """This answer without artifacts that the task had before. Some agents go on with a task, some begin another."""
+        known = list(before.artifacts.values())
+        self.artifacts = {name: parts for name, parts in self.artifacts.items() if parts not in known}
+        return self
+
     def ended(self):
         """This answer, unless it is no answer to a message that asks for none back."""
         if not self.messages and self.state != "completed":

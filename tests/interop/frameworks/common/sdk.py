@@ -44,7 +44,7 @@ class Client:
             raise operations.Failed(f"no question: {question.state} {question.content()}")
         reply = answers.reply_parts(question)
         answer = await self.send_message(reply, context_id=question.context_id, task_id=question.task_id)
-        return operations.Outcome(f"{' '.join(question.content())} -> {' '.join(answer.ended().content())}")
+        return operations.Outcome(f"{' '.join(question.content())} -> {' '.join(answer.ended().without(question).content())}")
 
     async def cancel(self):
         """Cancels a task while it runs; a stream is how its id gets known before its end."""
