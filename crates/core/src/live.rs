@@ -65,6 +65,15 @@ pub(crate) struct Visible {
     pub(crate) broken: bool,
     /// How often the agent refused to stop.
     pub(crate) cancels_refused: u32,
+    /// The agent has the task, though it has said nothing of it.
+    pub(crate) accepted: bool,
+}
+
+impl Visible {
+    /// Whether it is decided that there is a task, or a message in its place.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.seq >= 2 || self.accepted || self.terminal || self.broken
+    }
 }
 
 #[derive(Debug)]
@@ -152,6 +161,7 @@ impl LiveTask {
             message_only: progress.message_only,
             broken: false,
             cancels_refused: 0,
+            accepted: false,
         };
         let state = State {
             head: Head::of(&task),
@@ -355,7 +365,7 @@ impl LiveTask {
         // Under the lock, so that the end of a turn (`end_turn`) is not overwritten by what was true before it. What others
         // note without the lock is left as it is.
         self.visible.send_modify(|now| {
-            *now = Visible { broken: now.broken, cancels_refused: now.cancels_refused, ..visible };
+            *now = Visible { broken: now.broken, cancels_refused: now.cancels_refused, accepted: now.accepted, ..visible };
         });
         drop(state);
         visible

@@ -110,7 +110,7 @@ impl Subscription {
         loop {
             // Mark before looking, so that what comes while we look wakes us again.
             let visible = *self.visible.borrow_and_update();
-            let waiting = self.undecided && visible.seq < 2 && !visible.terminal && !visible.broken;
+            let waiting = self.undecided && !visible.is_decided();
             if visible.broken
                 && self.cursor == 0
                 && let Some(refusal) = self.live.refusal()

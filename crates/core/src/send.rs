@@ -10,7 +10,7 @@ use crate::ReplyMode;
 use crate::agents::Agent;
 use crate::find::shown;
 use crate::late_reply::LateReply;
-use crate::live::LiveTask;
+use crate::live::{LiveTask, Visible};
 use crate::publish::{Subscription, Until};
 use crate::service::{Answer, Inner};
 use crate::whole::whole_reply;
@@ -45,7 +45,7 @@ impl Inner {
             }
         } else if taken.fresh && agent.runner.may_reply_with_message() {
             // Whether there is a task to return at all shows with the agent's first word.
-            let _ = live.watch().wait_for(|visible| visible.seq >= 2 || visible.broken).await;
+            let _ = live.watch().wait_for(Visible::is_decided).await;
         }
         self.sent(context, live, history_length).await.map(|sent| Answer::Reply(Reply::Sent(sent)))
     }
@@ -98,7 +98,7 @@ impl Inner {
             if undecided {
                 // Nothing is shown before the agent's first word anyway. If that is a refusal, there is no stream.
                 let mut first_word = live.watch();
-                let _ = tokio::time::timeout(FIRST_WORD, first_word.wait_for(|visible| visible.seq >= 2 || visible.broken)).await;
+                let _ = tokio::time::timeout(FIRST_WORD, first_word.wait_for(Visible::is_decided)).await;
             }
             return match live.refusal() {
                 Some(refusal) => Err(refusal),

@@ -207,6 +207,12 @@ impl TaskUpdateSink {
         self.live.answer_cancel();
     }
 
+    /// Shows the task to its caller before anything was said of it: the agent has it, so that it will be answered with neither a
+    /// message nor a refusal. `false` if the task is being withdrawn.
+    pub fn show_task(&self) -> bool {
+        self.live.show_task()
+    }
+
     /// Notes with whom the task is about to go on, so that calls which name its context are known. It is not kept.
     pub fn expect_link(&self, link: &Link) {
         if let Some(node) = self.live.node() {

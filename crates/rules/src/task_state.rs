@@ -43,8 +43,6 @@ impl Head {
                 Ok(())
             }
             TaskEvent::Status(change) => match change.status.state {
-                // An agent may say that it has the message before it begins. Later nothing goes back to that.
-                TaskState::Submitted if self.state == TaskState::Submitted => Ok(()),
                 state @ (TaskState::Unspecified | TaskState::Submitted) => Err(Refusal::NotAState(state)),
                 state => {
                     self.state = state;

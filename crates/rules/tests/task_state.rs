@@ -157,11 +157,3 @@ fn what_nobody_knows_weighs_what_it_is_long() {
     assert_eq!(with(100) - with(0), 100);
     assert_eq!(with(0), without + r#""u":"","#.len() as u64);
 }
-
-#[test]
-fn a_task_says_that_it_was_submitted_only_before_anything_else() {
-    let mut head = Head::of(&created());
-    assert_eq!(head.advance(&status(TaskState::Submitted)), Ok(()));
-    assert_eq!(head.advance(&status(TaskState::Working)), Ok(()));
-    assert_eq!(head.advance(&status(TaskState::Submitted)), Err(Refusal::NotAState(TaskState::Submitted)));
-}

@@ -35,6 +35,15 @@ impl LiveTask {
         true
     }
 
+    /// Shows the task although nothing was said of it, and keeps it from then on. `false` if a withdrawal has begun.
+    pub(crate) fn show_task(&self) -> bool {
+        let is_kept = self.keep_from_withdrawal();
+        if is_kept {
+            self.visible.send_modify(|visible| visible.accepted = true);
+        }
+        is_kept
+    }
+
     /// Why the first message was not taken, if it was not.
     pub(crate) fn refusal(&self) -> Option<Error> {
         self.lock().refusal.clone()

@@ -237,10 +237,11 @@ impl Follower {
     pub(super) async fn pass(&mut self, news: Vec<TaskEvent>, hold: bool) -> Result<RoundOutcome, RunError> {
         self.replica.notes().count(&self.remote.mirror.take_leniencies());
         let mut passed_on = false;
-        // A caller learns that there is a task before anything else is said of it, and a restart finds it by its link.
-        let is_only_accepted = news.is_empty() && !self.remote.begun && self.ending.is_none();
-        let acceptance = if is_only_accepted { self.remote.mirror.acceptance() } else { None };
-        for event in acceptance.into_iter().chain(news) {
+        if news.is_empty() && !self.remote.begun && self.remote.mirror.is_only_accepted() {
+            // The agent may work in silence from here on, and its caller may want to stop it.
+            self.remote.begun = self.sink.as_ref().is_some_and(TaskUpdateSink::show_task);
+        }
+        for event in news {
             let event = if hold { self.held_back(event) } else { Some(event) };
             let Some(event) = event else { continue };
             passed_on = true;

@@ -90,13 +90,9 @@ impl Mirror {
         self.has_content
     }
 
-    /// That the agent has the message, if that is all it has said.
-    pub(super) fn acceptance(&self) -> Option<TaskEvent> {
-        if self.task.is_none() || self.seen.status.state != TaskState::Submitted {
-            return None;
-        }
-        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None, unknown: Unknown::none() };
-        Some(TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() }))
+    /// Whether the agent has named a task, and said nothing else of it.
+    pub(super) fn is_only_accepted(&self) -> bool {
+        self.task.is_some() && self.seen.status.state == TaskState::Submitted
     }
 
     /// The deviations seen since they were last taken.
