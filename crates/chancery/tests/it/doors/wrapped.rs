@@ -123,3 +123,23 @@ async fn law_1_5_3_a_client_that_reads_no_card_posts_1_0_to_exactly_the_url_it_w
         assert!(stream.contains("hello") && stream.contains("TASK_STATE_COMPLETED"), "{path}: {stream}");
     }
 }
+
+#[tokio::test]
+async fn law_1_5_4_a_client_of_0_3_goes_from_the_card_to_the_end_of_a_turn_without_a_version_header() {
+    let server = Setup::conformance().start();
+    let card = reqwest::get(format!("{}/.well-known/agent-card.json", server.url())).await.unwrap();
+    let card: Value = serde_json::from_str(&card.text().await.unwrap()).unwrap();
+    assert_eq!((&card["preferredTransport"], &card["capabilities"]["streaming"]), (&json!("JSONRPC"), &json!(true)), "{card}");
+    let url = card["url"].as_str().expect("0.3 clients call this address");
+    // The stream ends where the turn does: done, or waiting for the caller.
+    for (text, end) in [("complete hello", "completed"), ("ask which one?", "input-required")] {
+        let parts = json!([{ "kind": "text", "text": text }]);
+        let message = json!({ "message": { "kind": "message", "messageId": "m", "role": "user", "parts": parts } });
+        let request = reqwest::Client::new().post(url).header(JSON.0, JSON.1);
+        let stream = request.body(call(json!(1), "message/stream", message)).send().await.unwrap().text().await.unwrap();
+        let last = stream.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().expect("an event");
+        let last: Value = serde_json::from_str(last).unwrap();
+        let result = &last["result"];
+        assert_eq!((&result["status"]["state"], &result["final"]), (&json!(end), &json!(true)), "{stream}");
+    }
+}
