@@ -51,18 +51,6 @@ class Client(sdk.Client):
                 answer.task(dump(event[0]))
             yield
 
-    async def send_message(self, part, **where):
-        answer = answers.Answer()
-        async for _ in self.exchange(answer, False, part, **where):
-            pass
-        # An agent may answer a call that waits before it is done.
-        while answer.task_id and answer.state in ("submitted", "working"):
-            answer = await self.get_task(answer.task_id)
-        return answer
-
-    def stream_message(self, answer, part):
-        return self.exchange(answer, True, part)
-
     async def get_task(self, task_id):
         answer = answers.Answer()
         answer.task(dump(await (await self.client(True)).get_task(types.TaskQueryParams(id=task_id))))

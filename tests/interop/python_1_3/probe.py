@@ -44,18 +44,6 @@ class Client(sdk.Client):
             getattr(answer, kind)(MessageToDict(getattr(response, kind)))
             yield
 
-    async def send_message(self, part, **where):
-        answer = answers.Answer()
-        async for _ in self.exchange(answer, False, part, **where):
-            pass
-        # An agent may answer a call that waits before it is done.
-        while answer.task_id and answer.state in ("submitted", "working"):
-            answer = await self.get_task(answer.task_id)
-        return answer
-
-    def stream_message(self, answer, part):
-        return self.exchange(answer, True, part)
-
     async def get_task(self, task_id):
         answer = answers.Answer()
         answer.task(MessageToDict(await (await self.client(True)).get_task(pb.GetTaskRequest(id=task_id))))

@@ -7,7 +7,19 @@ import operations
 
 
 class Client:
-    """A version supplies `fetch_card`, `send_message`, `stream_message`, `get_task` and `cancel_task`, which give dictionaries."""
+    """A version supplies `fetch_card`, `exchange`, `get_task` and `cancel_task`."""
+
+    async def send_message(self, part, **where):
+        answer = answers.Answer()
+        async for _ in self.exchange(answer, False, part, **where):
+            pass
+        # An agent may answer a call that waits before it is done.
+        while answer.task_id and answer.state in ("submitted", "working"):
+            answer = await self.get_task(answer.task_id)
+        return answer
+
+    def stream_message(self, answer, part):
+        return self.exchange(answer, True, part)
 
     async def card(self):
         address = await self.fetch_card()

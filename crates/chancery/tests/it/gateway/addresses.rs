@@ -1,46 +1,12 @@
 //! Where an agent is called: at the address that the operator typed, whatever its card names.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
 
+use super::canary::Canary;
 use super::in_front_of;
 use super::scripted::{Asked, Script, Scripted, card};
 use crate::cli::run;
-use crate::patience::soon;
-use crate::ports::lasting_address;
 use crate::server::{Home, Server, Setup};
-
-/// Counts connections.
-struct Listener {
-    address: SocketAddr,
-    came: Arc<AtomicUsize>,
-}
-
-impl Listener {
-    async fn open() -> Self {
-        let listener = TcpListener::bind(lasting_address()).await.expect("a free port");
-        let address = listener.local_addr().expect("it has one");
-        let came = Arc::<AtomicUsize>::default();
-        let count = Arc::clone(&came);
-        tokio::spawn(async move {
-            while listener.accept().await.is_ok() {
-                count.fetch_add(1, Ordering::SeqCst);
-            }
-        });
-        Self { address, came }
-    }
-
-    /// Connections are taken in the order they were made, so once our own is counted all before it are.
-    async fn saw_nobody(&self, what: &str) {
-        let _own = TcpStream::connect(self.address).await.expect("a connection");
-        soon("our own visit", async || (self.came.load(Ordering::SeqCst) > 0).then_some(())).await;
-        assert_eq!(self.came.swap(0, Ordering::SeqCst), 1, "{what}: somebody came beside ourselves");
-    }
-}
 
 /// An agent whose card lists this URL, with `{URL}` for its own. It answers at every path.
 async fn listing(url: &str, binding: &str) -> Scripted {
@@ -49,15 +15,9 @@ async fn listing(url: &str, binding: &str) -> Scripted {
         let listed = url.replace("{URL}", own).replace("{PORT}", &port);
         let mut shown = card(own, json!({}));
         shown["supportedInterfaces"] = json!([{ "url": listed, "protocolBinding": binding, "protocolVersion": "1.0" }]);
-        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { completed(asked) }
+        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { Script::completed(asked) }
     })
     .await
-}
-
-fn completed(asked: &Asked) -> Script {
-    let task = json!({ "task": { "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_COMPLETED" },
-        "artifacts": [{ "artifactId": "a", "parts": [{ "text": "alpha" }] }] } });
-    Script::result(asked, &task)
 }
 
 #[track_caller]
@@ -90,7 +50,7 @@ async fn law_1_4_3_an_agent_is_called_by_every_spelling_of_its_own_host() {
 async fn law_1_4_3_localhost_is_found_where_the_agent_listens_on_one_address_only() {
     let agent = Scripted::at("::1", |own| {
         let shown = card(own, json!({}));
-        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { completed(asked) }
+        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { Script::completed(asked) }
     })
     .await;
     let port = agent.url().rsplit(':').next().expect("a port").to_owned();
@@ -100,12 +60,12 @@ async fn law_1_4_3_localhost_is_found_where_the_agent_listens_on_one_address_onl
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn law_1_4_4_a_host_or_port_that_is_neither_configured_nor_allowed_is_never_contacted() {
-    let other = Listener::open().await;
+    let other = Canary::listen().await;
     let agent = listing(&format!("http://{}/rpc", other.address), "JSONRPC").await;
     let gateway = in_front_of(&agent.url(), "");
     is_answered(&gateway.send("hi").await, "the configured origin with the card's path");
     assert_eq!(agent.calls()[0].path, "/rpc");
-    other.saw_nobody("a port that is not allowed").await;
+    other.nobody_came("a port that is not allowed").await;
     let allowed = in_front_of(&agent.url(), super::ANYWHERE_HERE);
     let _ = shown(&allowed);
     assert_eq!(shown(&allowed)["replicas"][0]["calls"]["address"], format!("http://{}/rpc", other.address));
@@ -140,13 +100,13 @@ async fn law_1_4_6_an_address_that_is_not_the_cards_is_logged_once_with_both_and
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn law_1_4_6_an_agent_without_an_allowed_address_is_warned_of_and_never_called_served() {
-    let other = Listener::open().await;
+    let other = Canary::listen().await;
     let agent = listing(&other.address.to_string(), "GRPC").await;
     let gateway = in_front_of(&agent.url(), "");
     let sent = gateway.send("hi").await;
     let reason = sent["task"]["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default().to_owned();
     assert!(reason.contains("not allowed by [outbound]"), "{sent}");
-    other.saw_nobody("gRPC at a port that is not allowed").await;
+    other.nobody_came("gRPC at a port that is not allowed").await;
     assert!(gateway.log().contains("no address of its card is allowed"), "{}", gateway.log());
     let agent = shown(&gateway);
     assert!(agent["state"].as_str().is_some_and(|state| state.starts_with("failing: ")), "{agent}");
@@ -163,7 +123,7 @@ async fn law_1_4_1_a_card_is_taken_from_the_agents_own_url_where_nothing_else_ha
         move |asked: &Asked| match asked.body.is_empty() {
             true if asked.path == "/a2a/one" => Script::json(&shown),
             true => Script::page(404, "text/plain", "no"),
-            false => completed(asked),
+            false => Script::completed(asked),
         }
     })
     .await;

@@ -15,15 +15,9 @@ async fn named(name: &str) -> Scripted {
     Scripted::start(|own| {
         let mut shown = card(own, json!({}));
         shown["name"] = json!(name);
-        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { completed(asked) }
+        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { Script::completed(asked) }
     })
     .await
-}
-
-fn completed(asked: &Asked) -> Script {
-    let task = json!({ "task": { "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_COMPLETED" },
-        "artifacts": [{ "artifactId": "a", "parts": [{ "text": "alpha" }] }] } });
-    Script::result(asked, &task)
 }
 
 fn names(server: &Server) -> Vec<String> {
@@ -63,7 +57,9 @@ async fn an_address_with_headers_and_modes_outranks_the_card() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_file_stands_for_the_card_and_a_strict_agent_is_held_to_it() {
     let agent = Scripted::start(|_| {
-        move |asked: &Asked| if asked.body.is_empty() { Script::page(500, "text/plain", "no card") } else { completed(asked) }
+        move |asked: &Asked| {
+            if asked.body.is_empty() { Script::page(500, "text/plain", "no card") } else { Script::completed(asked) }
+        }
     })
     .await;
     let home = Home::new();
@@ -154,7 +150,7 @@ async fn what_was_learnt_about_an_agent_survives_a_kill() {
     let agent = Scripted::start(|own| {
         let mut shown = card(own, json!({}));
         shown["iconUrl"] = Value::Null;
-        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { completed(asked) }
+        move |asked: &Asked| if asked.path.contains(".well-known") { Script::json(&shown) } else { Script::completed(asked) }
     })
     .await;
     let home = Home::new();

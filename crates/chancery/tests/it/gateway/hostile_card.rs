@@ -1,53 +1,13 @@
 //! A card whose every URL leads to somebody who is listening: nobody ever comes.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use base64::Engine as _;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
 
+use super::canary::Canary;
 use super::in_front_of;
 use super::pages::{CARD, Pages};
 use super::scripted::{Asked, Script, Scripted, card};
 use crate::line::Line;
-use crate::patience::soon;
-use crate::ports::lasting_address;
-
-/// Counts who comes.
-struct Canary {
-    address: SocketAddr,
-    came: Arc<AtomicUsize>,
-}
-
-impl Canary {
-    async fn listen() -> Self {
-        let listener = TcpListener::bind(lasting_address()).await.expect("a free port");
-        let address = listener.local_addr().expect("it has one");
-        let came = Arc::<AtomicUsize>::default();
-        let count = Arc::clone(&came);
-        tokio::spawn(async move {
-            while listener.accept().await.is_ok() {
-                count.fetch_add(1, Ordering::SeqCst);
-            }
-        });
-        Self { address, came }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}/{path}", self.address)
-    }
-
-    /// Connections are taken in the order they were made, so once our own is counted all before it are.
-    async fn nobody_came(&self, what: &str) {
-        let before = self.came.load(Ordering::SeqCst);
-        let _own = TcpStream::connect(self.address).await.expect("a connection");
-        soon("our own visit", async || (self.came.load(Ordering::SeqCst) > before).then_some(())).await;
-        let came = self.came.swap(0, Ordering::SeqCst);
-        assert_eq!(came, 1, "{what}: somebody came beside ourselves");
-    }
-}
 
 fn signature(jku: &str) -> Value {
     let base64 = base64::engine::general_purpose::URL_SAFE_NO_PAD;

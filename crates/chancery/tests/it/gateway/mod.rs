@@ -3,6 +3,7 @@
 mod a2a_cli;
 mod addresses;
 mod agent_settings;
+mod canary;
 mod chain;
 mod cheapest;
 mod circuit_breaker;

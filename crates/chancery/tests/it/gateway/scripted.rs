@@ -83,6 +83,13 @@ impl Script {
         Self::json(&wrapped(asked, "result", result))
     }
 
+    /// A task of 1.0 that is done, with one word.
+    pub(super) fn completed(asked: &Asked) -> Self {
+        let task = json!({ "task": { "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_COMPLETED" },
+            "artifacts": [{ "artifactId": "a", "parts": [{ "text": "alpha" }] }] } });
+        Self::result(asked, &task)
+    }
+
     pub(super) fn error(asked: &Asked, code: i64, message: &str) -> Self {
         Self::json(&wrapped(asked, "error", &json!({ "code": code, "message": message })))
     }

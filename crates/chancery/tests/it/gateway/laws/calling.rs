@@ -11,6 +11,7 @@ use super::{
     Carried, GET, STREAM, UNARY, WORDS, calls, client, gateway, gateway_with, message, params, piece, send, sent, status, stream,
     task,
 };
+use crate::cli::run;
 use crate::gateway::scripted::{Asked, Script, Scripted};
 use crate::patience::soon;
 use crate::server::{Home, Setup};
@@ -225,4 +226,6 @@ async fn a_fault_that_does_not_go_away_is_answered_at_once_and_named_after_the_b
     }
     let refused = sent(&client, SendConfiguration::default()).await.expect_err("the breaker is open");
     assert!(refused.message().contains("last failure: agent front: model down"), "{refused:?}");
+    let listed = run(gateway.home(), ["agents", "ls"]);
+    assert!(listed.stdout.contains("failing: ") && !listed.stdout.contains("served"), "{}", listed.stdout);
 }
