@@ -157,8 +157,9 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Plac
         } else {
             tasks.push(task);
         }
-        // Those that were passed are not passed again before the end was reached.
-        let is_full = tasks.len() as u64 == plan.at_most && (passed > 0 || went_on);
+        // Where many must stay, those that were passed are not passed again before the end was reached. A few are: what has ended
+        // behind them meanwhile goes first.
+        let is_full = tasks.len() as u64 == plan.at_most && went_on;
         if is_full || passed >= plan.at_most.saturating_mul(PASSED) {
             place.stopped = Some((status_at.micros(), row.get(3)?, of_trees));
             break;
