@@ -39,7 +39,15 @@ pub(super) fn line(remote: &Remote) -> String {
         let used = match replica.in_use() {
             Some(Ok(used)) => used,
             Some(Err(error)) => return format!("{}: {error}", address(replica)),
-            None => return format!("{}: no card yet", address(replica)),
+            None => {
+                let reason = match replica.seen().fault {
+                    Some(DiscoveryError::Discovery { reason, .. } | DiscoveryError::CardSignatureInvalid { reason, .. }) => {
+                        format!("card rejected: {reason}")
+                    }
+                    _ => "no card yet".to_owned(),
+                };
+                return format!("{}: {reason}", address(replica));
+            }
         };
         let way = if used.streams { "streaming" } else { "no streaming" };
         let mut line =

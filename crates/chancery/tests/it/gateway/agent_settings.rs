@@ -143,6 +143,8 @@ async fn a_rejected_card_is_not_hidden_behind_a_made_up_one() {
     assert!(words.starts_with("This agent cannot be called: its card was rejected: "), "{shown}");
     let state = run(gateway.home(), ["agents", "show", "front", "--json"]).json()["state"].take();
     assert!(state.as_str().is_some_and(|state| state.starts_with("card rejected: ")), "{state}");
+    let (_, printed) = gateway.terminate();
+    assert!(printed.contains(": card rejected: "), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
