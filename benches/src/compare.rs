@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::contestant::{self, Contestant, Sizes};
 use crate::ground::Ground;
-use crate::report::{self, Outcome};
+use crate::report::{self, RowOutcome};
 use crate::rows::{self, Effort, Match, ROWS};
 
 #[derive(Debug, Clone, Args)]
@@ -72,7 +72,7 @@ pub(crate) fn compare(options: &Compare) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
     for row in wanted {
         eprintln!("measuring {} …", row.title);
-        outcomes.push(Outcome::of(row.name, row.measure(&this)));
+        outcomes.push(RowOutcome::of(row.name, row.measure(&this)));
     }
     eprintln!();
     if options.json {

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result};
 
 use crate::ground::Ground;
-use crate::request::Kind;
+use crate::request::RequestKind;
 use crate::server::Server;
 
 /// Where tasks are kept; nothing to the yardstick, which keeps none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Store {
+pub(crate) enum StoreKind {
     Memory,
     Sqlite,
 }
@@ -20,7 +20,7 @@ pub(crate) enum Store {
 /// What a row needs the server to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
-    pub(crate) store: Store,
+    pub(crate) store: StoreKind,
     pub(crate) agent: &'static str,
     /// Tasks kept before the oldest go.
     pub(crate) retained: u32,
@@ -78,8 +78,8 @@ impl Contestant {
                 let mut command = ground.on_server_core(program);
                 command.args(["serve", "--config"]).arg(write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?);
                 match setting.store {
-                    Store::Memory => command.arg("--memory"),
-                    Store::Sqlite => command.arg("--data").arg(folder.join("data")),
+                    StoreKind::Memory => command.arg("--memory"),
+                    StoreKind::Sqlite => command.arg("--data").arg(folder.join("data")),
                 };
                 Server::start(command, log)
             }
@@ -139,7 +139,7 @@ impl Contestant {
     }
 
     /// The URL of `kind` at a server of this contestant.
-    pub(crate) fn url(&self, server: &Server, kind: Kind) -> String {
+    pub(crate) fn url(&self, server: &Server, kind: RequestKind) -> String {
         let address = server.address();
         match (self, kind) {
             (
@@ -153,11 +153,11 @@ impl Contestant {
                 | Self::Proxy(_),
                 _,
             )
-            | (Self::Yardstick(_), Kind::Send | Kind::Task | Kind::FollowUp) => {
+            | (Self::Yardstick(_), RequestKind::Send | RequestKind::Task | RequestKind::FollowUp | RequestKind::Traced) => {
                 format!("http://{address}")
             }
-            (Self::Yardstick(_), Kind::Stream) => format!("http://{address}/stream"),
-            (Self::Yardstick(_), Kind::Card) => format!("http://{address}/card"),
+            (Self::Yardstick(_), RequestKind::Stream) => format!("http://{address}/stream"),
+            (Self::Yardstick(_), RequestKind::Card) => format!("http://{address}/card"),
         }
     }
 

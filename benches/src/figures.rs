@@ -33,7 +33,7 @@ pub(crate) struct Figures {
 
 /// One request and its answer, by size.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Shape {
+pub(crate) struct RequestShape {
     pub(crate) body: usize,
     pub(crate) events: usize,
     pub(crate) wire: usize,
@@ -41,13 +41,13 @@ pub(crate) struct Shape {
 
 /// Processor time used during the measured span.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Used {
+pub(crate) struct ProcessorTime {
     pub(crate) client: Duration,
     pub(crate) server: Option<Duration>,
 }
 
 impl Figures {
-    pub(crate) fn new(latency: &Histogram<u64>, span: Duration, used: Used, shape: Shape) -> Self {
+    pub(crate) fn new(latency: &Histogram<u64>, span: Duration, used: ProcessorTime, shape: RequestShape) -> Self {
         let requests = latency.len();
         let seconds = span.as_secs_f64();
         let micros = |quantile| latency.value_at_quantile(quantile) as f64 / 1000.0;

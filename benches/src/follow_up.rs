@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::load::{Load, excerpt};
-use crate::reply::Reply;
+use crate::reply::BenchReply;
 use crate::request;
 
 /// Makes as many tasks as the load wants with `first`, in turn, over all connections. Answers a message for each of them.
@@ -27,7 +27,7 @@ pub(crate) async fn to_tasks(load: &Load, first: &[Bytes], streams: &mut [TcpStr
 }
 
 async fn make(first: &Bytes, stream: &mut TcpStream) -> Result<String> {
-    let mut reply = Reply::new();
+    let mut reply = BenchReply::new();
     stream.write_all(first).await.context("writing")?;
     reply.read_whole(stream).await?;
     let answer: Value = serde_json::from_slice(reply.body()).unwrap_or_default();

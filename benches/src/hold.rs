@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::reply::Reply;
-use crate::request::{self, Kind};
+use crate::reply::BenchReply;
+use crate::request::{self, RequestKind};
 
 /// What the child says once all subscriptions are open.
 pub(crate) const OPEN: &str = "open";
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Hold {
+pub(crate) struct HoldCommand {
     /// `http://HOST:PORT` of Chancery, or with the path of a stream to read
     #[arg(long)]
     url: String,
@@ -36,7 +36,7 @@ pub(crate) struct Hold {
 }
 
 /// Opens all, says so, and returns when standard input has ended.
-pub(crate) async fn hold(options: &Hold) -> Result<()> {
+pub(crate) async fn hold(options: &HoldCommand) -> Result<()> {
     let at_most = Duration::try_from_secs_f64(options.at_most)?;
     let held =
         tokio::time::timeout(at_most, open_all(options)).await.with_context(|| format!("not all open after {at_most:?}"))??;
@@ -51,16 +51,16 @@ pub(crate) async fn hold(options: &Hold) -> Result<()> {
 }
 
 /// A stream that stays open.
-struct Held {
+struct HeldStream {
     _stream: TcpStream,
     first: Vec<u8>,
 }
 
-async fn open_all(options: &Hold) -> Result<Vec<Held>> {
-    let (address, path) = request::address_and_path(&options.url, Kind::Send)?;
+async fn open_all(options: &HoldCommand) -> Result<Vec<HeldStream>> {
+    let (address, path) = request::address_and_path(&options.url, RequestKind::Send)?;
     let mut requests = Vec::new();
     if let Some(text) = &options.text {
-        requests.push(request::bytes(Kind::Stream, &address, &path, text));
+        requests.push(request::bytes(RequestKind::Stream, &address, &path, text));
     } else if path == "/" {
         for _ in 0..options.subscriptions.div_ceil(options.per_task) {
             let id = park(&address).await?;
@@ -82,7 +82,7 @@ async fn park(address: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let call = request::call(address, "/", "SendMessage", &request::message("ask ?"));
     stream.write_all(&call).await?;
-    let mut reply = Reply::new();
+    let mut reply = BenchReply::new();
     reply.read_whole(&mut stream).await?;
     let answer: Value = serde_json::from_slice(reply.body())?;
     let task = &answer["result"]["task"];
@@ -91,10 +91,10 @@ async fn park(address: &str) -> Result<String> {
 }
 
 /// A task goes on when nobody watches it any more, so it is told to stop.
-async fn cancel_all(url: &str, held: &[Held]) -> Result<()> {
-    let (address, path) = request::address_and_path(url, Kind::Stream)?;
+async fn cancel_all(url: &str, held: &[HeldStream]) -> Result<()> {
+    let (address, path) = request::address_and_path(url, RequestKind::Stream)?;
     let mut stream = TcpStream::connect(&address).await?;
-    let mut reply = Reply::new();
+    let mut reply = BenchReply::new();
     for held in held {
         let first = std::str::from_utf8(&held.first)?;
         let data = first.lines().find_map(|line| line.strip_prefix("data:")).context("no event")?;
@@ -108,11 +108,11 @@ async fn cancel_all(url: &str, held: &[Held]) -> Result<()> {
     Ok(())
 }
 
-async fn open(address: &str, request: Bytes) -> Result<Held> {
+async fn open(address: &str, request: Bytes) -> Result<HeldStream> {
     let mut stream = TcpStream::connect(address).await.context("connecting")?;
     stream.write_all(&request).await?;
-    let mut reply = Reply::with_capacity(4096);
+    let mut reply = BenchReply::with_capacity(4096);
     reply.read_first_event(&mut stream).await?;
     ensure!(reply.status() == 200, "status {}", reply.status());
-    Ok(Held { _stream: stream, first: reply.body().to_vec() })
+    Ok(HeldStream { _stream: stream, first: reply.body().to_vec() })
 }

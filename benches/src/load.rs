@@ -12,11 +12,11 @@ use memchr::memmem;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::figures::{Figures, Shape, Used};
+use crate::figures::{Figures, ProcessorTime, RequestShape};
 use crate::follow_up;
 use crate::process;
-use crate::reply::Reply;
-use crate::request::{self, Kind};
+use crate::reply::BenchReply;
+use crate::request::{self, RequestKind};
 use crate::slim::Exchange;
 
 /// What to send, how often and for how long.
@@ -24,7 +24,7 @@ use crate::slim::Exchange;
 pub(crate) struct Load {
     pub(crate) address: String,
     pub(crate) path: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RequestKind,
     pub(crate) text: String,
     pub(crate) connections: usize,
     /// Requests by the second over all connections; as many as the server answers without it.
@@ -54,7 +54,7 @@ struct Run {
     /// Sent in turn.
     requests: Arc<[Bytes]>,
     turn: AtomicUsize,
-    kind: Kind,
+    kind: RequestKind,
     events: Option<usize>,
     /// Requests that may still be started.
     left: AtomicU64,
@@ -62,7 +62,7 @@ struct Run {
     /// Time from one request of a connection to its next, where the rate is set.
     every: Option<Duration>,
     latency: Mutex<Histogram<u64>>,
-    shape: Mutex<Shape>,
+    shape: Mutex<RequestShape>,
 }
 
 /// Runs the load and tells what it measured. Connections stay open from the warm-up to the end.
@@ -72,7 +72,7 @@ pub(crate) async fn run(load: &Load) -> Result<Figures> {
             .await
             .with_context(|| format!("connecting to {}", load.address))?;
         let mut requests: Arc<[Bytes]> = requests(load).into();
-        if load.kind == Kind::FollowUp {
+        if load.kind == RequestKind::FollowUp {
             requests = follow_up::to_tasks(load, &requests, &mut streams).await?.into();
         }
         if !load.warm_up.is_zero() {
@@ -125,7 +125,7 @@ async fn pass(
         .map(|(stream, first)| {
             let run = Arc::clone(&run);
             match load.kind {
-                Kind::Task => tokio::spawn(task_after_task(run, stream)),
+                RequestKind::Task => tokio::spawn(task_after_task(run, stream)),
                 _ => tokio::spawn(again_and_again(run, stream, first)),
             }
         })
@@ -136,7 +136,7 @@ async fn pass(
     }
     let span = start.elapsed();
     let cpu_after = processor(load)?;
-    let used = Used {
+    let used = ProcessorTime {
         client: cpu_after.client - cpu_before.client,
         server: cpu_after.server.zip(cpu_before.server).map(|(after, before)| after - before),
     };
@@ -153,13 +153,13 @@ fn requests(load: &Load) -> Vec<Bytes> {
     load.hooks.iter().map(|hook| request::with_webhook(&load.address, &load.path, &load.text, hook)).collect()
 }
 
-fn processor(load: &Load) -> Result<Used> {
-    Ok(Used { client: process::cpu_time(std::process::id())?, server: load.server.map(process::cpu_time).transpose()? })
+fn processor(load: &Load) -> Result<ProcessorTime> {
+    Ok(ProcessorTime { client: process::cpu_time(std::process::id())?, server: load.server.map(process::cpu_time).transpose()? })
 }
 
 /// One connection, until the run has no request left for it.
 async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant) -> Result<TcpStream> {
-    let mut reply = Reply::new();
+    let mut reply = BenchReply::new();
     let proof = memmem::Finder::new(run.kind.proof());
     let mut now = Instant::now();
     while take_turn(&run, now) {
@@ -179,8 +179,8 @@ async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant)
             bail!("a bad answer: {}", excerpt(&reply));
         }
         let events = match run.kind {
-            Kind::Stream => reply.events(),
-            Kind::Send | Kind::Card | Kind::Task | Kind::FollowUp => 0,
+            RequestKind::Stream => reply.events(),
+            RequestKind::Send | RequestKind::Card | RequestKind::Task | RequestKind::FollowUp | RequestKind::Traced => 0,
         };
         if let Some(expected) = run.events {
             ensure!(events == expected, "{events} events: {}", excerpt(&reply));
@@ -188,7 +188,7 @@ async fn again_and_again(run: Arc<Run>, mut stream: TcpStream, mut due: Instant)
         run.latency.lock().expect("no connection panicked").saturating_record(nanos);
         now = done;
         let wire = request.len() + reply.head().len() + reply.body().len();
-        *run.shape.lock().expect("no connection panicked") = Shape { body: reply.body().len(), events, wire };
+        *run.shape.lock().expect("no connection panicked") = RequestShape { body: reply.body().len(), events, wire };
     }
     Ok(stream)
 }
@@ -202,7 +202,7 @@ async fn task_after_task(run: Arc<Run>, mut stream: TcpStream) -> Result<TcpStre
         let done = Instant::now();
         run.latency.lock().expect("no connection panicked").saturating_record((done - now).as_nanos() as u64);
         now = done;
-        *run.shape.lock().expect("no connection panicked") = Shape { body, events, wire: run.requests[0].len() + body };
+        *run.shape.lock().expect("no connection panicked") = RequestShape { body, events, wire: run.requests[0].len() + body };
     }
     Ok(stream)
 }
@@ -214,7 +214,7 @@ fn take_turn(run: &Run, now: Instant) -> bool {
     run.left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-pub(crate) fn excerpt(reply: &Reply) -> String {
+pub(crate) fn excerpt(reply: &BenchReply) -> String {
     let body = String::from_utf8_lossy(reply.body());
     let body: String = body.chars().take(600).collect();
     format!("{}{body}", String::from_utf8_lossy(reply.head()))

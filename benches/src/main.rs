@@ -1,4 +1,5 @@
 //! `chancery-bench`: Chancery beside a bare axum handler, each on one core, the load on the other.
+#![allow(clippy::disallowed_methods, reason = "a benchmark starts its callers itself")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool of the command line prints its report")]
 
 mod compare;
@@ -30,7 +31,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::load::{Extent, Load};
-use crate::request::Kind;
+use crate::request::RequestKind;
 
 // The allocator of the chancery binary, so that the comparison is not one of allocators.
 #[global_allocator]
@@ -50,7 +51,7 @@ enum Command {
     /// Send load to a running server and print what it measured
     Load(LoadOptions),
     /// Open idle subscriptions and hold them until standard input ends
-    Hold(hold::Hold),
+    Hold(hold::HoldCommand),
     /// Serve as the bare axum handler everything is compared with
     #[command(hide = true)]
     Yardstick(yardstick::Yardstick),
@@ -59,10 +60,10 @@ enum Command {
     Mounted(mounted::Mounted),
     /// Pass everything on to another server
     #[command(hide = true)]
-    Proxy(proxy::Proxy),
+    Proxy(proxy::BenchProxy),
     /// Receive notifications at many origins
     #[command(hide = true)]
-    Webhooks(webhooks::Webhooks),
+    Webhooks(webhooks::WebhooksCommand),
 }
 
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ struct LoadOptions {
     #[arg(long)]
     url: String,
     #[arg(long, value_enum, default_value = "send")]
-    kind: Kind,
+    kind: RequestKind,
     /// What the agent is told [default: hello, or stream 10]
     #[arg(long)]
     text: Option<String>,

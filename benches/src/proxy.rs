@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use crate::yardstick;
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Proxy {
+pub(crate) struct BenchProxy {
     #[arg(long)]
     listen: String,
     /// `HOST:PORT` of the server behind it
@@ -29,7 +29,7 @@ struct Behind {
 }
 
 /// Serves until the process is ended.
-pub(crate) async fn serve(options: &Proxy) -> Result<()> {
+pub(crate) async fn serve(options: &BenchProxy) -> Result<()> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);

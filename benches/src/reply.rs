@@ -16,7 +16,7 @@ enum Framing {
 
 /// One answer, whose buffers are kept from request to request.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct BenchReply {
     raw: Vec<u8>,
     unchunked: Vec<u8>,
     framing: Framing,
@@ -25,7 +25,7 @@ pub(crate) struct Reply {
     chunked: bool,
 }
 
-impl Reply {
+impl BenchReply {
     pub(crate) fn new() -> Self {
         Self::with_capacity(16 * 1024)
     }
@@ -194,8 +194,8 @@ fn hexadecimal(text: &[u8]) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn feed(bytes: &[u8], step: usize) -> Result<Reply> {
-        let mut reply = Reply::new();
+    fn feed(bytes: &[u8], step: usize) -> Result<BenchReply> {
+        let mut reply = BenchReply::new();
         let mut whole = false;
         for piece in bytes.chunks(step) {
             assert!(!whole, "whole before the last byte");

@@ -21,7 +21,7 @@ pub(crate) enum Unit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Target {
+pub(crate) enum RowTarget {
     RatioAtLeast(f64),
     RatioAtMost(f64),
     /// In the unit of the line.
@@ -33,7 +33,7 @@ pub(crate) enum Target {
 
 /// One measured row.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct MeasuredRow {
     pub(crate) row: String,
     pub(crate) title: String,
     pub(crate) unit: Unit,
@@ -41,7 +41,7 @@ pub(crate) struct Line {
     pub(crate) ratio: f64,
     /// The lowest and the highest ratio of all rounds.
     pub(crate) spread: (f64, f64),
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<RowTarget>,
     pub(crate) p50_us: Option<Pair>,
     pub(crate) p99_us: Option<Pair>,
     pub(crate) p99_ratio: Option<f64>,
@@ -54,27 +54,27 @@ pub(crate) struct Line {
 /// A row as it came out: measured, or not measurable and why.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
-    Measured { line: Box<Line>, missed: Vec<String> },
+pub(crate) enum RowOutcome {
+    Measured { line: Box<MeasuredRow>, missed: Vec<String> },
     Failed { row: String, reason: String },
 }
 
-impl Line {
+impl MeasuredRow {
     /// What was to be reached and was not, in words.
     pub(crate) fn missed(&self) -> Vec<String> {
         let mut missed = Vec::new();
         let reached = match self.target {
             None => true,
-            Some(Target::RatioAtLeast(least)) => self.ratio >= least,
-            Some(Target::RatioAtMost(most)) => self.ratio <= most,
-            Some(Target::AtMost(most)) => self.value.chancery <= most,
-            Some(Target::AtLeast(least)) => self.value.chancery >= least,
-            Some(Target::AddedAtMost(most)) => self.value.chancery - self.value.yardstick <= most,
+            Some(RowTarget::RatioAtLeast(least)) => self.ratio >= least,
+            Some(RowTarget::RatioAtMost(most)) => self.ratio <= most,
+            Some(RowTarget::AtMost(most)) => self.value.chancery <= most,
+            Some(RowTarget::AtLeast(least)) => self.value.chancery >= least,
+            Some(RowTarget::AddedAtMost(most)) => self.value.chancery - self.value.yardstick <= most,
         };
         if !reached {
             let value = match self.target {
-                Some(Target::AtMost(_) | Target::AtLeast(_)) => amount(self.unit, self.value.chancery),
-                Some(Target::AddedAtMost(_)) => format!("+{}", amount(self.unit, self.value.chancery - self.value.yardstick)),
+                Some(RowTarget::AtMost(_) | RowTarget::AtLeast(_)) => amount(self.unit, self.value.chancery),
+                Some(RowTarget::AddedAtMost(_)) => format!("+{}", amount(self.unit, self.value.chancery - self.value.yardstick)),
                 _ => format!("{:.2}", self.ratio),
             };
             missed.push(format!("{value}, wanted {}", self.wanted()));
@@ -90,17 +90,17 @@ impl Line {
     fn wanted(&self) -> String {
         match self.target {
             None => "–".to_owned(),
-            Some(Target::RatioAtLeast(least)) => format!("≥ {least:.2}"),
-            Some(Target::RatioAtMost(most)) => format!("≤ {most:.2}"),
-            Some(Target::AtMost(most)) => format!("≤ {}", amount(self.unit, most)),
-            Some(Target::AtLeast(least)) => format!("≥ {}", amount(self.unit, least)),
-            Some(Target::AddedAtMost(most)) => format!("≤ +{}", amount(self.unit, most)),
+            Some(RowTarget::RatioAtLeast(least)) => format!("≥ {least:.2}"),
+            Some(RowTarget::RatioAtMost(most)) => format!("≤ {most:.2}"),
+            Some(RowTarget::AtMost(most)) => format!("≤ {}", amount(self.unit, most)),
+            Some(RowTarget::AtLeast(least)) => format!("≥ {}", amount(self.unit, least)),
+            Some(RowTarget::AddedAtMost(most)) => format!("≤ +{}", amount(self.unit, most)),
         }
     }
 }
 
-impl Outcome {
-    pub(crate) fn of(row: &str, measured: anyhow::Result<Line>) -> Self {
+impl RowOutcome {
+    pub(crate) fn of(row: &str, measured: anyhow::Result<MeasuredRow>) -> Self {
         match measured {
             Ok(line) => Self::Measured { missed: line.missed(), line: Box::new(line) },
             Err(error) => Self::Failed { row: row.to_owned(), reason: format!("{error:#}") },
@@ -120,12 +120,12 @@ const HEADINGS: [&str; 11] =
     ["row", "yardstick", "chancery", "ratio", "(of rounds)", "wanted", "p50 µs", "p99 µs", "p99 ×", "cpu µs", "reached"];
 
 /// The whole table, with what was missed below it.
-pub(crate) fn table(outcomes: &[Outcome]) -> String {
+pub(crate) fn table(outcomes: &[RowOutcome]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     let mut below = String::new();
     for outcome in outcomes {
         match outcome {
-            Outcome::Measured { line, missed } => {
+            RowOutcome::Measured { line, missed } => {
                 rows.push(cells(line, missed.is_empty()));
                 for miss in missed {
                     let _ = writeln!(below, "MISSED  {}: {miss}", line.title);
@@ -134,7 +134,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
                     let _ = writeln!(below, "note    {}: {note}", line.title);
                 }
             }
-            Outcome::Failed { row, reason } => {
+            RowOutcome::Failed { row, reason } => {
                 let _ = writeln!(below, "FAILED  {row}: {reason}");
             }
         }
@@ -154,7 +154,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
-fn cells(line: &Line, reached: bool) -> [String; 11] {
+fn cells(line: &MeasuredRow, reached: bool) -> [String; 11] {
     let of_both = |pair: Option<Pair>| match pair {
         Some(pair) => format!("{} / {}", micros(pair.yardstick), micros(pair.chancery)),
         None => String::new(),
@@ -211,16 +211,16 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    fn line(ratio: f64, p99_ratio: f64) -> Line {
+    fn line(ratio: f64, p99_ratio: f64) -> MeasuredRow {
         let pair = Pair { yardstick: 100.0, chancery: 100.0 * ratio };
-        Line {
+        MeasuredRow {
             row: "send".to_owned(),
             title: "blocking send".to_owned(),
             unit: Unit::PerSecond,
             value: pair,
             ratio,
             spread: (ratio, ratio),
-            target: Some(Target::RatioAtLeast(0.7)),
+            target: Some(RowTarget::RatioAtLeast(0.7)),
             p50_us: Some(pair),
             p99_us: Some(pair),
             p99_ratio: Some(p99_ratio),
@@ -240,10 +240,10 @@ mod tests {
 
     #[test]
     fn what_is_added_counts_and_not_what_was_there() {
-        let added = |yardstick, chancery| Line {
+        let added = |yardstick, chancery| MeasuredRow {
             unit: Unit::Microseconds,
             value: Pair { yardstick, chancery },
-            target: Some(Target::AddedAtMost(2_000.0)),
+            target: Some(RowTarget::AddedAtMost(2_000.0)),
             ..line(1.0, 1.0)
         };
         assert!(added(5_000.0, 7_000.0).missed().is_empty());
@@ -253,14 +253,14 @@ mod tests {
     #[test]
     fn the_table_names_every_miss_and_every_failure() {
         let outcomes = [
-            Outcome::of("send", Ok(line(0.5, 1.0))),
-            Outcome::of("card", Err(anyhow::anyhow!("no answer"))),
-            Outcome::of("fine", Ok(line(0.9, 1.0))),
+            RowOutcome::of("send", Ok(line(0.5, 1.0))),
+            RowOutcome::of("card", Err(anyhow::anyhow!("no answer"))),
+            RowOutcome::of("fine", Ok(line(0.9, 1.0))),
         ];
         let text = table(&outcomes);
         assert!(text.contains("MISSED  blocking send: 0.50, wanted ≥ 0.70"));
         assert!(text.contains("FAILED  card: no answer"));
-        assert_eq!(outcomes.iter().map(Outcome::is_missed).collect::<Vec<_>>(), [true, true, false]);
+        assert_eq!(outcomes.iter().map(RowOutcome::is_missed).collect::<Vec<_>>(), [true, true, false]);
     }
 
     #[test]

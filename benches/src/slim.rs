@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::{Bytes, BytesMut};
-use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Timestamps, a2a};
+use chancery_wire::swp::codec::{Envelope, FramePayload, Profile, Reader, SwpLimits, Timestamps, a2a};
 use chancery_wire::swp::{Convention, Given};
 use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,12 +16,12 @@ const TASK_ID: &[u8; 16] = b"<the id of task>";
 /// The frame with marks where its ids go. `path` is the agent's name.
 pub(crate) fn frame(path: &str, text: &str) -> Bytes {
     let kind = path.trim_matches('/').to_owned();
-    let task = a2a::Task { task_id: Bytes::from_static(TASK_ID), kind, input: Bytes::copy_from_slice(text.as_bytes()) };
-    let message = a2a::Message::Task(task);
+    let task = a2a::SwpTaskMessage { task_id: Bytes::from_static(TASK_ID), kind, input: Bytes::copy_from_slice(text.as_bytes()) };
+    let message = a2a::A2aMessage::Task(task);
     let msg_id = Bytes::from_static(MSG_ID);
     let mut envelope = Envelope::new(Profile::A2a, message.msg_type(), msg_id, 1_771_513_334_652, message.to_payload());
     envelope.extensions = Given { convention: Some(Convention::Text), ..Given::default() }.to_extensions();
-    envelope.encode(&Limits::default()).unwrap_or_default()
+    envelope.encode(&SwpLimits::default()).unwrap_or_default()
 }
 
 /// One connection's side of it.
@@ -36,7 +36,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     pub(crate) fn new(frame: &[u8]) -> Result<Self> {
         let place = |mark: &[u8]| memmem::find(frame, mark).context("a frame without its marks");
-        let answers = Limits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..Limits::default() };
+        let answers = SwpLimits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..SwpLimits::default() };
         let start = RandomState::new().build_hasher().finish();
         Ok(Self {
             frame: BytesMut::from(frame),
@@ -58,8 +58,8 @@ impl Exchange {
         loop {
             while let Some(body) = self.reader.next_frame()? {
                 match self.reader.read(body, Timestamps::Ignored, 0)?.payload {
-                    Payload::A2a(a2a::Message::Event(_)) => events += 1,
-                    Payload::A2a(a2a::Message::Result(result)) => {
+                    FramePayload::A2a(a2a::A2aMessage::Event(_)) => events += 1,
+                    FramePayload::A2a(a2a::A2aMessage::Result(result)) => {
                         ensure!(result.ok, "a bad answer: {}", result.error_message);
                         return Ok((octets, events));
                     }

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, Uri};
 use chancery::protocol::Timestamp;
-use chancery_receiver::{Clock as _, SystemClock};
+use chancery_receiver::{MachineClock, ReceiverClock as _};
 use clap::Args;
 use hdrhistogram::Histogram;
 use memchr::memmem;
@@ -26,7 +26,7 @@ pub(crate) const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const ANSWER: &str = "TASK_STATE_COMPLETED";
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Webhooks {
+pub(crate) struct WebhooksCommand {
     #[arg(long)]
     listen: String,
     /// The first so many origins never answer
@@ -78,7 +78,7 @@ struct Inside {
 }
 
 /// Serves until the process is ended.
-pub(crate) async fn serve(options: &Webhooks) -> Result<()> {
+pub(crate) async fn serve(options: &WebhooksCommand) -> Result<()> {
     let (held, _) = watch::channel(false);
     let tally = Mutex::new(Tally::new()?);
     let inside = Inside { hanging: options.hanging, held, waiting: AtomicUsize::new(0), tally };
@@ -98,7 +98,7 @@ async fn receive(State(inside): State<Arc<Inside>>, uri: Uri, headers: HeaderMap
 
 impl Inside {
     async fn take(&self, headers: &HeaderMap, body: &Bytes) {
-        let came = SystemClock.now();
+        let came = MachineClock.now();
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         if number_of(host).is_some_and(|number| number < self.hanging) {
             std::future::pending::<()>().await;

@@ -1,11 +1,11 @@
 //! Octets of strangers as one SWP connection: nothing panics, pieces do not matter, and what is read can be written and read again.
 #![no_main]
 
-use chancery_swp::a2a::Message;
-use chancery_swp::{Envelope, Lifecycle, Limits, Party, Payload, Reader, Received, Reject, Speakers, Timestamps};
+use chancery_swp::a2a::A2aMessage;
+use chancery_swp::{Envelope, FramePayload, Lifecycle, Party, Reader, Received, Reject, Speakers, SwpLimits, Timestamps};
 use libfuzzer_sys::fuzz_target;
 
-fn read(stream: &[u8], piece: usize, limits: &Limits) -> (Vec<Result<Received, Reject>>, Result<(), Reject>) {
+fn read(stream: &[u8], piece: usize, limits: &SwpLimits) -> (Vec<Result<Received, Reject>>, Result<(), Reject>) {
     let mut reader = Reader::new(limits.clone());
     let mut read = Vec::new();
     for octets in stream.chunks(piece) {
@@ -19,7 +19,7 @@ fn read(stream: &[u8], piece: usize, limits: &Limits) -> (Vec<Result<Received, R
 }
 
 fuzz_target!(|stream: &[u8]| {
-    let limits = Limits { max_frame_bytes: 4096, ..Limits::default() };
+    let limits = SwpLimits { max_frame_bytes: 4096, ..SwpLimits::default() };
     let whole = read(stream, stream.len().max(1), &limits);
     assert_eq!(read(stream, 3, &limits), whole);
 
@@ -29,8 +29,9 @@ fuzz_target!(|stream: &[u8]| {
         let frame = envelope.encode(&limits).expect("what was taken can be sent");
         let again = Envelope::decode(frame.slice(4..), &limits).expect("what was sent can be read");
         assert_eq!(again, envelope);
-        if let Payload::A2a(message) = payload {
-            let again = Message::read(message.msg_type(), message.to_payload(), &limits).expect("what was read can be written");
+        if let FramePayload::A2a(message) = payload {
+            let again =
+                A2aMessage::read(message.msg_type(), message.to_payload(), &limits).expect("what was read can be written");
             assert_eq!(again, message);
             let _ = lifecycle.accept(Party::Peer, &message);
         }

@@ -144,13 +144,20 @@ async function refused(agent, call, wanted) {
   try {
     answer = await call();
   } catch (error) {
-    return require(`wanted ${wanted}`, error instanceof agent.errors[wanted], `${error.name}: ${error.message}`);
+    // The SDK of 0.3 wraps an error that comes as an event.
+    const is = [error, error.cause].some((one) => one instanceof agent.errors[wanted]);
+    return require(`wanted ${wanted}`, is, `${error.name}: ${error.message}`);
   }
   throw new Failed(`wanted ${wanted}, got an answer: ${JSON.stringify(answer)}`);
 }
 
 async function taskNotFound(agent) {
   await refused(agent, () => agent.get(randomUUID()), 'TaskNotFoundError');
+}
+
+async function refusedStream(agent) {
+  await refused(agent, () => collect(agent.stream('complete hello', { taskId: randomUUID() })), 'TaskNotFoundError');
+  await refused(agent, () => collect(agent.subscribe(randomUUID())), 'TaskNotFoundError');
 }
 
 async function taskNotCancelable(agent) {
@@ -181,9 +188,53 @@ const CHECKS = {
   resubscribe,
   'resubscribe-parked': resubscribeParked,
   'task-not-found': taskNotFound,
+  'refused-stream': refusedStream,
   'task-not-cancelable': taskNotCancelable,
   push,
 };
+
+/** A server that knows its callers: the client says that credentials are missing, whatever it asks for. */
+async function withoutCredentials(agent) {
+  const calls = [
+    () => agent.send('complete hello'),
+    () => collect(agent.stream('complete hello')),
+    () => agent.get('x'),
+    () => agent.cancel('x'),
+    () => collect(agent.subscribe('x')),
+  ];
+  for (const call of calls) {
+    const said = await call().then((answer) => `an answer: ${JSON.stringify(answer)}`, (error) => `${error.name}: ${error.message}`);
+    require('missing credentials', /401|credential|unauthenticated/i.test(said), said);
+  }
+}
+
+/** What a server is asked that was started with callers, when the driver's second argument says so. */
+const OF_STRANGERS = { 'without-credentials': withoutCredentials };
+
+/** The card of an agent's own address names that address in every interface that a client may choose. */
+async function cardAtAddress(agent) {
+  const found = await agent.card();
+  require('interfaces of this binding and version', found.interfaces.length > 0, found);
+  for (const url of found.interfaces) require('the address goes on in the card', `${url}/`.startsWith(agent.base), found);
+}
+
+/** What is asked at the address of an agent (`/via/SECRET`), when the driver's second argument says so. */
+const AT_ADDRESS = { card: cardAtAddress, send, 'multi-turn': multiTurn, stream, get, cancel };
+
+/** The bindings that have a path to put an address in. */
+const WITH_PATH = ['JSONRPC', 'HTTP+JSON'];
+
+/** The checks and the bindings that a driver's argument behind the address asks for. */
+export function asked(argument) {
+  switch (argument) {
+    case 'without-credentials':
+      return { operations: OF_STRANGERS, bindings: [...WITH_PATH, 'GRPC'] };
+    case 'at-address':
+      return { operations: AT_ADDRESS, bindings: WITH_PATH };
+    default:
+      return { operations: undefined, bindings: [...WITH_PATH, 'GRPC'] };
+  }
+}
 
 async function withDeadline(work) {
   let timer;
@@ -194,8 +245,8 @@ async function withDeadline(work) {
 }
 
 /** Runs every check that exists in this protocol version and prints its line. */
-export async function run(agent, { sdkVersion, protocol, binding }) {
-  for (const [operation, check] of Object.entries(CHECKS)) {
+export async function run(agent, { sdkVersion, protocol, binding, operations = CHECKS }) {
+  for (const [operation, check] of Object.entries(operations)) {
     if (operation === 'list' && protocol === '0.3') continue; // 0.3 has no list operation in any SDK
     let detail = '';
     try {

@@ -1,13 +1,14 @@
 """The checks every Python SDK driver runs, written against a small neutral view of a client.
 
 A driver supplies an `agent` with async methods `card`, `send`, `stream`, `get`, `list`, `cancel`, `subscribe`, `create_push`, `get_push`,
-`list_push` and `delete_push` (if `lists_push` says that the SDK has them), plus `error_name`, and turns
+`list_push` and `delete_push` (if `lists_push` says that the SDK has them), plus `error_name` and `resubscribe_shows_errors`, and turns
 what its SDK returns into `Task` and `Event`. One line of JSON is printed per check.
 """
 
 import asyncio
 import dataclasses
 import json
+import re
 import traceback
 import uuid
 
@@ -177,6 +178,12 @@ async def task_not_found(agent):
     await refused(agent, agent.get(str(uuid.uuid4())), "task-not-found")
 
 
+async def refused_stream(agent):
+    await refused(agent, collect(agent.stream("complete hello", task_id=str(uuid.uuid4()))), "task-not-found")
+    if agent.resubscribe_shows_errors:
+        await refused(agent, collect(agent.subscribe(str(uuid.uuid4()))), "task-not-found")
+
+
 async def task_not_cancelable(agent):
     done = await completed(agent)
     await refused(agent, agent.cancel(done.id), "task-not-cancelable")
@@ -206,14 +213,60 @@ CHECKS = {
     "resubscribe": resubscribe,
     "resubscribe-parked": resubscribe_parked,
     "task-not-found": task_not_found,
+    "refused-stream": refused_stream,
     "task-not-cancelable": task_not_cancelable,
     "push": push,
 }
 
 
-async def run(agent, *, sdk_version, protocol, binding):
+async def without_credentials(agent):
+    """A server that knows its callers: the client says that credentials are missing, whatever it asks for."""
+    calls = [agent.send("complete hello"), collect(agent.stream("complete hello")), agent.get("x"), agent.cancel("x")]
+    if agent.resubscribe_shows_errors:
+        calls.append(collect(agent.subscribe("x")))
+    for call in calls:
+        try:
+            answer = await call
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            require("missing credentials", re.search("401|credential|unauthenticated", said, re.IGNORECASE), said)
+        else:
+            raise Failed(f"wanted an error, got an answer: {answer!r}")
+
+
+# What a server is asked that was started with callers, when the driver's second argument says so.
+OF_STRANGERS = {"without-credentials": without_credentials}
+
+
+async def card_at_address(agent):
+    """The card of an agent's own address names that address in every interface that a client may choose."""
+    found = await agent.card()
+    require("interfaces of this binding and version", found["interfaces"], found)
+    for url in found["interfaces"]:
+        require("the address goes on in the card", f"{url}/".startswith(agent.base), found)
+
+
+# What is asked at the address of an agent (`/via/SECRET`), when the driver's second argument says so.
+AT_ADDRESS = {"card": card_at_address} | {name: CHECKS[name] for name in ("send", "multi-turn", "stream", "get", "cancel")}
+
+# The bindings that have a path to put an address in.
+WITH_PATH = ("JSONRPC", "HTTP+JSON")
+
+
+def asked(arguments):
+    """The checks and the bindings that a driver's arguments behind the address ask for."""
+    match arguments:
+        case ["without-credentials"]:
+            return OF_STRANGERS, (*WITH_PATH, "GRPC")
+        case ["at-address"]:
+            return AT_ADDRESS, WITH_PATH
+        case _:
+            return None, (*WITH_PATH, "GRPC")
+
+
+async def run(agent, *, sdk_version, protocol, binding, operations=None):
     """Runs every check that exists in this protocol version and prints its line."""
-    for operation, check in CHECKS.items():
+    for operation, check in (operations or CHECKS).items():
         if operation == "list" and protocol == "0.3":
             continue  # 0.3 has no list operation in any SDK
         ok, detail = True, ""

@@ -26,19 +26,19 @@ pub(crate) struct Package {
 pub(crate) struct Dependency {
     /// The package's own name, also where the manifest renames it.
     pub name: String,
-    pub kind: Option<Kind>,
+    pub kind: Option<DependencyKind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum DependencyKind {
     Dev,
     Build,
 }
 
 impl Dependency {
     pub(crate) fn is_only_for_tests(&self) -> bool {
-        self.kind == Some(Kind::Dev)
+        self.kind == Some(DependencyKind::Dev)
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) mod samples {
         let dependencies = uses
             .iter()
             .map(|used| match used.strip_prefix("dev:") {
-                Some(name) => (name, Some(Kind::Dev)),
+                Some(name) => (name, Some(DependencyKind::Dev)),
                 None => (*used, None),
             })
             .map(|(name, kind)| Dependency { name: name.to_owned(), kind })

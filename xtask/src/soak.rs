@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::cargo;
 use crate::interop::FRAMEWORKS;
 use crate::tally::run_tests;
-use crate::test::{Step, run_steps};
+use crate::test::{TestStep, run_steps};
 
 /// Tests read this and use full counts when it is `1`; without it they use the reduced ones of CI.
 const FULL_COUNTS: &str = "CHANCERY_SOAK";
@@ -32,6 +32,7 @@ const SETS: &[Set] = &[
     Set { name: "push-crowds", package: "chancery-core", binary: Some("push"), filter: "crowds::" },
     Set { name: "push", package: "chancery", binary: Some("it"), filter: "push::weather::" },
     Set { name: "push-faults", package: "chancery", binary: Some("it"), filter: "push_faults::" },
+    Set { name: "disk", package: "chancery", binary: Some("it"), filter: "disk::damaged::" },
     Set { name: "lanes", package: "chancery-rules", binary: Some("push_lane"), filter: "no_schedule" },
     Set { name: "evidence", package: "chancery-evidence", binary: Some("adapter"), filter: "properties::" },
     Set { name: "frameworks", package: "chancery", binary: Some("interop_frameworks"), filter: "" },
@@ -52,10 +53,10 @@ impl Set {
 }
 
 pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<ExitCode> {
-    let steps: Vec<Step<'_>> = SETS
+    let steps: Vec<TestStep<'_>> = SETS
         .iter()
         .filter(|set| only.is_none_or(|only| set.name.contains(only)))
-        .map(|set| Step {
+        .map(|set| TestStep {
             name: set.name,
             run: Box::new(move || {
                 let mut command = cargo::command(root);

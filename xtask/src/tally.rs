@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::test::Outcome;
+use crate::test::StepOutcome;
 
 /// Runs `cargo test` on this terminal and adds up what its test binaries report. A run without a single test is a failure,
 /// because it proves nothing.
-pub(crate) fn run_tests(command: &mut Command) -> Result<Outcome> {
+pub(crate) fn run_tests(command: &mut Command) -> Result<StepOutcome> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo test")?;
     let mut tally = Tally::default();
     if let Some(stdout) = child.stdout.take() {
@@ -23,7 +23,7 @@ pub(crate) fn run_tests(command: &mut Command) -> Result<Outcome> {
         }
     }
     let succeeded = child.wait()?.success();
-    Ok(Outcome { passed: succeeded && tally.passed > 0 && tally.failed == 0, note: Some(tally.to_string()) })
+    Ok(StepOutcome { passed: succeeded && tally.passed > 0 && tally.failed == 0, note: Some(tally.to_string()) })
 }
 
 /// The sum of the `test result:` lines.
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(tally.to_string(), "16 tests passed, 2 failed, 3 ignored: b::c");
     }
 
-    fn shell(script: &str) -> Outcome {
+    fn shell(script: &str) -> StepOutcome {
         run_tests(Command::new("sh").args(["-c", script])).unwrap()
     }
 

@@ -10,27 +10,27 @@ use crate::tally::run_tests;
 use crate::{cargo, check, packages, tools};
 
 /// One step: its name in headings, and what it does.
-pub(crate) struct Step<'a> {
+pub(crate) struct TestStep<'a> {
     pub name: &'static str,
-    pub run: Box<dyn FnOnce() -> Result<Outcome> + 'a>,
+    pub run: Box<dyn FnOnce() -> Result<StepOutcome> + 'a>,
 }
 
 /// How a step ended, and what is worth repeating in the last line.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct StepOutcome {
     pub passed: bool,
     pub note: Option<String>,
 }
 
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
-    let step = |name, arguments: &'static [&'static str]| Step { name, run: Box::new(move || run_cargo(root, arguments)) };
+    let step = |name, arguments: &'static [&'static str]| TestStep { name, run: Box::new(move || run_cargo(root, arguments)) };
     let steps = vec![
-        Step { name: "format", run: Box::new(|| run_format(root)) },
+        TestStep { name: "format", run: Box::new(|| run_format(root)) },
         step("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-        Step { name: "house rules", run: Box::new(|| Ok(passed(check::run(root)? == ExitCode::SUCCESS))) },
-        Step { name: "generated code", run: Box::new(|| run_cargo(root, &cargo::codegen_arguments(true))) },
-        Step { name: "licences, bans and sources", run: Box::new(|| run_deny(root)) },
-        Step {
+        TestStep { name: "house rules", run: Box::new(|| Ok(passed(check::run(root)? == ExitCode::SUCCESS))) },
+        TestStep { name: "generated code", run: Box::new(|| run_cargo(root, &cargo::codegen_arguments(true))) },
+        TestStep { name: "licences, bans and sources", run: Box::new(|| run_deny(root)) },
+        TestStep {
             name: "tests",
             run: Box::new(|| {
                 // All of them, so that everything that fails is named.
@@ -43,9 +43,9 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
 }
 
 /// Workspaces of their own, because of what they depend on. Their tests run from ours; their format is checked here.
-const OUTSIDE: [&str; 4] = ["adapters/a2a-sdk", "fuzz", "tests/interop/rust_0_2", "tests/interop/rvagent"];
+const OUTSIDE: [&str; 5] = ["adapters/a2a-sdk", "adapters/rvagent", "fuzz", "tests/interop/rust_0_2", "tests/interop/rvagent"];
 
-fn run_format(root: &Path) -> Result<Outcome> {
+fn run_format(root: &Path) -> Result<StepOutcome> {
     let mut all = run_cargo(root, &["fmt", "--all", "--check"])?;
     for folder in OUTSIDE {
         all.passed &= run_cargo(&root.join(folder), &["fmt", "--check"])?.passed;
@@ -53,14 +53,14 @@ fn run_format(root: &Path) -> Result<Outcome> {
     Ok(all)
 }
 
-fn run_cargo(root: &Path, arguments: &[&str]) -> Result<Outcome> {
+fn run_cargo(root: &Path, arguments: &[&str]) -> Result<StepOutcome> {
     let mut command = cargo::command(root);
     let status = command.args(arguments).status().context("cannot start cargo")?;
     Ok(passed(status.success()))
 }
 
 /// Advisories need a database that not every machine can reach, so they are not part of this.
-fn run_deny(root: &Path) -> Result<Outcome> {
+fn run_deny(root: &Path) -> Result<StepOutcome> {
     let target = packages::read(root)?.target_directory;
     let status = Command::new(tools::cargo_deny(root, &target)?)
         .current_dir(root)
@@ -70,12 +70,12 @@ fn run_deny(root: &Path) -> Result<Outcome> {
     Ok(passed(status.success()))
 }
 
-fn passed(passed: bool) -> Outcome {
-    Outcome { passed, note: None }
+fn passed(passed: bool) -> StepOutcome {
+    StepOutcome { passed, note: None }
 }
 
 /// Runs the steps in order under a heading each; the last line printed says how it all ended.
-pub(crate) fn run_steps(title: &str, steps: Vec<Step<'_>>) -> ExitCode {
+pub(crate) fn run_steps(title: &str, steps: Vec<TestStep<'_>>) -> ExitCode {
     let start = Instant::now();
     let count = steps.len();
     let mut notes = Vec::new();
@@ -83,7 +83,7 @@ pub(crate) fn run_steps(title: &str, steps: Vec<Step<'_>>) -> ExitCode {
         let name = step.name;
         println!("\n== {number}/{count} {name}");
         let begun = Instant::now();
-        let outcome = (step.run)().unwrap_or_else(|error| Outcome { passed: false, note: Some(format!("{error:#}")) });
+        let outcome = (step.run)().unwrap_or_else(|error| StepOutcome { passed: false, note: Some(format!("{error:#}")) });
         let took = show(begun.elapsed());
         notes.extend(outcome.note);
         if !outcome.passed {
@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    fn step<'a>(name: &'static str, log: &'a RefCell<Vec<&'static str>>, result: Result<bool>) -> Step<'a> {
-        Step {
+    fn step<'a>(name: &'static str, log: &'a RefCell<Vec<&'static str>>, result: Result<bool>) -> TestStep<'a> {
+        TestStep {
             name,
             run: Box::new(move || {
                 log.borrow_mut().push(name);

@@ -8,7 +8,7 @@ use chancery_rules::lineage::{AgentRef, TaskContext};
 
 use super::identity::{line, timed};
 use super::{Match, Row};
-use crate::report::{Line, Pair, Target, Unit};
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit};
 
 const BATCH: usize = 200_000;
 /// At depth 1.
@@ -32,7 +32,7 @@ impl Copied {
     }
 }
 
-pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let (task, caller) = (TaskId::new("0193a4a0-7c1e-7d6b-8d0e-7f5a0c9b1e2d"), AgentRef::from("research"));
     let root = TaskContext::root(TraceId(7), "planner".into());
     let copied = Copied {
@@ -59,5 +59,5 @@ pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<Line> {
     let note =
         format!("{:.0} ns at depth 1, {:.0} ns at depth 8; {:.0} ns with everything copied", ours * 1e3, deep * 1e3, bare * 1e3);
     let value = Pair { yardstick: 1e6 / bare, chancery: 1e6 / ours };
-    Ok(line(row, Unit::PerSecond, value, bare / ours, Some(Target::AtLeast(AT_LEAST)), note))
+    Ok(line(row, Unit::PerSecond, value, bare / ours, Some(RowTarget::AtLeast(AT_LEAST)), note))
 }

@@ -3,15 +3,15 @@
 use std::hint::black_box;
 
 use anyhow::Result;
-use chancery_evidence::adapter::{AdapterError, Mode, RawPayloadRef, RawPayloads, convert as convert_packet};
+use chancery_evidence::adapter::{AdapterError, ConversionMode, RawPayloadRef, RawPayloads, convert as convert_packet};
 
 use super::gateway::program;
 use super::identity::{BATCH, line as plain_line, timed};
 use super::rate::{line, rounds_of};
 use super::{Match, Rate, Row};
-use crate::contestant::{Contestant, Store};
-use crate::report::{Line, Pair, Target, Unit};
-use crate::request::Kind;
+use crate::contestant::{Contestant, StoreKind};
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit};
+use crate::request::RequestKind;
 
 /// The share of a send that its record may take.
 const RECORD_AT_MOST: f64 = 0.05;
@@ -30,14 +30,14 @@ impl RawPayloads for Nowhere {
 }
 
 /// Conversions by the second, beside reading the same JSON.
-pub(super) fn convert(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn convert(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let batch = || Ok(vec![(); BATCH]);
     let read = timed(this.effort.rounds, batch, |()| {
         black_box(serde_json::from_str::<serde_json::Value>(black_box(PACKET))?);
         Ok(())
     })?;
     let converted = timed(this.effort.rounds, batch, |()| {
-        black_box(convert_packet(black_box(PACKET.as_bytes()), Mode::Strict, &Nowhere).map_err(anyhow::Error::msg)?);
+        black_box(convert_packet(black_box(PACKET.as_bytes()), ConversionMode::Strict, &Nowhere).map_err(anyhow::Error::msg)?);
         Ok(())
     })?;
     let value = Pair { yardstick: 1e6 / read, chancery: 1e6 / converted };
@@ -47,10 +47,10 @@ pub(super) fn convert(row: &Row, this: &Match<'_>) -> Result<Line> {
 
 /// Durable sends by the second with a record, beside those without: what is missing to 1 is the share of the record. One caller
 /// waits for the disk with a record and without; with more callers than a core can serve it is the record's share of the processor.
-pub(super) fn recording(row: &Row, connections: usize, this: &Match<'_>) -> Result<Line> {
-    let rate = Rate { kind: Kind::Send, store: Store::Sqlite, connections, least: None };
+pub(super) fn recording(row: &Row, connections: usize, this: &Match<'_>) -> Result<MeasuredRow> {
+    let rate = Rate { kind: RequestKind::Send, store: StoreKind::Sqlite, connections, least: None };
     let unrecorded = Contestant::Unrecorded(program(this)?);
     let rounds = rounds_of(this, rate, [&unrecorded, this.subject])?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
-    Ok(Line { target: Some(Target::RatioAtLeast(1.0 - RECORD_AT_MOST)), ..line })
+    Ok(MeasuredRow { target: Some(RowTarget::RatioAtLeast(1.0 - RECORD_AT_MOST)), ..line })
 }

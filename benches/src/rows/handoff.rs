@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::gateway::program;
 use super::identity::line;
 use super::{Match, Row};
-use crate::report::{Line, Pair, Unit, median};
+use crate::report::{MeasuredRow, Pair, Unit, median};
 use crate::request;
 use crate::server::Server;
 
@@ -61,7 +61,7 @@ impl House<'_> {
     }
 }
 
-pub(super) fn measure(row: &Row, count: u64, this: &Match<'_>) -> Result<Line> {
+pub(super) fn measure(row: &Row, count: u64, this: &Match<'_>) -> Result<MeasuredRow> {
     let folder = this.ground.scratch().join(row.name);
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
     let tier = folder.join("tier");
@@ -156,7 +156,7 @@ fn handed(server: &Server, path: &str, parts: &Value) -> Result<f64> {
 fn write(path: &Path, count: u64) -> Result<()> {
     let mut state = 0x9e37_79b9_7f4a_7c15 ^ count;
     let mut file = BufWriter::new(File::create(path)?);
-    file.write_all(&chancery_memory::Shape { count, dim: DIM }.header())?;
+    file.write_all(&chancery_memory::VectorShape { count, dim: DIM }.header())?;
     for id in 0..count {
         file.write_all(&id.to_le_bytes())?;
         for _ in 0..DIM {

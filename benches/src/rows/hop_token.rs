@@ -4,14 +4,14 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use chancery::identity::hop_token::{Audience, BudgetHandle, HopClaims, HopTokens};
+use chancery::identity::hop_token::{BudgetCaps, HopClaims, HopTokens, TokenAudience, path_digest};
 use chancery::identity::keys::Receipts;
 use chancery::identity::{Algorithm, KeyRing, KeyUse, SigningKey};
 use chancery::protocol::{Timestamp, TraceId};
 
 use super::identity::{BATCH, line, timed};
 use super::{Match, Row};
-use crate::report::{Line, Pair, Unit};
+use crate::report::{MeasuredRow, Pair, Unit};
 
 fn tokens() -> Result<HopTokens> {
     let mut ring = KeyRing::default();
@@ -28,9 +28,10 @@ fn claims(id: u128) -> HopClaims {
         parent_task: "0193a4a0-7c1f-7d6b-8d0e-7f5a0c9b1e2d".into(),
         trace_id: TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c),
         depth: 2,
-        path: vec!["planner".into(), "research".into(), "summary".into()],
-        budget: BudgetHandle { subtree: "0193a4a0-7c1f-7d6b-8d0e-7f5a0c9b1e2d".into(), micro_usd: Some(50_000), tokens: None },
-        audience: Audience { agent: "writer".into(), id: None },
+        path_digest: path_digest(&["planner".into(), "research".into(), "summary".into()]),
+        marks: None,
+        budget: BudgetCaps { micro_usd: Some(50_000), tokens: None },
+        audience: TokenAudience { agent: "writer".into(), id: None },
         issued_at: now,
         expires_at: now + Duration::from_secs(60),
         id,
@@ -38,7 +39,7 @@ fn claims(id: u128) -> HopClaims {
 }
 
 /// Tokens made by the second, beside the bare signature over as many bytes.
-pub(super) fn mint(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn mint(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let (tokens, key) = (tokens()?, SigningKey::<Receipts>::generate(Algorithm::EdDsa)?);
     let claims = claims(1);
     let token = tokens.mint(&claims)?;
@@ -56,7 +57,7 @@ pub(super) fn mint(row: &Row, this: &Match<'_>) -> Result<Line> {
 }
 
 /// Tokens that were never seen before, by the second, beside the bare verification of one signature.
-pub(super) fn verify(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn verify(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let (tokens, key) = (tokens()?, SigningKey::<Receipts>::generate(Algorithm::EdDsa)?);
     let now = claims(0).issued_at;
     let token = tokens.mint(&claims(0))?;

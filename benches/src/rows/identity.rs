@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Match, Row};
 use crate::credentials::{Credential, Wallet};
-use crate::report::{Line, Pair, Target, Unit, median};
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit, median};
 
 /// Calls that are timed together: one alone is too short for the clock.
 pub(super) const BATCH: usize = 500;
@@ -35,8 +35,8 @@ pub(super) fn timed<T>(
     Ok(median(each.into_iter()))
 }
 
-pub(super) fn line(row: &Row, unit: Unit, value: Pair, ratio: f64, target: Option<Target>, note: String) -> Line {
-    Line {
+pub(super) fn line(row: &Row, unit: Unit, value: Pair, ratio: f64, target: Option<RowTarget>, note: String) -> MeasuredRow {
+    MeasuredRow {
         row: row.name.to_owned(),
         title: row.title.to_owned(),
         unit,
@@ -68,7 +68,7 @@ fn card(key: &SigningKey<Cards>) -> Result<(Value, String)> {
 }
 
 /// Cards signed by the second, beside the same key's bare signature over as many bytes.
-pub(super) fn sign(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn sign(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let key = SigningKey::<Cards>::generate(Algorithm::EdDsa)?;
     let bare_key = SigningKey::<Receipts>::generate(Algorithm::EdDsa)?;
     let (plain, signed) = card(&key)?;
@@ -88,7 +88,7 @@ pub(super) fn sign(row: &Row, this: &Match<'_>) -> Result<Line> {
 }
 
 /// Cards verified by the second, from text, beside the bare verification of one signature.
-pub(super) fn verify(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn verify(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let key = SigningKey::<Cards>::generate(Algorithm::EdDsa)?;
     let bare_key = SigningKey::<Receipts>::generate(Algorithm::EdDsa)?;
     let (plain, signed) = card(&key)?;
@@ -110,7 +110,7 @@ pub(super) fn verify(row: &Row, this: &Match<'_>) -> Result<Line> {
 }
 
 /// One kind of credential: microseconds of its check beside those of a whole send through the router, in this process.
-pub(super) fn credential(row: &Row, kind: Credential, this: &Match<'_>) -> Result<Line> {
+pub(super) fn credential(row: &Row, kind: Credential, this: &Match<'_>) -> Result<MeasuredRow> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let wallet = Wallet::new().context("a caller of each kind")?;
     let sender = runtime.block_on(crate::credentials::Sender::new())?;
@@ -119,6 +119,6 @@ pub(super) fn credential(row: &Row, kind: Credential, this: &Match<'_>) -> Resul
     let check = timed(this.effort.rounds, || wallet.requests(kind, BATCH), |request| runtime.block_on(wallet.check(&request)))?;
     let share = check / send;
     let note = format!("{:.1} % of a send", share * 100.0);
-    let target = kind.at_most().map(Target::RatioAtMost);
+    let target = kind.at_most().map(RowTarget::RatioAtMost);
     Ok(line(row, Unit::Microseconds, Pair { yardstick: send, chancery: check }, share, target, note))
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{Match, Row};
-use crate::contestant::{Contestant, Setting, Store};
+use crate::contestant::{Contestant, Setting, StoreKind};
 use crate::hold::OPEN;
 use crate::process;
-use crate::report::{Line, Pair, Target, Unit};
-use crate::request::Kind;
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit};
+use crate::request::RequestKind;
 
 const AT_MOST_BYTES: f64 = 26_000.0;
 const WATCHED: Duration = Duration::from_secs(3);
@@ -24,18 +24,18 @@ struct Cost {
     busy: f64,
 }
 
-pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let yardstick = cost(this, this.yardstick)?;
     let subject = cost(this, this.subject)?;
     let ratio = subject.bytes_each / yardstick.bytes_each;
-    Ok(Line {
+    Ok(MeasuredRow {
         row: row.name.to_owned(),
         title: format!("{} ({} open)", row.title, this.effort.subscriptions),
         unit: Unit::Bytes,
         value: Pair { yardstick: yardstick.bytes_each, chancery: subject.bytes_each },
         ratio,
         spread: (ratio, ratio),
-        target: Some(Target::AtMost(AT_MOST_BYTES)),
+        target: Some(RowTarget::AtMost(AT_MOST_BYTES)),
         p50_us: None,
         p99_us: None,
         p99_ratio: None,
@@ -46,16 +46,16 @@ pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<Line> {
 }
 
 fn cost(this: &Match<'_>, side: &Contestant) -> Result<Cost> {
-    let setting = Setting { store: Store::Memory, agent: "conformance", retained: 10_000 };
+    let setting = Setting { store: StoreKind::Memory, agent: "conformance", retained: 10_000 };
     let server = side.start(this.ground, setting)?;
     // What is made once on first use belongs to no subscription.
-    let url = side.url(&server, Kind::Send);
+    let url = side.url(&server, RequestKind::Send);
     let extent = ["--requests", "5000", "--connections", "64", "--warm-up", "0"];
-    super::rate::drive(this.ground, &url, Kind::Send, "complete", &server, &extent)?;
+    super::rate::drive(this.ground, &url, RequestKind::Send, "complete", &server, &extent)?;
     let before = server.settled_memory()?;
 
     let count = this.effort.subscriptions;
-    let holder = Holder::start(this, &side.idle_url(&server), count, &[])?;
+    let holder = StreamHolder::start(this, &side.idle_url(&server), count, &[])?;
     let after = server.settled_memory()?;
     let cpu = process::cpu_time(server.pid())?;
     sleep(WATCHED);
@@ -65,9 +65,9 @@ fn cost(this: &Match<'_>, side: &Contestant) -> Result<Cost> {
 }
 
 /// The process that holds streams open.
-pub(super) struct Holder(Child);
+pub(super) struct StreamHolder(Child);
 
-impl Holder {
+impl StreamHolder {
     /// Comes back when all are open.
     pub(super) fn start(this: &Match<'_>, url: &str, count: usize, more: &[&str]) -> Result<Self> {
         let mut holder = this

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use chancery::protocol::Timestamp;
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Accounts, Amount, BudgetLedger, Caps, Estimate, Limit, Scope, Window};
+use chancery_rules::budget::{Accounts, Amount, BudgetLedger, BudgetScope, BudgetWindow, Caps, Estimate, Limit};
 
 use super::{Match, Row};
-use crate::report::{Line, Pair, Target, Unit, median};
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit, median};
 
 /// Reservations that are timed together.
 const BATCH: i64 = 200_000;
@@ -19,7 +19,7 @@ const CAPPED: Caps = Caps { usd: Some(MicroUsd(i64::MAX)), tokens: Some(u64::MAX
 
 /// One kind of load.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ledger {
+pub(super) struct LedgerLoad {
     pub(super) caps: Caps,
     /// A minute that slides, or as long as the tree.
     pub(super) slides: bool,
@@ -29,10 +29,10 @@ pub(super) struct Ledger {
     pub(super) least: Option<f64>,
 }
 
-pub(super) const UNCAPPED: Ledger = Ledger { caps: Caps::NONE, slides: true, threads: 1, entries: 0, least: None };
-pub(super) const ONE_THREAD: Ledger = Ledger { caps: CAPPED, slides: true, threads: 1, entries: 0, least: Some(10e6) };
-pub(super) const MANY_ENTRIES: Ledger = Ledger { entries: 100_000, ..ONE_THREAD };
-pub(super) const FOUR_THREADS: Ledger = Ledger { caps: CAPPED, slides: false, threads: 4, entries: 0, least: Some(3e6) };
+pub(super) const UNCAPPED: LedgerLoad = LedgerLoad { caps: Caps::NONE, slides: true, threads: 1, entries: 0, least: None };
+pub(super) const ONE_THREAD: LedgerLoad = LedgerLoad { caps: CAPPED, slides: true, threads: 1, entries: 0, least: Some(10e6) };
+pub(super) const MANY_ENTRIES: LedgerLoad = LedgerLoad { entries: 100_000, ..ONE_THREAD };
+pub(super) const FOUR_THREADS: LedgerLoad = LedgerLoad { caps: CAPPED, slides: false, threads: 4, entries: 0, least: Some(3e6) };
 
 struct Books {
     ledger: BudgetLedger,
@@ -42,12 +42,12 @@ struct Books {
 }
 
 impl Books {
-    fn new(kind: Ledger) -> Result<Self> {
+    fn new(kind: LedgerLoad) -> Result<Self> {
         let ledger = BudgetLedger::new();
         let account = if kind.slides {
-            ledger.account(&Scope::Global, Limit { caps: kind.caps, window: Window::MINUTE })
+            ledger.account(&BudgetScope::Global, Limit { caps: kind.caps, window: BudgetWindow::MINUTE })
         } else {
-            ledger.account(&Scope::Tree("bench".into()), Limit::of_tree(kind.caps))
+            ledger.account(&BudgetScope::Tree("bench".into()), Limit::of_tree(kind.caps))
         };
         let accounts = account.into();
         let mut books = Self { ledger, accounts, now: 0 };
@@ -109,9 +109,9 @@ fn bare(threads: usize) -> Result<f64> {
     Ok(rate(threads, start.elapsed()))
 }
 
-pub(super) fn measure(row: &Row, kind: Ledger, this: &Match<'_>) -> Result<Line> {
+pub(super) fn measure(row: &Row, kind: LedgerLoad, this: &Match<'_>) -> Result<MeasuredRow> {
     let mut books = Books::new(kind)?;
-    let mut beside = if kind.entries > 0 { Some(Books::new(Ledger { entries: 100, ..kind })?) } else { None };
+    let mut beside = if kind.entries > 0 { Some(Books::new(LedgerLoad { entries: 100, ..kind })?) } else { None };
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let until = Instant::now() + Duration::try_from_secs_f64(this.effort.seconds)?;
     while ours.len() < this.effort.rounds.max(3) || Instant::now() < until {
@@ -124,14 +124,14 @@ pub(super) fn measure(row: &Row, kind: Ledger, this: &Match<'_>) -> Result<Line>
     let rounds = ours.len();
     let value = Pair { yardstick: median(theirs.into_iter()), chancery: median(ours.into_iter()) };
     let beside = if beside.is_some() { "the ledger with 100 entries in its window" } else { "two additions under a std mutex" };
-    Ok(Line {
+    Ok(MeasuredRow {
         row: row.name.to_owned(),
         title: row.title.to_owned(),
         unit: Unit::PerSecond,
         value,
         ratio: value.chancery / value.yardstick,
         spread: (f64::NAN, f64::NAN),
-        target: kind.least.map(Target::AtLeast),
+        target: kind.least.map(RowTarget::AtLeast),
         p50_us: None,
         p99_us: None,
         p99_ratio: None,

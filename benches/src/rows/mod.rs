@@ -16,11 +16,11 @@ mod slim;
 
 use anyhow::Result;
 
-use crate::contestant::{Contestant, Store};
+use crate::contestant::{Contestant, StoreKind};
 use crate::credentials::Credential;
 use crate::ground::Ground;
-use crate::report::Line;
-use crate::request::Kind;
+use crate::report::MeasuredRow;
+use crate::request::RequestKind;
 use crate::sdk::Sdk;
 
 use self::gateway::Pace;
@@ -59,7 +59,7 @@ enum Measure {
     GatewayEvent(Pace),
     GatewayOpen,
     Idle,
-    Growth(Store),
+    Growth(StoreKind),
     Mounted,
     SignCard,
     VerifyCard,
@@ -67,8 +67,9 @@ enum Measure {
     VerifyHopToken,
     ChildContext,
     Credential(Credential),
-    Ledger(ledger::Ledger),
+    Ledger(ledger::LedgerLoad),
     Guards,
+    Traced,
     Convert,
     Recording(usize),
     SlimRate,
@@ -76,7 +77,7 @@ enum Measure {
     /// Of so many vectors.
     Handoff(u64),
     Deliver,
-    FirstByte(push::Share),
+    FirstByte(push::TimeQuantile),
     SendCost,
     RegisterCost {
         told: bool,
@@ -87,8 +88,8 @@ enum Measure {
 /// A row of requests by the second.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
-    kind: Kind,
-    store: Store,
+    kind: RequestKind,
+    store: StoreKind,
     connections: usize,
     /// Share of the yardstick's rate to reach; rows without one are shown for the reader.
     least: Option<f64>,
@@ -108,8 +109,8 @@ const fn rate(name: &'static str, title: &'static str, rate: Rate) -> Row {
     Row { name, title, measure: Measure::Rate(rate) }
 }
 
-const fn send(store: Store, connections: usize, least: Option<f64>) -> Rate {
-    Rate { kind: Kind::Send, store, connections, least }
+const fn send(store: StoreKind, connections: usize, least: Option<f64>) -> Rate {
+    Rate { kind: RequestKind::Send, store, connections, least }
 }
 
 const fn gateway(name: &'static str, title: &'static str, rate: Rate) -> Row {
@@ -128,7 +129,7 @@ const fn credential(name: &'static str, title: &'static str, kind: Credential) -
     Row { name, title, measure: Measure::Credential(kind) }
 }
 
-const fn ledger(name: &'static str, title: &'static str, kind: ledger::Ledger) -> Row {
+const fn ledger(name: &'static str, title: &'static str, kind: ledger::LedgerLoad) -> Row {
     Row { name, title, measure: Measure::Ledger(kind) }
 }
 
@@ -138,28 +139,32 @@ const fn handoff(name: &'static str, title: &'static str, vectors: u64) -> Row {
 
 /// All rows, in the order of the report.
 pub(crate) const ROWS: &[Row] = &[
-    rate("send-memory-1", "blocking send, memory, 1", send(Store::Memory, 1, Some(0.70))),
-    rate("send-memory-64", "blocking send, memory, 64", send(Store::Memory, 64, Some(0.70))),
-    rate("send-memory-256", "blocking send, memory, 256", send(Store::Memory, 256, Some(0.70))),
-    rate("send-sqlite-1", "blocking send, SQLite, 1", send(Store::Sqlite, 1, None)),
-    rate("send-sqlite-64", "blocking send, SQLite, 64", send(Store::Sqlite, 64, None)),
-    rate("send-sqlite-256", "blocking send, SQLite, 256", send(Store::Sqlite, 256, Some(0.30))),
-    rate("card-64", "agent card, 64", Rate { kind: Kind::Card, store: Store::Memory, connections: 64, least: Some(0.95) }),
+    rate("send-memory-1", "blocking send, memory, 1", send(StoreKind::Memory, 1, Some(0.70))),
+    rate("send-memory-64", "blocking send, memory, 64", send(StoreKind::Memory, 64, Some(0.70))),
+    rate("send-memory-256", "blocking send, memory, 256", send(StoreKind::Memory, 256, Some(0.70))),
+    rate("send-sqlite-1", "blocking send, SQLite, 1", send(StoreKind::Sqlite, 1, None)),
+    rate("send-sqlite-64", "blocking send, SQLite, 64", send(StoreKind::Sqlite, 64, None)),
+    rate("send-sqlite-256", "blocking send, SQLite, 256", send(StoreKind::Sqlite, 256, Some(0.30))),
+    rate(
+        "card-64",
+        "agent card, 64",
+        Rate { kind: RequestKind::Card, store: StoreKind::Memory, connections: 64, least: Some(0.95) },
+    ),
     rate(
         "stream-64",
         "stream of 10 events, 64",
-        Rate { kind: Kind::Stream, store: Store::Memory, connections: 64, least: Some(0.50) },
+        Rate { kind: RequestKind::Stream, store: StoreKind::Memory, connections: 64, least: Some(0.50) },
     ),
     Row { name: "idle", title: "memory of an idle subscription", measure: Measure::Idle },
-    Row { name: "growth-memory", title: "memory kept per request, memory", measure: Measure::Growth(Store::Memory) },
-    Row { name: "growth-sqlite", title: "memory kept per request, SQLite", measure: Measure::Growth(Store::Sqlite) },
+    Row { name: "growth-memory", title: "memory kept per request, memory", measure: Measure::Growth(StoreKind::Memory) },
+    Row { name: "growth-sqlite", title: "memory kept per request, SQLite", measure: Measure::Growth(StoreKind::Sqlite) },
     Row { name: "mounted", title: "median behind a mounted router, 1", measure: Measure::Mounted },
-    gateway("gateway-send-1", "send through a gateway, beside a proxy, 1", send(Store::Memory, 1, Some(0.60))),
-    gateway("gateway-send-64", "send through a gateway, beside a proxy, 64", send(Store::Memory, 64, Some(0.60))),
+    gateway("gateway-send-1", "send through a gateway, beside a proxy, 1", send(StoreKind::Memory, 1, Some(0.60))),
+    gateway("gateway-send-64", "send through a gateway, beside a proxy, 64", send(StoreKind::Memory, 64, Some(0.60))),
     gateway(
         "gateway-stream-64",
         "stream of 10 through a gateway, beside a proxy",
-        Rate { kind: Kind::Stream, store: Store::Memory, connections: 64, least: None },
+        Rate { kind: RequestKind::Stream, store: StoreKind::Memory, connections: 64, least: None },
     ),
     gateway_sdk("gateway-python-64", "send through a gateway to a Python agent, beside a proxy", Sdk::Python),
     gateway_sdk("gateway-js-64", "send through a gateway to a JS agent, beside a proxy", Sdk::Js),
@@ -179,6 +184,7 @@ pub(crate) const ROWS: &[Row] = &[
     credential("check-certificate", "certificate checked, beside a send", Credential::Certificate),
     credential("check-signature", "signed request checked, beside a send", Credential::Signature),
     Row { name: "guards", title: "send with every guard on, beside one with none set", measure: Measure::Guards },
+    Row { name: "lineage-traced", title: "send that brings a trace, beside one that brings none", measure: Measure::Traced },
     Row { name: "evidence-convert", title: "packet converted, beside its JSON read", measure: Measure::Convert },
     Row { name: "evidence-send-1", title: "send with a record, beside one without, 1", measure: Measure::Recording(1) },
     Row { name: "evidence-send-64", title: "the same, 64", measure: Measure::Recording(64) },
@@ -190,8 +196,12 @@ pub(crate) const ROWS: &[Row] = &[
     handoff("handoff-100k", "100,000 vectors by reference, beside inline", 100_000),
     handoff("handoff-1m", "1,000,000 vectors by reference, beside inline", 1_000_000),
     Row { name: "push-deliver", title: "notifications of 1 KB, beside a bare client", measure: Measure::Deliver },
-    Row { name: "push-first-byte", title: "state to first byte, median", measure: Measure::FirstByte(push::Share::Half) },
-    Row { name: "push-first-byte-p99", title: "state to first byte, p99", measure: Measure::FirstByte(push::Share::Nearly) },
+    Row { name: "push-first-byte", title: "state to first byte, median", measure: Measure::FirstByte(push::TimeQuantile::Half) },
+    Row {
+        name: "push-first-byte-p99",
+        title: "state to first byte, p99",
+        measure: Measure::FirstByte(push::TimeQuantile::Nearly),
+    },
     Row { name: "push-send-cost", title: "message to a task with a webhook, beside one without", measure: Measure::SendCost },
     Row {
         name: "push-register-cost",
@@ -208,7 +218,7 @@ pub(crate) const ROWS: &[Row] = &[
 
 impl Row {
     /// Measures the row on both sides.
-    pub(crate) fn measure(&self, this: &Match<'_>) -> Result<Line> {
+    pub(crate) fn measure(&self, this: &Match<'_>) -> Result<MeasuredRow> {
         match self.measure {
             Measure::Rate(rate) => rate::measure(self, rate, this),
             Measure::Gateway(rate) => gateway::throughput(self, rate, this),
@@ -227,6 +237,7 @@ impl Row {
             Measure::Credential(kind) => identity::credential(self, kind, this),
             Measure::Ledger(kind) => ledger::measure(self, kind, this),
             Measure::Guards => gateway::guards(self, this),
+            Measure::Traced => gateway::traced(self, this),
             Measure::Convert => evidence::convert(self, this),
             Measure::Recording(connections) => evidence::recording(self, connections, this),
             Measure::SlimRate => slim::throughput(self, this),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::gateway::behind;
-use super::idle::Holder;
+use super::idle::StreamHolder;
 use super::rate::drive;
 use super::{Match, Row};
-use crate::contestant::{Contestant, Setting, Store};
-use crate::report::{Line, Pair, Target, Unit};
-use crate::request::Kind;
+use crate::contestant::{Contestant, Setting, StoreKind};
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit};
+use crate::request::RequestKind;
 
 /// Two sockets each: one to the caller, one to the agent.
 const STREAMS: usize = 4_000;
@@ -24,14 +24,14 @@ const LEFT_AT_MOST: f64 = 0.25;
 /// Memory may move so far by itself while nothing happens.
 const FLAT_WITHIN: f64 = 0.02;
 
-struct Held {
+struct OpenTaskFigures {
     bytes_each: f64,
     /// Resident before, when all are open, a while later, and after all have closed.
     resident: [f64; 4],
 }
 
-pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<Line> {
-    let behind = behind(this, Kind::Stream)?;
+pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
+    let behind = behind(this, RequestKind::Stream)?;
     let proxy = held(this, &behind.proxy)?;
     let gateway = held(this, &behind.gateway)?;
     let [before, open, later, closed] = gateway.resident;
@@ -40,14 +40,14 @@ pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<Line> {
     ensure!(left <= LEFT_AT_MOST, "{:.0} % of {open} bytes stays {GIVEN_BACK_WITHIN:?} after they closed", left * 100.0);
     let ratio = gateway.bytes_each / proxy.bytes_each;
     let mega = |bytes: f64| bytes / 1e6;
-    Ok(Line {
+    Ok(MeasuredRow {
         row: row.name.to_owned(),
         title: format!("{} ({STREAMS} open)", row.title),
         unit: Unit::Bytes,
         value: Pair { yardstick: proxy.bytes_each, chancery: gateway.bytes_each },
         ratio,
         spread: (ratio, ratio),
-        target: Some(Target::AtMost(AT_MOST_BYTES)),
+        target: Some(RowTarget::AtMost(AT_MOST_BYTES)),
         p50_us: None,
         p99_us: None,
         p99_ratio: None,
@@ -64,19 +64,19 @@ pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<Line> {
     })
 }
 
-fn held(this: &Match<'_>, side: &Contestant) -> Result<Held> {
-    let setting = Setting { store: Store::Memory, agent: "conformance", retained: 100 };
+fn held(this: &Match<'_>, side: &Contestant) -> Result<OpenTaskFigures> {
+    let setting = Setting { store: StoreKind::Memory, agent: "conformance", retained: 100 };
     let server = side.start(this.ground, setting)?;
-    let url = side.url(&server, Kind::Send);
+    let url = side.url(&server, RequestKind::Send);
     // What is made once on first use belongs to no stream.
     let extent = ["--requests", "5000", "--connections", "64", "--warm-up", "0"];
-    drive(this.ground, &url, Kind::Send, "complete", &server, &extent)?;
+    drive(this.ground, &url, RequestKind::Send, "complete", &server, &extent)?;
     let before = server.settled_memory()? as f64;
-    let holder = Holder::start(this, &url, STREAMS, &["--text", "sleep 3600000"])?;
+    let holder = StreamHolder::start(this, &url, STREAMS, &["--text", "sleep 3600000"])?;
     let open = server.settled_memory()? as f64;
     sleep(WATCHED);
     let later = server.settled_memory()? as f64;
     holder.end()?;
     let closed = server.memory_below(before + LEFT_AT_MOST * (open - before), GIVEN_BACK_WITHIN)?;
-    Ok(Held { bytes_each: (open - before) / STREAMS as f64, resident: [before, open, later, closed] })
+    Ok(OpenTaskFigures { bytes_each: (open - before) / STREAMS as f64, resident: [before, open, later, closed] })
 }

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::gateway::program;
 use super::rate::{in_turn, line, setting};
 use super::{Match, Row};
-use crate::contestant::{Contestant, Setting, Store};
+use crate::contestant::{Contestant, Setting, StoreKind};
 use crate::figures::Figures;
-use crate::report::{Line, Pair, Target, Unit, median};
-use crate::request::Kind;
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit, median};
+use crate::request::RequestKind;
 use crate::server::Server;
 use crate::webhooks::Arrived;
 
@@ -35,20 +35,20 @@ const GIVE_UP: Duration = Duration::from_secs(120);
 /// A node that tells webhooks, on the server's core, and the webhooks, on that of the load.
 struct Stage<'a> {
     this: &'a Match<'a>,
-    kind: Kind,
+    kind: RequestKind,
     node: Server,
     hooks: Server,
 }
 
 impl<'a> Stage<'a> {
     fn new(this: &'a Match<'a>, hanging: usize) -> Result<Self> {
-        Self::of(this, Kind::Send, hanging)
+        Self::of(this, RequestKind::Send, hanging)
     }
 
-    fn of(this: &'a Match<'a>, kind: Kind, hanging: usize) -> Result<Self> {
+    fn of(this: &'a Match<'a>, kind: RequestKind, hanging: usize) -> Result<Self> {
         let node = Contestant::Notifying(program(this)?);
         // Everything is kept: what is forgotten with its task would not be told.
-        let setting = Setting { retained: 1_000_000, ..setting(kind, Store::Sqlite) };
+        let setting = Setting { retained: 1_000_000, ..setting(kind, StoreKind::Sqlite) };
         let node = node.start(this.ground, setting)?;
         let mut command = this.ground.on_load_core();
         command.args(["webhooks", "--hanging", &hanging.to_string()]);
@@ -107,7 +107,7 @@ fn text() -> String {
 }
 
 /// Notifications a second from a backlog, beside a bare client on the same core that sends as many bytes unsigned.
-pub(super) fn deliver(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn deliver(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let stage = Stage::new(this, 0)?;
     let tasks = (this.effort.seconds * 1_000.0) as u64;
     let (mut rates, mut bare, mut bytes, mut cpu) = (Vec::new(), Vec::new(), 0, Vec::new());
@@ -137,7 +137,7 @@ pub(super) fn deliver(row: &Row, this: &Match<'_>) -> Result<Line> {
     let note = format!("bodies of {bytes} bytes, HMAC and Ed25519, every receipt kept before the next; one core for the node");
     let line = super::identity::line(row, Unit::PerSecond, value, median(ratios.into_iter()), None, note);
     let cpu = Pair { yardstick: f64::NAN, chancery: median(cpu.into_iter()) };
-    Ok(Line { target: Some(Target::AtLeast(LEAST_PER_SECOND)), spread, processor_us: Some(cpu), ..line })
+    Ok(MeasuredRow { target: Some(RowTarget::AtLeast(LEAST_PER_SECOND)), spread, processor_us: Some(cpu), ..line })
 }
 
 /// The same receivers, called from the node's core by a loop that does nothing else.
@@ -153,13 +153,13 @@ fn bare_client(stage: &Stage<'_>) -> Result<Figures> {
 
 /// Which part of the times is held against a target.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Share {
+pub(super) enum TimeQuantile {
     Half,
     Nearly,
 }
 
 /// From the time of a state, before it is kept, to its arrival, at a thousand notifications a second; beside the answer its caller waits for.
-pub(super) fn first_byte(row: &Row, share: Share, this: &Match<'_>) -> Result<Line> {
+pub(super) fn first_byte(row: &Row, share: TimeQuantile, this: &Match<'_>) -> Result<MeasuredRow> {
     let stage = Stage::new(this, 0)?;
     let rate = (1_000.0 / EVENTS).to_string();
     let mut rounds = Vec::new();
@@ -175,29 +175,29 @@ pub(super) fn first_byte(row: &Row, share: Share, this: &Match<'_>) -> Result<Li
     let p50 = of(|sent| sent.p50_us, |told| told.p50_us);
     let p99 = of(|sent| sent.p99_us, |told| told.p99_us);
     let (value, most) = match share {
-        Share::Half => (p50, FIRST_BYTE_P50_US),
-        Share::Nearly => (p99, FIRST_BYTE_P99_US),
+        TimeQuantile::Half => (p50, FIRST_BYTE_P50_US),
+        TimeQuantile::Nearly => (p99, FIRST_BYTE_P99_US),
     };
     let note = "counted from before the state is on disk, in whole milliseconds".to_owned();
     let line = super::identity::line(row, Unit::Microseconds, value, value.chancery / value.yardstick, None, note);
-    Ok(Line { target: Some(Target::AtMost(most)), p50_us: Some(p50), p99_us: Some(p99), ..line })
+    Ok(MeasuredRow { target: Some(RowTarget::AtMost(most)), p50_us: Some(p50), p99_us: Some(p99), ..line })
 }
 
 /// Messages by the second to tasks that a webhook is told of, beside tasks without one. A receiver that never answers leaves only what the
 /// task itself pays for.
-pub(super) fn send_cost(row: &Row, this: &Match<'_>) -> Result<Line> {
-    let stages = [Stage::of(this, Kind::FollowUp, 0)?, Stage::of(this, Kind::FollowUp, 1)?];
+pub(super) fn send_cost(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
+    let stages = [Stage::of(this, RequestKind::FollowUp, 0)?, Stage::of(this, RequestKind::FollowUp, 1)?];
     let tasks = (this.effort.seconds * 1_000.0) as usize;
     let (count, all) = (tasks.to_string(), (tasks * MESSAGES).to_string());
     let extent = ["--connections", "64", "--tasks", &count, "--requests", &all, "--warm-up", "0"];
-    let one = |side: usize| stages[side].drive((side == 1).then_some("0..1"), Kind::FollowUp.usual_text(), &extent);
+    let one = |side: usize| stages[side].drive((side == 1).then_some("0..1"), RequestKind::FollowUp.usual_text(), &extent);
     let rounds = in_turn(this.effort.rounds, one)?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
-    Ok(Line { target: Some(Target::RatioAtLeast(1.0 - SEND_COST)), ..line })
+    Ok(MeasuredRow { target: Some(RowTarget::RatioAtLeast(1.0 - SEND_COST)), ..line })
 }
 
 /// Sends by the second that bring a webhook each, beside those that bring none: what it costs to keep a registration.
-pub(super) fn register_cost(row: &Row, told: bool, this: &Match<'_>) -> Result<Line> {
+pub(super) fn register_cost(row: &Row, told: bool, this: &Match<'_>) -> Result<MeasuredRow> {
     let (plain, with) = (Stage::new(this, 0)?, Stage::new(this, if told { 0 } else { 1 })?);
     let one = |side: usize| {
         let extent = ["--connections", "64", "--seconds", &plain.seconds(), "--warm-up", "0.3"];
@@ -208,7 +208,7 @@ pub(super) fn register_cost(row: &Row, told: bool, this: &Match<'_>) -> Result<L
 }
 
 /// Notifications of healthy receivers while fifty of a thousand hang, beside those while none does.
-pub(super) fn hanging(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn hanging(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     const HANGING: usize = 50;
     let stages = [Stage::new(this, 0)?, Stage::new(this, HANGING)?];
     for (stage, hang) in stages.iter().zip([false, true]) {
@@ -250,8 +250,8 @@ pub(super) fn hanging(row: &Row, this: &Match<'_>) -> Result<Line> {
     let rate = |arrived: &Arrived| arrived.count as f64 / arrived.seconds;
     let note = "a thousand notifications a second for 950 receivers".to_owned();
     let line = super::identity::line(row, Unit::PerSecond, pair(rate), ratio(rate), None, note);
-    Ok(Line {
-        target: Some(Target::RatioAtLeast(HEALTHY_LEAST)),
+    Ok(MeasuredRow {
+        target: Some(RowTarget::RatioAtLeast(HEALTHY_LEAST)),
         p50_us: Some(pair(|arrived| arrived.p50_us)),
         p99_us: Some(pair(|arrived| arrived.p99_us)),
         p99_ratio: Some(ratio(|arrived| arrived.p99_us)),

@@ -5,11 +5,11 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 
 use super::{Match, Rate, Row};
-use crate::contestant::{Contestant, Setting, Sizes, Store};
+use crate::contestant::{Contestant, Setting, Sizes, StoreKind};
 use crate::figures::Figures;
 use crate::ground::Ground;
-use crate::report::{Line, Pair, Target, Unit, median};
-use crate::request::Kind;
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit, median};
+use crate::request::RequestKind;
 use crate::server::Server;
 
 /// Tasks kept while the rate is measured, as in the rows on memory. Keeping more costs a send cache misses: with 10,000
@@ -32,37 +32,37 @@ pub(crate) struct Probe {
 
 /// Asks the subject for one answer of each kind.
 pub(crate) fn probe(ground: &Ground, subject: &Contestant) -> Result<Probe> {
-    let echo = subject.start(ground, setting(Kind::Send, Store::Memory))?;
+    let echo = subject.start(ground, setting(RequestKind::Send, StoreKind::Memory))?;
     let once = |kind, server: &Server, text: &str| {
         let extent = ["--requests", "1", "--warm-up", "0", "--connections", "1"];
         drive(ground, &subject.url(server, kind), kind, text, server, &extent)
     };
-    let answer = once(Kind::Send, &echo, "hello")?.body_bytes;
-    let card = once(Kind::Card, &echo, "")?.body_bytes;
+    let answer = once(RequestKind::Send, &echo, "hello")?.body_bytes;
+    let card = once(RequestKind::Card, &echo, "")?.body_bytes;
     drop(echo);
-    let conformance = subject.start(ground, setting(Kind::Stream, Store::Memory))?;
-    let told = once(Kind::Stream, &conformance, &format!("stream {EVENTS}"))?;
+    let conformance = subject.start(ground, setting(RequestKind::Stream, StoreKind::Memory))?;
+    let told = once(RequestKind::Stream, &conformance, &format!("stream {EVENTS}"))?;
     // The task itself and its states are events too.
     let around = told.events.saturating_sub(EVENTS);
     let chunks = EVENTS.checked_sub(around).context("too many events")?;
-    let stream = once(Kind::Stream, &conformance, &format!("stream {chunks}"))?;
+    let stream = once(RequestKind::Stream, &conformance, &format!("stream {chunks}"))?;
     ensure!(stream.events == EVENTS, "a stream of {} events", stream.events);
     Ok(Probe { sizes: Sizes { answer, card, stream: stream.body_bytes }, chunks })
 }
 
 /// A row of requests by the second.
-pub(super) fn measure(row: &Row, rate: Rate, this: &Match<'_>) -> Result<Line> {
+pub(super) fn measure(row: &Row, rate: Rate, this: &Match<'_>) -> Result<MeasuredRow> {
     let rounds = rounds(this, rate, this.subject)?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);
-    Ok(Line { target: rate.least.map(Target::RatioAtLeast), p99_target: rate.least.map(|_| P99_AT_MOST), ..line })
+    Ok(MeasuredRow { target: rate.least.map(RowTarget::RatioAtLeast), p99_target: rate.least.map(|_| P99_AT_MOST), ..line })
 }
 
 /// The median time of one caller, behind Chancery's router and behind a bare handler of the same agent.
-pub(super) fn measure_mounted(row: &Row, this: &Match<'_>) -> Result<Line> {
-    let rate = Rate { kind: Kind::Send, store: Store::Memory, connections: 1, least: None };
+pub(super) fn measure_mounted(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
+    let rate = Rate { kind: RequestKind::Send, store: StoreKind::Memory, connections: 1, least: None };
     let rounds = rounds(this, rate, &Contestant::Mounted)?;
     let line = line(row, &rounds, Unit::Microseconds, |figures| figures.p50_us);
-    Ok(Line { target: Some(Target::RatioAtMost(MOUNTED_AT_MOST)), ..line })
+    Ok(MeasuredRow { target: Some(RowTarget::RatioAtMost(MOUNTED_AT_MOST)), ..line })
 }
 
 /// Figures of both sides, round by round.
@@ -74,14 +74,16 @@ pub(super) fn rounds_of(this: &Match<'_>, rate: Rate, sides: [&Contestant; 2]) -
     let setting = setting(rate.kind, rate.store);
     let servers = [sides[0].start(this.ground, setting)?, sides[1].start(this.ground, setting)?];
     let text = match rate.kind {
-        Kind::Stream => format!("stream {}", this.probe.chunks),
-        Kind::Send | Kind::Card | Kind::Task | Kind::FollowUp => rate.kind.usual_text().to_owned(),
+        RequestKind::Stream => format!("stream {}", this.probe.chunks),
+        RequestKind::Send | RequestKind::Card | RequestKind::Task | RequestKind::FollowUp | RequestKind::Traced => {
+            rate.kind.usual_text().to_owned()
+        }
     };
     let connections = rate.connections.to_string();
     let (seconds, warm_up) = (this.effort.seconds.to_string(), this.effort.warm_up.to_string());
     let mut extent = vec!["--connections", &connections, "--seconds", &seconds, "--warm-up", &warm_up];
     let events = EVENTS.to_string();
-    if rate.kind == Kind::Stream {
+    if rate.kind == RequestKind::Stream {
         extent.extend(["--events", &events]);
     }
     let one = |side: usize| {
@@ -108,13 +110,13 @@ pub(super) fn in_turn(rounds: usize, one: impl Fn(usize) -> Result<Figures>) -> 
 }
 
 /// What the rounds come to: the ratio is the median of the rounds' own, since neighbours in time suffer alike.
-pub(super) fn line(row: &Row, rounds: &[[Figures; 2]], unit: Unit, value: fn(&Figures) -> f64) -> Line {
+pub(super) fn line(row: &Row, rounds: &[[Figures; 2]], unit: Unit, value: fn(&Figures) -> f64) -> MeasuredRow {
     let both = |figure: fn(&Figures) -> f64| Pair {
         yardstick: median(rounds.iter().map(|[yardstick, _]| figure(yardstick))),
         chancery: median(rounds.iter().map(|[_, subject]| figure(subject))),
     };
     let ratios = |figure: fn(&Figures) -> f64| rounds.iter().map(move |[yardstick, subject]| figure(subject) / figure(yardstick));
-    Line {
+    MeasuredRow {
         row: row.name.to_owned(),
         title: row.title.to_owned(),
         unit,
@@ -147,28 +149,36 @@ fn doubt(rounds: &[[Figures; 2]]) -> Option<String> {
     }
 }
 
-pub(super) fn setting(kind: Kind, store: Store) -> Setting {
+pub(super) fn setting(kind: RequestKind, store: StoreKind) -> Setting {
     Setting {
         store,
         agent: match kind {
-            Kind::Stream | Kind::FollowUp => "conformance",
-            Kind::Send | Kind::Card | Kind::Task => "echo",
+            RequestKind::Stream | RequestKind::FollowUp => "conformance",
+            RequestKind::Send | RequestKind::Card | RequestKind::Task | RequestKind::Traced => "echo",
         },
         retained: RETAINED,
     }
 }
 
 /// Runs the load in a process of its own on its core.
-pub(super) fn drive(ground: &Ground, url: &str, kind: Kind, text: &str, server: &Server, extent: &[&str]) -> Result<Figures> {
+pub(super) fn drive(
+    ground: &Ground,
+    url: &str,
+    kind: RequestKind,
+    text: &str,
+    server: &Server,
+    extent: &[&str],
+) -> Result<Figures> {
     let mut command = ground.on_load_core();
     command.args(["load", "--json", "--url", url, "--text", text]);
     command.args(["--server-pid", &server.pid().to_string()]);
     command.args(match kind {
-        Kind::Send => ["--kind", "send"],
-        Kind::Stream => ["--kind", "stream"],
-        Kind::Card => ["--kind", "card"],
-        Kind::Task => ["--kind", "task"],
-        Kind::FollowUp => ["--kind", "follow-up"],
+        RequestKind::Send => ["--kind", "send"],
+        RequestKind::Stream => ["--kind", "stream"],
+        RequestKind::Card => ["--kind", "card"],
+        RequestKind::Task => ["--kind", "task"],
+        RequestKind::FollowUp => ["--kind", "follow-up"],
+        RequestKind::Traced => ["--kind", "traced"],
     });
     // A trace of this program's own frames would bury what the server did wrong.
     command.env("RUST_BACKTRACE", "0");

@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use super::rate::{drive, in_turn, line, setting};
 use super::{Match, Row};
-use crate::contestant::{Contestant, Store};
+use crate::contestant::{Contestant, StoreKind};
 use crate::figures::Figures;
-use crate::report::{Line, Unit};
-use crate::request::{self, Kind};
+use crate::report::{MeasuredRow, Unit};
+use crate::request::{self, RequestKind};
 use crate::server::Server;
 
 const CONNECTIONS: &str = "64";
 
 /// Calls by the second, beside those over JSON-RPC.
-pub(super) fn throughput(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn throughput(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let rounds = rounds(this)?;
     Ok(line(row, &rounds, Unit::PerSecond, |figures| figures.per_second))
 }
 
 /// Octets of one call and its answer, all of them, beside those over JSON-RPC with HTTP's own.
-pub(super) fn bytes(row: &Row, this: &Match<'_>) -> Result<Line> {
+pub(super) fn bytes(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
     let rounds = rounds(this)?;
     Ok(line(row, &rounds, Unit::Bytes, |figures| figures.wire_bytes as f64))
 }
@@ -31,9 +31,9 @@ pub(super) fn bytes(row: &Row, this: &Match<'_>) -> Result<Line> {
 fn rounds(this: &Match<'_>) -> Result<Vec<[Figures; 2]>> {
     let Contestant::Chancery(program) = this.subject else { anyhow::bail!("only a built chancery speaks SWP") };
     let subject = Contestant::Slim(program.clone());
-    let server = subject.start(this.ground, setting(Kind::Send, Store::Memory))?;
+    let server = subject.start(this.ground, setting(RequestKind::Send, StoreKind::Memory))?;
     let urls = [format!("http://{}", server.address()), address(&server)?];
-    let kinds = [Kind::Send, Kind::Task];
+    let kinds = [RequestKind::Send, RequestKind::Task];
     let (seconds, warm_up) = (this.effort.seconds.to_string(), this.effort.warm_up.to_string());
     let extent = ["--connections", CONNECTIONS, "--seconds", &seconds, "--warm-up", &warm_up];
     in_turn(this.effort.rounds, |side| drive(this.ground, &urls[side], kinds[side], "hello", &server, &extent))

@@ -19,7 +19,7 @@ use futures::Stream;
 use futures::stream::{self, StreamExt};
 use tokio::net::TcpListener;
 
-use self::model::{Answer, Call, Outcome, Padding, Turn};
+use self::model::{Padding, YardstickAnswer, YardstickCall, YardstickResult, YardstickTurn};
 
 /// Bodies are brought to the sizes of the server they are compared with.
 #[derive(Debug, Clone, Args)]
@@ -75,21 +75,21 @@ pub(crate) async fn listen(address: &str, app: Router) -> Result<()> {
     Ok(())
 }
 
-async fn send(State(shared): State<Shared>, Json(call): Json<Call>) -> Json<Answer> {
+async fn send(State(shared): State<Shared>, Json(call): Json<YardstickCall>) -> Json<YardstickAnswer> {
     let id = call.id;
-    let turn = Turn::new(call.params.message, &shared.padding);
-    Json(Answer::new(id, Outcome::Task(turn.completed())))
+    let turn = YardstickTurn::new(call.params.message, &shared.padding);
+    Json(YardstickAnswer::new(id, YardstickResult::Task(turn.completed())))
 }
 
 async fn stream_events(
     State(shared): State<Shared>,
-    Json(call): Json<Call>,
+    Json(call): Json<YardstickCall>,
 ) -> Sse<impl Stream<Item = Result<Event, axum::Error>>> {
     let id = call.id;
-    let turn = Turn::new(call.params.message, &shared.padding);
+    let turn = YardstickTurn::new(call.params.message, &shared.padding);
     let last = shared.events;
     Sse::new(stream::iter(1..=last).map(move |number| {
-        let answer = Answer::new(id.clone(), turn.event(number, last));
+        let answer = YardstickAnswer::new(id.clone(), turn.event(number, last));
         Event::default().id(number.to_string()).json_data(&answer)
     }))
     .keep_alive(every_15_seconds())

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::parrot::Parrot;
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Call {
+pub(crate) struct YardstickCall {
     #[serde(rename = "jsonrpc")]
     _jsonrpc: String,
     pub(crate) id: Value,
@@ -20,12 +20,12 @@ pub(crate) struct Call {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Params {
-    pub(crate) message: Message,
+    pub(crate) message: YardstickMessage,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Message {
+pub(crate) struct YardstickMessage {
     message_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     context_id: Option<String>,
@@ -42,29 +42,29 @@ struct Part {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Answer {
+pub(crate) struct YardstickAnswer {
     jsonrpc: &'static str,
     id: Value,
-    result: Outcome,
+    result: YardstickResult,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Outcome {
-    Task(Task),
+pub(crate) enum YardstickResult {
+    Task(YardstickTask),
     StatusUpdate(StatusUpdate),
     ArtifactUpdate(ArtifactUpdate),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Task {
+pub(crate) struct YardstickTask {
     id: String,
     context_id: String,
     status: Status,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<Artifact>,
-    history: Vec<Message>,
+    history: Vec<YardstickMessage>,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,26 +98,26 @@ pub(crate) struct ArtifactUpdate {
     last_chunk: bool,
 }
 
-impl Answer {
-    pub(crate) fn new(id: Value, result: Outcome) -> Self {
+impl YardstickAnswer {
+    pub(crate) fn new(id: Value, result: YardstickResult) -> Self {
         Self { jsonrpc: "2.0", id, result }
     }
 }
 
 /// One send: the message, and the ids and time its answer carries.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct YardstickTurn {
     task_id: String,
     context_id: String,
     time: DateTime<Utc>,
-    message: Message,
+    message: YardstickMessage,
     echo: String,
     chunk: String,
 }
 
-impl Turn {
+impl YardstickTurn {
     #[expect(clippy::disallowed_methods, reason = "a handler written by hand reads the clock where it stands")]
-    pub(crate) fn new(mut message: Message, padding: &Padding) -> Self {
+    pub(crate) fn new(mut message: YardstickMessage, padding: &Padding) -> Self {
         let task_id = Uuid::now_v7().to_string();
         let context_id = match message.context_id.take() {
             Some(known) => known,
@@ -131,9 +131,9 @@ impl Turn {
         Self { task_id, context_id, time: Utc::now(), message, echo, chunk: format!("chunk {}", padding.event) }
     }
 
-    pub(crate) fn completed(self) -> Task {
+    pub(crate) fn completed(self) -> YardstickTask {
         let artifact = Artifact { artifact_id: Parrot::ARTIFACT.to_owned(), parts: vec![Part { text: Some(self.echo.clone()) }] };
-        Task {
+        YardstickTask {
             status: self.status("TASK_STATE_COMPLETED"),
             id: self.task_id,
             context_id: self.context_id,
@@ -143,13 +143,17 @@ impl Turn {
     }
 
     /// Event `number` of `last`: the task, then chunks of an artifact, then the end.
-    pub(crate) fn event(&self, number: usize, last: usize) -> Outcome {
+    pub(crate) fn event(&self, number: usize, last: usize) -> YardstickResult {
         let (task_id, context_id) = (self.task_id.clone(), self.context_id.clone());
         if number == last {
-            return Outcome::StatusUpdate(StatusUpdate { task_id, context_id, status: self.status("TASK_STATE_COMPLETED") });
+            return YardstickResult::StatusUpdate(StatusUpdate {
+                task_id,
+                context_id,
+                status: self.status("TASK_STATE_COMPLETED"),
+            });
         }
         if number == 1 {
-            return Outcome::Task(Task {
+            return YardstickResult::Task(YardstickTask {
                 id: task_id,
                 context_id,
                 status: self.status("TASK_STATE_WORKING"),
@@ -157,7 +161,7 @@ impl Turn {
                 history: vec![self.message.clone()],
             });
         }
-        Outcome::ArtifactUpdate(ArtifactUpdate {
+        YardstickResult::ArtifactUpdate(ArtifactUpdate {
             task_id,
             context_id,
             artifact: Artifact { artifact_id: Parrot::ARTIFACT.to_owned(), parts: vec![Part { text: Some(self.chunk.clone()) }] },
@@ -184,19 +188,19 @@ impl Padding {
         let bare = Self::default();
         let turn = |text: &str| {
             let message = json!({"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}]});
-            serde_json::from_value(message).map(|message| Turn::new(message, &bare))
+            serde_json::from_value(message).map(|message| YardstickTurn::new(message, &bare))
         };
         let mut padding = bare.clone();
         if let Some(wanted) = answer {
-            let outcome = Outcome::Task(turn("hello")?.completed());
-            let size = serde_json::to_vec(&Answer::new(Value::from(1), outcome))?.len();
+            let outcome = YardstickResult::Task(turn("hello")?.completed());
+            let size = serde_json::to_vec(&YardstickAnswer::new(Value::from(1), outcome))?.len();
             padding.answer = ".".repeat(wanted.saturating_sub(size));
         }
         if let Some(wanted) = stream {
             let turn = turn("stream 10")?;
             let mut size = 0;
             for number in 1..=events {
-                let answer = Answer::new(Value::from(1), turn.event(number, events));
+                let answer = YardstickAnswer::new(Value::from(1), turn.event(number, events));
                 size += "id: 1\ndata: \n\n".len() + serde_json::to_vec(&answer)?.len();
             }
             let short = wanted.saturating_sub(size);
@@ -233,8 +237,8 @@ mod tests {
         let padding = Padding::fitting(Some(700), Some(5000), 10).expect("fits");
         let message = json!({"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hello"}]});
         let message = serde_json::from_value(message).expect("valid");
-        let outcome = Outcome::Task(Turn::new(message, &padding).completed());
-        let answer = serde_json::to_vec(&Answer::new(Value::from(1), outcome)).expect("encodes");
+        let outcome = YardstickResult::Task(YardstickTurn::new(message, &padding).completed());
+        let answer = serde_json::to_vec(&YardstickAnswer::new(Value::from(1), outcome)).expect("encodes");
         assert_eq!(answer.len(), 700);
         assert!(!padding.event.is_empty());
         assert_eq!(card(1500).len(), 1500);

@@ -3,9 +3,11 @@
 mod agents;
 mod config;
 mod evidence;
+mod freezes;
 mod governance;
 mod memory;
 mod push;
+mod scopes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,23 +27,23 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::caller_book::{BookError, CallerBook};
+use crate::caller_registry::{BookError, CallerRegistry};
 use crate::config::Config;
-use crate::gateway::Fleet;
-use crate::key_chest::{ChestError, KeyChest};
+use crate::gateway::Gateway;
+use crate::key_registry::{ChestError, KeyRegistry};
 use crate::memory::NodeMemory;
-use crate::reload::Behind;
+use crate::reload::ReloaderHandle;
 use crate::webhooks::Webhooks;
 
 /// What the operator can change while the node runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Office {
-    pub(crate) callers: Arc<CallerBook>,
-    pub(crate) keys: Arc<KeyChest>,
+pub(crate) struct AdminState {
+    pub(crate) callers: Arc<CallerRegistry>,
+    pub(crate) keys: Arc<KeyRegistry>,
     pub(crate) clock: Arc<dyn Clock>,
     /// The node was started without callers: it lets everybody in until it is started again.
     pub(crate) open: bool,
-    pub(crate) house: Arc<House>,
+    pub(crate) house: Arc<AdminParts>,
     pub(crate) memory: Option<NodeMemory>,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,
@@ -51,14 +53,14 @@ pub(crate) struct Office {
 /// What a caller can be granted here, and by what it can prove itself. A node does not start with callers that name
 /// anything else, so none is added to it.
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct AdminParts {
     /// Has the agents, which come and go.
     pub(crate) chancery: Chancery,
     pub(crate) issuers: Vec<String>,
     pub(crate) client_certificates: bool,
 }
 
-impl House {
+impl AdminParts {
     pub(crate) fn of(config: &Config, chancery: Chancery) -> Self {
         let issuers = config.issuers.iter().map(|issuer| issuer.name.clone()).collect();
         Self { chancery, issuers, client_certificates: config.tls.client_ca_file.is_some() }
@@ -83,8 +85,9 @@ impl House {
     }
 }
 
-pub(crate) fn routes(office: Office, fleet: &Arc<Fleet>, reloader: &Behind) -> Router {
-    let governance = governance::routes(office.clone()).merge(evidence::routes(office.clone()));
+pub(crate) fn routes(office: AdminState, fleet: &Arc<Gateway>, reloader: &ReloaderHandle) -> Router {
+    let governance =
+        governance::routes(office.clone()).merge(freezes::routes(office.clone())).merge(evidence::routes(office.clone()));
     let memory = memory::routes(office.clone());
     let push = push::routes(office.clone());
     Router::new()
@@ -171,12 +174,12 @@ fn state(key: &KeyRecord, now: Timestamp) -> &'static str {
     }
 }
 
-async fn callers(State(office): State<Office>) -> Json<Value> {
+async fn callers(State(office): State<AdminState>) -> Json<Value> {
     let callers: Vec<Value> = office.callers.list().iter().map(|(record, configured)| show_caller(record, *configured)).collect();
     Json(json!({ "callers": callers, "open": office.open }))
 }
 
-async fn add_caller(State(office): State<Office>, Json(record): Json<CallerRecord>) -> Result<Json<Value>, Fault> {
+async fn add_caller(State(office): State<AdminState>, Json(record): Json<CallerRecord>) -> Result<Json<Value>, Fault> {
     if let Some(fault) = office.house.fault(&record) {
         return Err(Fault(StatusCode::BAD_REQUEST, fault));
     }
@@ -199,7 +202,7 @@ impl Default for RotateCaller {
 }
 
 async fn rotate_caller(
-    State(office): State<Office>,
+    State(office): State<AdminState>,
     Path(name): Path<String>,
     Json(how): Json<RotateCaller>,
 ) -> Result<Json<Value>, Fault> {
@@ -208,18 +211,18 @@ async fn rotate_caller(
     Ok(Json(with_key(&office, &name, Some(&key))))
 }
 
-async fn revoke_caller(State(office): State<Office>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn revoke_caller(State(office): State<AdminState>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
     office.callers.revoke(&name)?;
     tracing::info!(caller = name, "a caller was revoked");
     Ok(Json(with_key(&office, &name, None)))
 }
 
 /// The one time a key is shown.
-fn with_key(office: &Office, name: &str, key: Option<&SecretString>) -> Value {
+fn with_key(office: &AdminState, name: &str, key: Option<&SecretString>) -> Value {
     json!({ "name": name, "key": key.map(|key| key.expose_secret()), "open": office.open })
 }
 
-async fn keys(State(office): State<Office>) -> Json<Value> {
+async fn keys(State(office): State<AdminState>) -> Json<Value> {
     let now = office.clock.now();
     let keys: Vec<Value> = office.keys.ring().records().iter().map(|key| show_key(key, now)).collect();
     Json(json!({ "keys": keys }))
@@ -235,10 +238,10 @@ struct RotateKeys {
     overlap_seconds: Option<u64>,
 }
 
-async fn rotate_keys(State(office): State<Office>, Json(how): Json<RotateKeys>) -> Result<Json<Value>, Fault> {
+async fn rotate_keys(State(office): State<AdminState>, Json(how): Json<RotateKeys>) -> Result<Json<Value>, Fault> {
     let key_use: KeyUse = how.key_use.parse().map_err(|fault| Fault(StatusCode::BAD_REQUEST, format!("use: {fault}")))?;
-    let lead = how.lead_seconds.map_or(KeyChest::LEAD, Duration::from_secs);
-    let overlap = how.overlap_seconds.map_or(KeyChest::OVERLAP, Duration::from_secs);
+    let lead = how.lead_seconds.map_or(KeyRegistry::LEAD, Duration::from_secs);
+    let overlap = how.overlap_seconds.map_or(KeyRegistry::OVERLAP, Duration::from_secs);
     let now = office.clock.now();
     let made = office.keys.rotate(key_use, how.owner.as_deref(), lead, overlap, now)?;
     tracing::info!(key_use = %key_use, owner = how.owner, "keys were rotated");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chancery_core::watched;
 use chancery_outbound::remote::{AgentFacts, FactsKeeper};
 
 use crate::data_folder::DataFolder;
@@ -56,12 +57,12 @@ impl FactsFile {
         let waiting = Arc::downgrade(&folder);
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
-                runtime.spawn(async move {
+                runtime.spawn(watched("writing what was learnt about agents", async move {
                     tokio::time::sleep(WRITE_WITHIN).await;
                     if let Some(folder) = waiting.upgrade() {
                         let _ = tokio::task::spawn_blocking(move || write(&folder, &state)).await;
                     }
-                });
+                }));
             }
             // A command without a runtime has no calls that would wait.
             Err(_) => write(&folder, &state),

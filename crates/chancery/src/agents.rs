@@ -15,7 +15,7 @@ pub(crate) use self::card::interfaces;
 pub use self::card::new_card;
 pub use self::conformance::Conformance;
 pub use self::echo::Echo;
-pub use self::recall::Recall;
+pub use self::recall::RecallAgent;
 
 /// An agent that comes with the binary, by the word that config and command line use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl BuiltIn {
         match self {
             Self::Echo => Arc::new(Echo::default()),
             Self::Conformance => Arc::new(Conformance),
-            Self::Recall => Arc::new(Recall),
+            Self::Recall => Arc::new(RecallAgent),
         }
     }
 }

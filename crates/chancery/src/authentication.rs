@@ -12,48 +12,63 @@ use chancery_outbound::{Guard, JwksCache};
 use chancery_protocol::MayCall;
 
 use crate::build_error::BuildError;
-use crate::caller_book::CallerBook;
-use crate::config::{Config, PublicUrl, SwpUrl};
+use crate::caller_registry::CallerRegistry;
+use crate::config::{Config, ConfigFault, Places, PublicUrl, SwpUrl};
+use crate::stored_nonces::StoredNonces;
 
 /// The callers of the config, with the keys the environment has for them.
 pub(crate) fn configured_callers(config: &Config) -> Result<Vec<CallerRecord>, BuildError> {
+    let faults = |faults: Vec<ConfigFault>| faults.into_iter().map(|fault| fault.message).collect::<Vec<_>>().join("; ");
+    callers_with_keys(config, &Places::default()).map_err(|found| BuildError::Credentials(faults(found)))
+}
+
+/// The same, with each fault where it stands in the file.
+pub(crate) fn callers_with_keys(config: &Config, places: &Places) -> Result<Vec<CallerRecord>, Vec<ConfigFault>> {
     let (mut records, mut faults) = (Vec::new(), Vec::new());
     for caller in &config.callers {
+        let section = format!("callers.{}", caller.record.name);
         match caller.with_key(|name| std::env::var(name).ok()) {
             Ok(record) => records.push(record),
-            Err(fault) => faults.push(fault),
+            Err(fault) => {
+                let fault = fault.strip_prefix(&format!("{section}: ")).unwrap_or(&fault);
+                faults.push(places.fault(&format!("{section}.key_env"), fault));
+            }
         }
     }
-    if faults.is_empty() { Ok(records) } else { Err(BuildError::Credentials(faults.join("; "))) }
+    if faults.is_empty() { Ok(records) } else { Err(faults) }
 }
 
 /// What callers are recognised with, whatever the config says of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Reception {
-    pub(crate) callers: Arc<CallerBook>,
+pub(crate) struct CallerDirectory {
+    pub(crate) callers: Arc<CallerRegistry>,
     pub(crate) resolver: Option<Arc<dyn IdentityResolver>>,
     pub(crate) public_url: PublicUrl,
     /// Where SWP peers reach the node, if they do.
     pub(crate) swp_url: Option<SwpUrl>,
+    /// Whether the operator asked for a node without its safeguards: it answers to every host, if none is configured.
+    pub(crate) is_insecure: bool,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Of signed requests.
+    pub(crate) nonces: Arc<StoredNonces>,
 }
 
 /// The keys of issuers, fetched through the guarded way out.
-pub(crate) fn key_sets(config: &Config, reception: &Reception) -> Result<Arc<JwksCache>, BuildError> {
+pub(crate) fn key_sets(config: &Config, reception: &CallerDirectory) -> Result<Arc<JwksCache>, BuildError> {
     let guard = Guard::new(config.outbound.clone(), &[reception.public_url.url().clone()])
         .map_err(|faults| BuildError::Outbound(joined(&faults)))?;
     let clock = Arc::clone(&reception.clock);
-    Ok(Arc::new(JwksCache::new(guard.client(), move || clock.now())))
+    Ok(Arc::new(JwksCache::with_limits(guard.client(), move || clock.now(), config.jwks)))
 }
 
 /// A node nobody is configured to call is open to everybody. `preview` has the callers as they will be.
 pub(crate) fn authenticator(
     config: &Config,
-    reception: &Reception,
+    reception: &CallerDirectory,
     preview: Callers,
     key_sets: impl FnOnce() -> Result<Arc<JwksCache>, BuildError>,
 ) -> Result<Authenticator, BuildError> {
-    let Reception { callers, resolver, public_url, .. } = reception;
+    let CallerDirectory { callers, resolver, public_url, .. } = reception;
     if preview.is_empty() && config.issuers.is_empty() && config.identity.allow.is_none() && resolver.is_none() {
         return Ok(Authenticator::open());
     }
@@ -63,7 +78,9 @@ pub(crate) fn authenticator(
         callers: Arc::new(ArcSwap::from_pointee(preview)),
         issuers,
         key_sets: key_sets()?,
+        tokens_remembered_s: config.identity.tokens_remembered_s,
         signatures: Some(signature_rules(config, public_url)?),
+        nonces: Some(reception.nonces.clone()),
         resolver: resolver.clone().or(listed).unwrap_or_else(|| Arc::new(AllowAll::default())),
         agents_may_call: MayCall::Everything,
         client_certificates: config.tls.client_ca_file.is_some(),
@@ -109,9 +126,11 @@ fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureR
 
 /// Refuses grants of the config that name no agent of this node: whoever wrote one meant another. Those of callers that were
 /// added may name one that was removed since.
-pub(crate) fn check_grants(callers: &CallerBook, agents: &Agents) -> Result<(), BuildError> {
+pub(crate) fn check_grants(configured: &[CallerRecord], book: &CallerRegistry, agents: &Agents) -> Result<(), BuildError> {
     let mut faults = Vec::new();
-    for (record, configured) in callers.list() {
+    let added: Vec<_> = book.list().into_iter().filter(|(_, configured)| !configured).map(|(record, _)| record).collect();
+    let all = configured.iter().map(|record| (record, true)).chain(added.iter().map(|record| (record, false)));
+    for (record, configured) in all {
         let granted = match &record.may_call {
             MayCall::Everything => Vec::new(),
             MayCall::Only(grants) => grants.iter().map(|grant| ("may_call", grant.agent.clone())).collect(),

@@ -5,11 +5,11 @@ use chancery_identity::KeyError;
 use chancery_identity::cards::CardFault;
 use chancery_inbound::TlsError;
 
-use crate::agent_book::AgentBookError;
-use crate::caller_book::BookError;
+use crate::agent_registry::AgentBookError;
+use crate::caller_registry::BookError;
 use crate::config::TlsFileError;
 use crate::data_folder::FolderError;
-use crate::key_chest::ChestError;
+use crate::key_registry::ChestError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -52,9 +52,11 @@ pub enum BuildError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Artifacts(#[from] crate::artifact_desk::DeskError),
+    Artifacts(#[from] crate::part_store::DeskError),
     #[error(transparent)]
     Memory(#[from] crate::memory::MemoryBuildError),
+    #[error("without callers everybody may call; a node that asks who is calling has to be restarted for that")]
+    WouldOpen,
     #[error("the folder of the config file cannot be watched: {0}")]
     Watch(String),
     #[error("the tasks of the last run could not be taken up: {0}")]

@@ -12,6 +12,7 @@ mod evidence;
 mod explain;
 mod freeze;
 mod init;
+mod interface_flags;
 mod keys;
 mod log;
 mod memory;
@@ -21,6 +22,7 @@ mod reload;
 mod send;
 mod serve;
 mod show;
+mod store;
 mod swp;
 mod tasks;
 mod tree;
@@ -34,7 +36,7 @@ use std::sync::LazyLock;
 
 use anyhow::Context as _;
 use chancery_outbound::CallError;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,6 +46,7 @@ Examples:
   chancery send hello                          send a message to that node and print the answer
   chancery send NAME hello                     the same to its agent of that name; or to a URL
   chancery send --stream 'stream 5 200'        print the answer piece by piece
+  chancery send https://agent.example.org hi   to an agent elsewhere, in the version and binding its card names
   chancery discover https://agent.example.org  fetch a card, verify it and say what is wrong with it
   chancery tasks list --state working          what the node is doing
   chancery tasks watch TASK                    follow one task
@@ -51,6 +54,7 @@ Examples:
   chancery explain TASK                        which rules let it in, and on which facts
   chancery freeze caller NAME                  admit nothing new of a caller
   chancery budgets                             what is spent, held and left
+  chancery bill --since 30d --by caller        what each caller spent
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
   chancery keys show                           what the node signs with
@@ -58,6 +62,7 @@ Examples:
   chancery evidence export --task TASK         what was recorded of a task, for somebody to check
   chancery evidence verify BUNDLE              check it, without the node
   chancery push listen                         print what webhooks are sent
+  chancery store check                         name what is damaged in the database
   chancery init                                write a config file with every setting, and its schema
   chancery validate chancery.toml              say all that is wrong with a config file
 
@@ -83,11 +88,38 @@ struct Arguments {
 #[derive(clap::Args)]
 struct Shared {
     /// The node's data folder [default: $XDG_DATA_HOME/chancery or ~/.local/share/chancery]
-    #[arg(long, global = true, value_name = "FOLDER", env = "CHANCERY_DATA")]
+    #[arg(id = DATA_FOLDER, long = "data", value_name = "FOLDER", env = "CHANCERY_DATA")]
     data: Option<PathBuf>,
     /// Print results as JSON
     #[arg(long, global = true)]
     json: bool,
+}
+
+/// The id of the argument with the data folder.
+const DATA_FOLDER: &str = "data_folder";
+
+/// The whole command line. The data folder may be named after every command too, but for `send`, whose `--data` is a part of the
+/// message.
+fn command_line() -> clap::Command {
+    let line = Arguments::command();
+    let folder = || {
+        let help = "The node's data folder [default: $XDG_DATA_HOME/chancery or ~/.local/share/chancery]";
+        clap::Arg::new(DATA_FOLDER).long("data").value_name("FOLDER").help(help).global(true)
+    };
+    let names: Vec<String> = line.get_subcommands().map(|one| one.get_name().to_owned()).filter(|name| name != "send").collect();
+    let with_folder = |one: clap::Command| one.arg(folder().value_parser(clap::value_parser!(PathBuf)));
+    names.into_iter().fold(line, |line, name| line.mut_subcommand(name, with_folder))
+}
+
+/// Reads the command line, or ends with what is wrong with it.
+fn parsed() -> Arguments {
+    let matches = command_line().get_matches();
+    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|fault| fault.exit());
+    let of_command = matches.subcommand().and_then(|(_, given)| given.try_get_one::<PathBuf>(DATA_FOLDER).ok().flatten());
+    if let Some(folder) = of_command {
+        arguments.shared.data = Some(folder.clone());
+    }
+    arguments
 }
 
 #[derive(Subcommand)]
@@ -98,42 +130,46 @@ enum Command {
     Serve(serve::Serve),
     /// Send a message to an agent and print what it answers
     #[command(visible_alias = "send-task")]
-    Send(send::Send),
+    Send(send::SendCommand),
     /// Show an agent's card, verify its signature and say what is wrong with it
     #[command(visible_alias = "discover")]
     Card(card::Card),
     /// See and cancel the tasks of the node on this machine
     Tasks(tasks::Tasks),
     /// Show the tree of calls a task belongs to, with what each cost, or cancel it from the leaves up
-    Tree(tree::Tree),
+    Tree(tree::TreeCommand),
     /// Say which rules let a call in or refused it, and on which facts
     Explain(explain::Explain),
     /// Admit nothing new to a tree, caller, agent, tenant or the whole node; or list what is frozen
-    Freeze(freeze::Freeze),
+    Freeze(freeze::FreezeCommandArgs),
     /// Admit again what was frozen
     Thaw(freeze::Thaw),
     /// Show how much of each budget is spent, held and left
     Budgets(budgets::Budgets),
+    /// Show what was spent, by tree, caller, agent, skill or tenant
+    Bill(bill::BillCommand),
     /// Say which agents the node stands in front of, and see how they do
-    Agents(agents::Agents),
+    Agents(agents::AgentsCommand),
     /// Say who may call the node on this machine
-    Callers(callers::Callers),
+    Callers(callers::CallersCommand),
     /// See and replace the keys that node signs with
-    Keys(keys::Keys),
+    Keys(keys::KeysCommandArgs),
     /// Receive and verify notifications to webhooks
-    Push(push::Push),
+    Push(push::PushCommandArgs),
     /// Write a config file with every setting at its default, and the schema editors check it with
     Init(init::Init),
     /// Say all that is wrong with a config file, each fault with its line and column
     Validate(validate::Validate),
     /// Print the JSON Schema of the config file
     Schema,
+    /// Say whether the database of the node on this machine is sound
+    Store(store::StoreCommandArgs),
     /// Make the node on this machine read its config file anew
     Reload(reload::Reload),
     /// Send tasks over SWP, listen for them, and say what frames hold
     Swp(swp::Swp),
     /// Put vectors into the memory tier, hand them out by their witness, and say who may use them
-    Memory(memory::Memory),
+    Memory(memory::MemoryCommandArgs),
     /// Convert packets into evidence, and write and check bundles of what the node has recorded
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
@@ -186,8 +222,13 @@ impl From<CallError> for Failure {
         match error {
             CallError::BadUrl { .. } | CallError::Credentials { .. } => Self::Usage(reason),
             CallError::TurnedAway { status, shown, .. } => Self::Refused(format!("{reason}; {}", way_in(status, shown))),
-            CallError::Unreachable { .. } => Self::Unreachable(format!("{reason}{}", about_certificates(&reason))),
-            CallError::Setup { .. } | CallError::Refused { .. } | CallError::NotUnderstood { .. } => Self::Refused(reason),
+            CallError::Unreachable { .. } | CallError::Blocked { .. } => {
+                Self::Unreachable(format!("{reason}{}", about_certificates(&reason)))
+            }
+            CallError::NotPossible { .. }
+            | CallError::NoCard { .. }
+            | CallError::Refused { .. }
+            | CallError::NotUnderstood { .. } => Self::Refused(reason),
         }
     }
 }
@@ -221,7 +262,7 @@ fn about_certificates(reason: &str) -> &'static str {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let Arguments { shared, command } = Arguments::parse();
+    let Arguments { shared, command } = parsed();
     let done = match command {
         Command::Demo(demo) => demo.run(&shared),
         Command::Serve(serve) => serve.run(&shared),
@@ -233,6 +274,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Freeze(freeze) => as_client(freeze.run(&shared)),
         Command::Thaw(thaw) => as_client(thaw.run(&shared)),
         Command::Budgets(budgets) => as_client(budgets.run(&shared)),
+        Command::Bill(bill) => as_client(bill.run(&shared)),
         Command::Agents(agents) => as_client(agents.run(&shared)),
         Command::Callers(callers) => as_client(callers.run(&shared)),
         Command::Keys(keys) => as_client(keys.run(&shared)),
@@ -243,13 +285,14 @@ pub(crate) fn run() -> ExitCode {
             show::print(&init::schema_text());
             Ok(())
         }
+        Command::Store(store) => store.run(&shared),
         Command::Reload(reload) => as_client(reload.run(&shared)),
         Command::Swp(swp) => swp.run(&shared),
         Command::Memory(memory) => as_client(memory.run(&shared)),
         Command::Evidence(evidence) => as_client(evidence.run(&shared)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "chancery", &mut script);
+            clap_complete::generate(shell, &mut command_line(), "chancery", &mut script);
             show::print(&String::from_utf8_lossy(&script));
             Ok(())
         }
@@ -284,6 +327,6 @@ mod tests {
 
     #[test]
     fn the_arguments_do_not_contradict_each_other() {
-        Arguments::command().debug_assert();
+        command_line().debug_assert();
     }
 }

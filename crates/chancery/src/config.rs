@@ -5,14 +5,19 @@ mod agreement;
 mod call_settings;
 mod caller;
 mod card;
+mod changed_keys;
+mod component_keys;
+mod effect;
 mod fault;
 mod fields;
 mod file;
+mod from_rvagent;
 mod governance;
 mod issuer;
 mod keys;
 mod names;
 mod nearest;
+mod notation;
 mod one_or_more;
 mod places;
 mod public_url;
@@ -33,10 +38,10 @@ use chancery_evidence::record::EvidenceConfig;
 use chancery_identity::credentials::Issuer;
 use chancery_inbound::InboundLimits;
 use chancery_memory::{ArtifactsConfig, MemoryConfig};
-use chancery_outbound::GuardConfig;
 use chancery_outbound::client::ClientLimits;
 use chancery_outbound::discovery::DiscoveryConfig;
 use chancery_outbound::remote::FollowLimits;
+use chancery_outbound::{GuardConfig, JwksLimits};
 use chancery_protocol::AgentId;
 use chancery_rules::health::HealthConfig;
 use chancery_rules::routing::RoutingConfig;
@@ -46,19 +51,26 @@ use serde::Deserialize;
 
 pub(crate) use self::agent::is_name as is_agent_name;
 pub use self::agent::{AgentConfig, AgentSource, ExtendedSkill, RemoteConfig, RemoteCredentials};
+pub(crate) use self::agreement::{unknown_agents, unknown_revisits};
 pub use self::call_settings::{BindingSetting, CallSettings};
 pub use self::caller::CallerConfig;
 pub use self::card::{CardBinding, CardConfig};
-pub use self::fault::{ConfigError, Fault};
+pub use self::changed_keys::every_key;
+use self::effect::declare_section;
+pub use self::effect::{ChangedKey, TakesEffect};
+pub use self::fault::{ConfigError, ConfigFault};
 pub use self::file::ConfigFile;
 pub(crate) use self::file::digest;
+pub use self::from_rvagent::{TakenOver, from_rvagent};
 pub use self::governance::{GovernanceConfig, PriceConfig};
 pub use self::keys::{KeySource, KeySourceError, KeysConfig};
-pub use self::names::{HostName, TenantName};
+pub use self::names::{HostName, NodeHost, TenantName};
+pub(crate) use self::nearest::nearest;
+use self::notation::{FromJson, is_json, yaml_fault};
 pub use self::places::Places;
 pub use self::public_url::PublicUrl;
 pub(crate) use self::push::origin as push_origin;
-pub use self::push::{PushConfig, PushOffer};
+pub use self::push::{PushOffer, PushSection};
 pub use self::schema::schema;
 use self::section::Section;
 pub use self::swp::{SwpConfig, SwpDoor, SwpUrl};
@@ -73,20 +85,25 @@ pub struct NodeConfig {
     pub listen: SocketAddr,
     /// What cards and links say; the address we listen at, if nothing else is said.
     pub public_url: Option<PublicUrl>,
+    /// More hosts that the node answers to, and whose web pages may call it.
+    pub hosts: Vec<NodeHost>,
     /// The folder of the database, the keys and the admin token.
     pub data: Option<PathBuf>,
     pub dedupe: Dedupe,
 }
 
+declare_section!(NodeConfig { listen: Restart, public_url: Restart, hosts: Live, data: Restart, dedupe: Live });
+
 impl Default for NodeConfig {
     fn default() -> Self {
-        Self { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)), public_url: None, data: None, dedupe: Dedupe::default() }
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 7420));
+        Self { listen, public_url: None, hosts: Vec::new(), data: None, dedupe: Dedupe::default() }
     }
 }
 
 /// The `[limits]` section: every component's limits under one roof.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct LimitsConfig {
     pub tasks: TaskLimits,
     pub inbound: InboundLimits,
     pub json: JsonLimits,
@@ -99,6 +116,8 @@ pub struct StoreConfig {
     /// How often the database waits for the disk.
     pub synchronous: Synchronous,
 }
+
+declare_section!(StoreConfig { synchronous: Restart });
 
 impl StoreConfig {
     pub(crate) fn sqlite(&self) -> SqliteOptions {
@@ -116,11 +135,21 @@ pub struct IdentityConfig {
     pub signature_window_s: u32,
     /// Signed requests that are remembered, so that none is taken twice.
     pub signatures_remembered: usize,
+    /// How long a token that was verified is accepted without a look at its issuer's keys; 0 looks at them with every call.
+    pub tokens_remembered_s: u32,
 }
+
+// How long a nonce is remembered was settled when it came.
+declare_section!(IdentityConfig {
+    allow: Live,
+    signature_window_s: Restart,
+    signatures_remembered: Restart,
+    tokens_remembered_s: Live,
+});
 
 impl Default for IdentityConfig {
     fn default() -> Self {
-        Self { allow: None, signature_window_s: 300, signatures_remembered: 100_000 }
+        Self { allow: None, signature_window_s: 300, signatures_remembered: 100_000, tokens_remembered_s: 300 }
     }
 }
 
@@ -134,7 +163,7 @@ pub struct PeersConfig {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub node: NodeConfig,
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     pub retention: RetentionConfig,
     pub card: CardConfig,
     pub store: StoreConfig,
@@ -147,6 +176,8 @@ pub struct Config {
     /// Whose tokens are accepted.
     pub issuers: Vec<Issuer>,
     pub identity: IdentityConfig,
+    /// How long keys of issuers are kept, and how often they are fetched.
+    pub jwks: JwksLimits,
     pub keys: KeysConfig,
     pub tls: TlsConfig,
     /// The slim binary wire.
@@ -164,7 +195,7 @@ pub struct Config {
     /// Vectors by reference.
     pub memory: MemoryConfig,
     /// Webhooks.
-    pub push: PushConfig,
+    pub push: PushSection,
     /// What artifacts are held to, and what becomes of large ones.
     pub artifacts: ArtifactsConfig,
 }
@@ -173,7 +204,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             node: NodeConfig::default(),
-            limits: Limits::default(),
+            limits: LimitsConfig::default(),
             retention: RetentionConfig::default(),
             card: CardConfig::default(),
             store: StoreConfig::default(),
@@ -182,6 +213,7 @@ impl Default for Config {
             callers: Vec::new(),
             issuers: Vec::new(),
             identity: IdentityConfig::default(),
+            jwks: JwksLimits::default(),
             keys: KeysConfig::default(),
             tls: TlsConfig::default(),
             swp: SwpConfig::default(),
@@ -192,7 +224,7 @@ impl Default for Config {
             health: HealthConfig::default(),
             governance: GovernanceConfig::default(),
             memory: MemoryConfig::default(),
-            push: PushConfig::default(),
+            push: PushSection::default(),
             artifacts: ArtifactsConfig::default(),
         }
     }
@@ -204,28 +236,41 @@ impl Config {
     }
 
     /// Reads a config. What is wrong with it is told all at once, in the order of the text.
-    pub fn parse(text: &str) -> Result<Self, Vec<Fault>> {
+    pub fn parse(text: &str) -> Result<Self, Vec<ConfigFault>> {
         Self::read(text).map(|(config, _)| config)
     }
 
     /// The same, with where everything stands.
-    pub fn read(text: &str) -> Result<(Self, Places), Vec<Fault>> {
+    pub fn read(text: &str) -> Result<(Self, Places), Vec<ConfigFault>> {
         Self::read_and(text, |_, _| Vec::new())
     }
 
     /// The same, with what else may be wrong with it.
-    fn read_and(text: &str, more: impl FnOnce(&Self, &Places) -> Vec<Fault>) -> Result<(Self, Places), Vec<Fault>> {
-        section::read(text, Self::sections, |config, places| {
+    fn read_and(text: &str, more: impl FnOnce(&Self, &Places) -> Vec<ConfigFault>) -> Result<(Self, Places), Vec<ConfigFault>> {
+        if let Some(fault) = yaml_fault(text) {
+            return Err(vec![fault]);
+        }
+        let all = |config: &Self, places: &Places| {
             let mut faults = agreement::faults(config, places);
             faults.extend(more(config, places));
             faults
-        })
+        };
+        if !is_json(text) {
+            return section::read(text, Self::sections, all);
+        }
+        let json = FromJson::read(text)?;
+        let read = section::read(&json.toml, Self::sections, all);
+        let read = read.map_err(|faults| faults.into_iter().map(|fault| json.moved(fault)).collect::<Vec<_>>())?;
+        Ok((read.0, read.1.moved(|place| json.place(place))))
     }
 
     /// Every section there is. The schema is made from this too, so that a section added here is in it.
     fn sections(file: &mut Section<'_, '_>) -> Self {
-        let limits =
-            |section: &mut Section<'_, '_>| Limits { tasks: section.fields(), inbound: section.fields(), json: section.fields() };
+        let limits = |section: &mut Section<'_, '_>| LimitsConfig {
+            tasks: section.fields(),
+            inbound: section.fields(),
+            json: section.fields(),
+        };
         Self {
             node: file.fields(),
             limits: file.section("limits", limits).unwrap_or_default(),
@@ -237,6 +282,7 @@ impl Config {
             callers: file.section("callers", caller::read_all).unwrap_or_default(),
             issuers: file.section("issuers", issuer::read_all).unwrap_or_default(),
             identity: file.section("identity", |section| section.fields()).unwrap_or_default(),
+            jwks: file.section("jwks", |section| section.fields()).unwrap_or_default(),
             keys: file.section("keys", keys::read).unwrap_or_default(),
             tls: file.section("tls", tls::read).unwrap_or_default(),
             swp: file.section("swp", swp::read).unwrap_or_default(),

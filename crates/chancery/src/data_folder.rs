@@ -109,7 +109,17 @@ impl DataFolder {
         let path = Self::admin_token_file(&self.path);
         let fresh = SealKey::random_bytes().map_err(|source| FolderError::Key { path: path.clone(), source })?;
         let token: String = fresh.iter().map(|byte| format!("{byte:02x}")).collect();
-        let kept = self.read_or_make(&path, format!("{token}\n").as_bytes())?;
+        let token = format!("{token}\n");
+        let mut kept = self.read_or_make(&path, token.as_bytes())?;
+        if kept.trim_ascii().is_empty() {
+            // An empty token would be one that everybody knows.
+            tracing::warn!(
+                file = %path.display(),
+                "the file is empty: a new token was made and written to it. Programs with the old token are refused by the admin API"
+            );
+            write_whole(&path, token.as_bytes())?;
+            kept = token.into_bytes();
+        }
         Ok(String::from_utf8_lossy(&kept).trim().into())
     }
 
@@ -240,6 +250,19 @@ mod tests {
         assert_eq!(again.admin_token().unwrap().expose_secret(), token);
         assert_eq!(token.len(), 64);
         assert_eq!(again.seal_key().unwrap().open("p", &sealed).as_deref(), Some(&b"x"[..]));
+    }
+
+    #[test]
+    fn an_emptied_token_is_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = DataFolder::claim(home.path()).unwrap();
+        let before = folder.admin_token().unwrap().expose_secret().to_owned();
+        for emptied in ["", "\n \n"] {
+            std::fs::write(DataFolder::admin_token_file(home.path()), emptied).unwrap();
+            let after = folder.admin_token().unwrap().expose_secret().to_owned();
+            assert!(after.len() == 64 && after != before, "{after}");
+            assert_eq!(folder.admin_token().unwrap().expose_secret(), after, "and stays");
+        }
     }
 
     #[test]

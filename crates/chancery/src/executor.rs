@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Agent, Agents, Answer, Chancery, Parts, RetentionConfig, Rulebook, SystemClock, TaskLimits, TaskRunner};
+use chancery_core::{
+    Agent, Agents, Answer, Chancery, ChanceryParts, RetentionConfig, Rulebook, SystemClock, TaskLimits, TaskRunner,
+};
 use chancery_identity::SealKey;
 use chancery_protocol::{
     AgentCard, Artifact, Binding, CallContext, Caller, Error, ErrorKind, Message, Metadata, Reply, Request, SendConfiguration,
@@ -12,32 +14,32 @@ use chancery_protocol::{
 };
 use chancery_store::MemoryStore;
 
-use crate::agent_book::AgentBook;
+use crate::agent_registry::AgentRegistry;
 use crate::build_error::BuildError;
 use crate::config::{AgentConfig, Config};
-use crate::gateway::{InCode, Remote, Workplace};
+use crate::gateway::{InCode, Remote, RemoteParts};
 use crate::seal::KeySeal;
 
 /// An agent elsewhere, by its URL.
-pub struct Peer(Arc<dyn TaskRunner>);
+pub struct RemotePeer(Arc<dyn TaskRunner>);
 
-impl fmt::Debug for Peer {
+impl fmt::Debug for RemotePeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Peer")
     }
 }
 
-impl Peer {
+impl RemotePeer {
     /// Nothing is asked of it yet: its card is fetched with the first task. What may be called, and the limits on it, is as in
     /// a node's config; the URL itself is allowed by being given.
     pub fn new(url: impl Into<String>, config: &Config) -> Result<Self, BuildError> {
-        let place = Workplace {
+        let place = RemoteParts {
             config: Arc::new(config.clone()),
             // It has no address of its own that others could call back.
             public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
             swp_url: None,
             clock: Arc::new(SystemClock),
-            book: Arc::new(AgentBook::open(None)?),
+            book: Arc::new(AgentRegistry::open(None)?),
             knows_callers: false,
             in_code: InCode::default(),
             known_names: std::collections::BTreeSet::new(),
@@ -51,7 +53,7 @@ impl Peer {
 /// Where an agent runs. Whoever gives it a task does not see the difference.
 pub enum Executor {
     Local(Arc<dyn TaskRunner>),
-    Remote(Peer),
+    Remote(RemotePeer),
 }
 
 impl fmt::Debug for Executor {
@@ -81,7 +83,7 @@ impl Executor {
     pub async fn run_task(&self, message: Message, metadata: Option<Metadata>) -> Result<Arc<Task>, Error> {
         let runner = match self {
             Self::Local(runner) => Arc::clone(runner),
-            Self::Remote(Peer(runner)) => Arc::clone(runner),
+            Self::Remote(RemotePeer(runner)) => Arc::clone(runner),
         };
         let plane = plane(runner)?;
         let context = CallContext {
@@ -95,9 +97,11 @@ impl Executor {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(rand::random()),
+            span: None,
             tracestate: None,
             hop_token: None,
             within: None,
+            via: None,
         };
         let send = SendMessage {
             tenant: None,
@@ -126,7 +130,7 @@ fn plane(runner: Arc<dyn TaskRunner>) -> Result<Chancery, Error> {
     let card = AgentCard { default_input_modes: vec!["*/*".to_owned()], ..AgentCard::default() };
     let agent =
         Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true, enforces_input_modes: true };
-    Ok(Chancery::new(Parts {
+    Ok(Chancery::new(ChanceryParts {
         agents: Agents::new(agent),
         store: Arc::new(MemoryStore::new()),
         clock: Arc::new(SystemClock),
@@ -184,10 +188,10 @@ mod tests {
         let stop = CancellationToken::new();
         let (serving, until) = (Arc::new(node), stop.clone());
         let server = Arc::clone(&serving);
-        tokio::spawn(async move { server.serve(listener, until).await });
+        chancery_core::spawn_watched("test", async move { server.serve(listener, until).await });
 
         let here = Executor::Local(Arc::new(Conformance));
-        let elsewhere = Executor::Remote(Peer::new(&url, &Config::default()).unwrap());
+        let elsewhere = Executor::Remote(RemotePeer::new(&url, &Config::default()).unwrap());
         for text in ["complete", "hello there", "stream 3 1"] {
             let parts = |artifacts: Vec<Arc<Artifact>>| artifacts.iter().map(|one| one.parts.clone()).collect::<Vec<_>>();
             let local = parts(here.run(message(text), None).await.unwrap());

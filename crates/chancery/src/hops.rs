@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use chancery_core::budget::Caps;
 use chancery_core::lineage::{TokenCheck, TokenClaims};
-use chancery_core::{Hop, HopTokens};
-use chancery_identity::hop_token::{Audience, BudgetHandle, HopClaims, HopTokenFault, HopTokens as KeyedTokens};
+use chancery_core::{ForeignToken, Hop, HopTokenService, MicroUsd};
+use chancery_identity::hop_token::{
+    BudgetCaps, ForeignClaims, HopClaims, HopTokenFault, HopTokens as KeyedTokens, TokenAudience, path_digest,
+};
 use chancery_protocol::Timestamp;
 
 #[derive(Debug)]
 pub(crate) struct SignedHops(pub(crate) Arc<KeyedTokens>);
 
-impl HopTokens for SignedHops {
+impl HopTokenService for SignedHops {
     fn mint(&self, hop: &Hop) -> Option<String> {
         let claims = &hop.claims;
         let minted = self.0.mint(&HopClaims {
@@ -19,13 +22,13 @@ impl HopTokens for SignedHops {
             parent_task: claims.parent_task.clone(),
             trace_id: claims.trace_id,
             depth: claims.depth,
-            path: hop.path.to_vec(),
-            budget: BudgetHandle {
-                subtree: claims.parent_task.as_str().into(),
+            path_digest: path_digest(&hop.path.to_vec()),
+            marks: hop.marks.clone(),
+            budget: BudgetCaps {
                 micro_usd: hop.budget.usd.map(|usd| u64::try_from(usd.0).unwrap_or(0)),
                 tokens: hop.budget.tokens,
             },
-            audience: Audience { agent: claims.audience.clone(), id: None },
+            audience: TokenAudience { agent: claims.audience.clone(), id: None },
             issued_at: hop.issued,
             expires_at: hop.expires,
             id: rand::random(),
@@ -55,5 +58,11 @@ impl HopTokens for SignedHops {
             depth: claims.depth,
             audience: Arc::clone(&claims.audience.agent),
         }))
+    }
+
+    fn read_foreign(&self, token: &str) -> ForeignToken {
+        let Some(ForeignClaims { marks, budget }) = ForeignClaims::of(token) else { return ForeignToken::default() };
+        let usd = budget.micro_usd.map(|usd| MicroUsd(i64::try_from(usd).unwrap_or(i64::MAX)));
+        ForeignToken { members: marks, budget: Caps { usd, tokens: budget.tokens, tasks: None } }
     }
 }

@@ -3,35 +3,45 @@
 //! `crates/chancery/examples/mount.rs` is a whole program.
 
 mod admin;
-mod agent_book;
 mod agent_facts;
+mod agent_identities;
+mod agent_lineup;
+mod agent_registry;
+mod agent_routes;
 pub mod agents;
-mod artifact_desk;
+mod assembly;
 mod authentication;
 mod build_error;
-mod caller_book;
+mod caller_registry;
+mod certificate_check;
 pub mod config;
 mod data_folder;
 mod executor;
+mod exposure;
 mod gateway;
 mod hops;
-mod key_chest;
-mod lineup;
+mod key_registry;
 mod memory;
 mod mount;
 mod node;
+mod node_parts;
+mod opened_store;
+mod part_store;
 pub mod policy_expressions;
+mod preflight;
 mod record_keeper;
+mod record_mark;
 mod reload;
+mod scope_names;
 mod seal;
-mod signs;
+mod stored_nonces;
 pub mod tool_parts;
 mod webhooks;
 
 pub use async_trait::async_trait;
 pub use chancery_core::routing;
 pub use chancery_core::{
-    AfterRestart, Chancery, Closed, Finished, RetentionConfig, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
+    AfterRestart, Chancery, Finished, RetentionConfig, RunError, SinkClosed, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };
 pub use chancery_identity as identity;
 pub use chancery_inbound::InboundLimits;
@@ -39,16 +49,18 @@ pub use chancery_protocol as protocol;
 pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, TaskState};
 
 pub use self::admin::{show_caller, show_key};
-pub use self::agent_book::{AgentBook, AgentBookError, AgentRecord};
+pub use self::agent_registry::{AgentBookError, AgentRecord, AgentRegistry};
 pub use self::agents::new_card;
 pub use self::build_error::BuildError;
-pub use self::caller_book::{BookError, CallerBook};
+pub use self::caller_registry::{BookError, CallerRegistry};
 pub use self::config::Config;
 pub use self::data_folder::{Announced, DataFolder, FolderError, Whereabouts};
-pub use self::executor::{Executor, Peer};
+pub use self::executor::{Executor, RemotePeer};
+pub use self::exposure::{open_listener_fault, plain_swp_fault};
 pub use self::gateway::{agent_slug, show_added};
-pub use self::key_chest::{ChestError, KeyChest};
+pub use self::key_registry::{ChestError, KeyRegistry};
 pub use self::node::{Node, NodeBuilder};
+pub use self::preflight::{Preflight, Surroundings, preflight};
 pub use self::reload::{Rejected, ReloadError, Reloaded};
 
 /// The versions of the A2A protocol implemented here, newest first. The workspace's Cargo metadata says the same.

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::{Chancery, Collection, Nearest, SharedMemory, Wanted, Written};
+use chancery_core::{Chancery, Collection, Nearest, RecallRequest, SharedMemory, WrittenGeneration};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
-use chancery_memory::{Ask, Gate, MemoryConfig, MemoryError, Tier, Witness};
+use chancery_memory::{MemoryConfig, MemoryError, MemoryGate, MemoryRequest, Tier, Witness};
 use chancery_protocol::{AgentId, Error, ErrorKind, Timestamp};
 
-use crate::key_chest::{ChestError, KeyChest};
+use crate::key_registry::{ChestError, KeyRegistry};
 
 #[derive(Clone, Debug)]
 pub(crate) struct NodeMemory {
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) keys: Arc<KeyChest>,
+    pub(crate) gate: Arc<MemoryGate>,
+    pub(crate) keys: Arc<KeyRegistry>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ impl NodeMemory {
     pub(crate) fn of(
         chancery: &Chancery,
         config: &MemoryConfig,
-        keys: &Arc<KeyChest>,
+        keys: &Arc<KeyRegistry>,
         now: Timestamp,
     ) -> Result<Option<Self>, MemoryBuildError> {
         let memory = Self::open(config, keys, now)?;
@@ -40,17 +40,17 @@ impl NodeMemory {
     }
 
     /// A node with a tier has a key for grants.
-    fn open(config: &MemoryConfig, keys: &Arc<KeyChest>, now: Timestamp) -> Result<Option<Self>, MemoryBuildError> {
+    fn open(config: &MemoryConfig, keys: &Arc<KeyRegistry>, now: Timestamp) -> Result<Option<Self>, MemoryBuildError> {
         let Some(tier) = Tier::open(config)? else { return Ok(None) };
         keys.ensure(KeyUse::MemoryGrants, now)?;
-        let gate = Arc::new(Gate::new(Arc::new(tier), config));
+        let gate = Arc::new(MemoryGate::new(Arc::new(tier), config));
         Ok(Some(Self { gate, keys: Arc::clone(keys) }))
     }
 
     /// Runs what blocks. What goes wrong is logged whole and told in part.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Gate, &KeyRing) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&MemoryGate, &KeyRing) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, Error> {
         let (gate, ring) = (Arc::clone(&self.gate), self.keys.ring());
         let done = tokio::task::spawn_blocking(move || work(&gate, &ring)).await;
@@ -66,13 +66,13 @@ impl NodeMemory {
 
     async fn looked<T: Send + 'static>(
         &self,
-        wanted: Wanted,
-        look: impl FnOnce(&Gate, &Ask<'_>, &KeyRing) -> Result<T, MemoryError> + Send + 'static,
+        wanted: RecallRequest,
+        look: impl FnOnce(&MemoryGate, &MemoryRequest<'_>, &KeyRing) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, Error> {
         let witness: Witness = wanted.witness.parse().map_err(|fault: &str| Error::invalid_field("witness", fault))?;
         self.blocking(move |gate, ring| {
             let grantee = agent_ids(ring, &wanted.agent, wanted.at);
-            let ask = Ask {
+            let ask = MemoryRequest {
                 witness: &witness,
                 data_ref: Some(&wanted.data_ref),
                 handed_for: Some(&wanted.capabilities),
@@ -95,23 +95,23 @@ pub(crate) fn agent_ids(ring: &KeyRing, agent: &str, now: Timestamp) -> Vec<Agen
 
 #[async_trait]
 impl SharedMemory for NodeMemory {
-    async fn resolve(&self, wanted: Wanted) -> Result<Collection, Error> {
+    async fn resolve(&self, wanted: RecallRequest) -> Result<Collection, Error> {
         let resolved = self.looked(wanted, |gate, ask, ring| gate.resolve(ask, ring)).await?;
         let witness = resolved.witness.to_string();
         Ok(Collection { witness, data_ref: resolved.data_ref, dim: resolved.dim, count: resolved.count })
     }
 
-    async fn search(&self, wanted: Wanted, queries: Vec<Vec<f32>>, k: usize) -> Result<Vec<Vec<Nearest>>, Error> {
+    async fn search(&self, wanted: RecallRequest, queries: Vec<Vec<f32>>, k: usize) -> Result<Vec<Vec<Nearest>>, Error> {
         let found = self.looked(wanted, move |gate, ask, ring| gate.search(ask, &queries, k, ring)).await?;
         let nearest = |one: chancery_memory::Neighbour| Nearest { id: one.id, score: one.score };
         Ok(found.into_iter().map(|near| near.into_iter().map(nearest).collect()).collect())
     }
 
-    async fn write(&self, wanted: Wanted, vectors: Vec<(u64, Vec<f32>)>) -> Result<Written, Error> {
+    async fn write(&self, wanted: RecallRequest, vectors: Vec<(u64, Vec<f32>)>) -> Result<WrittenGeneration, Error> {
         let written = self.looked(wanted, move |gate, ask, ring| gate.write(ask, &vectors, ring)).await?;
         let published = written.published;
         let witness = published.witness.to_string();
         let collection = Collection { witness, data_ref: published.data_ref, dim: published.dim, count: published.count };
-        Ok(Written { collection, grant: written.grant })
+        Ok(WrittenGeneration { collection, grant: written.grant })
     }
 }

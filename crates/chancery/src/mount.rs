@@ -9,11 +9,11 @@ use chancery_inbound::Signposts;
 use chancery_memory::MemoryConfig;
 use chancery_protocol::{AgentCard, AgentExtension, Metadata};
 
+use crate::agent_routes::AgentRoutes;
 use crate::agents::interfaces;
 use crate::build_error::BuildError;
 use crate::config::{CardBinding, Config, PublicUrl, SwpUrl, is_agent_name};
-use crate::gateway::Shown;
-use crate::signs::Signs;
+use crate::gateway::ShownCards;
 use crate::webhooks::PushPromise;
 
 /// An agent as it was given to a node.
@@ -28,12 +28,12 @@ pub(crate) struct Given {
 
 /// Where agents are mounted.
 #[derive(Clone, Debug)]
-pub(crate) struct Mount {
+pub(crate) struct MountedAgent {
     public_url: PublicUrl,
     swp_url: Option<SwpUrl>,
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
-    signs: Arc<Signs>,
+    signs: Arc<AgentRoutes>,
     /// What every card says of the node's memory.
     memory: Option<AgentExtension>,
     /// What they say of large parts.
@@ -45,9 +45,9 @@ pub(crate) struct Mount {
     enforced: BTreeSet<String>,
 }
 
-impl Mount {
+impl MountedAgent {
     /// What cards say is all from the config, so that a start and a reload say the same.
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<Signs>, config: &Config) -> Self {
+    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<AgentRoutes>, config: &Config) -> Self {
         let enforced = config.agents.iter().filter(|(_, agent)| agent.enforce_input_modes).map(|(name, _)| name.clone());
         Self {
             push: PushPromise::of(&config.push, &public_url),
@@ -98,7 +98,7 @@ impl Mount {
     }
 
     /// An agent that is mounted already, with other cards.
-    pub(crate) fn again(&self, agent: &Agent, Shown { card, extended }: Shown, at_root: bool) -> Agent {
+    pub(crate) fn again(&self, agent: &Agent, ShownCards { card, extended }: ShownCards, at_root: bool) -> Agent {
         let (name, runner) = (agent.name.to_string(), Arc::clone(&agent.runner));
         self.one(Given { name, card, extended, runner, exposed: agent.exposed }, at_root)
     }
@@ -114,6 +114,8 @@ impl Mount {
     }
 
     fn one(&self, Given { name, mut card, extended, runner, exposed }: Given, at_root: bool) -> Agent {
+        // Every runner here can be streamed from, so a card that says nothing of it means yes.
+        card.capabilities.streaming.get_or_insert(true);
         if card.supported_interfaces.is_empty() {
             card.supported_interfaces = if at_root {
                 interfaces(&self.public_url.to_string(), true, &self.bindings)

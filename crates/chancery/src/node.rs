@@ -1,67 +1,64 @@
 //! One node put together: agents, store, service and doors.
 
 mod elsewhere;
-mod shelf;
+mod hosts;
+mod running;
+
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Chancery, Clock, Parts, StoreError, SystemClock, TaskRunner};
-use chancery_identity::SealKey;
-use chancery_identity::credentials::{CertificateName, IdentityResolver};
-use chancery_identity::hop_token::HopTokens;
-use chancery_inbound::{Doors, Entrance, Tls};
+use chancery_core::{Chancery, LoopNeed, SystemClock, TaskRunner};
+use chancery_identity::credentials::IdentityResolver;
+use chancery_inbound::{DoorsHandle, Tls};
 use chancery_protocol::AgentCard;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use chancery_store::SqliteOptions;
 
-use self::shelf::Shelf;
-use crate::admin::{self, House, Office};
-use crate::agent_book::AgentBook;
-use crate::artifact_desk;
-use crate::authentication::{Reception, authenticator, check_grants, configured_callers, key_sets};
+use self::running::EndsWithLast;
+use crate::agent_lineup::AgentLineup;
+use crate::agent_registry::AgentRegistry;
+use crate::assembly::assemble;
+use crate::authentication::{CallerDirectory, configured_callers};
 use crate::build_error::BuildError;
-use crate::caller_book::CallerBook;
+use crate::caller_registry::CallerRegistry;
+use crate::certificate_check::warn_of_uncovered_hosts;
 use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpUrl, TlsConfig};
 use crate::data_folder::DataFolder;
-use crate::gateway::{Fleet, Site, Workplace, gather};
-use crate::hops::SignedHops;
-use crate::key_chest::{KeyChest, Signers, keep_published};
-use crate::lineup::Lineup;
-use crate::memory::NodeMemory;
-use crate::mount::Mount;
+use crate::key_registry::{KeyRegistry, Signers, keep_published};
+use crate::node_parts::{NodeParts, Service};
 use crate::record_keeper;
-use crate::reload::{Behind, Grounds, ReloadError, Reloaded, Reloader, Source, door_settings, furnish};
-use crate::seal::KeySeal;
-use crate::webhooks::Webhooks;
+use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 
 /// A control plane with its doors. It works from the moment it is built; `router` or `serve` let callers in.
 #[derive(Debug)]
 pub struct Node {
     chancery: Chancery,
-    entrance: Entrance,
+    entrance: DoorsHandle,
     folder: Option<Arc<DataFolder>>,
     tls: Option<Tls>,
     swp_tls: Option<Tls>,
     tls_config: TlsConfig,
     reloader: Arc<Reloader>,
+    keys: Arc<KeyRegistry>,
+    /// Shared with the routers that were made of this node.
+    ends: Arc<EndsWithLast>,
 }
 
 /// What a node is built from. The default keeps tasks in memory and calls itself `http://127.0.0.1:7420`.
 #[derive(Default)]
 #[must_use]
 pub struct NodeBuilder {
-    own: Lineup,
+    own: AgentLineup,
     serves_configured: bool,
-    source: Option<Source>,
+    source: Option<ConfigSource>,
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
     swp_url: Option<SwpUrl>,
     config: Config,
     folder: Option<PathBuf>,
     in_memory: bool,
-    answer_before_commit: bool,
+    is_insecure: bool,
+    store_options: Option<SqliteOptions>,
 }
 
 impl std::fmt::Debug for NodeBuilder {
@@ -192,14 +189,13 @@ impl NodeBuilder {
     /// outranks the file.
     pub fn config_file(mut self, file: ConfigFile, settle: impl Fn(Config) -> Config + Send + Sync + 'static) -> Self {
         self.config = settle(file.config);
-        self.source = Some(Source { file: file.path, digest: file.digest, settle: Arc::new(settle) });
+        self.source = Some(ConfigSource { file: file.path, digest: file.digest, settle: Arc::new(settle) });
         self.configured_agents()
     }
 
-    /// Breaks durability on purpose, so that the crash test can prove that it would notice.
-    #[doc(hidden)]
-    pub fn answer_before_commit(mut self, broken: bool) -> Self {
-        self.answer_before_commit = broken;
+    /// Opens the database with these options and not with those of the config.
+    pub fn store_options(mut self, options: SqliteOptions) -> Self {
+        self.store_options = Some(options);
         self
     }
 
@@ -207,112 +203,60 @@ impl NodeBuilder {
     pub async fn build(self) -> Result<Node, BuildError> {
         let public_url = self.read_public_url()?;
         let config = self.config;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let folder = self.folder.map(DataFolder::claim).transpose()?.map(Arc::new);
         let configured = configured_callers(&config)?;
-        let callers = Arc::new(CallerBook::open(folder.clone(), configured.clone())?);
-        let keys = Arc::new(KeyChest::open(folder.clone())?);
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
+        tls.iter().for_each(|tls| warn_of_uncovered_hosts(tls, config.node.listen.ip(), public_url.url()));
         let swp_tls = if config.swp.door.listen.is_some() { config.tls.load()?.map(Tls::for_swp).transpose()? } else { None };
-        let swp_url = config.swp.door.public_url.clone().or(self.swp_url);
-        let reception = Reception { callers, resolver: self.resolver, public_url, swp_url, clock };
-        let preview = reception.callers.preview(&configured)?;
-        let mut fetched = None;
-        let authenticator = authenticator(&config, &reception, preview, || {
-            let sets = key_sets(&config, &reception)?;
-            fetched = Some(Arc::clone(&sets));
-            Ok(sets)
-        })?;
-        let own = self.own.clone();
-        let lineup = if self.serves_configured { own.and_configured(&config, |_, _| None) } else { own };
-        let signs = Arc::new(lineup.signs.clone());
-        let mount = Mount::new(reception.public_url.clone(), &authenticator, signs, &config).also_at(reception.swp_url.clone());
-        let place = Workplace {
-            config: Arc::new(config.clone()),
-            public_url: reception.public_url.url().clone(),
-            swp_url: reception.swp_url.clone(),
-            clock: Arc::clone(&reception.clock),
-            book: Arc::new(AgentBook::open(folder.clone())?),
-            knows_callers: mount.knows_callers(),
-            in_code: lineup.in_code.clone(),
-            known_names: keys.agents(),
+        let reception = CallerDirectory {
+            // The callers of the config are put in place with the rest of it.
+            callers: Arc::new(CallerRegistry::open(folder.clone(), Vec::new())?),
+            resolver: self.resolver,
+            public_url,
+            swp_url: config.swp.door.public_url.clone().or(self.swp_url),
+            is_insecure: self.is_insecure,
+            clock: Arc::new(SystemClock),
+            nonces: Arc::default(),
         };
-        let signposts = Arc::new(mount.signposts()?);
-        let site = Site { place, mount };
-        let (given, remotes) = gather(&site.place, lineup, None).await?;
-        let agents = site.mount.all(given)?;
-        check_grants(&reception.callers, &agents)?;
-        furnish(&keys, &agents, &config, reception.clock.now())?;
-        let admin_token = folder.as_deref().map(DataFolder::admin_token).transpose()?;
-        let recorder = record_keeper::recorder(&config.evidence, &keys, reception.clock.now());
-        let on_disk = folder.as_deref().filter(|_| !self.in_memory);
-        let Shelf { store, outbox, key } = Shelf::open(on_disk, &config, self.answer_before_commit, recorder.clone())?;
-        let webhooks =
-            Webhooks::open(&config, &reception.public_url, folder.clone(), outbox, reception.clock.now())?.map(Arc::new);
-        let rules = config.rulebook().map_err(BuildError::Rules)?;
-        let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
-        let chancery = Chancery::new(Parts {
-            agents,
-            store,
-            clock: Arc::clone(&reception.clock),
-            seal: Arc::new(KeySeal(key)),
-            limits: config.limits.tasks.clone(),
-            retention: config.retention.clone(),
-            dedupe: config.node.dedupe,
-            rules,
-            hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
-            push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
-        });
-        // Before anything is taken up again that may need them.
-        let memory = NodeMemory::of(&chancery, &config.memory, &keys, reception.clock.now())?;
-        let tier = memory.as_ref().map(|memory| memory.gate.tier());
-        artifact_desk::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
-        let recovered = chancery.recover().await.map_err(BuildError::Recovery)?;
+        let parts = NodeParts {
+            in_memory: self.in_memory,
+            store_options: self.store_options.unwrap_or_else(|| config.store.sqlite()),
+            reception,
+            keys: Arc::new(KeyRegistry::open(folder.clone())?),
+            book: Arc::new(AgentRegistry::open(folder.clone())?),
+            own: self.own,
+            serves_configured: self.serves_configured,
+            admin_token: folder.as_deref().map(DataFolder::admin_token).transpose()?,
+            behind: ReloaderHandle::default(),
+            folder: folder.clone(),
+        };
+        let assembly = assemble(&config, configured, &parts, None).await?;
+        let keys = Arc::clone(&parts.keys);
+        let running = RunningNode::begin(parts, assembly)?;
+        let Service { chancery, fleet, webhooks, recorder, hops, engine, .. } = running.service().clone();
+        let entrance = running.entrance().clone();
+        let callers = Arc::clone(&running.parts().reception.callers);
+        let reloader = Reloader::new(running, self.source);
+        let ends = Arc::new(EndsWithLast(chancery.clone()));
+        let node = Node { chancery, entrance, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };
+        let recovered = node.chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
         }
-        let engine = webhooks.as_ref().and_then(|webhooks| webhooks.start(&chancery, &keys.ring()));
-        let book = Arc::clone(&site.place.book);
-        let fleet = Fleet::new(site, remotes, Arc::clone(&keys), chancery.clone());
-        let behind = Behind::default();
-        let office = Office {
-            callers: Arc::clone(&reception.callers),
-            keys: Arc::clone(&keys),
-            clock: Arc::clone(&reception.clock),
-            open: authenticator.is_open(),
-            house: Arc::new(House::of(&config, chancery.clone())),
-            memory: memory.clone(),
-            engine: engine.clone(),
-            webhooks: webhooks.clone(),
-        };
-        let routes = admin::routes(office, &fleet, &behind);
-        let settings = door_settings(&config, &reception.public_url, authenticator, admin_token.clone(), routes, signposts);
-        let entrance = Entrance::new(Doors::new(chancery.clone(), settings, &keys.ring())?);
+        if let Some(engine) = engine {
+            engine.start(&node.chancery);
+        }
+        fleet.start();
+        let (chancery, loops) = (&node.chancery, node.chancery.loops());
         let keeper = chancery.clone();
-        tokio::spawn(async move { keeper.keep_swept().await });
-        fleet.start(entrance.clone());
-        let signers = Signers { hops, webhooks: webhooks.clone() };
-        let published = (Arc::clone(&keys), Arc::clone(&reception.callers));
-        tokio::spawn(keep_published(entrance.clone(), published.0, published.1, signers, recorder, chancery.clone()));
-        tokio::spawn(record_keeper::keep(chancery.clone(), config.evidence.clone()));
-        let tls_config = config.tls.clone();
-        let grounds = Grounds {
-            chancery: chancery.clone(),
-            entrance: entrance.clone(),
-            reception,
-            keys,
-            memory,
-            book,
-            fleet,
-            admin_token,
-            own: self.own,
-            serves_configured: self.serves_configured,
-            key_sets: Mutex::new(fetched),
-            behind,
-            engine,
-            webhooks,
-        };
-        Ok(Node { chancery, entrance, folder, tls, swp_tls, tls_config, reloader: Reloader::new(grounds, self.source, config) })
+        loops.start("retention", LoopNeed::Vital, async move { keeper.keep_swept().await });
+        let signers = Signers { hops, webhooks };
+        let publishing =
+            keep_published(node.entrance.clone(), Arc::clone(&node.keys), callers, signers, recorder, chancery.clone());
+        loops.start("keys and cards", LoopNeed::Vital, publishing);
+        let recording = record_keeper::keep(chancery.clone(), config.evidence, Arc::clone(&node.keys));
+        loops.start("record", LoopNeed::Vital, recording);
+        Ok(node)
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
@@ -326,69 +270,6 @@ impl NodeBuilder {
 impl Node {
     pub fn builder() -> NodeBuilder {
         NodeBuilder::default()
-    }
-
-    /// All doors, to be merged into an axum app of your own.
-    pub fn router(&self) -> axum::Router {
-        self.entrance.router()
-    }
-
-    /// Lets callers in through a listener, until `stop` fires and the open connections are done.
-    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
-        chancery_inbound::serve(listener, self.tls.clone(), self.entrance.clone(), stop).await;
-    }
-
-    /// The same for SWP peers. Over TLS they show certificates; without it, nobody may be on the way to read along.
-    pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
-        chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.entrance.clone(), stop).await;
-    }
-
-    /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
-    pub fn is_open(&self) -> bool {
-        self.entrance.doors().authenticator().is_open()
-    }
-
-    /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.
-    pub async fn reload(&self) -> Result<Reloaded, ReloadError> {
-        self.reloader.reload().await
-    }
-
-    /// Reloads the config file whenever it changes. Does nothing for a node without one.
-    pub fn watch_config(&self) -> Result<(), BuildError> {
-        self.reloader.watch().map_err(|error| BuildError::Watch(error.to_string()))
-    }
-
-    pub fn speaks_tls(&self) -> bool {
-        self.tls.is_some()
-    }
-
-    /// The certificate that new connections are shown, by its fingerprint.
-    pub fn certificate(&self) -> Option<CertificateName> {
-        self.tls.as_ref().map(|tls| CertificateName::Sha256(SealKey::digest(&tls.certificate())))
-    }
-
-    /// Reads certificate and key anew. New connections get them; a fault changes nothing.
-    pub fn reload_tls(&self) -> Result<(), BuildError> {
-        for tls in [&self.tls, &self.swp_tls].into_iter().flatten() {
-            if let Some(material) = self.tls_config.load()? {
-                tls.replace(material)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The service behind the doors.
-    pub fn chancery(&self) -> &Chancery {
-        &self.chancery
-    }
-
-    pub fn data_folder(&self) -> Option<&DataFolder> {
-        self.folder.as_deref()
-    }
-
-    /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.
-    pub async fn shut_down(&self, patience: Duration) -> Result<(), StoreError> {
-        self.chancery.shut_down(patience).await
     }
 }
 

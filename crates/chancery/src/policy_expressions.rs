@@ -44,7 +44,7 @@ impl Conditions {
         Rules::new(configs, |text| self.read(text).map(|condition| Box::new(condition) as _))
     }
 
-    pub fn read(&self, text: &str) -> Result<Condition, String> {
+    pub fn read(&self, text: &str) -> Result<CelCondition, String> {
         if text.len() > MAX_EXPRESSION {
             return Err(format!("it has {} bytes, a condition has at most {MAX_EXPRESSION}", text.len()));
         }
@@ -55,7 +55,7 @@ impl Conditions {
                 parser.spawn_scoped(scope, || self.parse(text)).map_err(|fault| format!("it cannot be read: {fault}"))?;
             parsed.join().map_err(|_| "the parser broke on it".to_owned())?
         })?;
-        let condition = Condition { text: text.into(), program, env: self.env.clone() };
+        let condition = CelCondition { text: text.into(), program, env: self.env.clone() };
         condition.try_out()?;
         Ok(condition)
     }
@@ -80,13 +80,13 @@ impl fmt::Debug for Conditions {
     }
 }
 
-pub struct Condition {
+pub struct CelCondition {
     text: Box<str>,
     program: Program,
     env: Arc<Env>,
 }
 
-impl Condition {
+impl CelCondition {
     fn work_out(&self, facts: &CallFacts<'_>) -> Result<Value, ExecutionError> {
         let variables = Variables::of(facts);
         let mut context = Context::with_env(self.env.clone());
@@ -107,7 +107,7 @@ impl Condition {
     }
 }
 
-impl Expression for Condition {
+impl Expression for CelCondition {
     fn holds(&self, facts: &CallFacts<'_>) -> Result<bool, String> {
         match self.work_out(facts) {
             Ok(Value::Bool(holds)) => Ok(holds),
@@ -122,7 +122,7 @@ impl Expression for Condition {
     }
 }
 
-impl fmt::Debug for Condition {
+impl fmt::Debug for CelCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)
     }

@@ -7,14 +7,14 @@ use chancery_core::{Chancery, Checkpoint, Record, StoreError};
 use chancery_evidence::record::{EvidenceConfig, Recorder};
 use chancery_protocol::Timestamp;
 
-use crate::key_chest::KeyChest;
+use crate::key_registry::KeyRegistry;
 
 /// How often to look for what is too old.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Who writes the record, if one is to be kept.
-pub(crate) fn recorder(config: &EvidenceConfig, keys: &KeyChest, now: Timestamp) -> Option<Arc<Recorder>> {
+pub(crate) fn recorder(config: &EvidenceConfig, keys: &KeyRegistry, now: Timestamp) -> Option<Arc<Recorder>> {
     config.record.then(|| {
         let recorder = Recorder::new(config);
         recorder.take_keys(&keys.ring(), now);
@@ -23,8 +23,9 @@ pub(crate) fn recorder(config: &EvidenceConfig, keys: &KeyChest, now: Timestamp)
 }
 
 /// Signs and tidies up until the node stops. The last signature is made when the store closes.
-pub(crate) async fn keep(chancery: Chancery, config: EvidenceConfig) {
+pub(crate) async fn keep(chancery: Chancery, config: EvidenceConfig, keys: Arc<KeyRegistry>) {
     let Some(record) = chancery.record() else { return };
+    remember(&*record, &keys).await;
     let stopping = chancery.shutdown_token();
     let every = Duration::from_secs(config.checkpoint_seconds.max(1));
     let mut untidied = TIDY_EVERY;
@@ -45,6 +46,28 @@ pub(crate) async fn keep(chancery: Chancery, config: EvidenceConfig) {
         if let Err(fault) = kept {
             tracing::error!(error = &fault as &dyn std::error::Error, "the record could not be signed or tidied up");
         }
+        remember(&*record, &keys).await;
+    }
+}
+
+/// Signs what is recorded before a node stops, and remembers that it did.
+pub(crate) async fn conclude(chancery: &Chancery, keys: &KeyRegistry) {
+    let Some(record) = chancery.record() else { return };
+    // The store signs again when it closes, and reports what goes wrong then.
+    if record.sign(chancery.now()).await.is_ok() {
+        remember(&*record, keys).await;
+    }
+}
+
+/// Remembers the newest checkpoint, unless one that was remembered is gone.
+async fn remember(record: &dyn Record, keys: &KeyRegistry) {
+    match record.checkpoints(0).await {
+        Ok(checkpoints) => {
+            if let Err(missing) = keys.record_mark.compare(&checkpoints) {
+                tracing::error!(missing, "checkpoints of the record are gone that this node signed");
+            }
+        }
+        Err(error) => tracing::warn!(%error, "the checkpoints of the record could not be looked at"),
     }
 }
 

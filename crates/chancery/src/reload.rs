@@ -1,8 +1,9 @@
 //! A config that changes while the node runs: read whole, made ready beside what holds, and put in its place in one step,
 //! or refused with every reason and nothing changed.
 
-mod grounds;
+mod placed;
 mod restart;
+mod running;
 mod watch;
 
 use std::path::PathBuf;
@@ -11,18 +12,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use chancery_protocol::Timestamp;
 use serde_json::{Value, json};
 
-pub(crate) use self::grounds::{Grounds, door_settings, furnish};
-use crate::config::{Config, ConfigError, ConfigFile, Fault, Places};
+pub(crate) use self::placed::placed;
+pub(crate) use self::running::RunningNode;
+use crate::authentication::callers_with_keys;
+use crate::config::{ChangedKey, Config, ConfigError, ConfigFault, ConfigFile, Places};
 
 /// What a file says with the flags of the command line put over it.
 pub(crate) type Settle = Arc<dyn Fn(Config) -> Config + Send + Sync>;
 
 /// Who reloads, for routes behind the doors that a reload replaces: known once the node is built, and not kept alive by them.
-pub(crate) type Behind = Arc<OnceLock<Weak<Reloader>>>;
+pub(crate) type ReloaderHandle = Arc<OnceLock<Weak<Reloader>>>;
 
 /// The file a node was started with.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct ConfigSource {
     pub(crate) file: PathBuf,
     pub(crate) digest: String,
     pub(crate) settle: Settle,
@@ -35,6 +38,8 @@ pub struct Reloaded {
     pub generation: u64,
     /// Whether it says something else than the one before.
     pub changed: bool,
+    /// The keys that say something else, each with when its new value takes effect.
+    pub changes: Vec<ChangedKey>,
 }
 
 /// A config that was not put in place, and all that is wrong with it.
@@ -42,11 +47,11 @@ pub struct Reloaded {
 #[error("{}", listed(file, faults))]
 pub struct Rejected {
     pub file: PathBuf,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ConfigFault>,
     pub at: Timestamp,
 }
 
-fn listed(file: &std::path::Path, faults: &[Fault]) -> String {
+fn listed(file: &std::path::Path, faults: &[ConfigFault]) -> String {
     let lines: Vec<_> = faults.iter().map(|fault| format!("{}:{fault}", file.display())).collect();
     lines.join("\n")
 }
@@ -61,7 +66,6 @@ pub enum ReloadError {
 
 /// What holds now.
 struct Current {
-    config: Arc<Config>,
     generation: u64,
     loaded_at: Timestamp,
     digest: Option<String>,
@@ -70,8 +74,8 @@ struct Current {
 }
 
 pub(crate) struct Reloader {
-    grounds: Grounds,
-    source: Option<Source>,
+    running: RunningNode,
+    source: Option<ConfigSource>,
     current: Mutex<Current>,
 }
 
@@ -83,20 +87,24 @@ impl std::fmt::Debug for Reloader {
 
 impl Reloader {
     pub(crate) fn agents_elsewhere(&self) -> Vec<String> {
-        self.grounds.fleet.lines()
+        self.running.service().fleet.lines()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn running(&self) -> &RunningNode {
+        &self.running
     }
 
     /// The config the node was started with is generation 1.
-    pub(crate) fn new(grounds: Grounds, source: Option<Source>, config: Config) -> Arc<Self> {
+    pub(crate) fn new(running: RunningNode, source: Option<ConfigSource>) -> Arc<Self> {
         let current = Current {
-            config: Arc::new(config),
             generation: 1,
-            loaded_at: grounds.now(),
+            loaded_at: running.now(),
             digest: source.as_ref().map(|source| source.digest.clone()),
             rejected: None,
         };
-        let behind = Arc::clone(&grounds.behind);
-        let reloader = Arc::new(Self { grounds, source, current: Mutex::new(current) });
+        let behind = Arc::clone(&running.parts().behind);
+        let reloader = Arc::new(Self { running, source, current: Mutex::new(current) });
         let _ = behind.set(Arc::downgrade(&reloader));
         reloader
     }
@@ -105,36 +113,36 @@ impl Reloader {
     pub(crate) async fn reload(&self) -> Result<Reloaded, ReloadError> {
         let source = self.source.as_ref().ok_or(ReloadError::NoFile)?;
         // No two at once, and none while an operator adds or removes agents.
-        let _alone = self.grounds.alone().await;
+        let _alone = self.running.alone().await;
         let settled = |config: &Config| (source.settle)(config.clone());
-        let read = match ConfigFile::check_settled(&source.file, &self.grounds.other_agents(), settled) {
+        let read = match ConfigFile::check_settled(&source.file, &self.running.parts().other_agents(), settled) {
             Ok(read) => read,
             Err(error) => return Err(self.reject(source, faults_of(&error)).into()),
         };
         let config = (source.settle)(read.config);
-        let before = Arc::clone(&self.lock().config);
+        let before = self.running.config();
         if config == *before {
             let mut current = self.lock();
             (current.rejected, current.digest) = (None, Some(read.digest));
-            return Ok(Reloaded { generation: current.generation, changed: false });
+            return Ok(Reloaded { generation: current.generation, changed: false, changes: Vec::new() });
         }
-        if let Err(faults) = self.put_in_place(&before, &config, &read.places).await {
+        let changes = before.changed_keys(&config);
+        if let Err(faults) = self.replace(&changes, &config, &read.places).await {
             return Err(self.reject(source, faults).into());
         }
         let mut current = self.lock();
         current.generation += 1;
-        current.config = Arc::new(config);
-        current.loaded_at = self.grounds.now();
+        current.loaded_at = self.running.now();
         current.digest = Some(read.digest);
         current.rejected = None;
         let generation = current.generation;
         tracing::info!(generation, file = %source.file.display(), "the config was reloaded");
-        Ok(Reloaded { generation, changed: true })
+        Ok(Reloaded { generation, changed: true, changes })
     }
 
-    async fn put_in_place(&self, before: &Config, config: &Config, places: &Places) -> Result<(), Vec<Fault>> {
-        let mut faults = restart::needed(before, config, places);
-        let callers = self.grounds.callers(config, places).unwrap_or_else(|missing| {
+    async fn replace(&self, changes: &[ChangedKey], config: &Config, places: &Places) -> Result<(), Vec<ConfigFault>> {
+        let mut faults = restart::needed(changes, places);
+        let callers = callers_with_keys(config, places).unwrap_or_else(|missing| {
             faults.extend(missing);
             Vec::new()
         });
@@ -142,12 +150,18 @@ impl Reloader {
             faults.sort_by_key(|fault| (fault.line, fault.column));
             return Err(faults);
         }
-        let prepared = self.grounds.prepare(before, config, callers, places).await?;
-        self.grounds.hold(prepared, config, places)
+        let assembly = self.running.prepare(config, callers, places).await?;
+        self.running.put_in_place(assembly).map_err(|error| placed(error, places))?;
+        let parts = self.running.parts();
+        let known: Vec<_> = parts.reception.callers.list().into_iter().map(|(record, _)| record).collect();
+        for fault in crate::scope_names::unmatched(config, places, &known, &parts.other_agents()) {
+            tracing::warn!(%fault, "a budget or policy of the config bounds nobody");
+        }
+        Ok(())
     }
 
-    fn reject(&self, source: &Source, faults: Vec<Fault>) -> Rejected {
-        let rejected = Rejected { file: source.file.clone(), faults, at: self.grounds.now() };
+    fn reject(&self, source: &ConfigSource, faults: Vec<ConfigFault>) -> Rejected {
+        let rejected = Rejected { file: source.file.clone(), faults, at: self.running.now() };
         let mut current = self.lock();
         for fault in &rejected.faults {
             let (file, generation) = (source.file.display(), current.generation);
@@ -174,10 +188,10 @@ impl Reloader {
     }
 }
 
-fn faults_of(error: &ConfigError) -> Vec<Fault> {
+fn faults_of(error: &ConfigError) -> Vec<ConfigFault> {
     match error {
         ConfigError::Unreadable { reason, .. } => {
-            vec![Fault { line: 1, column: 1, message: format!("the file cannot be read: {reason}") }]
+            vec![ConfigFault { line: 1, column: 1, message: format!("the file cannot be read: {reason}") }]
         }
         ConfigError::Faulty { faults, .. } => faults.clone(),
     }

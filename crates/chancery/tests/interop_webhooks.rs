@@ -1,5 +1,6 @@
 //! Webhooks across implementations, both ways: ours under the official Standard Webhooks libraries, theirs under ours, and what the
 //! official SDKs send at our receiver; prints tables.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 #[path = "interop/implementation.rs"]
 mod implementation;
@@ -18,7 +19,7 @@ use chancery_identity::webhook::{
 };
 use chancery_identity::{Algorithm, SigningKey};
 use chancery_protocol::{TaskEvent, TaskState, Timestamp};
-use chancery_receiver::{Accepted, Builder, Delivery, NotificationForm, Receiver};
+use chancery_receiver::{AcceptedDelivery, Builder, NotificationForm, ReceivedDelivery, Receiver};
 use http::HeaderMap;
 use implementation::{Implementation, Prepare, Table};
 use secrecy::ExposeSecret as _;
@@ -145,7 +146,7 @@ impl FromRef<Inbox> for Receiver {
     }
 }
 
-async fn hook(State(inbox): State<Inbox>, delivery: Delivery) -> Accepted {
+async fn hook(State(inbox): State<Inbox>, delivery: ReceivedDelivery) -> AcceptedDelivery {
     let said = match &delivery.notification.event {
         TaskEvent::Created(task) if task.status.state == TaskState::Working => "task working".to_owned(),
         TaskEvent::Created(task) => {

@@ -1,4 +1,4 @@
-//! The adapter for executors of the official Rust SDK passes its own tests, which its own Cargo workspace keeps out of this one.
+//! The adapters for agents of other crates pass their own tests, which their own Cargo workspaces keep out of this one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,36 @@ use std::process::{Command, Output};
 
 #[test]
 fn the_adapter_for_the_official_sdk_passes_its_tests() {
-    let fetched = cargo(&["fetch", "--quiet", "--locked"]);
+    passes_its_tests("adapters/a2a-sdk");
+}
+
+#[test]
+fn the_adapter_for_rvagent_passes_its_tests() {
+    passes_its_tests("adapters/rvagent");
+}
+
+fn passes_its_tests(folder: &str) {
+    let fetched = cargo(folder, &["fetch", "--quiet", "--locked"]);
     if !fetched.status.success() {
         let complaint = String::from_utf8_lossy(&fetched.stderr);
         // It shares crates with this workspace, so a dependency added here is one of its own too.
-        assert!(!complaint.contains("--locked"), "run `cargo fetch` in adapters/a2a-sdk and commit its Cargo.lock: {complaint}");
+        assert!(!complaint.contains("--locked"), "run `cargo fetch` in {folder} and commit its Cargo.lock: {complaint}");
         assert!(std::env::var_os("CI").is_none(), "cannot fetch what the adapter needs: {complaint}");
-        return say(&format!("skipped, the official SDK cannot be fetched here: {complaint}\n"));
+        return say(&format!("skipped, what {folder} needs cannot be fetched here: {complaint}\n"));
     }
 
     // Once its sources are here, a build that fails is our fault and nothing to skip for.
     let target = made();
-    let tested = cargo(&["test", "--quiet", "--locked", "--offline", "--target-dir", &target.to_string_lossy()]);
+    let tested = cargo(folder, &["test", "--quiet", "--locked", "--offline", "--target-dir", &target.to_string_lossy()]);
     let printed = String::from_utf8_lossy(&tested.stdout);
     assert!(tested.status.success(), "{printed}\n{}", String::from_utf8_lossy(&tested.stderr));
     let passed = passed(&printed);
     assert!(passed > 0, "a run without a single test proves nothing:\n{printed}");
-    say(&format!("{passed} tests of the adapter passed\n"));
+    say(&format!("{passed} tests of {folder} passed\n"));
 }
 
-fn cargo(arguments: &[&str]) -> Output {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/a2a-sdk");
+fn cargo(folder: &str, arguments: &[&str]) -> Output {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     Command::new(env!("CARGO")).args(arguments).current_dir(workspace).output().expect("cargo starts")
 }
 

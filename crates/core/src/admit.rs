@@ -2,68 +2,87 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{CallContext, Error, ErrorKind, SendMessage, TaskId, Timestamp};
-use chancery_rules::budget::{Accounts, BudgetError, Caps, Estimated, Reservation};
+use chancery_protocol::{ErrorKind, TaskId};
+use chancery_rules::budget::{Accounts, BudgetError, Caps, Estimated, Price, Reservation};
 use chancery_rules::lineage::{Attribution, Lineage, LineageError, TaskContext, TokenCheck};
-use chancery_rules::policy::AskedSkill;
+use chancery_rules::policy::TaskPolicy;
 
-use crate::agents::Agent;
 use crate::decide::{Denial, Verdicts};
-use crate::govern::conditions::Conditions;
+use crate::govern::OpenedAccount;
+use crate::govern::conditions::CallBounds;
 use crate::govern::freezes::{Belongs, Unfrozen};
-use crate::govern::prices::Prices;
-use crate::govern::queue::{Hindrance, Place};
-use crate::govern::terms::Terms;
-use crate::govern::trees::Node;
-use crate::govern::{InForce, Opened};
-use crate::governed::Scopes;
-use crate::service::Inner;
-use crate::trace::Traced;
-use crate::{Fact, Freeze, Kinship, Rule};
-
-/// A call as the steps look at it.
-#[derive(Debug)]
-pub(crate) struct Call<'a> {
-    pub(crate) context: &'a CallContext,
-    pub(crate) agent: &'a Arc<Agent>,
-    pub(crate) rules: Arc<InForce>,
-    pub(crate) terms: Terms,
-    pub(crate) skill: AskedSkill,
-    pub(crate) now: Timestamp,
-}
+use crate::govern::node::TreeNode;
+use crate::govern::prices::{self, Prices};
+use crate::govern::queue::{Hindrance, QueueTicket};
+use crate::governed::BudgetScopes;
+use crate::governed_call::GovernedCall;
+use crate::service::ChanceryInner;
+use crate::trace::{Traced, TracedParts};
+use crate::{Fact, Freeze, LineageRecord, Rule};
 
 /// A call that is in: money is held for it. Only this step makes one.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    pub(crate) kinship: Arc<Kinship>,
-    pub(crate) parent: Option<Arc<Node>>,
+    kinship: Arc<LineageRecord>,
+    parent: Option<Arc<TreeNode>>,
     /// Of the tree and its branches, down to this task.
-    pub(crate) chain: Accounts,
+    chain: Accounts,
     /// The account that was opened for the task alone.
-    pub(crate) own: Option<Opened>,
-    pub(crate) reservation: Reservation,
-    pub(crate) estimated: Estimated,
-    pub(crate) prices: Prices,
-    pub(crate) conditions: Arc<Conditions>,
+    own: Option<OpenedAccount>,
+    reservation: Reservation,
+    estimated: Estimated,
+    prices: Prices,
+    conditions: Arc<CallBounds>,
     /// Held until the call is recorded: a freeze waits for it.
-    pub(crate) unfrozen: Unfrozen,
+    unfrozen: Unfrozen,
+}
+
+impl Admitted {
+    pub(crate) fn kinship(&self) -> &Arc<LineageRecord> {
+        &self.kinship
+    }
+
+    /// What is held for the call, in all its budgets.
+    pub(crate) fn reservation(&self) -> &Reservation {
+        &self.reservation
+    }
+
+    pub(crate) fn estimated(&self) -> &Estimated {
+        &self.estimated
+    }
+
+    pub(crate) fn policy(&self) -> &Arc<TaskPolicy> {
+        &self.conditions.policy
+    }
+
+    /// The place of the task that the call makes: its parent, the accounts down to it, and the one that was opened for it.
+    pub(crate) fn take_place(&mut self) -> (Option<Arc<TreeNode>>, Accounts, Option<OpenedAccount>) {
+        (self.parent.take(), self.chain.clone(), self.own.take())
+    }
+
+    /// The call is recorded: its turn gets what was held for it, and whoever wants to freeze something need not wait for it any more.
+    pub(crate) fn into_turn(self) -> (Reservation, Arc<TaskPolicy>, Estimated, Prices) {
+        drop(self.unfrozen);
+        (self.reservation, Arc::clone(&self.conditions.policy), self.estimated, self.prices)
+    }
 }
 
 /// A call at the entrance: what stays as it is while it waits there.
 #[derive(Debug)]
 pub(crate) struct Entering {
-    kinship: Arc<Kinship>,
-    parent: Option<Arc<Node>>,
+    kinship: Arc<LineageRecord>,
+    parent: Option<Arc<TreeNode>>,
+    /// The other tasks it could be under.
+    others: Vec<Arc<TreeNode>>,
     chain: Accounts,
-    own: Option<Opened>,
+    own: Option<OpenedAccount>,
     /// The roots of all trees it may belong to.
     roots: Vec<Arc<str>>,
     context: TaskContext,
-    conditions: Arc<Conditions>,
+    conditions: Arc<CallBounds>,
     /// All that it is charged to.
     accounts: Accounts,
     prices: Prices,
-    estimated: Estimated,
     /// It is for a task that is there already.
     goes_on: bool,
 }
@@ -82,46 +101,29 @@ impl From<Denial> for Halt {
     }
 }
 
-impl<'a> Call<'a> {
-    pub(crate) fn new(inner: &Inner, context: &'a CallContext, agent: &'a Arc<Agent>, send: &SendMessage) -> Result<Self, Error> {
-        let terms = Terms::of(send)?;
-        let rules = inner.govern.rules.load_full();
-        let skill = match terms.skill.as_deref() {
-            Some(skill) if agent.lists(skill) || rules.names_skill(&agent.name, skill) => AskedSkill::Named(skill.into()),
-            Some(skill) => AskedSkill::Unlisted(skill.into()),
-            None => agent.only_skill(),
-        };
-        Ok(Self { context, agent, rules, terms, skill, now: inner.clock.now() })
-    }
-
-    /// The hop tokens that came with it: in a header, or in metadata where none can be set.
-    pub(crate) fn hop_token(&self) -> Option<Arc<str>> {
-        self.context.hop_token.clone().or_else(|| self.terms.hop_token.as_deref().map(Arc::from))
-    }
-
-    /// What the caller wants to be spent at most, for the task and all below it.
-    fn asked(&self) -> Caps {
-        Caps { usd: self.terms.budget.usd, tokens: self.terms.budget.tokens, tasks: None }
-    }
-}
-
-impl Inner {
+impl ChanceryInner {
     /// A call that makes a task.
     pub(crate) fn admit(
         &self,
-        call: &Call<'_>,
+        call: &GovernedCall<'_>,
         task: &TaskId,
         traced: Traced,
         verdicts: &mut Verdicts,
     ) -> Result<Admitted, Halt> {
-        let Traced { lineage, parent, roots } = traced;
+        let TracedParts { lineage, parent, others, roots } = traced.into_parts();
         let (chain, own, allowance) = self.chain(call, task, &lineage, parent.as_deref());
-        let kinship = Arc::new(kinship(call, task, &lineage, allowance));
-        self.enter(call, self.entering(call, kinship, parent, (chain, own), roots, lineage.context), None, verdicts)
+        let kinship = Arc::new(kinship(call, task, &lineage, parent.as_deref(), allowance));
+        let entering = self.entering(call, kinship, parent, (chain, own), roots, lineage.context);
+        self.enter(call, Entering { others, ..entering }, None, verdicts)
     }
 
     /// A message that a task goes on with: it is charged like a new one, in the same place.
-    pub(crate) fn readmit(&self, call: &Call<'_>, node: &Arc<Node>, verdicts: &mut Verdicts) -> Result<Admitted, Halt> {
+    pub(crate) fn readmit(
+        &self,
+        call: &GovernedCall<'_>,
+        node: &Arc<TreeNode>,
+        verdicts: &mut Verdicts,
+    ) -> Result<Admitted, Halt> {
         let (kinship, parent, chain) = (Arc::clone(&node.kinship), node.parent.clone(), node.accounts.clone());
         let roots = vec![kinship.root.as_str().into()];
         let entering = self.entering(call, kinship, parent, (chain, None), roots, node.context());
@@ -131,7 +133,7 @@ impl Inner {
     /// A call that found no room waits for some.
     pub(crate) async fn admit_later(
         &self,
-        call: &Call<'_>,
+        call: &GovernedCall<'_>,
         mut entering: Entering,
         mut hindrance: Hindrance,
         verdicts: &mut Verdicts,
@@ -159,31 +161,30 @@ impl Inner {
 
     fn entering(
         &self,
-        call: &Call<'_>,
-        kinship: Arc<Kinship>,
-        parent: Option<Arc<Node>>,
-        (chain, own): (Accounts, Option<Opened>),
+        call: &GovernedCall<'_>,
+        kinship: Arc<LineageRecord>,
+        parent: Option<Arc<TreeNode>>,
+        (chain, own): (Accounts, Option<OpenedAccount>),
         roots: Vec<Arc<str>>,
         context: TaskContext,
     ) -> Entering {
-        let Call { agent, rules, skill, .. } = call;
+        let GovernedCall { agent, rules, skill, .. } = call;
         let conditions = self.govern.conditions(rules, &call.context.caller, &agent.name, skill.id());
         let accounts = match (conditions.accounts.is_empty(), chain.is_empty()) {
             (true, _) => chain.clone(),
             (_, true) => conditions.accounts.clone(),
             _ => conditions.accounts.iter().chain(chain.iter()).cloned().collect(),
         };
-        let free = self.govern.ledger.remaining(&accounts, call.now);
         let prices = rules.prices_of(agent);
-        let estimated = self.govern.expected(prices, agent, skill.id(), &call.terms, &conditions.policy, free);
-        Entering { kinship, parent, chain, own, roots, context, conditions, accounts, prices, estimated, goes_on: false }
+        let others = Vec::new();
+        Entering { kinship, parent, others, chain, own, roots, context, conditions, accounts, prices, goes_on: false }
     }
 
     fn enter(
         &self,
-        call: &Call<'_>,
+        call: &GovernedCall<'_>,
         entering: Entering,
-        place: Option<&Place>,
+        place: Option<&QueueTicket>,
         verdicts: &mut Verdicts,
     ) -> Result<Admitted, Halt> {
         let (agent, rules) = (call.agent, &call.rules);
@@ -194,23 +195,23 @@ impl Inner {
         {
             return Err(frozen(freeze).into());
         }
-        // Asked where a cascade waits for the answer: see `Inner::cascade`.
+        // Asked where a cascade waits for the answer: see `ChanceryInner::cascade`.
         if let Some(parent) = &entering.parent {
             if parent.is_closing() {
                 return Err(too_late("is being cancelled").into());
             }
-            // Whoever waited in line may have outlived it. What is there already goes on without it.
-            if !entering.goes_on && !parent.is_open() {
+            // Whoever waited in line may have outlived it, and all others it could be for. What is there already goes on without it.
+            let waited_for = parent.is_open() || entering.others.iter().any(|other| other.is_open());
+            let is_late = entering.kinship.attribution == Attribution::Late;
+            if !entering.goes_on && !is_late && !waited_for {
                 return Err(too_late("has ended").into());
             }
         }
         if place.is_none() {
             verdicts.pass(Rule::Freeze, Vec::new);
         }
-        let now = if place.is_none() { call.now } else { self.clock.now() };
-        let Entering { ref accounts, estimated, ref parent, .. } = entering;
-        let reservation = match self.govern.reserve(accounts, estimated.estimate, now, place, parent.as_deref()) {
-            Ok(reservation) => reservation,
+        let (estimated, reservation) = match self.hold(call, &entering, place) {
+            Ok(held) => held,
             Err(hindrance) => return Err(Halt::Waits(Box::new((entering, hindrance)))),
         };
         let Entering { kinship, parent, chain, own, context, conditions, accounts, prices, .. } = entering;
@@ -219,15 +220,28 @@ impl Inner {
             if accounts.is_empty() {
                 return Vec::new();
             }
-            vec![
+            let Price { usd, tokens } = call.terms.hint();
+            let hint_usd = usd.map(|usd| ("hint_usd".into(), Fact::Usd(usd)));
+            let hint_tokens = tokens.map(|tokens| ("hint_tokens".into(), Fact::Number(tokens)));
+            let facts = [
                 ("estimate_usd".into(), Fact::Usd(held.usd)),
                 ("estimate_tokens".into(), Fact::Number(held.tokens)),
                 ("source".into(), Fact::text(estimated.usd.as_str())),
-                ("scopes".into(), Fact::Scopes(Scopes(accounts))),
-            ]
+                ("scopes".into(), Fact::Scopes(BudgetScopes(accounts))),
+            ];
+            hint_usd.into_iter().chain(hint_tokens).chain(facts).collect()
         });
         // What was held is let go when the reservation is dropped.
-        rules.recursion.check(&context, &agent.name).map_err(|error| {
+        let checked = match kinship.attribution {
+            // Nobody waits for what is done after the answer.
+            Attribution::Late => rules.recursion.check_depth(&context, &agent.name),
+            _ => match rules.recursion.revisit_allowlist.is_empty() {
+                true => rules.recursion.check(&context, &agent.name),
+                // An operator may have listed it by its AgentID.
+                false => rules.recursion.check_names(&context, &agent.name, &self.agent_ids().other_names(&agent.name)),
+            },
+        };
+        checked.map_err(|error| {
             // How sure that is belongs to it: not every form of an error has room for facts.
             let message = format!("{}: {error} attribution={}", error.kind().reason(), kinship.attribution);
             Denial::new(Rule::Recursion, error.kind(), message)
@@ -245,15 +259,44 @@ impl Inner {
         Ok(Admitted { kinship, parent, chain, own, reservation, estimated, prices, conditions, unfrozen })
     }
 
+    /// Holds what a call is expected to cost in all its budgets.
+    fn hold(
+        &self,
+        call: &GovernedCall<'_>,
+        entering: &Entering,
+        place: Option<&QueueTicket>,
+    ) -> Result<(Estimated, Reservation), Hindrance> {
+        let Entering { accounts, prices, conditions, parent, .. } = entering;
+        let (govern, skill, hint) = (&self.govern, call.skill.id(), call.terms.hint());
+        let mut learnt = govern.observed.learnt(&call.agent.name, skill);
+        loop {
+            let now = govern.now();
+            let free = govern.ledger.remaining(accounts, now);
+            let hint_at_most = if hint == Price::default() { Caps::NONE } else { govern.ledger.most_unknown(accounts) };
+            let estimated = prices::expected(*prices, learnt, hint, hint_at_most, &conditions.policy, free);
+            let reservation = govern.reserve(accounts, estimated.estimate, now, place, parent.as_deref())?;
+            if accounts.is_empty() {
+                return Ok((estimated, reservation));
+            }
+            // Where the agent overran meanwhile, this call was not in flight then: it holds the remainder
+            // like all after it.
+            let latest = govern.observed.learnt(&call.agent.name, skill);
+            if !latest.overran_since(&learnt) {
+                return Ok((estimated, reservation));
+            }
+            learnt = latest;
+        }
+    }
+
     /// The budgets from the root of the tree down to a new task, the one that was opened for it, and what the task and all
     /// below it may spend, where that is less than what is above.
     fn chain(
         &self,
-        call: &Call<'_>,
+        call: &GovernedCall<'_>,
         task: &TaskId,
         lineage: &Lineage,
-        parent: Option<&Node>,
-    ) -> (Accounts, Option<Opened>, Option<Caps>) {
+        parent: Option<&TreeNode>,
+    ) -> (Accounts, Option<OpenedAccount>, Option<Caps>) {
         let asked = call.asked();
         let Some(parent) = parent else {
             let own = self.govern.open_tree(&call.rules, task, asked);
@@ -262,7 +305,9 @@ impl Inner {
         };
         // One of several parents bounds by what the poorest has left.
         let bound = match lineage.attribution {
-            Attribution::Ambiguous => Caps { usd: lineage.remaining.usd, tokens: lineage.remaining.tokens, tasks: None },
+            Attribution::Ambiguous | Attribution::Claimed => {
+                Caps { usd: lineage.remaining.usd, tokens: lineage.remaining.tokens, tasks: None }
+            }
             _ => Caps::NONE,
         };
         let allowance = asked.narrowed(bound);
@@ -275,10 +320,17 @@ impl Inner {
     }
 }
 
-fn kinship(call: &Call<'_>, task: &TaskId, lineage: &Lineage, allowance: Option<Caps>) -> Kinship {
-    Kinship {
+fn kinship(
+    call: &GovernedCall<'_>,
+    task: &TaskId,
+    lineage: &Lineage,
+    parent: Option<&TreeNode>,
+    allowance: Option<Caps>,
+) -> LineageRecord {
+    LineageRecord {
         root: lineage.root_task.clone().unwrap_or_else(|| task.clone()),
         trace: lineage.context.trace_id,
+        made: parent.map_or(call.context.span.is_none(), |parent| parent.kinship.made),
         parent: lineage.context.parent_task_id.clone(),
         depth: lineage.context.depth,
         path: lineage.context.visited_agents.clone(),

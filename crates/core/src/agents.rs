@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use chancery_protocol::{AgentCard, AgentName, Error, ErrorKind};
+use chancery_protocol::{AgentCard, AgentName, Error, ErrorKind, IdentityProof};
 use chancery_rules::policy::AskedSkill;
 
 use crate::TaskRunner;
@@ -28,6 +28,12 @@ impl Agent {
     pub(crate) fn lists(&self, skill: &str) -> bool {
         let cards = [Some(&self.card), self.extended.as_ref()];
         cards.into_iter().flatten().any(|card| card.skills.iter().any(|listed| listed.id == skill))
+    }
+
+    /// Whether callers with this proof are shown a card that lists a skill.
+    pub(crate) fn shows(&self, skill: &str, proof: IdentityProof) -> bool {
+        let extended = self.extended.as_ref().filter(|_| proof != IdentityProof::None);
+        [Some(&self.card), extended].into_iter().flatten().any(|card| card.skills.iter().any(|listed| listed.id == skill))
     }
 
     /// The skill a call is for that names none: the only one there is.
@@ -100,6 +106,11 @@ impl Agents {
 
     pub fn get(&self, name: &str) -> Option<&Arc<Agent>> {
         self.by_name.get(name)
+    }
+
+    /// Whether there is another agent beside the root's own.
+    pub(crate) fn several(&self) -> bool {
+        self.by_name.len() > 1
     }
 
     /// The agent a call is for.

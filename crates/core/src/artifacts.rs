@@ -18,7 +18,7 @@ const BEFORE_IT_IS_RECORDED: Duration = Duration::from_secs(600);
 
 /// Looks at what is said, where the operator wants it looked at.
 #[async_trait]
-pub trait ArtifactDesk: Send + Sync + Debug {
+pub trait PartStore: Send + Sync + Debug {
     /// Whether there may be something to do. Asked for every artifact.
     fn concerns(&self, artifact: &Artifact) -> bool;
 
@@ -70,7 +70,7 @@ pub trait ArtifactDesk: Send + Sync + Debug {
 /// What was put away for a caller's task.
 #[derive(Clone, Debug)]
 pub struct PutAway {
-    desk: Arc<dyn ArtifactDesk>,
+    desk: Arc<dyn PartStore>,
     task: TaskId,
     digest: String,
     pub length: u64,
@@ -85,7 +85,7 @@ impl PutAway {
 
 impl Chancery {
     /// Artifacts that come from now on pass over this desk. The first one given stays.
-    pub fn set_artifact_desk(&self, desk: Arc<dyn ArtifactDesk>) {
+    pub fn set_artifact_desk(&self, desk: Arc<dyn PartStore>) {
         let _ = self.0.desk.set(desk);
     }
 

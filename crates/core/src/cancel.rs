@@ -2,41 +2,48 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Shown, TaskState};
+use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, NamedTask, Reply, TaskState};
+use chancery_rules::task_state;
 
-use crate::Note;
+use crate::RecordNote;
 use crate::agents::Agent;
 use crate::find::shown;
-use crate::live::{LiveTask, Said, Visible};
-use crate::service::Inner;
+use crate::live::{LiveTask, QueuedTurn, Visible};
+use crate::service::{Answer, ChanceryInner};
 use crate::tree::{CascadeOutcome, Cascaded};
 
-impl Inner {
+impl ChanceryInner {
     pub(crate) async fn cancel(
         self: &Arc<Self>,
         context: &CallContext,
         agent: &Agent,
         cancel: CancelTask,
-    ) -> Result<Shown, Error> {
+    ) -> Result<Answer, Error> {
         let stored = self.find(context, agent, &cancel.id).await?;
         if stored.progress.state.is_terminal() {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.open(stored).await?;
         self.note_cancel(&live, || format!("{}/{}", context.caller.tenant, context.caller.name).into());
-        self.cancel_with_all_below(&live).await.map(|(shown, _)| shown)
+        let (shown, _) = self.cancel_with_all_below(&live).await?;
+        let permit = self.room_for_done(context, task_state::task_weight(&shown.task)).await;
+        Ok(Answer::of(Reply::Task(shown), permit))
     }
 
     /// Who asked goes into the record together with what comes of it.
     pub(crate) fn note_cancel(&self, live: &LiveTask, by: impl FnOnce() -> Arc<str>) {
-        if let Some(note) = self.noted(|| Note::Cancelled { task: live.record.id.clone(), by: by(), at: self.clock.now() }) {
+        if let Some(note) = self.noted(|| RecordNote::Cancelled { task: live.record.id.clone(), by: by(), at: self.clock.now() })
+        {
             live.note(note);
         }
     }
 
     /// What was done for the task ends before it does, the deepest first. Says what became of each; of the task itself only if
     /// its agent may go on elsewhere.
-    pub(crate) async fn cancel_with_all_below(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<(Shown, Vec<Cascaded>), Error> {
+    pub(crate) async fn cancel_with_all_below(
+        self: &Arc<Self>,
+        live: &Arc<LiveTask>,
+    ) -> Result<(NamedTask, Vec<Cascaded>), Error> {
         let id = &live.record.id;
         let mut cascaded = Vec::new();
         if self.govern.trees.below(id).iter().any(|node| node.record.id != *id) {
@@ -68,7 +75,7 @@ impl Inner {
     }
 
     /// Whatever ends the task first is its end: if that is not the cancel, the caller is told so.
-    pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Shown, Error> {
+    pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<NamedTask, Error> {
         let refused_before = live.visible().cancels_refused;
         if !live.cancel_turn() && !self.call_off(live).await {
             self.end_by_force(live, TaskState::Canceled, None).await;
@@ -95,7 +102,7 @@ impl Inner {
         }
         let agent = self.agents.load().get(&live.record.agent).cloned();
         let Some(agent) = agent.filter(|agent| agent.runner.keeps_links()) else { return false };
-        let Some(said) = Said::again(live) else { return false };
+        let Some(said) = QueuedTurn::again(live) else { return false };
         if let Some((said, token)) = live.stop_with(said) {
             self.execute(live, &agent, said, token, true).await;
         }

@@ -1,6 +1,6 @@
 //! Whether a request's values make sense, whatever transport it came by. Faults name the field.
 
-use chancery_protocol::{Error, ListTasks, Message, Metadata, SendMessage, Unknown};
+use chancery_protocol::{Error, ListTasks, Message, Metadata, SendMessage, Unknown, control_character};
 
 use crate::limits::TaskLimits;
 
@@ -41,6 +41,9 @@ fn message(message: &Message, limits: &TaskLimits) -> Result<(), Error> {
                 limits.reference_tasks
             ),
         ));
+    }
+    for (index, id) in message.reference_task_ids.iter().enumerate() {
+        plain_text(&format!("message.referenceTaskIds[{index}]"), id.as_str())?;
     }
     metadata("message.metadata", message.metadata.as_ref(), limits)?;
     unknown("message", &message.unknown, limits)?;
@@ -86,7 +89,18 @@ pub(crate) fn id_text(field: &str, id: &str, limits: &TaskLimits) -> Result<(), 
             format!("has {} bytes, more than limits.id_bytes = {}", id.len(), limits.id_bytes),
         ));
     }
-    Ok(())
+    plain_text(field, id)
+}
+
+/// Refuses an id or a name with control characters. Stores refuse them too.
+pub(crate) fn plain_text(field: &str, text: &str) -> Result<(), Error> {
+    match control_character(text) {
+        Some(control) => {
+            let reason = format!("has the control character U+{:04X}; ids and names have none", u32::from(control));
+            Err(Error::invalid_field(field, reason))
+        }
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn history_length(field: &str, length: Option<i32>) -> Result<(), Error> {

@@ -11,15 +11,15 @@ use crate::agents::Agent;
 use crate::find::internal;
 use crate::ids::fresh_id;
 use crate::live::LiveTask;
-use crate::service::Inner;
-use crate::{Decision, Fact, Kinship, Rule, Verdict};
+use crate::service::ChanceryInner;
+use crate::{Decision, Fact, LineageRecord, Rule, Verdict};
 
 /// The verdicts so far, in the order the rules were asked.
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     pub(crate) said: Vec<Verdict>,
     /// Where the call stands, as soon as that is known.
-    pub(crate) kinship: Option<Arc<Kinship>>,
+    pub(crate) kinship: Option<Arc<LineageRecord>>,
 }
 
 impl Verdicts {
@@ -54,7 +54,7 @@ impl Denial {
     }
 }
 
-impl Inner {
+impl ChanceryInner {
     /// Keeps what an agent answered that could not be read, for `explain`. A task fails with its reason whether this is kept or not.
     pub(crate) async fn keep_unreadable(&self, live: &LiveTask, facts: Vec<(&'static str, String)>) {
         let record = &live.record;

@@ -4,15 +4,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chancery_protocol::{
-    AgentName, Binding, CallContext, Caller, Error, ErrorKind, Message, Reply, Request, SendConfiguration, SendMessage, Sent,
-    Standing, Timestamp, Version,
+    AgentName, Binding, CallContext, Caller, CallerStanding, Error, ErrorKind, Message, Reply, Request, SendConfiguration,
+    SendMessage, Sent, Timestamp, Version,
 };
 use chancery_rules::budget::Caps;
-use chancery_rules::lineage::{TaskContext, TokenClaims};
+use chancery_rules::lineage::{AgentNaming, TaskContext, TokenClaims};
 
-use crate::govern::trees::Node;
+use crate::govern::lineage_bytes::{LineageHeaders, SentLineage};
+use crate::govern::node::TreeNode;
 use crate::publish::Subscription;
-use crate::service::{Answer, Chancery, Inner};
+use crate::service::{Answer, Chancery, ChanceryInner};
 use crate::{Hop, TaskRecord};
 
 /// A hop token is good for as long as its task may take, but no longer than this.
@@ -26,19 +27,21 @@ const RENEWED_MICROS: i64 = 600_000_000;
 pub struct Delegation(Arc<Inside>);
 
 struct Inside {
-    plane: Weak<Inner>,
+    plane: Weak<ChanceryInner>,
     record: Arc<TaskRecord>,
-    node: Option<Arc<Node>>,
+    node: Option<Arc<TreeNode>>,
     deadline: Option<Timestamp>,
     granted: Caps,
-    tokens: Mutex<Option<Tokens>>,
-    /// The tokens that the task came with. Those of other nodes are theirs, and go on with it.
+    token: Mutex<Option<OwnToken>>,
+    /// The tokens that the task came with.
     brought: Option<Arc<str>>,
+    /// What came beside its trace.
+    tracestate: Option<Arc<str>>,
 }
 
-/// What goes with a call, and until when it is good.
+/// The token that goes with a call, and until when it is good.
 #[derive(Clone)]
-struct Tokens {
+struct OwnToken {
     text: Option<Arc<str>>,
     expires: Timestamp,
 }
@@ -51,12 +54,13 @@ impl fmt::Debug for Delegation {
 
 impl Delegation {
     pub(crate) fn new(
-        plane: &Arc<Inner>,
+        plane: &Arc<ChanceryInner>,
         record: Arc<TaskRecord>,
-        node: Option<Arc<Node>>,
+        node: Option<Arc<TreeNode>>,
         deadline: Option<Timestamp>,
         granted: Caps,
         brought: Option<Arc<str>>,
+        tracestate: Option<Arc<str>>,
     ) -> Self {
         Self(Arc::new(Inside {
             plane: Arc::downgrade(plane),
@@ -64,8 +68,9 @@ impl Delegation {
             node,
             deadline,
             granted,
-            tokens: Mutex::default(),
+            token: Mutex::default(),
             brought,
+            tracestate,
         }))
     }
 
@@ -75,24 +80,74 @@ impl Delegation {
         Some(node.context().child(self.0.record.id.clone(), self.0.record.agent.clone()))
     }
 
+    /// The same for whoever is called elsewhere, with the agents of its path named so that other nodes tell them apart.
+    pub fn written_context(&self, naming: AgentNaming) -> Option<TaskContext> {
+        let context = self.context()?;
+        let ids = self.0.plane.upgrade()?.agent_ids();
+        Some(TaskContext {
+            root_agent_id: ids.written(&context.root_agent_id, naming),
+            visited_agents: ids.written_path(&context.visited_agents, naming),
+            ..context
+        })
+    }
+
     /// What the task may spend, its own work and all that is done for it elsewhere, where there is a cap on it.
     pub fn granted(&self) -> Caps {
         self.0.granted
     }
 
-    /// The tokens to send with a call for this task: ours, signed when first asked for and again before it ends, and those of other
-    /// nodes that came with it.
+    /// The tokens that the task came with, for an agent here that calls on over the network.
+    pub fn brought_tokens(&self) -> Option<&Arc<str>> {
+        self.0.brought.as_ref()
+    }
+
+    /// The token to send with a call for this task, signed when first asked for and again before it ends.
     pub fn hop_token(&self) -> Option<Arc<str>> {
         let plane = self.0.plane.upgrade()?;
         let now = plane.clock.now();
-        let mut tokens = self.0.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut token = self.0.token.lock().unwrap_or_else(PoisonError::into_inner);
         let expires = self.expires(now);
-        let ends = |tokens: &Tokens| tokens.expires.micros().saturating_sub(now.micros()) <= RENEWED_MICROS;
+        let ends = |token: &OwnToken| token.expires.micros().saturating_sub(now.micros()) <= RENEWED_MICROS;
         // One that ends with its task would not last longer if it were made anew.
-        if tokens.as_ref().is_none_or(|tokens| ends(tokens) && tokens.expires < expires) {
-            *tokens = Some(Tokens { text: self.tokens(&plane, now, expires), expires });
+        if token.as_ref().is_none_or(|token| ends(token) && token.expires < expires) {
+            *token = Some(OwnToken { text: self.mint(&plane, now, expires).map(Arc::from), expires });
         }
-        tokens.as_ref().and_then(|tokens| tokens.text.clone())
+        token.as_ref().and_then(|token| token.text.clone())
+    }
+
+    /// What headers say of the lineage of a call for this task: our own mark before the members that the caller brought, those that
+    /// stand for the tokens of other nodes, and our token, as far as `lineage.max_bytes` has room.
+    pub fn lineage_headers(&self, brought: Option<&Arc<str>>) -> LineageHeaders {
+        let Some(plane) = self.0.plane.upgrade() else { return LineageHeaders::default() };
+        let config = plane.govern.rules.load().lineage;
+        let own = if config.traces { plane.marks.member(&self.0.record.id) } else { None };
+        let foreign = self.0.brought.as_deref().map(|tokens| plane.foreign_tokens(tokens)).unwrap_or_default();
+        let of_tokens: Vec<String> = foreign.into_iter().flat_map(|token| token.members).collect();
+        LineageHeaders::fitted(config.max_bytes, own.as_deref(), self.hop_token(), |room| {
+            plane.marks.tracestate(own.as_deref(), brought.map(|brought| &**brought), &of_tokens, room)
+        })
+    }
+
+    /// The `tracestate` among them.
+    pub fn tracestate(&self, brought: Option<&Arc<str>>) -> Option<Arc<str>> {
+        self.lineage_headers(brought).tracestate
+    }
+
+    /// Notes what went out with a call for this task, for `chancery explain`.
+    pub fn note_sent(&self, sent: SentLineage) {
+        if let Some(node) = &self.0.node {
+            node.set_sent(sent);
+        }
+    }
+
+    /// The span id to send with a call for this task. Calls that bring it back are placed under the task.
+    pub fn span(&self) -> Option<u64> {
+        let plane = self.0.plane.upgrade()?;
+        let span = plane.marks.span(&self.0.record.id);
+        if let Some(node) = &self.0.node {
+            plane.govern.trees.name_span(node, span);
+        }
+        Some(span)
     }
 
     fn expires(&self, now: Timestamp) -> Timestamp {
@@ -100,15 +155,16 @@ impl Delegation {
         self.0.deadline.map_or(latest, |deadline| deadline.min(latest))
     }
 
-    fn tokens(&self, plane: &Inner, now: Timestamp, expires: Timestamp) -> Option<Arc<str>> {
-        let brought = self.0.brought.as_deref().and_then(|tokens| plane.foreign_tokens(tokens));
-        match (self.mint(plane, now, expires), brought) {
-            (Some(own), Some(brought)) => Some(format!("{own},{brought}").into()),
-            (own, brought) => own.or(brought).map(Arc::from),
-        }
+    /// What agents that pass on nothing but the token pass on with it: the members of this node and of those before it.
+    fn marks(&self, plane: &ChanceryInner) -> Option<Arc<str>> {
+        let traces = plane.govern.rules.load().lineage.traces;
+        let own = if traces { plane.marks.member(&self.0.record.id) } else { None };
+        let foreign = self.0.brought.as_deref().map(|tokens| plane.foreign_tokens(tokens)).unwrap_or_default();
+        let of_tokens: Vec<String> = foreign.into_iter().flat_map(|token| token.members).collect();
+        plane.marks.node_members(own.as_deref(), self.0.tracestate.as_deref(), &of_tokens).map(Arc::from)
     }
 
-    fn mint(&self, plane: &Inner, issued: Timestamp, expires: Timestamp) -> Option<String> {
+    fn mint(&self, plane: &ChanceryInner, issued: Timestamp, expires: Timestamp) -> Option<String> {
         let Inside { record, node, .. } = &*self.0;
         let node = node.as_ref()?;
         let context = self.context()?;
@@ -122,6 +178,7 @@ impl Delegation {
                 audience: record.agent.clone(),
             },
             path: context.visited_agents,
+            marks: self.marks(plane),
             budget: self.0.granted,
             issued,
             expires,
@@ -143,9 +200,7 @@ impl Delegation {
         let request = Request::StreamMessage(send(message));
         match self.plane()?.call(&self.call_context(agent), request).await? {
             Answer::Stream(subscription) => Ok(*subscription),
-            Answer::Reply(_) | Answer::Late(_) => {
-                Err(Error::new(ErrorKind::Internal, "a stream was answered with something else"))
-            }
+            _ => Err(Error::new(ErrorKind::Internal, "a stream was answered with something else")),
         }
     }
 
@@ -161,15 +216,17 @@ impl Delegation {
             wrapped: false,
             binding: Binding::JsonRpc,
             caller: Caller { tenant: Arc::clone(&record.owner.tenant), name: format!("agent:{}", record.agent).into() },
-            standing: Arc::new(Standing { agent: Some(record.agent.clone()), ..Standing::default() }),
+            standing: Arc::new(CallerStanding { agent: Some(record.agent.clone()), ..CallerStanding::default() }),
             agent: Some(AgentName::from(agent)),
             extensions: Vec::new(),
             idempotency_key: None,
             last_event_id: None,
             trace: self.0.node.as_ref().map_or(chancery_protocol::TraceId(0), |node| node.kinship.trace),
+            span: None,
             tracestate: None,
             hop_token: None,
             within: Some(record.id.clone()),
+            via: None,
         }
     }
 }

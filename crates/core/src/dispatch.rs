@@ -6,20 +6,20 @@ use chancery_protocol::{CallContext, Error, SendMessage, TaskId, Timestamp};
 use chancery_rules::budget::Amount;
 use chancery_rules::lineage::LineageError;
 
-use crate::admit::{Admitted, Call, Halt};
+use crate::admit::{Admitted, Halt};
 use crate::agents::Agent;
 use crate::decide::{Denial, Verdicts};
 use crate::govern::GOVERNANCE_EXTENSION;
 use crate::govern::allot::{Allotment, span_of};
-use crate::govern::freezes::Unfrozen;
-use crate::govern::held::Held;
-use crate::govern::report::Report;
-use crate::govern::trees::Node;
+use crate::govern::held_budget::HeldBudget;
+use crate::govern::node::TreeNode;
+use crate::govern::report::CostReport;
+use crate::governed_call::GovernedCall;
 use crate::ids::fresh_id;
-use crate::live::Place;
+use crate::live::TurnOrigin;
 use crate::permit::Permitted;
-use crate::service::Inner;
-use crate::{Decision, Fact, Governed, Rule, Spend, TaskRecord, Verdict};
+use crate::service::ChanceryInner;
+use crate::{Decision, Fact, ForeignToken, Governed, Rule, Spend, TaskRecord, Verdict};
 
 /// A call that every rule has let through.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Dispatched {
     brought: Option<Arc<str>>,
 }
 
-impl Inner {
+impl ChanceryInner {
     /// A call that makes a task. Nothing waits but a call that finds no room, so nothing else has to be kept for one that does.
     pub(crate) async fn dispatch(
         &self,
@@ -38,10 +38,10 @@ impl Inner {
         agent: &Arc<Agent>,
         send: &SendMessage,
         task: &TaskId,
-        place: Place,
+        place: TurnOrigin,
     ) -> Result<Box<Dispatched>, Error> {
-        let call = Call::new(self, context, agent, send)?;
-        let bound = place == Place::OpensTask && agent.runner.keeps_links() && Box::pin(self.is_bound(&call, send)).await;
+        let call = GovernedCall::new(self, context, agent, send)?;
+        let bound = place == TurnOrigin::OpensTask && agent.runner.keeps_links() && Box::pin(self.is_bound(&call, send)).await;
         let mut verdicts = Verdicts::default();
         match self.steps(&call, send, task, bound, &mut verdicts) {
             Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),
@@ -51,15 +51,15 @@ impl Inner {
 
     fn steps(
         &self,
-        call: &Call<'_>,
+        call: &GovernedCall<'_>,
         send: &SendMessage,
         task: &TaskId,
         bound: bool,
         verdicts: &mut Verdicts,
     ) -> Result<Permitted, Halt> {
-        let traced = self.trace(call.context, send, &call.terms, &call.rules).map_err(|error| misplaced(&error))?;
+        let traced = self.trace(call, send).map_err(|error| misplaced(&error))?;
         verdicts.pass(Rule::Lineage, || {
-            let lineage = &traced.lineage;
+            let lineage = traced.lineage();
             let mut facts = vec![("attribution".into(), Fact::text(lineage.attribution.as_str()))];
             if let Some(parent) = &lineage.context.parent_task_id {
                 facts.push(("parent".into(), Fact::text(parent.to_string())));
@@ -72,7 +72,7 @@ impl Inner {
 
     fn choose_and_permit(
         &self,
-        call: &Call<'_>,
+        call: &GovernedCall<'_>,
         send: &SendMessage,
         admitted: Admitted,
         bound: bool,
@@ -85,7 +85,7 @@ impl Inner {
     /// A call that is refused, or waits for room and goes on from there.
     async fn halted(
         &self,
-        call: Call<'_>,
+        call: GovernedCall<'_>,
         send: &SendMessage,
         task: Option<&TaskId>,
         bound: bool,
@@ -107,7 +107,7 @@ impl Inner {
     }
 
     /// Whether the conversation goes on with somebody already.
-    async fn is_bound(&self, call: &Call<'_>, send: &SendMessage) -> bool {
+    async fn is_bound(&self, call: &GovernedCall<'_>, send: &SendMessage) -> bool {
         let Some(context_id) = &send.message.context_id else { return false };
         let link = self.store.context_link(&call.context.caller, &call.agent.name, context_id).await;
         matches!(link, Ok(Some(_)))
@@ -119,9 +119,9 @@ impl Inner {
         context: &CallContext,
         agent: &Arc<Agent>,
         send: &SendMessage,
-        node: &Arc<Node>,
+        node: &Arc<TreeNode>,
     ) -> Result<Box<Dispatched>, Error> {
-        let call = Call::new(self, context, agent, send)?;
+        let call = GovernedCall::new(self, context, agent, send)?;
         let mut verdicts = Verdicts::default();
         let admitted = self.readmit(&call, node, &mut verdicts);
         let permitted = admitted.and_then(|admitted| Ok(self.choose_and_permit(&call, send, admitted, true, &mut verdicts)?));
@@ -131,27 +131,27 @@ impl Inner {
         }
     }
 
-    /// Those of a call's hop tokens that other nodes made.
-    pub(crate) fn foreign_tokens(&self, tokens: &str) -> Option<String> {
-        /// A token that came through more nodes than this has gone round in circles.
+    /// What those of a call's hop tokens say that other nodes made.
+    pub(crate) fn foreign_tokens(&self, tokens: &str) -> Vec<ForeignToken> {
+        /// A call that came through more nodes than this has gone round in circles.
         const MOST_TOKENS: usize = 8;
-        let (hops, now) = (self.hops.as_ref()?, self.clock.now());
-        let foreign = tokens.split(',').map(str::trim).filter(|token| matches!(hops.read(token, now), Ok(None)));
-        let foreign: Vec<&str> = foreign.take(MOST_TOKENS).collect();
-        (!foreign.is_empty()).then(|| foreign.join(","))
+        let (Some(hops), now) = (self.hops.as_ref(), self.clock.now()) else { return Vec::new() };
+        let foreign =
+            tokens.split(',').map(str::trim).take(MOST_TOKENS).filter(|token| matches!(hops.read(token, now), Ok(None)));
+        foreign.map(|token| hops.read_foreign(token)).collect()
     }
 }
 
 fn misplaced(error: &LineageError) -> Denial {
     let denial = Denial::new(Rule::Lineage, error.kind(), format!("{}: {error}", error.kind().reason()));
-    match error {
-        LineageError::Invalid(check) => denial.with_fact("check", check.as_str()),
-        LineageError::Required => denial,
+    match error.check() {
+        Some(check) => denial.with_fact("check", check),
+        None => denial,
     }
 }
 
 impl Dispatched {
-    fn new(call: &Call<'_>, permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
+    fn new(call: &GovernedCall<'_>, permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
         Box::new(Self { permitted, verdicts: verdicts.said.into(), brought: call.hop_token() })
     }
 
@@ -162,22 +162,22 @@ impl Dispatched {
 
     /// What is kept of it with the task it makes.
     pub(crate) fn governed(&self) -> Governed {
-        let admitted = &self.permitted.admitted;
+        let admitted = self.permitted.admitted();
         Governed {
-            kinship: Arc::clone(&admitted.kinship),
-            spend: Spend::reserved(admitted.reservation.amount(), admitted.estimated.usd),
+            kinship: Arc::clone(admitted.kinship()),
+            spend: Spend::reserved(admitted.reservation().amount(), admitted.estimated().usd),
             verdicts: Arc::clone(&self.verdicts),
         }
     }
 
     /// What is held for it.
     pub(crate) fn held(&self) -> Amount {
-        self.permitted.admitted.reservation.amount()
+        self.permitted.admitted().reservation().amount()
     }
 
     /// What is kept of it with the message it lets a task go on with.
     pub(crate) fn decision(&self, context: &CallContext, record: &TaskRecord, now: Timestamp) -> Arc<Decision> {
-        let kinship = &self.permitted.admitted.kinship;
+        let kinship = self.permitted.admitted().kinship();
         Arc::new(Decision {
             id: fresh_id(),
             at: now,
@@ -195,14 +195,21 @@ impl Dispatched {
     /// The task is recorded: it gets its place in its tree, and its first turn what it was given.
     pub(crate) fn begin(
         mut self,
-        inner: &Inner,
+        inner: &ChanceryInner,
         record: &Arc<TaskRecord>,
+        agent: &Agent,
         context: &CallContext,
-    ) -> (Arc<Node>, Option<Arc<str>>, Allotment) {
-        let admitted = &mut self.permitted.admitted;
-        let (kinship, parent) = (Arc::clone(&admitted.kinship), admitted.parent.take());
-        let (chain, own) = (admitted.chain.clone(), admitted.own.take());
-        let node = Node::new(&inner.govern.trees, Arc::clone(record), kinship, parent, chain, own);
+    ) -> (Arc<TreeNode>, Option<Arc<str>>, Allotment) {
+        let admitted = self.permitted.admitted_mut();
+        let kinship = Arc::clone(admitted.kinship());
+        let (parent, chain, own) = admitted.take_place();
+        let by_agent = parent.as_ref().map(|parent| &parent.record.agent);
+        inner.govern.placements.count(kinship.attribution);
+        if let Some(by) = by_agent.or(context.standing.agent.as_ref()).or(context.via.as_ref()) {
+            inner.govern.placements.note(by, kinship.attribution, record.created_at);
+        }
+        let node =
+            TreeNode::new(&inner.govern.trees, Arc::clone(record), kinship, parent, chain, own, agent.runner.keeps_links());
         let (selected, allotment) = self.go_on(inner, &node, context, Spend::default());
         (node, selected, allotment)
     }
@@ -210,32 +217,27 @@ impl Dispatched {
     /// The next turn of a task gets what it was given.
     pub(crate) fn go_on(
         self,
-        inner: &Inner,
-        node: &Arc<Node>,
+        inner: &ChanceryInner,
+        node: &Arc<TreeNode>,
         context: &CallContext,
         before: Spend,
     ) -> (Option<Arc<str>>, Allotment) {
-        let Permitted { admitted, selected, slot } = self.permitted;
-        release(admitted.unfrozen);
+        let (admitted, selected, slot) = self.permitted.into_parts();
+        let (reservation, policy, estimated, prices) = admitted.into_turn();
         let allotment = Allotment {
             govern: Arc::clone(&inner.govern),
             node: Arc::clone(node),
             span: span_of(node),
-            held: Held::new(admitted.reservation),
+            held: HeldBudget::new(reservation),
             _slot: Some(slot),
-            policy: Arc::clone(&admitted.conditions.policy),
-            estimated: admitted.estimated,
-            prices: admitted.prices,
+            policy,
+            estimated,
+            prices,
             before,
-            heard: Report::default(),
+            heard: CostReport::default(),
             interrupted: false,
             announced: context.extensions.iter().any(|uri| uri == GOVERNANCE_EXTENSION),
         };
         (selected, allotment)
     }
-}
-
-/// The call is recorded: whoever wants to freeze something need not wait for it any more.
-fn release(unfrozen: Unfrozen) {
-    drop(unfrozen);
 }

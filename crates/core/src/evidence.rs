@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chancery_protocol::{AgentName, TaskId, Timestamp};
+use chancery_rules::lineage::AgentRef;
 
-use crate::{Append, Decision, Freeze, FreezeScope, StoreError};
+use crate::{Append, Decision, Freeze, FreezeScope, LineageRecord, StoreError, TaskRecord};
 
 /// Something for the record that no write of the store says by itself.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Note {
+pub enum RecordNote {
     /// An agent's card was fetched.
     CardObserved(Box<CardObserved>),
     /// Somebody asked for a task to be cancelled. What came of it is an update of the task.
@@ -34,6 +35,26 @@ pub enum Note {
     },
     /// A notification was handed to a webhook, or given up.
     Delivered(Box<Delivered>),
+    /// The node handed a task to an agent for another agent, or to an agent elsewhere.
+    Delegated(Box<Delegated>),
+}
+
+/// A delegation that this node made: a task with a task above it, or a task for an agent elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delegated {
+    pub task: Arc<TaskRecord>,
+    /// Where the task stands in its tree, and how sure that is.
+    pub kinship: Arc<LineageRecord>,
+    /// The agent runs outside this node.
+    pub remote: bool,
+    pub at: Timestamp,
+}
+
+impl Delegated {
+    /// The agent whose task this one was made for. `None` where a caller asked: then the node itself delegates.
+    pub fn delegator(&self) -> Option<&AgentRef> {
+        self.kinship.parent.as_ref().and_then(|_| self.kinship.path.last())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +63,10 @@ pub struct CardObserved {
     pub url: Arc<str>,
     /// The protocol version the agent is called in.
     pub protocol_version: Arc<str>,
-    /// Of the card's bytes as they came.
+    /// The card for callers that the agent knows, which this node asked for with its credentials.
+    pub extended: bool,
+    /// Of the card's bytes as they came; of an extended card in the canonical form (RFC 8785) of its 1.0 JSON, because gRPC carries no
+    /// JSON.
     pub sha256: [u8; 32],
     pub bytes: u64,
     pub at: Timestamp,
@@ -74,17 +98,17 @@ pub struct Delivered {
 
 /// What a store is about to write.
 #[derive(Clone, Copy, Debug)]
-pub enum Happening<'a> {
+pub enum RecordedWrite<'a> {
     Append(&'a Append),
     Decision(&'a Decision),
     Freeze(&'a Freeze),
-    Note(&'a Note),
+    Note(&'a RecordNote),
 }
 
 /// Words for the record: whole lines in the hand of a scribe, ready to be linked to what comes before them. Lines about several things can
 /// stand one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lines(pub Vec<u8>);
+pub struct RecordLines(pub Vec<u8>);
 
 /// Entries that became durable together. All are of one segment.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +140,7 @@ pub struct Checkpoint {
 
 /// What is not yet durable of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unwritten {
+pub struct UnwrittenRecord {
     pub blocks: Vec<Block>,
     pub checkpoints: Vec<Checkpoint>,
 }
@@ -134,7 +158,7 @@ pub struct RecordEnd {
 /// Puts what happens into words.
 pub trait Scribe: Send + Sync + Debug {
     /// Called where a write is asked for, on any thread, so that the one who commits has less to do.
-    fn write(&self, what: Happening<'_>) -> Lines;
+    fn write(&self, what: RecordedWrite<'_>) -> RecordLines;
 
     /// Goes on with a record where it ends.
     fn go_on(&self, end: RecordEnd) -> Box<dyn Chain>;
@@ -143,13 +167,13 @@ pub trait Scribe: Send + Sync + Debug {
 /// The growing end of a record, in the hands of whoever knows the order of commits.
 pub trait Chain: Send + Debug {
     /// Links lines to what came before. Signs by itself where enough has gathered.
-    fn add(&mut self, lines: &Lines);
+    fn add(&mut self, lines: &RecordLines);
 
     /// Signs how the record stands, unless that is signed already.
     fn sign(&mut self, at: Timestamp);
 
     /// What has to become durable with the transaction that runs.
-    fn unwritten(&self) -> &Unwritten;
+    fn unwritten(&self) -> &UnwrittenRecord;
 
     /// It is durable.
     fn written(&mut self);
@@ -161,7 +185,7 @@ pub trait Chain: Send + Debug {
 /// What a store lets others do with its record.
 #[async_trait]
 pub trait Record: Send + Sync + Debug {
-    async fn note(&self, note: Note) -> Result<(), StoreError>;
+    async fn note(&self, note: RecordNote) -> Result<(), StoreError>;
 
     /// Signs how the record stands, unless that is signed already.
     async fn sign(&self, at: Timestamp) -> Result<(), StoreError>;

@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use chancery_protocol::{Error, Message, MessageId, Role, StatusChange, TaskEvent, TaskState, TaskStatus, Unknown};
 use chancery_rules::policy::PolicyError;
+use chancery_rules::routing::CallOutcome;
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::agents::Agent;
 use crate::delegate::Delegation;
-use crate::govern::allot::Stop;
+use crate::govern::allot::TurnStop;
 use crate::ids::fresh_id;
-use crate::live::{AfterTurn, LiveTask, Place, Said};
-use crate::service::Inner;
+use crate::live::{AfterTurn, LiveTask, QueuedTurn, TurnOrigin};
+use crate::service::ChanceryInner;
 use crate::sink::{Finished, TaskUpdateSink};
-use crate::{Link, Note, Recall, RunError, StoreError, Turn};
+use crate::{Link, MemoryRecall, RecordNote, RunError, StoreError, Turn};
 
 /// How a turn came to its end.
 enum End {
@@ -32,14 +33,25 @@ enum End {
     Dropped,
 }
 
-impl Inner {
+impl End {
+    /// What a turn says about an agent of this process.
+    fn outcome(&self) -> CallOutcome {
+        match self {
+            Self::Finished(_) => CallOutcome::Succeeded,
+            Self::Failed(error) if error.refusal.is_none() => CallOutcome::Failed,
+            Self::Failed(_) | Self::Dropped => CallOutcome::Unjudged,
+        }
+    }
+}
+
+impl ChanceryInner {
     /// Starts a turn. Its first step runs in the caller's own flow, which is all a quick agent needs; the rest goes
     /// on in the background, whatever becomes of the caller.
     pub(crate) async fn execute(
         self: &Arc<Self>,
         live: &Arc<LiveTask>,
         agent: &Arc<Agent>,
-        said: Said,
+        said: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
     ) {
@@ -47,12 +59,19 @@ impl Inner {
         let mut turns: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(turns);
         let started = std::future::poll_fn(|context| Poll::Ready(turns.as_mut().poll(context))).await;
         if started.is_pending() {
-            self.background.spawn(turns);
+            self.in_background("turn", turns);
         }
     }
 
     /// The turn, and the ones that were put in line meanwhile.
-    async fn turns(self: Arc<Self>, live: Arc<LiveTask>, agent: Arc<Agent>, said: Said, token: CancellationToken, resumed: bool) {
+    async fn turns(
+        self: Arc<Self>,
+        live: Arc<LiveTask>,
+        agent: Arc<Agent>,
+        said: QueuedTurn,
+        token: CancellationToken,
+        resumed: bool,
+    ) {
         let mut next = Some((said, token, resumed));
         while let Some((said, token, resumed)) = next {
             let span = live.span();
@@ -72,7 +91,7 @@ impl Inner {
         self: &Arc<Self>,
         live: &Arc<LiveTask>,
         agent: &Arc<Agent>,
-        said: Said,
+        said: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
     ) {
@@ -85,8 +104,9 @@ impl Inner {
             Arc::clone(&live.record),
             live.node().cloned(),
             deadline,
-            live.granted(agent.runner.keeps_links(), self.clock.now()),
+            live.granted(agent.runner.keeps_links()),
             said.brought,
+            said.tracestate.clone(),
         );
         let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
         let turn = Turn {
@@ -105,8 +125,9 @@ impl Inner {
             reply_mode: said.reply_mode,
             selected: said.selected,
             delegation,
-            memory: self.memory.get().map(|_| Recall::new(self, Arc::clone(&live.record), said.presenter)),
+            memory: self.memory.get().map(|_| MemoryRecall::new(self, live, said.presenter)),
         };
+        let measured = self.measured(agent);
         let mut ending = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
             // Made only for a runner that does not finish at once.
@@ -130,6 +151,9 @@ impl Inner {
             && Box::pin(finished.take()).await
         {
             self.start_recording(live).await;
+        }
+        if let Some(measured) = measured {
+            measured.end(ending.outcome());
         }
         let stopped = live.stopped_because();
         let is_cancelled = live.is_turn_cancelled();
@@ -172,7 +196,7 @@ impl Inner {
     /// Takes a task back whose first message its agent refused before it said anything. `false` if there is more to it than that.
     async fn withdrawn(self: &Arc<Self>, live: &Arc<LiveTask>, refusal: Option<Box<Error>>) -> bool {
         let Some(refusal) = refusal.filter(|_| live.begin_withdrawal()) else { return false };
-        let note = self.noted(|| Note::Withdrawn { task: live.record.id.clone(), at: self.clock.now() });
+        let note = self.noted(|| RecordNote::Withdrawn { task: live.record.id.clone(), at: self.clock.now() });
         match self.store.withdraw(&live.record.id, note).await {
             Ok(true) => {
                 self.open.drop_stale(live);
@@ -190,7 +214,7 @@ impl Inner {
     }
 
     /// With whom a task and its conversation went on. What cannot be read is taken for nothing: the agent is then asked anew.
-    async fn links(&self, live: &LiveTask, place: Place) -> (Option<Link>, Option<Link>) {
+    async fn links(&self, live: &LiveTask, place: TurnOrigin) -> (Option<Link>, Option<Link>) {
         let record = &live.record;
         let unread = |fault: StoreError| {
             tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "links could not be read");
@@ -198,9 +222,9 @@ impl Inner {
         };
         match place {
             // Nothing has happened yet that could have left a link.
-            Place::OpensAll => return (None, None),
-            Place::OpensTask => {}
-            Place::GoesOn => {
+            TurnOrigin::OpensAll => return (None, None),
+            TurnOrigin::OpensTask => {}
+            TurnOrigin::GoesOn => {
                 let of_task = self.store.link(&record.id).await.unwrap_or_else(unread);
                 if of_task.is_some() {
                     return (of_task, None);
@@ -220,7 +244,7 @@ impl Inner {
                 Some((until, limit)) => {
                     if tokio::time::timeout_at(until, token.cancelled()).await.is_err() {
                         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-                        live.halt(Stop::Policy(PolicyError::Timeout { limit_ms }));
+                        live.halt(TurnStop::Policy(PolicyError::Timeout { limit_ms }));
                     }
                 }
             }

@@ -1,21 +1,29 @@
 //! Finds a caller's task and reads it, from memory when something is going on with it and from the log otherwise.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use chancery_protocol::{CallContext, Error, ErrorKind, Shown, Task, TaskEvent, TaskId, Version};
+use chancery_protocol::{CallContext, Error, ErrorKind, NamedTask, Task, TaskEvent, TaskId, Version};
 use chancery_rules::task_state;
 
 use crate::agents::Agent;
 use crate::live::LiveTask;
-use crate::service::Inner;
-use crate::{LogEntry, Names, Progress, StoreError, Stored, TaskRecord};
+use crate::service::ChanceryInner;
+use crate::{LogEntry, Names, Progress, StoreError, StoreTrouble, Stored, TaskRecord};
+
+/// When a caller is told to try again after the store failed: long enough for somebody to make room on a disk, short enough to wait.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// A log is read in pages of this weight, so that a large task is in memory once and not twice.
+const PAGE_BYTES: u64 = 1024 * 1024;
 
 /// Only the older protocol lets clients name tasks, so only its callers can find them that way.
 pub(crate) fn names(context: &CallContext) -> Names {
     if context.version == Version::V1_0 { Names::Server } else { Names::ServerOrClient }
 }
 
-impl Inner {
+impl ChanceryInner {
     /// A task of the caller's at this agent. Everything else is "not found", in the same words.
     pub(crate) async fn find(&self, context: &CallContext, agent: &Agent, id: &TaskId) -> Result<Stored, Error> {
         let names = names(context);
@@ -30,6 +38,11 @@ impl Inner {
     /// The task with room for what is going on with it.
     pub(crate) async fn open(self: &Arc<Self>, stored: Stored) -> Result<Arc<LiveTask>, Error> {
         loop {
+            if let Some(live) = self.open.get(&stored.task.id) {
+                return Ok(live);
+            }
+            // Many may open a large task at once; one reads it, and the others wait for that one.
+            let _turn = if stored.progress.bytes > PAGE_BYTES { self.large_reads.acquire().await.ok() } else { None };
             if let Some(live) = self.open.get(&stored.task.id) {
                 return Ok(live);
             }
@@ -57,18 +70,52 @@ impl Inner {
 
     /// Folds the log. It may have grown since `stored` was read: what the entries say is what counts.
     async fn read(&self, stored: &Stored) -> Result<(Task, Progress), Error> {
-        let entries = self.entries(&stored.task.id, 0, usize::MAX).await?;
-        let last = entries.last().ok_or_else(Error::task_not_found)?.seq;
-        let task = task_state::fold(entries.iter().map(|entry| &entry.event)).ok_or_else(Error::task_not_found)?;
-        let later = entries.iter().filter(|entry| entry.seq > stored.progress.seq);
+        let mut folded = Folded::default();
+        while folded.seq < stored.progress.seq || folded.task.is_none() {
+            let page = self.page(&stored.task.id, folded.seq, usize::MAX).await?;
+            if page.is_empty() && folded.seq > 0 {
+                return Err(self.log_ends_early(stored, folded.seq).await);
+            }
+            let later = page.iter().filter(|entry| entry.seq > stored.progress.seq);
+            folded.later_bytes += later.map(|entry| task_state::weight(&entry.event)).sum::<u64>();
+            folded.add(&page)?;
+        }
+        let Folded { task, seq, message_only, later_bytes } = folded;
+        let task = task.ok_or_else(Error::task_not_found)?;
         let progress = Progress {
             state: task.status.state,
             status_at: task.status.timestamp.unwrap_or(stored.progress.status_at),
-            seq: last,
-            bytes: stored.progress.bytes + later.map(|entry| task_state::weight(&entry.event)).sum::<u64>(),
-            message_only: entries.iter().any(|entry| matches!(entry.event, TaskEvent::Replied(_))),
+            seq,
+            bytes: stored.progress.bytes + later_bytes,
+            message_only,
         };
         Ok((task, progress))
+    }
+
+    /// The fault of a log that ends before the last entry its task counts. A task that was swept while it was read has none.
+    async fn log_ends_early(&self, stored: &Stored, last: u64) -> Error {
+        match self.store.find_any(stored.task.id.as_str()).await {
+            Ok(Some(now)) => {
+                let message = format!("the log of task {} ends with entry {last} of {}", now.task.id, now.progress.seq);
+                internal(StoreError::new(message).of_trouble(StoreTrouble::Damaged))
+            }
+            Ok(None) => Error::task_not_found(),
+            Err(fault) => internal(fault),
+        }
+    }
+
+    /// The task as it was after entry `seq`.
+    pub(crate) async fn read_at(&self, task: &TaskId, seq: u64) -> Result<Task, Error> {
+        let mut folded = Folded::default();
+        while folded.seq < seq {
+            let left = usize::try_from(seq - folded.seq).unwrap_or(usize::MAX);
+            folded.add(&self.page(task, folded.seq, left).await?)?;
+        }
+        folded.task.ok_or_else(Error::task_not_found)
+    }
+
+    async fn page(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Error> {
+        self.store.entries_within(task, after, limit, PAGE_BYTES).await.map_err(internal)
     }
 
     pub(crate) async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Error> {
@@ -76,20 +123,54 @@ impl Inner {
     }
 }
 
+/// A task as far as its log was read.
+#[derive(Default)]
+struct Folded {
+    task: Option<Task>,
+    seq: u64,
+    message_only: bool,
+    later_bytes: u64,
+}
+
+impl Folded {
+    fn add(&mut self, page: &[Arc<LogEntry>]) -> Result<(), Error> {
+        // Swept since it was found.
+        self.seq = page.last().ok_or_else(Error::task_not_found)?.seq;
+        self.message_only |= page.iter().any(|entry| matches!(entry.event, TaskEvent::Replied(_)));
+        match &mut self.task {
+            Some(task) => page.iter().for_each(|entry| task_state::apply(task, &entry.event)),
+            none => *none = task_state::fold(page.iter().map(|entry| &entry.event)),
+        }
+        if self.task.is_some() { Ok(()) } else { Err(Error::task_not_found()) }
+    }
+}
+
 /// A task as a caller sees it, with at most `history_length` messages of history.
-pub(crate) fn shown(record: &TaskRecord, mut task: Arc<Task>, history_length: Option<i32>) -> Shown {
+pub(crate) fn shown(record: &TaskRecord, mut task: Arc<Task>, history_length: Option<i32>) -> NamedTask {
     if let Some(length) = history_length.and_then(|length| usize::try_from(length).ok())
         && task.history.len() > length
     {
         let task = Arc::make_mut(&mut task);
         task.history.drain(..task.history.len() - length);
     }
-    Shown { task, dialect: record.dialect, client_task_id: record.client_task_id.clone() }
+    NamedTask { task, dialect: record.dialect, client_task_id: record.client_task_id.clone() }
 }
 
-/// The caller learns that it was us and a reference; the log has the whole story.
+/// The caller learns that it was us and a reference; the log has the whole story. Where the store itself is in trouble, the caller
+/// is told to come back.
 pub(crate) fn internal(fault: StoreError) -> Error {
     let reference = crate::ids::fresh_id();
     tracing::error!(reference = &*reference, error = &fault as &dyn std::error::Error, "the store failed");
-    Error::new(ErrorKind::Internal, format!("internal error, reference {reference}")).with_fact("reference", reference)
+    let error = match fault.trouble {
+        StoreTrouble::None => Error::new(ErrorKind::Internal, format!("internal error, reference {reference}")),
+        StoreTrouble::Unavailable | StoreTrouble::Damaged => {
+            come_back(format!("the node cannot read or write its tasks at the moment, reference {reference}"))
+        }
+    };
+    error.with_fact("reference", reference)
+}
+
+/// The answer where the store is in trouble.
+pub(crate) fn come_back(message: impl Into<Cow<'static, str>>) -> Error {
+    Error { retry_after: Some(RETRY_AFTER), ..Error::new(ErrorKind::Unavailable, message) }
 }

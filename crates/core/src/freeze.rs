@@ -5,14 +5,18 @@ use std::sync::Arc;
 use chancery_protocol::Error;
 
 use crate::carry_on::CarryOn;
+use crate::check::plain_text;
 use crate::find::internal;
-use crate::service::{Chancery, Inner};
-use crate::{Freeze, FreezeScope, Note};
+use crate::service::{Chancery, ChanceryInner};
+use crate::{Freeze, FreezeScope, RecordNote};
 
 impl Chancery {
     /// Waits for the calls that are being admitted at this moment. What runs goes on; cancel it to stop it. Whoever hangs up leaves
     /// nothing half done: it is frozen all the same.
     pub async fn freeze(&self, scope: FreezeScope, by: &str, why: Option<&str>) -> Result<Freeze, Error> {
+        if let Some(name) = scope.name() {
+            plain_text("name", name)?;
+        }
         let inner = Arc::clone(&self.0);
         let freeze = Freeze { scope, by: by.into(), at: inner.clock.now(), why: why.map(Arc::from) };
         CarryOn::new(async move { inner.freeze(freeze).await }, &self.0.background).await
@@ -29,7 +33,7 @@ impl Chancery {
     }
 }
 
-impl Inner {
+impl ChanceryInner {
     async fn freeze(&self, freeze: Freeze) -> Result<Freeze, Error> {
         let change = self.govern.freezes.change().await;
         self.store.freeze(freeze.clone()).await.map_err(internal)?;
@@ -40,7 +44,7 @@ impl Inner {
 
     async fn thaw(&self, scope: FreezeScope, by: Arc<str>) -> Result<bool, Error> {
         let change = self.govern.freezes.change().await;
-        let note = self.noted(|| Note::Thawed { scope: scope.clone(), by: Arc::clone(&by), at: self.clock.now() });
+        let note = self.noted(|| RecordNote::Thawed { scope: scope.clone(), by: Arc::clone(&by), at: self.clock.now() });
         let stored = self.store.thaw(&scope, note).await.map_err(internal)?;
         let known = change.apply(|frozen| frozen.remove(&scope)).await.is_some();
         tracing::warn!(%scope, by = &*by, "thawed");

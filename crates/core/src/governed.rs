@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, ContextId, Dialect, TaskId, TaskState, Timestamp, TraceId};
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Accounts, ActualSource, Amount, Caps, EstimateSource, Settled};
+use chancery_rules::budget::{Accounts, ActualSource, Amount, Caps, EstimateSource, SettledReservation};
 use chancery_rules::lineage::{AgentPath, Attribution, ClaimedContext};
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +14,13 @@ use crate::Link;
 
 /// Where a task stands in the tree of calls it belongs to. Never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kinship {
+pub struct LineageRecord {
     /// The task the tree began with; its own id for a root.
     pub root: TaskId,
     pub trace: TraceId,
+    /// Whether the trace was made here: the call at the root brought none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
     pub parent: Option<TaskId>,
     pub depth: u32,
     /// The agents that hold a task further up, after the caller of the root.
@@ -47,13 +50,13 @@ pub struct Spend {
     pub settled_at: Option<Timestamp>,
     /// What of it the turns before that one cost. Each of them counts at its own time, so stores keep them as past spends.
     #[serde(skip)]
-    pub earlier: Settled,
+    pub earlier: SettledReservation,
 }
 
 /// Everything that is kept beside a task's log about how it was governed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Governed {
-    pub kinship: Arc<Kinship>,
+    pub kinship: Arc<LineageRecord>,
     pub spend: Spend,
     /// What each rule said to the call that made the task.
     pub verdicts: Arc<[Verdict]>,
@@ -97,7 +100,7 @@ pub enum Fact {
     Path(AgentPath),
     /// Budgets, by their scopes. Put into words only for those who read them.
     #[serde(skip_deserializing, serialize_with = "in_words")]
-    Scopes(Scopes),
+    Scopes(BudgetScopes),
 }
 
 fn in_words<S: serde::Serializer>(words: &impl fmt::Display, to: S) -> Result<S::Ok, S::Error> {
@@ -106,9 +109,9 @@ fn in_words<S: serde::Serializer>(words: &impl fmt::Display, to: S) -> Result<S:
 
 /// The scopes of the budgets a call is charged to, the widest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scopes(pub(crate) Accounts);
+pub struct BudgetScopes(pub(crate) Accounts);
 
-impl fmt::Display for Scopes {
+impl fmt::Display for BudgetScopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, account) in self.0.iter().enumerate() {
             write!(f, "{}{}", if place == 0 { "" } else { " " }, account.scope())?;
@@ -180,7 +183,7 @@ pub struct LedgerRow {
 
 /// What a start reads back.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ledger {
+pub struct LedgerSnapshot {
     /// Each task once, in the order they were made.
     pub tasks: Vec<LedgerRow>,
     pub past: Vec<PastSpend>,
@@ -192,6 +195,8 @@ pub struct PastSpend {
     pub owner: Caller,
     pub agent: AgentName,
     pub skill: Option<Arc<str>>,
+    /// The task that its tree began with. Tasks of several trees that are kept no longer are added up without it.
+    pub root: Option<TaskId>,
     pub settled: Amount,
     pub overrun: Amount,
     pub at: Timestamp,
@@ -200,9 +205,10 @@ pub struct PastSpend {
 impl PastSpend {
     /// The last turn of a task, if one was settled.
     pub fn of_last_turn(owner: &Caller, agent: &AgentName, governed: &Governed) -> Option<Self> {
-        let Settled { settled, overrun } = governed.spend.last_turn();
+        let SettledReservation { settled, overrun } = governed.spend.last_turn();
         let (skill, at) = (governed.kinship.skill.clone(), governed.spend.settled_at?);
-        Some(Self { owner: owner.clone(), agent: agent.clone(), skill, settled, overrun, at })
+        let root = Some(governed.kinship.root.clone());
+        Some(Self { owner: owner.clone(), agent: agent.clone(), skill, root, settled, overrun, at })
     }
 }
 
@@ -216,19 +222,19 @@ impl Spend {
     /// So much is set aside, and nothing is spent yet.
     pub fn reserved(reserved: Amount, estimated_by: EstimateSource) -> Self {
         let nothing = Amount::default();
-        let earlier = Settled::default();
+        let earlier = SettledReservation::default();
         Self { reserved, settled: nothing, overrun: nothing, estimated_by, known_by: None, settled_at: None, earlier }
     }
 
     /// What the turn cost that was settled last.
-    pub fn last_turn(&self) -> Settled {
-        let Settled { settled, overrun } = self.earlier;
-        Settled { settled: self.settled.saturating_sub(settled), overrun: self.overrun.saturating_sub(overrun) }
+    pub fn last_turn(&self) -> SettledReservation {
+        let SettledReservation { settled, overrun } = self.earlier;
+        SettledReservation { settled: self.settled.saturating_sub(settled), overrun: self.overrun.saturating_sub(overrun) }
     }
 
     /// Whether another turn was settled since something else was kept. Of tasks with one turn nobody has to ask.
     pub fn is_of_later_turn_than(&self, kept: &Self) -> bool {
-        self.earlier != Settled::default() && kept.settled_at.is_some() && kept.settled_at != self.settled_at
+        self.earlier != SettledReservation::default() && kept.settled_at.is_some() && kept.settled_at != self.settled_at
     }
 
     /// What is kept of a task in the place of something else. What turns cost that were kept before are the earlier ones now; a turn
@@ -236,10 +242,20 @@ impl Spend {
     #[must_use]
     pub fn in_place_of(self, kept: &Self) -> Self {
         let earlier = match self.is_of_later_turn_than(kept) {
-            true => Settled { settled: kept.settled, overrun: kept.overrun },
+            true => SettledReservation { settled: kept.settled, overrun: kept.overrun },
             false => kept.earlier,
         };
         Self { earlier, ..self }
+    }
+}
+
+impl FreezeScope {
+    /// The name of the tree, caller, agent or tenant. Everything has none.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Tree(name) | Self::Caller(name) | Self::Agent(name) | Self::Tenant(name) => Some(name),
+            Self::Everything => None,
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, Reach, Request};
 
+use crate::govern::terms::CallTerms;
+
 /// Asked before anything else is: who may not call an agent learns nothing of what is there.
 pub(crate) fn granted(context: &CallContext, agent: &AgentName, request: &Request) -> Result<(), Error> {
     let skills = match context.standing.may_call.reach(agent) {
@@ -13,7 +15,7 @@ pub(crate) fn granted(context: &CallContext, agent: &AgentName, request: &Reques
         Reach::Skills(skills) => skills,
     };
     let (Request::SendMessage(send) | Request::StreamMessage(send)) = request else { return Ok(()) };
-    let asked = send.skill();
+    let asked = CallTerms::of(send)?.skill;
     match &asked {
         Some(skill) if skills.contains(&&**skill) => Ok(()),
         _ => {
@@ -31,7 +33,7 @@ pub(crate) fn granted(context: &CallContext, agent: &AgentName, request: &Reques
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chancery_protocol::{GetTask, MayCall, Message, Metadata, Part, Role, SendConfiguration, SendMessage, Standing};
+    use chancery_protocol::{CallerStanding, GetTask, MayCall, Message, Metadata, Part, Role, SendConfiguration, SendMessage};
     use serde_json::json;
     use std::sync::Arc;
 
@@ -40,7 +42,7 @@ mod tests {
             None => MayCall::Everything,
             Some(grants) => MayCall::Only(grants.iter().map(|grant| grant.parse().unwrap()).collect()),
         };
-        let standing = Arc::new(Standing { may_call, ..Standing::default() });
+        let standing = Arc::new(CallerStanding { may_call, ..CallerStanding::default() });
         let context = CallContext { standing, ..chancery_testkit::call_context() };
         granted(&context, &"a".into(), request).map_err(|error| error.kind)
     }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use chancery_protocol::{CallContext, Error, Reply, Sent};
 
+use crate::answering::AnswerPermit;
 use crate::find::shown;
 use crate::live::LiveTask;
-use crate::service::{Answer, Inner};
+use crate::service::{Answer, ChanceryInner};
 use crate::take::Taken;
 
 /// A send whose task is recorded and whose turn goes on. The transport answers now and writes the reply when it is there.
 #[derive(Debug)]
 pub struct LateReply {
-    inner: Arc<Inner>,
+    inner: Arc<ChanceryInner>,
     context: CallContext,
     live: Arc<LiveTask>,
     before: u64,
@@ -20,30 +21,31 @@ pub struct LateReply {
 }
 
 impl LateReply {
-    pub(crate) fn new(inner: &Arc<Inner>, context: &CallContext, taken: Taken, history_length: Option<i32>) -> Self {
+    pub(crate) fn new(inner: &Arc<ChanceryInner>, context: &CallContext, taken: Taken, history_length: Option<i32>) -> Self {
         let Taken { live, before, .. } = taken;
         Self { inner: Arc::clone(inner), context: context.clone(), live, before, history_length }
     }
 
     /// Waits for the end of the turn. Whatever fails meanwhile, the reply is a task (or the agent's message): the caller was
     /// already told that the call succeeded, so an error is logged and the recorded task is shown as it is.
-    pub async fn finish(self) -> Reply {
-        let sent = match self.outcome().await {
-            Ok(reply) => return reply,
+    pub async fn finish(self) -> (Reply, Option<AnswerPermit>) {
+        let reply = match self.outcome().await {
+            Ok(reply) => reply,
             Err(error) => {
                 tracing::warn!(task = %self.live.record.id, error = %error, "a late reply shows the task as it is recorded");
-                Sent::Task(shown(&self.live.record, self.live.task(), self.history_length))
+                Reply::Sent(Sent::Task(shown(&self.live.record, self.live.task(), self.history_length)))
             }
         };
-        Reply::Sent(sent)
+        let permit = self.inner.room_for_done(&self.context, self.live.task_and_weight().1).await;
+        (reply, permit)
     }
 
     async fn outcome(&self) -> Result<Reply, Error> {
         self.inner.settled(&self.live, self.before, None).await?;
-        if self.live.is_told() {
+        if self.live.has_webhooks() {
             self.inner.first_attempts(&self.live).await;
         }
-        let sent = self.inner.sent(&self.context, &self.live, self.history_length).await?;
+        let (sent, _) = self.inner.sent(&self.context, &self.live, self.history_length).await?;
         let answer = Answer::Reply(Reply::Sent(sent));
         let answer = match self.inner.desk_of_parts() {
             Some(desk) => self.inner.whole(desk, &self.context, answer).await?,
@@ -52,7 +54,7 @@ impl LateReply {
         match answer {
             Answer::Reply(reply) => Ok(reply),
             // `whole` changes the parts of an answer, not its kind.
-            Answer::Stream(_) | Answer::Late(_) => Err(Error::task_not_found()),
+            _ => Err(Error::task_not_found()),
         }
     }
 }

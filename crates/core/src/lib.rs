@@ -1,9 +1,13 @@
 //! The control plane: one service, its steps and its ports.
 
+mod addresses;
 mod admit;
+mod agent_identities;
 mod agents;
 mod alarm;
+mod answering;
 mod artifacts;
+mod bill;
 mod cancel;
 mod carry_on;
 mod check;
@@ -19,12 +23,15 @@ mod freeze;
 mod get;
 mod govern;
 mod governed;
+mod governed_call;
 mod grant;
 mod ids;
 mod late_reply;
 mod limits;
 mod list;
 mod live;
+mod local_turns;
+mod looks;
 pub mod notify;
 mod open_tasks;
 mod operate;
@@ -35,7 +42,9 @@ pub mod push;
 mod recall;
 mod record;
 mod recover;
+mod references;
 mod restore;
+mod restored_parts;
 mod retention;
 mod retry;
 mod route;
@@ -43,37 +52,50 @@ mod runner;
 mod send;
 mod service;
 mod sink;
+mod skill_route;
+mod store_error;
 mod streams;
 mod subscribe;
 mod take;
 mod trace;
+mod tracker;
 mod tree;
-mod whole;
 
+pub use addresses::AddressRotation;
+pub use agent_identities::AgentIdentities;
 pub use agents::{Agent, Agents};
 pub use alarm::{Alarm, Unless};
-pub use artifacts::{ArtifactDesk, PutAway, REFERENCES_EXTENSION};
+pub use answering::{AnswerPermit, COUNTED_FROM};
+pub use artifacts::{PartStore, PutAway, REFERENCES_EXTENSION};
+pub use bill::{Bill, BillBy, BillLine};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
 pub use delegate::Delegation;
 pub use evidence::{
-    Block, CardObserved, Chain, Checkpoint, Delivered, Happening, Lines, Note, Record, RecordEnd, Scribe, Unwritten,
+    Block, CardObserved, Chain, Checkpoint, Delegated, Delivered, Record, RecordEnd, RecordLines, RecordNote, RecordedWrite,
+    Scribe, UnwrittenRecord,
 };
-pub use govern::{GOVERNANCE_EXTENSION, Rulebook, SubtreeCost};
+pub use govern::{GOVERNANCE_EXTENSION, LineageHeaders, PlacedCalls, Rulebook, SentLineage, SubtreeCost, token_header_bytes};
 pub use governed::{
-    Decision, Fact, Freeze, FreezeScope, Governed, Kinship, Ledger, LedgerRow, PastSpend, Rule, Scopes, Spend, Verdict,
+    BudgetScopes, Decision, Fact, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, LineageRecord, PastSpend, Rule,
+    Spend, Verdict,
 };
 pub use late_reply::LateReply;
 pub use limits::TaskLimits;
+pub use list::{PageEnd, PageReader};
 pub use ports::{
-    Append, Appended, Clock, Creation, Hop, HopTokens, Idempotency, Keyed, Link, ListCursor, ListFilter, Listed, LogEntry, Names,
-    Progress, Seal, Store, StoreError, Stored, SweepPlan, TaskRecord,
+    Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Idempotency, Keyed, Link, ListCursor,
+    ListFilter, LogEntry, Names, NonceVerdict, Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskListing, TaskRecord,
+    fitting,
 };
-pub use publish::{Next, Subscription};
-pub use recall::{Collection, MEMORY_EXTENSION, Nearest, Recall, SharedMemory, Wanted, Written};
+pub use publish::{NextEvents, Subscription};
+pub use recall::{Collection, MEMORY_EXTENSION, MemoryRecall, Nearest, RecallRequest, SharedMemory, WrittenGeneration};
 pub use recover::Recovered;
 pub use retention::RetentionConfig;
-pub use runner::{AfterRestart, Asked, ReplyMode, RunError, TaskRunner, Turn};
-pub use service::{Answer, Chancery, Dedupe, Parts};
-pub use sink::{Closed, Finished, Passed, TaskUpdateSink, Waiting};
-pub use tree::{CascadeOutcome, Cascaded, Tree, TreeTask};
+pub use runner::{AfterRestart, ReplyMode, RunError, SelectorQuery, TaskRunner, Turn};
+pub use service::{Answer, Chancery, ChanceryParts, Dedupe};
+pub use sink::{Finished, Passed, SinkClosed, TaskUpdateSink, WaitingTask};
+pub use skill_route::SkillRouting;
+pub use store_error::{StoreError, StoreTrouble};
+pub use tracker::{LoopNeed, LoopTracker, spawn_watched, watched};
+pub use tree::{CallTree, CascadeOutcome, Cascaded, TreeTask};

@@ -29,6 +29,14 @@ pub struct TaskLimits {
     pub streams_per_node: usize,
     /// Events a stream holds in memory for one reader; a reader further behind is served from the log.
     pub stream_buffer_events: usize,
+    /// Bytes that the tails of all open tasks hold in memory for readers that keep up.
+    pub stream_buffer_bytes: u64,
+    /// Weight of the tasks in one page of a list. A larger task is a page of its own.
+    pub answer_bytes: u64,
+    /// Bytes of answers and events that one caller has not read yet.
+    pub answering_bytes_per_caller: u64,
+    /// The same for all callers together.
+    pub answering_bytes_per_node: u64,
     /// The largest page of a list.
     pub page_size: i32,
     /// The page size of a caller who names none.
@@ -58,6 +66,11 @@ impl Default for TaskLimits {
             streams_per_task: 16,
             streams_per_node: 10_000,
             stream_buffer_events: 256,
+            stream_buffer_bytes: 64 * 1024 * 1024,
+            // With what its encoding adds, such a page fits into the 4 MiB that gRPC clients take.
+            answer_bytes: 2 * 1024 * 1024,
+            answering_bytes_per_caller: 32 * 1024 * 1024,
+            answering_bytes_per_node: 256 * 1024 * 1024,
             page_size: 100,
             page_size_default: 50,
             cancel_grace_ms: 2_000,

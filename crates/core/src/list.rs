@@ -1,14 +1,21 @@
 //! A caller's tasks, newest status first, a page at a time. Page tokens are sealed: bound to caller and filter.
+//!
+//! A page is read task by task, as its caller takes it: nothing of it is held that is not on its way.
 
-use chancery_protocol::{CallContext, Error, ListTasks, TaskId, TaskPage, Timestamp};
-use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use chancery_protocol::{CallContext, Caller, Error, ErrorKind, ListTasks, NamedTask, TaskId, TaskPage, Timestamp};
+use chancery_rules::task_state::task_weight;
+use serde::{Deserialize, Serialize};
+
 use crate::agents::Agent;
+use crate::answering::{AnswerPermit, COUNTED_FROM};
 use crate::check;
 use crate::find::{internal, shown};
-use crate::service::Inner;
-use crate::{ListCursor, ListFilter};
+use crate::restored_parts::{takes_references, whole_shown};
+use crate::service::ChanceryInner;
+use crate::{ListCursor, ListFilter, Stored};
 
 const PURPOSE: &str = "page";
 
@@ -22,13 +29,55 @@ struct PageToken {
     of: [u8; 8],
 }
 
-impl Inner {
-    pub(crate) async fn list(&self, context: &CallContext, agent: &Agent, list: ListTasks) -> Result<TaskPage, Error> {
+/// One page of a list: its tasks one after the other, then what stands at its end. It ends before the task that would make it
+/// larger than `limits.answer_bytes`; a task that is larger than that by itself is a page of its own.
+#[derive(Debug)]
+pub struct PageReader {
+    inner: Arc<ChanceryInner>,
+    caller: Caller,
+    list: ListTasks,
+    of: [u8; 8],
+    page_size: i32,
+    total_size: i32,
+    /// The rest of the page.
+    rows: VecDeque<Stored>,
+    /// The list goes on after the rows.
+    more: bool,
+    /// The last task that was taken from the rows.
+    last: Option<ListCursor>,
+    /// Read before the page is answered, so that a fault is the answer and not the end of it.
+    first: Option<NamedTask>,
+    bytes: u64,
+    begun: bool,
+    /// The caller takes references to large parts instead of the parts.
+    references: bool,
+    /// What was put away is put back up to this much.
+    restore: Option<u64>,
+    /// Room for the tasks handed out since `take_permit`.
+    permit: Option<AnswerPermit>,
+}
+
+/// What stands at the end of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageEnd {
+    /// Empty on the last page.
+    pub next_page_token: String,
+    pub page_size: i32,
+    pub total_size: i32,
+}
+
+impl ChanceryInner {
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        context: &CallContext,
+        agent: &Agent,
+        list: ListTasks,
+    ) -> Result<PageReader, Error> {
         check::history_length("historyLength", list.history_length)?;
         let page_size = check::page_size(&list, &self.limits.load())?;
         let filter = ListFilter {
             owner: Some(context.caller.clone()),
-            agent: Some(agent.name.clone()),
+            agents: Some(vec![agent.name.clone()]),
             context_id: list.context_id.clone(),
             state: list.status.filter(|state| *state != chancery_protocol::TaskState::Unspecified),
             status_at_or_after: list.status_timestamp_after,
@@ -39,31 +88,25 @@ impl Inner {
         let mut listed = self.store.list(&filter, after.as_ref(), limit + 1).await.map_err(internal)?;
         let more = listed.tasks.len() > limit;
         listed.tasks.truncate(limit);
-        let last = listed.tasks.last().filter(|_| more);
-        let next_page_token = last.map(|stored| {
-            let token = PageToken { at: stored.progress.status_at.micros(), id: stored.task.id.clone(), of };
-            self.seal.seal(PURPOSE, &serde_json::to_vec(&token).unwrap_or_default())
-        });
-        let mut tasks = Vec::with_capacity(listed.tasks.len());
-        for stored in &listed.tasks {
-            let mut task = match self.current(stored).await {
-                Ok(task) => task,
-                // Swept since it was listed.
-                Err(error) if error.kind == chancery_protocol::ErrorKind::TaskNotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if !list.include_artifacts && !task.artifacts.is_empty() {
-                Arc::make_mut(&mut task).artifacts.clear();
-            }
-            tasks.push(shown(&stored.task, task, list.history_length));
-        }
-        Ok(TaskPage {
-            tasks,
-            next_page_token: next_page_token.unwrap_or_default(),
+        let mut page = PageReader {
+            inner: Arc::clone(self),
+            caller: context.caller.clone(),
+            list,
+            of,
             page_size,
             total_size: i32::try_from(listed.total).unwrap_or(i32::MAX),
-            include_artifacts: list.include_artifacts,
-        })
+            rows: listed.tasks.into(),
+            more,
+            last: None,
+            first: None,
+            bytes: 0,
+            begun: false,
+            references: takes_references(context),
+            restore: None,
+            permit: None,
+        };
+        page.first = page.read().await?;
+        Ok(page)
     }
 
     fn list_digest(&self, filter: &ListFilter) -> [u8; 8] {
@@ -79,6 +122,137 @@ impl Inner {
         match content {
             Some(page) if page.of == of => Ok(ListCursor { status_at: Timestamp::from_micros(page.at), id: page.id }),
             _ => Err(Error::invalid_field("pageToken", "is not a token of this list; start again without one")),
+        }
+    }
+}
+
+impl PageReader {
+    /// Whether the caller asked for artifacts.
+    pub fn includes_artifacts(&self) -> bool {
+        self.list.include_artifacts
+    }
+
+    /// The next task of the page. Where the store fails or there is no room for another task, the page ends early: the next page
+    /// begins with that task, and is answered with the error if there still is one.
+    pub async fn next(&mut self) -> Option<NamedTask> {
+        let read = match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => self.read().await,
+        };
+        read.unwrap_or_else(|error| {
+            tracing::debug!(%error, "a page ends early");
+            self.cut();
+            None
+        })
+    }
+
+    /// Room for the tasks handed out since the last time, until their bytes are written. Nothing where they are few bytes.
+    pub fn take_permit(&mut self) -> Option<AnswerPermit> {
+        self.permit.take()
+    }
+
+    /// What stands at the end, once there are no more tasks.
+    pub fn end(&self) -> PageEnd {
+        let token = self.last.as_ref().filter(|_| self.more).map(|last| {
+            let token = PageToken { at: last.status_at.micros(), id: last.id.clone(), of: self.of };
+            self.inner.seal.seal(PURPOSE, &serde_json::to_vec(&token).unwrap_or_default())
+        });
+        PageEnd { next_page_token: token.unwrap_or_default(), page_size: self.page_size, total_size: self.total_size }
+    }
+
+    /// The whole page at once, with the room it takes.
+    pub async fn collect(mut self) -> (TaskPage, Option<AnswerPermit>) {
+        let mut tasks = Vec::new();
+        while let Some(shown) = self.next().await {
+            tasks.push(shown);
+        }
+        let PageEnd { next_page_token, page_size, total_size } = self.end();
+        let include_artifacts = self.list.include_artifacts;
+        (TaskPage { tasks, next_page_token, page_size, total_size, include_artifacts }, self.permit)
+    }
+
+    /// The task of the next row, unless the page is large enough without it.
+    async fn read(&mut self) -> Result<Option<NamedTask>, Error> {
+        while let Some(stored) = self.rows.front() {
+            let weight = stored.progress.bytes;
+            if let Err(full) = self.reserve(weight) {
+                return if self.begun { Ok(self.cut()) } else { Err(full) };
+            }
+            let Some(stored) = self.rows.front() else { break };
+            let mut task = match self.inner.current(stored).await {
+                Ok(task) => task,
+                // Swept since it was listed.
+                Err(error) if error.kind == ErrorKind::TaskNotFound => {
+                    self.release(weight, 0);
+                    self.pass();
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if !self.list.include_artifacts && !task.artifacts.is_empty() {
+                Arc::make_mut(&mut task).artifacts.clear();
+            }
+            let shown = shown(&stored.task, task, self.list.history_length);
+            let bytes = task_weight(&shown.task);
+            if self.begun && self.bytes.saturating_add(bytes) > self.inner.limits.load().answer_bytes {
+                self.release(weight, 0);
+                return Ok(self.cut());
+            }
+            let shown = self.whole(shown).await?;
+            self.release(weight, bytes);
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.begun = true;
+            self.pass();
+            return Ok(Some(shown));
+        }
+        Ok(None)
+    }
+
+    /// Leaves a row behind.
+    fn pass(&mut self) {
+        if let Some(stored) = self.rows.pop_front() {
+            self.last = Some(ListCursor { status_at: stored.progress.status_at, id: stored.task.id.clone() });
+        }
+    }
+
+    /// Ends the page here.
+    fn cut(&mut self) -> Option<NamedTask> {
+        self.more |= !self.rows.is_empty();
+        self.rows.clear();
+        None
+    }
+
+    /// Room for a task that is about to be read.
+    fn reserve(&mut self, weight: u64) -> Result<(), Error> {
+        if weight <= COUNTED_FROM {
+            return Ok(());
+        }
+        let limits = self.inner.limits.load();
+        match &mut self.permit {
+            Some(permit) => permit.grow(weight, &limits),
+            None => {
+                self.permit = Some(self.inner.answering.reserve(&self.caller, weight, &limits)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// The task has turned out to have so many bytes.
+    fn release(&mut self, weight: u64, bytes: u64) {
+        if weight > COUNTED_FROM
+            && let Some(permit) = &mut self.permit
+        {
+            permit.shrink(weight.saturating_sub(bytes));
+        }
+    }
+
+    async fn whole(&mut self, shown: NamedTask) -> Result<NamedTask, Error> {
+        match self.inner.desk_of_parts().filter(|_| !self.references) {
+            Some(desk) => {
+                let room = self.restore.get_or_insert_with(|| desk.most_at_once());
+                Box::pin(whole_shown(desk, shown, room)).await
+            }
+            None => Ok(shown),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod account;
 mod not_taken;
+mod tail;
 mod turns;
 mod withdraw;
 
@@ -14,21 +15,23 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use chancery_protocol::{Error, Message, Task, TaskEvent, TaskState, Timestamp};
 use chancery_rules::budget::Amount;
-use chancery_rules::task_state::{self, Head};
+use chancery_rules::task_state::{self, TaskHead};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::account::Admission;
 pub(crate) use self::not_taken::NotTaken;
 use self::not_taken::limit_reached;
-pub(crate) use self::turns::{AfterTurn, Place, Said};
+use self::tail::Tail;
+pub(crate) use self::turns::{AfterTurn, QueuedTurn, TurnOrigin};
 use self::withdraw::Withdrawal;
-use crate::govern::allot::{Allotment, Stop};
-use crate::govern::report::Report;
-use crate::govern::trees::Node;
+use crate::govern::allot::{Allotment, TurnStop};
+use crate::govern::node::TreeNode;
+use crate::govern::report::CostReport;
 use crate::limits::TaskLimits;
+use crate::looks::MemoryLooks;
 use crate::open_tasks::OpenTasks;
-use crate::{Decision, Link, LogEntry, Note, Progress, Spend, Stored, TaskRecord};
+use crate::{Decision, Link, LogEntry, Progress, RecordNote, Spend, Stored, TaskRecord};
 
 #[derive(Debug)]
 pub(crate) struct LiveTask {
@@ -37,7 +40,7 @@ pub(crate) struct LiveTask {
     visible: watch::Sender<Visible>,
     list: Weak<OpenTasks>,
     /// Its place in its tree. Tasks from before anybody was governed have none.
-    node: OnceLock<Arc<Node>>,
+    node: OnceLock<Arc<TreeNode>>,
     /// Whether webhooks are told of it.
     told: AtomicBool,
 }
@@ -67,6 +70,8 @@ pub(crate) struct Visible {
     pub(crate) cancels_refused: u32,
     /// The agent has the task, though it has said nothing of it.
     pub(crate) accepted: bool,
+    /// Messages that wait for the end of the running turn.
+    pub(crate) queued: usize,
 }
 
 impl Visible {
@@ -78,7 +83,7 @@ impl Visible {
 
 #[derive(Debug)]
 struct State {
-    head: Head,
+    head: TaskHead,
     projected: Progress,
     pending: Vec<Arc<LogEntry>>,
     /// Goes to the store with the next entries.
@@ -88,8 +93,12 @@ struct State {
     withdrawal: Withdrawal,
     recording: bool,
     task: Arc<Task>,
-    tail: VecDeque<Arc<LogEntry>>,
+    tail: Tail,
     turn: Option<CancellationToken>,
+    /// The last entry that ended a turn before the running one.
+    settled_before: u64,
+    /// The entry that the running turn ends with, if its runner has said so.
+    last_word: Option<u64>,
     /// The agent's own error to the last cancel, if it refused.
     cancel_refusal: Option<Error>,
     /// The agent answered a cancel with the task as it is.
@@ -97,9 +106,9 @@ struct State {
     /// What the running turn was given.
     allotment: Option<Box<Allotment>>,
     /// What the agent says the task cost so far.
-    report: Report,
+    report: CostReport,
     /// Why the running turn is being stopped, beside being cancelled.
-    stop: Option<Stop>,
+    stop: Option<TurnStop>,
     /// Why nobody knows whether the agent stopped when the task was cancelled.
     unconfirmed: Option<String>,
     /// What the task cost, as it goes to the store with the next entries.
@@ -109,10 +118,12 @@ struct State {
     /// Goes to the store with the next entries.
     decision: Option<Arc<Decision>>,
     /// For the record, with the next entries.
-    notes: Vec<Note>,
+    notes: Vec<RecordNote>,
+    /// What its agent looked at in shared memory.
+    looks: MemoryLooks,
     /// What is held for the messages in `arriving`.
     promised: Amount,
-    queued: VecDeque<Said>,
+    queued: VecDeque<QueuedTurn>,
     /// Messages that were taken and have not begun their turn or joined the line yet.
     arriving: usize,
 }
@@ -125,7 +136,7 @@ pub(crate) struct ToRecord {
     pub(crate) link: Option<Link>,
     pub(crate) spend: Option<Spend>,
     pub(crate) decision: Option<Arc<Decision>>,
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<RecordNote>,
 }
 
 impl LiveTask {
@@ -135,36 +146,27 @@ impl LiveTask {
         entry: Arc<LogEntry>,
         task: Arc<Task>,
         progress: Progress,
-        node: Arc<Node>,
+        node: Arc<TreeNode>,
     ) -> Self {
-        Self::new(record, task, progress, VecDeque::from([entry]), Some(node))
+        Self::new(record, task, progress, Tail::of(entry), Some(node))
     }
 
     /// A task read back from the store.
-    pub(crate) fn loaded(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, node: Option<Arc<Node>>) -> Self {
-        Self::new(record, task, progress, VecDeque::new(), node)
+    pub(crate) fn loaded(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, node: Option<Arc<TreeNode>>) -> Self {
+        Self::new(record, task, progress, Tail::default(), node)
     }
 
-    fn new(
-        record: Arc<TaskRecord>,
-        task: Arc<Task>,
-        progress: Progress,
-        tail: VecDeque<Arc<LogEntry>>,
-        node: Option<Arc<Node>>,
-    ) -> Self {
+    fn new(record: Arc<TaskRecord>, task: Arc<Task>, progress: Progress, tail: Tail, node: Option<Arc<TreeNode>>) -> Self {
         let settled = if progress.state.is_terminal() || progress.state.is_interrupted() { progress.seq } else { 0 };
         let visible = Visible {
             seq: progress.seq,
             settled,
             terminal: progress.state.is_terminal(),
-            authorizing: false,
             message_only: progress.message_only,
-            broken: false,
-            cancels_refused: 0,
-            accepted: false,
+            ..Visible::default()
         };
         let state = State {
-            head: Head::of(&task),
+            head: TaskHead::of(&task),
             projected: progress,
             pending: Vec::new(),
             link: None,
@@ -174,16 +176,19 @@ impl LiveTask {
             task,
             tail,
             turn: None,
+            settled_before: settled,
+            last_word: None,
             cancel_refusal: None,
             cancel_answered: false,
             allotment: None,
-            report: Report::default(),
+            report: CostReport::default(),
             stop: None,
             unconfirmed: None,
             spend: None,
             spent: None,
             decision: None,
             notes: Vec::new(),
+            looks: MemoryLooks::default(),
             promised: Amount::default(),
             queued: VecDeque::new(),
             arriving: 0,
@@ -201,6 +206,7 @@ impl LiveTask {
     /// Leaves that list when the last holder lets go.
     pub(crate) fn listed_in(mut self, list: &Arc<OpenTasks>) -> Self {
         self.list = Arc::downgrade(list);
+        self.state.get_mut().unwrap_or_else(PoisonError::into_inner).tail.count_in(list.tail_bytes());
         self
     }
 
@@ -212,6 +218,12 @@ impl LiveTask {
     /// The task as everybody may see it.
     pub(crate) fn task(&self) -> Arc<Task> {
         Arc::clone(&self.lock().task)
+    }
+
+    /// The task, and the weight of its log.
+    pub(crate) fn task_and_weight(&self) -> (Arc<Task>, u64) {
+        let state = self.lock();
+        (Arc::clone(&state.task), state.projected.bytes)
     }
 
     pub(crate) fn task_and_seq(&self) -> (Arc<Task>, u64) {
@@ -342,10 +354,10 @@ impl LiveTask {
     }
 
     /// Shows entries that the store has made durable.
-    pub(crate) fn show(&self, entries: &[Arc<LogEntry>], buffer: usize) -> Visible {
+    pub(crate) fn show(&self, entries: &[Arc<LogEntry>], limits: &TaskLimits) -> Visible {
         let mut state = self.lock();
         let mut visible = *self.visible.borrow();
-        let in_turn = state.turn.is_some();
+        let (in_turn, last_word, settled_before) = (state.turn.is_some(), state.last_word, state.settled_before);
         let task = Arc::make_mut(&mut state.task);
         for entry in entries {
             task_state::apply(task, &entry.event);
@@ -353,48 +365,33 @@ impl LiveTask {
             visible.message_only |= matches!(entry.event, TaskEvent::Replied(_));
             if let TaskEvent::Status(_) | TaskEvent::Replied(_) = entry.event {
                 visible.terminal = task.status.state.is_terminal();
-                visible.authorizing = in_turn && task.status.state == TaskState::AuthRequired;
+                let goes_on = in_turn && last_word != Some(entry.seq);
+                visible.authorizing = goes_on && task.status.state == TaskState::AuthRequired;
                 if visible.terminal || task.status.state.is_interrupted() {
                     visible.settled = entry.seq;
+                } else if in_turn {
+                    // The agent asked and went on by itself: its turn is not over after all.
+                    visible.settled = visible.settled.min(settled_before);
                 }
             }
         }
-        state.tail.extend(entries.iter().cloned());
-        let excess = state.tail.len().saturating_sub(buffer);
-        state.tail.drain(..excess);
+        state.tail.extend(entries, limits);
         // Under the lock, so that the end of a turn (`end_turn`) is not overwritten by what was true before it. What others
         // note without the lock is left as it is.
         self.visible.send_modify(|now| {
-            *now = Visible { broken: now.broken, cancels_refused: now.cancels_refused, accepted: now.accepted, ..visible };
+            let Visible { broken, cancels_refused, accepted, queued, .. } = *now;
+            *now = Visible { broken, cancels_refused, accepted, queued, ..visible };
         });
         drop(state);
         visible
     }
 
-    /// Whether somebody works on it, or is about to.
-    pub(crate) fn is_worked_on(&self) -> bool {
-        let state = self.lock();
-        state.turn.is_some() || !state.queued.is_empty()
-    }
-
-    /// Webhooks are told of it from now on.
-    pub(crate) fn set_told(&self) {
+    /// Notes that the task has webhooks.
+    pub(crate) fn mark_webhooks(&self) {
         self.told.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn has_webhooks(&self) -> bool {
         self.told.load(Ordering::Relaxed)
-    }
-
-    /// Entries after `after` that are still in memory. `None` when some of them are only in the store.
-    pub(crate) fn tail_after(&self, after: u64, limit: usize) -> Option<Vec<Arc<LogEntry>>> {
-        let state = self.lock();
-        let visible = self.visible.borrow().seq;
-        if after >= visible {
-            return Some(Vec::new());
-        }
-        let first = state.tail.front()?.seq;
-        let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
-        Some(state.tail.iter().skip(skip).take(limit).cloned().collect())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chancery_protocol::TaskId;
@@ -14,6 +15,8 @@ const SHARDS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct OpenTasks {
     hasher: RandomState,
+    /// What the tails of all open tasks weigh.
+    tail_bytes: Arc<AtomicU64>,
     shards: [Mutex<HashMap<TaskId, Weak<LiveTask>, RandomState>>; SHARDS],
 }
 
@@ -21,6 +24,10 @@ impl OpenTasks {
     fn shard(&self, id: &TaskId) -> std::sync::MutexGuard<'_, HashMap<TaskId, Weak<LiveTask>, RandomState>> {
         let shard = self.hasher.hash_one(id) as usize % SHARDS;
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tail_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.tail_bytes)
     }
 
     pub(crate) fn get(&self, id: &TaskId) -> Option<Arc<LiveTask>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Caller, Error, Shown, TaskState};
+use chancery_protocol::{Caller, Error, NamedTask, TaskState};
 
 use crate::cancel::not_cancelable;
 use crate::find::{internal, shown};
@@ -23,7 +23,7 @@ impl Chancery {
         Ok((listed.tasks, listed.total))
     }
 
-    pub async fn operator_get(&self, id: &str) -> Result<(Stored, Shown), Error> {
+    pub async fn operator_get(&self, id: &str) -> Result<(Stored, NamedTask), Error> {
         let stored = self.operator_find(id).await?;
         let task = self.0.current(&stored).await?;
         let shown = shown(&stored.task, task, None);
@@ -37,7 +37,7 @@ impl Chancery {
 
     /// Cancels a task after all that was done for it, the deepest first. Answers the task, and what became of those below; of
     /// the task itself only if its agent may go on.
-    pub async fn operator_cancel(&self, id: &str) -> Result<(Shown, Vec<Cascaded>), Error> {
+    pub async fn operator_cancel(&self, id: &str) -> Result<(NamedTask, Vec<Cascaded>), Error> {
         let stored = self.operator_find(id).await?;
         if stored.progress.state.is_terminal() {
             return Err(not_cancelable(stored.progress.state));

@@ -2,27 +2,43 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::Proof;
-use chancery_rules::policy::{Ask, CallFacts, DEFAULT_CONCURRENCY, PolicyError, Slot, UNLIMITED, judge};
+use chancery_protocol::IdentityProof;
+use chancery_rules::policy::{CallFacts, DEFAULT_CONCURRENCY, PolicyError, PolicyQuestion, Slot, UNLIMITED, judge};
 
-use crate::admit::{Admitted, Call};
+use crate::admit::Admitted;
 use crate::decide::{Denial, Verdicts};
+use crate::governed_call::GovernedCall;
 use crate::route::Routed;
-use crate::service::Inner;
+use crate::service::ChanceryInner;
 use crate::{Fact, Rule};
 
 /// A call that may be carried out: a slot is held for it. Only this step makes one.
 #[derive(Debug)]
 pub(crate) struct Permitted {
-    pub(crate) admitted: Admitted,
+    admitted: Admitted,
     /// Who is to be asked, where there was a choice.
-    pub(crate) selected: Option<Arc<str>>,
-    pub(crate) slot: Slot,
+    selected: Option<Arc<str>>,
+    slot: Slot,
 }
 
-impl Inner {
-    pub(crate) fn permit(&self, call: &Call<'_>, routed: Routed, verdicts: &mut Verdicts) -> Result<Permitted, Denial> {
-        let Routed { admitted, selected } = routed;
+impl Permitted {
+    pub(crate) fn admitted(&self) -> &Admitted {
+        &self.admitted
+    }
+
+    pub(crate) fn admitted_mut(&mut self) -> &mut Admitted {
+        &mut self.admitted
+    }
+
+    /// The call that was admitted, who is to be asked, and the slot that is held.
+    pub(crate) fn into_parts(self) -> (Admitted, Option<Arc<str>>, Slot) {
+        (self.admitted, self.selected, self.slot)
+    }
+}
+
+impl ChanceryInner {
+    pub(crate) fn permit(&self, call: &GovernedCall<'_>, routed: Routed, verdicts: &mut Verdicts) -> Result<Permitted, Denial> {
+        let (admitted, selected) = routed.into_parts();
         let slot = self.judge(call, &admitted).map_err(|error| denied(&error))?;
         verdicts.pass(Rule::Policy, || {
             let skill = call.skill.name().map_or_else(|| Fact::text("unknown"), |skill| Fact::Name(Arc::clone(skill)));
@@ -31,16 +47,17 @@ impl Inner {
         Ok(Permitted { admitted, selected, slot })
     }
 
-    fn judge(&self, call: &Call<'_>, admitted: &Admitted) -> Result<Slot, PolicyError> {
+    fn judge(&self, call: &GovernedCall<'_>, admitted: &Admitted) -> Result<Slot, PolicyError> {
         let context = call.context;
-        let ask = Ask {
+        let ask = PolicyQuestion {
             caller: &context.caller,
             skill: &call.skill,
-            estimate: admitted.estimated.estimate.usd,
+            estimate: admitted.estimated().estimate.expected.usd,
+            hint: call.terms.hint(),
             // Where nobody is asked who they are, there is no caller to count by.
-            concurrency: if context.standing.proof == Proof::None { UNLIMITED } else { DEFAULT_CONCURRENCY },
+            concurrency: if context.standing.proof == IdentityProof::None { UNLIMITED } else { DEFAULT_CONCURRENCY },
         };
-        let slot = judge(&admitted.conditions.policy, &ask, &self.govern.slots)?;
+        let slot = judge(admitted.policy(), &ask, &self.govern.slots)?;
         if !call.rules.expressions.is_empty() {
             call.rules.expressions.judge(&CallFacts {
                 caller: &context.caller.name,
@@ -48,9 +65,9 @@ impl Inner {
                 agent: &call.agent.name,
                 skill: call.skill.name().map(|skill| &**skill),
                 operation: "SendMessage",
-                depth: admitted.kinship.depth,
-                attribution: admitted.kinship.attribution,
-                remaining_usd: self.govern.ledger.remaining(admitted.reservation.accounts(), call.now).usd,
+                depth: admitted.kinship().depth,
+                attribution: admitted.kinship().attribution,
+                remaining_usd: self.govern.ledger.remaining(admitted.reservation().accounts(), self.govern.now()).usd,
                 version: context.version.as_str(),
                 binding: context.binding.as_str(),
             })?;

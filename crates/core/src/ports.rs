@@ -8,14 +8,21 @@ use async_trait::async_trait;
 use chancery_protocol::{AgentName, Caller, ContextId, Dialect, TaskEvent, TaskId, TaskState, Timestamp, TraceId};
 use chancery_rules::budget::Caps;
 use chancery_rules::lineage::{AgentPath, TokenCheck, TokenClaims};
+use chancery_rules::task_state;
 
-use crate::evidence::{Note, Record};
-use crate::governed::{Decision, Freeze, FreezeScope, Governed, Ledger, LedgerRow, Spend};
+use crate::evidence::{Record, RecordNote};
+use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend};
 use crate::push::NewRegistration;
+use crate::store_error::StoreError;
 
 /// Time, so that tests can move it.
 pub trait Clock: Send + Sync + Debug {
+    /// The time of day. An operator can set it, forward and back.
     fn now(&self) -> Timestamp;
+
+    /// The time since some moment before the first call of this process. Nobody can set it: for what is
+    /// counted while the node runs.
+    fn elapsed(&self) -> Duration;
 }
 
 /// Makes text that only this node can have made, for tokens that callers carry and must not forge.
@@ -34,12 +41,27 @@ pub trait Seal: Send + Sync + Debug {
 
 /// Makes and reads the tokens that show which task an agent works on. They go out with each piece of work given to an agent, and
 /// come back with the calls it makes for it.
-pub trait HopTokens: Send + Sync + Debug {
+pub trait HopTokenService: Send + Sync + Debug {
     /// Nothing where no token can be made; the work goes out without one.
     fn mint(&self, hop: &Hop) -> Option<String>;
 
     /// What a token says, if it is one of ours and good. Those of other nodes say nothing here.
     fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenClaims>, TokenCheck>;
+
+    /// What a token of another node says to those it is none of.
+    fn read_foreign(&self, _token: &str) -> ForeignToken {
+        ForeignToken::default()
+    }
+}
+
+/// What a token of another node says. It is no proof of anything, so it may only bind the call it came with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ForeignToken {
+    /// Members of `tracestate`, each as `NODE@chancery=HANDLE`, to be passed on in the place of the token: the other node's own, and
+    /// those of nodes that the call came through.
+    pub members: Vec<String>,
+    /// What the other node lets the call cost.
+    pub budget: Caps,
 }
 
 /// What a hop token is made from.
@@ -48,6 +70,8 @@ pub struct Hop {
     pub claims: TokenClaims,
     /// The agents a call with this token has come through.
     pub path: AgentPath,
+    /// This node's member of `tracestate` for the task, which other nodes pass on in the place of the token, and theirs.
+    pub marks: Option<Arc<str>>,
     /// What may be spent under it, and the task whose budget that is.
     pub budget: Caps,
     pub issued: Timestamp,
@@ -113,12 +137,12 @@ pub struct Append {
     pub governed: Option<Box<Governed>>,
     /// What the task has cost, from now on. Nothing leaves that as it was.
     pub spend: Option<Spend>,
-    /// What was decided about a message that the task goes on with.
+    /// What was decided about a message that the task goes on with, or recorded of what its agent looked at elsewhere.
     pub decision: Option<Arc<Decision>>,
     /// A webhook that is told of the task from its beginning. Only with a creation.
     pub register: Option<Box<NewRegistration>>,
     /// For the record, if one is kept, beside what all this says by itself.
-    pub notes: Vec<Note>,
+    pub notes: Vec<RecordNote>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -183,8 +207,8 @@ pub struct Stored {
 pub struct ListFilter {
     /// `None` sees every owner's tasks: for the operator only.
     pub owner: Option<Caller>,
-    /// `None` lists the tasks of all agents.
-    pub agent: Option<AgentName>,
+    /// The tasks of these agents; `None` lists those of all.
+    pub agents: Option<Vec<AgentName>>,
     pub context_id: Option<ContextId>,
     pub state: Option<TaskState>,
     /// Inclusive.
@@ -199,7 +223,7 @@ pub struct ListCursor {
 }
 
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct TaskListing {
     pub tasks: Vec<Stored>,
     /// All that match the filter, wherever the page starts.
     pub total: u64,
@@ -220,22 +244,47 @@ pub struct SweepPlan {
     pub keep_decisions: Option<u64>,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct StoreError {
-    pub message: String,
-    #[source]
-    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+/// What is forgotten because its time is over, apart from tasks.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpiryPlan {
+    /// Idempotency keys and nonces that have expired by now go.
+    pub now: Timestamp,
+    /// Of the idempotency keys that are left only this many stay, those that expire last.
+    pub keep_keys: Option<u64>,
+    /// At most this many of a kind go at once, so that writers are never held up for long.
+    pub at_most: u64,
 }
 
-impl StoreError {
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
-    }
+/// One use of the nonce of a signed request.
+#[derive(Clone, Copy, Debug)]
+pub struct SpentNonce {
+    /// Tells the nonce from all others.
+    pub nonce: [u8; 32],
+    /// The last moment at which its signature would be accepted.
+    pub until: Timestamp,
+    pub now: Timestamp,
+    /// So many that still count may be kept at once.
+    pub most: u64,
+}
 
-    pub fn caused_by(message: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { message: message.into(), source: Some(source.into()) }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NonceVerdict {
+    /// It was not used before, and is kept until its signature holds no more.
+    Fresh,
+    Replayed,
+    /// As many are kept as may be, and all of them count.
+    Full,
+}
+
+/// How many entries from the front weigh no more than `bytes` together; the first counts whatever it weighs.
+pub fn fitting(entries: &[Arc<LogEntry>], bytes: u64) -> usize {
+    let mut sum = 0_u64;
+    let within = |entry: &&Arc<LogEntry>| {
+        let first = sum == 0;
+        sum = sum.saturating_add(task_state::weight(&entry.event));
+        first || sum <= bytes
+    };
+    entries.iter().take_while(within).count()
 }
 
 /// The durable log. When `append` answers, what it was given survives the end of the process.
@@ -245,12 +294,13 @@ pub trait Store: Send + Sync + Debug {
 
     /// Takes a task back that was made and nothing more, with the names it went by, as if it had never been. One that has gone
     /// on stays. Answers whether it is gone. The note goes into the record if it is.
-    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError>;
+    async fn withdraw(&self, task: &TaskId, note: Option<RecordNote>) -> Result<bool, StoreError>;
 
     /// A task of this owner. Someone else's task and none at all are the same answer.
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError>;
 
-    /// What the owner used an idempotency key for, if that has not expired by `now`.
+    /// What the owner used an idempotency key for, if that has not expired by `now`. The task may be forgotten: a key lives for its
+    /// own time.
     async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError>;
 
     /// A task of any owner: for the operator only.
@@ -265,7 +315,20 @@ pub trait Store: Send + Sync + Debug {
     /// Entries after `after`, in order, at most `limit`.
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError>;
 
-    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Listed, StoreError>;
+    /// The same, and no more of them than weigh `bytes` together, but at least one where there is one.
+    async fn entries_within(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+        bytes: u64,
+    ) -> Result<Vec<Arc<LogEntry>>, StoreError> {
+        let mut entries = self.entries(task, after, limit).await?;
+        entries.truncate(fitting(&entries, bytes));
+        Ok(entries)
+    }
+
+    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError>;
 
     /// Tasks that were submitted or working: after a restart nobody works on them any more.
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError>;
@@ -281,7 +344,15 @@ pub trait Store: Send + Sync + Debug {
 
     /// What a start has to know to go on counting where the last run stopped: the tasks that have not ended, all tasks of
     /// their trees, and what was settled since then, by tasks that are kept and by those that are not.
-    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError>;
+    async fn ledger(&self, settled_since: Timestamp) -> Result<LedgerSnapshot, StoreError>;
+
+    /// What turns cost that were settled since then, of tasks that are kept and of those that are not. A store may add up those
+    /// that are alike, and leave the roots out unless `trees` are asked for.
+    async fn spent(&self, since: Timestamp, _trees: bool) -> Result<Vec<PastSpend>, StoreError> {
+        let LedgerSnapshot { tasks, past } = self.ledger(Timestamp::from_micros(i64::MIN)).await?;
+        let kept = tasks.iter().filter_map(|row| PastSpend::of_last_turn(&row.owner, &row.agent, &row.governed));
+        Ok(kept.chain(past).filter(|past| past.at >= since).collect())
+    }
 
     /// What a task has cost, without anything being said in its log.
     async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError>;
@@ -303,17 +374,23 @@ pub trait Store: Send + Sync + Debug {
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError>;
 
     /// Answers whether it was frozen. The note goes into the record if it was.
-    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError>;
+    async fn thaw(&self, scope: &FreezeScope, note: Option<RecordNote>) -> Result<bool, StoreError>;
 
-    /// Forgets terminal tasks (and expired idempotency keys, as of `now`). Answers how many tasks went.
-    async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError>;
+    /// Forgets terminal tasks. The idempotency keys that made them stay. Answers how many tasks went.
+    async fn sweep(&self, plan: SweepPlan) -> Result<u64, StoreError>;
+
+    /// Keeps the use of a nonce. When it answers, the use survives the end of the process.
+    async fn spend_nonce(&self, nonce: SpentNonce) -> Result<NonceVerdict, StoreError>;
+
+    /// Forgets idempotency keys and nonces whose time is over. Answers whether more are due than may go at once.
+    async fn expire(&self, plan: ExpiryPlan) -> Result<bool, StoreError>;
 
     /// The record that each write adds to, where one is kept.
     fn record(&self) -> Option<Arc<dyn Record>> {
         None
     }
 
-    /// Whether reads and writes work, for readiness.
+    /// Whether reads and writes work, for readiness. Asked often: a store that works is not written to for this.
     async fn check(&self) -> Result<(), StoreError>;
 
     /// Waits until everything appended is durable and lets go of files.

@@ -2,29 +2,35 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{ArtifactId, ContextId, Dialect, Error, TaskEvent, TaskId};
+use chancery_protocol::{ArtifactId, ContextId, Dialect, Error, TaskEvent, TaskId, TaskState};
+use chancery_rules::task_state;
 use tokio::sync::watch;
 
 use crate::LogEntry;
+use crate::answering::{AnswerPermit, COUNTED_FROM};
+use crate::find::internal;
 use crate::live::{LiveTask, Visible};
-use crate::service::Inner;
+use crate::restored_parts::{whole_entry, whole_events};
+use crate::service::ChanceryInner;
 use crate::streams::StreamPermit;
-use crate::whole::{whole_entry, whole_events};
+
+/// The weight of the events that a reader is given at once, unless a single one weighs more. What a reader does not take is held
+/// for it, so that it is little; a page of small events is still one write.
+const BATCH_BYTES: u64 = 64 * 1024;
 
 /// When a stream is over, beside the end of its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     /// Only the end of the task.
     Terminal,
-    /// Also the end of the turn that began after this entry, or its first interrupted state.
-    Settled(u64),
-    /// The same, but at an auth-required of an agent that goes on the stream stays open (1.0 §7.6.1).
+    /// Also the end of the turn that began after this entry, or its first interrupted state. At an auth-required of an agent that
+    /// goes on the stream stays open (1.0 §7.6.1).
     TurnOver(u64),
 }
 
 /// A run of events in order, never empty, or the reason why there are no more.
 #[derive(Debug)]
-pub enum Next {
+pub enum NextEvents {
     Events(Vec<Arc<LogEntry>>),
     /// The task ended, or the turn this stream was for.
     Done,
@@ -34,29 +40,48 @@ pub enum Next {
 
 #[derive(Debug)]
 pub struct Subscription {
-    inner: Arc<Inner>,
+    inner: Arc<ChanceryInner>,
     live: Arc<LiveTask>,
     visible: watch::Receiver<Visible>,
     /// The last entry the reader has.
     cursor: u64,
-    /// Shown before anything else, without moving the cursor.
-    first: Option<Arc<LogEntry>>,
+    /// The task as it was at the cursor is shown before anything else. It is made when it is asked for: a reader that waits holds
+    /// no picture of the task.
+    snapshot: bool,
     until: Until,
     /// Wait for the agent's first word, because it may be a message instead of a task.
     undecided: bool,
     /// The reader takes references to large parts.
     references: bool,
-    _permit: StreamPermit,
+    /// The reader's protocol marks the status that a stream ends with.
+    marks_end: bool,
+    /// The status that the stream ends with, once that is known.
+    ends_with: Option<u64>,
+    /// The auth-required that was handed out last, if the stream stayed open there and no other status followed.
+    open_at: Option<Arc<LogEntry>>,
+    /// Room for the events handed out last.
+    room: Option<AnswerPermit>,
+    permit: StreamPermit,
 }
 
 impl Subscription {
-    pub(crate) fn new(inner: Arc<Inner>, live: Arc<LiveTask>, cursor: u64, until: Until, permit: StreamPermit) -> Self {
+    pub(crate) fn new(inner: Arc<ChanceryInner>, live: Arc<LiveTask>, cursor: u64, until: Until, permit: StreamPermit) -> Self {
         let visible = live.watch();
-        Self { inner, live, visible, cursor, first: None, until, undecided: false, references: false, _permit: permit }
+        let (undecided, references, snapshot, marks_end) = (false, false, false, false);
+        let (ends_with, open_at, room) = (None, None, None);
+        Self { inner, live, visible, cursor, snapshot, until, undecided, references, marks_end, ends_with, open_at, room, permit }
     }
 
-    pub(crate) fn with_first(mut self, entry: LogEntry) -> Self {
-        self.first = Some(Arc::new(entry));
+    /// For a protocol that marks the status a stream ends with: an auth-required after which the agent said nothing more is handed
+    /// out once more at the end.
+    pub(crate) fn marking_end(mut self, marks_end: bool) -> Self {
+        self.marks_end = marks_end;
+        self
+    }
+
+    /// For a stream that opens with the task.
+    pub(crate) fn with_snapshot(mut self) -> Self {
+        self.snapshot = true;
         self
     }
 
@@ -98,14 +123,30 @@ impl Subscription {
         self.cursor
     }
 
-    /// Waits for events. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<Next, Error> {
-        if let Some(mut first) = self.first.clone() {
-            if let Some(desk) = self.inner.desk_of_parts().filter(|_| !self.references) {
-                first = Box::pin(whole_entry(desk, &self.live.record.id, &first, desk.most_at_once())).await?;
-            }
-            self.first = None;
-            return Ok(Next::Events(vec![first]));
+    /// Whether the stream goes on after this event, though its state would otherwise end it: the agent is auth-required and its turn
+    /// has not ended.
+    pub fn stays_open_at(&self, entry: &LogEntry) -> bool {
+        matches!(self.until, Until::TurnOver(_)) && asks_for_authorization(&entry.event) && self.ends_with != Some(entry.seq)
+    }
+
+    /// Whether events come with references to large parts.
+    pub fn takes_references(&self) -> bool {
+        self.references
+    }
+
+    /// Room for the events handed out last, until their bytes are written. Nothing where they are few bytes.
+    pub fn take_permit(&mut self) -> Option<AnswerPermit> {
+        self.room.take()
+    }
+
+    /// Waits for events. A reader whose caller has too much unread waits until some of it is read. Dropping the future loses
+    /// nothing.
+    pub async fn next(&mut self) -> Result<NextEvents, Error> {
+        self.room = None;
+        if self.snapshot {
+            let first = Box::pin(self.read_snapshot()).await?;
+            self.snapshot = false;
+            return Ok(NextEvents::Events(vec![first]));
         }
         loop {
             // Mark before looking, so that what comes while we look wakes us again.
@@ -123,25 +164,30 @@ impl Subscription {
                 if events.is_empty() {
                     return Err(Error::task_not_found());
                 }
-                return Ok(Next::Events(events));
+                self.note_end(&events);
+                return Ok(NextEvents::Events(events));
             }
             if visible.broken {
                 return Err(self.live.broken());
             }
             if self.is_over(visible) {
-                if self.live.is_told() {
+                if let Some(last) = self.open_at.take().filter(|_| self.marks_end) {
+                    self.ends_with = Some(last.seq);
+                    return Ok(NextEvents::Events(vec![last]));
+                }
+                if self.live.has_webhooks() {
                     Box::pin(self.inner.first_attempts(&self.live)).await;
                 }
-                return Ok(Next::Done);
+                return Ok(NextEvents::Done);
             }
             tokio::select! {
                 biased;
                 changed = self.visible.changed() => {
                     if changed.is_err() {
-                        return Ok(Next::Done);
+                        return Ok(NextEvents::Done);
                     }
                 }
-                () = self.inner.shutdown.cancelled() => return Ok(Next::ShuttingDown),
+                () = self.inner.shutdown.cancelled() => return Ok(NextEvents::ShuttingDown),
             }
         }
     }
@@ -149,20 +195,33 @@ impl Subscription {
     fn is_over(&self, visible: Visible) -> bool {
         match self.until {
             Until::Terminal => visible.terminal,
-            Until::Settled(after) => visible.terminal || visible.settled > after,
             Until::TurnOver(after) => visible.terminal || (visible.settled > after && !visible.authorizing),
         }
     }
 
-    /// From memory when the reader keeps up, from the log when it does not.
+    /// Notes which of the events the stream ends with, and where it stays open.
+    fn note_end(&mut self, events: &[Arc<LogEntry>]) {
+        let visible = *self.visible.borrow();
+        self.ends_with = self.is_over(visible).then_some(visible.settled);
+        let status = events.iter().rev().find(|entry| matches!(entry.event, TaskEvent::Status(_) | TaskEvent::Replied(_)));
+        if let Some(entry) = status {
+            self.open_at = self.stays_open_at(entry).then(|| Arc::clone(entry));
+        }
+    }
+
+    /// From memory when the reader keeps up, from the log when it does not: so many events as make a batch, and at least one.
     async fn read(&mut self) -> Result<Vec<Arc<LogEntry>>, Error> {
         let limit = self.inner.limits.load().stream_buffer_events;
-        let mut events = match self.live.tail_after(self.cursor, limit) {
+        let mut events = match self.live.tail_after(self.cursor, limit, BATCH_BYTES) {
             Some(events) => events,
-            None => self.inner.entries(&self.live.record.id, self.cursor, limit).await?,
+            None => Box::pin(self.read_log(limit)).await?,
         };
         if let Some(desk) = self.inner.desk_of_parts().filter(|_| !self.references) {
             events = whole_events(desk, &self.live.record.id, events).await?;
+        }
+        let bytes = events.iter().map(|entry| task_state::weight(&entry.event)).sum();
+        if bytes > COUNTED_FROM {
+            Box::pin(self.reserve(bytes)).await;
         }
         if let Some(last) = events.last() {
             self.cursor = last.seq;
@@ -172,4 +231,34 @@ impl Subscription {
         }
         Ok(events)
     }
+
+    /// Of those that are behind, few read at the same time, and only while there is room for what they read.
+    async fn read_log(&mut self, limit: usize) -> Result<Vec<Arc<LogEntry>>, Error> {
+        self.reserve(BATCH_BYTES).await;
+        let _turn = self.inner.log_reads.acquire().await;
+        let read = self.inner.store.entries_within(&self.live.record.id, self.cursor, limit, BATCH_BYTES).await;
+        self.room = None;
+        read.map_err(internal)
+    }
+
+    async fn read_snapshot(&mut self) -> Result<Arc<LogEntry>, Error> {
+        let bytes = self.live.task_and_weight().1;
+        if bytes > COUNTED_FROM {
+            self.reserve(bytes).await;
+        }
+        let first = Arc::new(self.inner.snapshot(&self.live, self.cursor).await?);
+        match self.inner.desk_of_parts().filter(|_| !self.references) {
+            Some(desk) => whole_entry(desk, &self.live.record.id, &first, desk.most_at_once()).await,
+            None => Ok(first),
+        }
+    }
+
+    async fn reserve(&mut self, bytes: u64) {
+        let limits = self.inner.limits.load_full();
+        self.room = Some(self.inner.answering.wait(self.permit.caller(), bytes, &limits).await);
+    }
+}
+
+fn asks_for_authorization(event: &TaskEvent) -> bool {
+    matches!(event, TaskEvent::Status(change) if change.status.state == TaskState::AuthRequired)
 }

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use chancery_protocol::{AgentId, AgentName, ArtifactKind, Caller, Error, ErrorKind, Part, Timestamp};
 
 use crate::ids::fresh_id;
-use crate::service::{Chancery, Inner};
+use crate::live::LiveTask;
+use crate::looks::MemoryLook;
+use crate::service::{Chancery, ChanceryInner};
 use crate::{Decision, Fact, Rule, TaskRecord, Verdict};
 
 /// Cards of nodes with a memory tier declare it, with what is known of the tier.
@@ -18,18 +20,18 @@ pub const MEMORY_EXTENSION: &str = "https://chancery.dev/a2a/memory/v1";
 #[async_trait]
 pub trait SharedMemory: Send + Sync + Debug {
     /// What the witness stands for, if the grant lets this agent read it.
-    async fn resolve(&self, wanted: Wanted) -> Result<Collection, Error>;
+    async fn resolve(&self, wanted: RecallRequest) -> Result<Collection, Error>;
 
     /// The nearest to each query, nearest first, if the grant lets this agent search it.
-    async fn search(&self, wanted: Wanted, queries: Vec<Vec<f32>>, k: usize) -> Result<Vec<Vec<Nearest>>, Error>;
+    async fn search(&self, wanted: RecallRequest, queries: Vec<Vec<f32>>, k: usize) -> Result<Vec<Vec<Nearest>>, Error>;
 
     /// A new generation with these vectors, by their ids, if the grant lets this agent write it.
-    async fn write(&self, wanted: Wanted, vectors: Vec<(u64, Vec<f32>)>) -> Result<Written, Error>;
+    async fn write(&self, wanted: RecallRequest, vectors: Vec<(u64, Vec<f32>)>) -> Result<WrittenGeneration, Error>;
 }
 
 /// What somebody wants to look at, with who it is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct RecallRequest {
     pub witness: String,
     pub data_ref: String,
     /// What the part that has the witness was handed over for; the grant may allow more.
@@ -52,7 +54,7 @@ pub struct Collection {
 
 /// A new generation, and the grant that opens it for the agent that wrote it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct WrittenGeneration {
     pub collection: Collection,
     pub grant: String,
 }
@@ -66,15 +68,17 @@ pub struct Nearest {
 
 /// How an agent looks at memory for the task it works on.
 #[derive(Clone, Debug)]
-pub struct Recall {
-    plane: Weak<Inner>,
+pub struct MemoryRecall {
+    plane: Weak<ChanceryInner>,
     record: Arc<TaskRecord>,
+    /// While it is open.
+    live: Weak<LiveTask>,
     presenter: Option<AgentId>,
 }
 
-impl Recall {
-    pub(crate) fn new(plane: &Arc<Inner>, record: Arc<TaskRecord>, presenter: Option<AgentId>) -> Self {
-        Self { plane: Arc::downgrade(plane), record, presenter }
+impl MemoryRecall {
+    pub(crate) fn new(plane: &Arc<ChanceryInner>, live: &Arc<LiveTask>, presenter: Option<AgentId>) -> Self {
+        Self { plane: Arc::downgrade(plane), record: Arc::clone(&live.record), live: Arc::downgrade(live), presenter }
     }
 
     /// The collection of a part that is a witness.
@@ -95,7 +99,7 @@ impl Recall {
 
     /// Adds vectors to the collection of a part that is a witness, or replaces those of the same ids. What comes of it has a
     /// witness of its own; the old one stays.
-    pub async fn write(&self, part: &Part, vectors: Vec<(u64, Vec<f32>)>) -> Result<Written, Error> {
+    pub async fn write(&self, part: &Part, vectors: Vec<(u64, Vec<f32>)>) -> Result<WrittenGeneration, Error> {
         let plane = self.plane()?;
         let (memory, wanted) = self.wanted(&plane, part)?;
         let seen = memory.write(wanted.clone(), vectors).await;
@@ -104,11 +108,11 @@ impl Recall {
         plane.keep_look(look, seen).await
     }
 
-    fn plane(&self) -> Result<Arc<Inner>, Error> {
+    fn plane(&self) -> Result<Arc<ChanceryInner>, Error> {
         self.plane.upgrade().ok_or_else(|| Error::new(ErrorKind::Unavailable, "the node is shutting down"))
     }
 
-    fn wanted<'a>(&self, plane: &'a Inner, part: &Part) -> Result<(&'a Arc<dyn SharedMemory>, Wanted), Error> {
+    fn wanted<'a>(&self, plane: &'a ChanceryInner, part: &Part) -> Result<(&'a Arc<dyn SharedMemory>, RecallRequest), Error> {
         let none = || Error::new(ErrorKind::UnsupportedOperation, "this node has no memory tier");
         let memory = plane.memory.get().ok_or_else(none)?;
         let ArtifactKind::RuLakeWitness { witness, data_ref, capabilities } = ArtifactKind::from_part(part)? else {
@@ -117,15 +121,22 @@ impl Recall {
         let grant = part.metadata.as_ref().and_then(|metadata| metadata.get("ruvector"));
         let grant = grant.and_then(|vendor| vendor.get("grant")?.as_str().map(str::to_owned));
         let (agent, presenter) = (self.record.agent.clone(), self.presenter.clone());
-        Ok((memory, Wanted { witness, data_ref, capabilities, grant, agent, presenter, at: plane.clock.now() }))
+        Ok((memory, RecallRequest { witness, data_ref, capabilities, grant, agent, presenter, at: plane.clock.now() }))
     }
 
-    async fn keep<T>(&self, plane: &Inner, what: &'static str, wanted: &Wanted, seen: Result<T, Error>) -> Result<T, Error> {
+    async fn keep<T>(
+        &self,
+        plane: &ChanceryInner,
+        what: &'static str,
+        wanted: &RecallRequest,
+        seen: Result<T, Error>,
+    ) -> Result<T, Error> {
         plane.keep_look(self.look(what, wanted), seen).await
     }
 
-    fn look<'a>(&'a self, what: &'static str, wanted: &'a Wanted) -> Look<'a> {
-        Look { what, witness: &wanted.witness, data_ref: &wanted.data_ref, published: None, by: Some(&self.record) }
+    fn look<'a>(&'a self, what: &'static str, wanted: &'a RecallRequest) -> Look<'a> {
+        let (by, live) = (Some(&*self.record), self.live.upgrade());
+        Look { what, witness: &wanted.witness, data_ref: &wanted.data_ref, published: None, by, live }
     }
 }
 
@@ -137,6 +148,7 @@ struct Look<'a> {
     published: Option<&'a str>,
     /// The task it was for; nothing for the operator.
     by: Option<&'a TaskRecord>,
+    live: Option<Arc<LiveTask>>,
 }
 
 impl Chancery {
@@ -148,11 +160,11 @@ impl Chancery {
         data_ref: &str,
         seen: Result<T, Error>,
     ) -> Result<T, Error> {
-        self.0.keep_look(Look { what, witness, data_ref, published: None, by: None }, seen).await
+        self.0.keep_look(Look { what, witness, data_ref, published: None, by: None, live: None }, seen).await
     }
 }
 
-impl Inner {
+impl ChanceryInner {
     /// Writes down who looked at what and whether it was let, before anything is shown.
     async fn keep_look<T>(&self, look: Look<'_>, seen: Result<T, Error>) -> Result<T, Error> {
         let id = fresh_id();
@@ -166,20 +178,32 @@ impl Inner {
             facts.extend(error.facts.iter().map(|(name, value)| (Cow::Borrowed(*name), Fact::text(value.clone()))));
         }
         let owner = look.by.map_or_else(|| Caller::new("default", "operator"), |task| task.owner.clone());
+        let at = self.clock.now();
+        let kinship = look.live.as_ref().and_then(|live| live.node()).map(|node| &node.kinship);
         let decision = Decision {
             id: Arc::clone(&id),
-            at: self.clock.now(),
+            at,
             tenant: owner.tenant,
             caller: owner.name,
             agent: look.by.map_or_else(|| "operator".into(), |task| task.agent.clone()),
             task: look.by.map(|task| task.id.clone()),
-            root: None,
-            trace: None,
+            root: kinship.map(|kinship| kinship.root.clone()),
+            trace: kinship.map(|kinship| kinship.trace),
             refused: seen.as_ref().err().map(|error| error.kind.reason().into()),
             verdicts: vec![Verdict { rule: Rule::Memory, passed: seen.is_ok(), facts }],
         };
         self.store.decide(Arc::new(decision)).await.map_err(crate::find::internal)?;
         self.retention.one_more_decided();
+        if let (Some(live), Ok(_)) = (&look.live, &seen) {
+            live.looked(MemoryLook {
+                look: Cow::Borrowed(look.what),
+                witness: short(look.witness),
+                data_ref: short(look.data_ref),
+                agent: live.record.agent.to_string(),
+                decision: id.to_string(),
+                at,
+            });
+        }
         seen.map_err(|error| {
             tracing::info!(decision = &*id, witness = look.witness, "memory was refused: {error}");
             let message = format!("{} decision={id}", error.message);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::live::{LiveTask, ToRecord};
-use crate::service::Inner;
+use crate::service::ChanceryInner;
 use crate::{Append, Appended, Spend};
 
-impl Inner {
+impl ChanceryInner {
     /// Records what waits, here and now if the store answers at once, otherwise in the background. All updates that
     /// were taken since the last time become durable in one append.
     pub(crate) fn record(self: &Arc<Self>, live: &Arc<LiveTask>, context: &mut Context<'_>) {
@@ -18,7 +18,7 @@ impl Inner {
         }
         let mut recording: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(Arc::clone(self).recording(Arc::clone(live)));
         if recording.as_mut().poll(context).is_pending() {
-            self.background.spawn(recording);
+            self.in_background("recording", recording);
         }
     }
 
@@ -45,9 +45,9 @@ impl Inner {
                 Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell | Appended::RecordedBehind)) => {
                     if recorded != Appended::Recorded {
                         // Before it shows: whoever waits for the end looks at it then.
-                        live.set_told();
+                        live.mark_webhooks();
                     }
-                    let visible = live.show(&entries, self.limits.load().stream_buffer_events);
+                    let visible = live.show(&entries, &self.limits.load());
                     if recorded == Appended::RecordedToTell {
                         self.ring();
                     }

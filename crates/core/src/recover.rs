@@ -8,10 +8,10 @@ use chancery_protocol::{Error, TaskId, TaskState};
 use crate::Stored;
 use crate::find::internal;
 use crate::govern::allot::Allotment;
-use crate::live::Said;
+use crate::live::QueuedTurn;
+use crate::restored_parts::whole_message;
 use crate::runner::AfterRestart;
-use crate::service::{Chancery, Inner};
-use crate::whole::whole_message;
+use crate::service::{Chancery, ChanceryInner};
 
 /// Before a store that failed is asked again.
 const AFTER_FAULT: Duration = Duration::from_secs(5);
@@ -39,17 +39,17 @@ impl Chancery {
     }
 }
 
-impl Inner {
+impl ChanceryInner {
     async fn take_up(self: &Arc<Self>, stored: Stored, allotment: Option<Box<Allotment>>) -> Result<AfterRestart, Error> {
         let agent = self.agents.load().get(&stored.task.agent).cloned();
         let live = self.open(stored).await?;
         let agent = agent.filter(|agent| agent.runner.after_restart() == AfterRestart::Resume);
-        if let (Some(agent), Some(said)) = (agent, Said::again(&live)) {
+        if let (Some(agent), Some(said)) = (agent, QueuedTurn::again(&live)) {
             let message = match self.desk_of_parts() {
                 Some(desk) => whole_message(desk, &live.record.id, &said.message).await?,
                 None => Arc::clone(&said.message),
             };
-            if let Some((said, token)) = live.begin_turn(Said { allotment, message, ..said }) {
+            if let Some((said, token)) = live.begin_turn(QueuedTurn { allotment, message, ..said }) {
                 self.execute(&live, &agent, said, token, true).await;
             }
             return Ok(AfterRestart::Resume);
@@ -66,7 +66,7 @@ impl Inner {
     /// soon as that can be kept. One whose agent takes it up after a restart is left for that.
     pub(crate) fn end_later(self: &Arc<Self>, task: TaskId) {
         let inner = Arc::clone(self);
-        self.background.spawn(async move {
+        self.in_background("ending a broken task", async move {
             loop {
                 tokio::select! {
                     () = tokio::time::sleep(AFTER_FAULT) => {}

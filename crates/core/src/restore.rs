@@ -4,19 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chancery_protocol::{Error, TaskId, Timestamp};
-use chancery_rules::budget::{Account, Accounts, Amount, Estimate, EstimateSource, Estimated, Settled};
+use chancery_rules::budget::{Account, Accounts, ActualSource, Amount, Estimate, EstimateSource, Estimated, SettledReservation};
 use chancery_rules::policy::UNLIMITED;
 
 use crate::find::internal;
 use crate::govern::Rulebook;
 use crate::govern::allot::{Allotment, span_of};
-use crate::govern::held::Held;
-use crate::govern::report::Report;
-use crate::govern::trees::Node;
-use crate::service::Inner;
-use crate::{LedgerRow, PastSpend, TaskRecord};
+use crate::govern::held_budget::HeldBudget;
+use crate::govern::node::TreeNode;
+use crate::govern::report::CostReport;
+use crate::service::ChanceryInner;
+use crate::{LedgerRow, LedgerSnapshot, PastSpend, TaskRecord};
 
-impl Inner {
+impl ChanceryInner {
     /// Answers what the turns had been given that were running when the last run ended.
     pub(crate) async fn restore(self: &Arc<Self>) -> Result<HashMap<TaskId, Box<Allotment>>, Error> {
         let now = self.clock.now();
@@ -27,42 +27,69 @@ impl Inner {
         let ledger = self.store.ledger(Timestamp::from_micros(since)).await.map_err(internal)?;
         let rules = self.govern.rules.load_full();
         for past in &ledger.past {
-            self.restore_past(&rules, past, now);
+            self.restore_past(&rules, past);
         }
-        let open: HashSet<&TaskId> =
-            ledger.tasks.iter().filter(|row| !row.state.is_terminal()).map(|row| &row.governed.kinship.root).collect();
-        let mut nodes: HashMap<TaskId, Arc<Node>> = HashMap::new();
+        self.restore_overruns(&ledger);
+        // Trees with an open task, and those that an agent may still call for although all has ended.
+        let lingering = now.micros().saturating_sub(i64::try_from(rules.lineage.linger().as_micros()).unwrap_or(i64::MAX));
+        let counts = |row: &&LedgerRow| !row.state.is_terminal() || row.status_at.micros() > lingering;
+        let open: HashSet<&TaskId> = ledger.tasks.iter().filter(counts).map(|row| &row.governed.kinship.root).collect();
+        let mut nodes: HashMap<TaskId, Arc<TreeNode>> = HashMap::new();
         let mut allotments = HashMap::new();
         let mut lenders = Vec::new();
         for row in &ledger.tasks {
-            let node = open.contains(&row.governed.kinship.root).then(|| self.restore_node(&rules, row, &mut nodes));
-            self.restore_settled(&rules, row, node.as_ref(), now);
+            let node = open.contains(&row.governed.kinship.root).then(|| self.restore_node(&rules, row, &mut nodes, now));
+            self.restore_settled(&rules, row, node.as_ref());
             match row.governed.spend.estimated_by {
                 EstimateSource::Remainder => lenders.push((row, node)),
-                _ => allotments.extend(self.restore_held(&rules, row, node.as_ref(), now)),
+                _ => allotments.extend(self.restore_held(&rules, row, node.as_ref())),
             }
         }
         // The newest first: what a task borrowed is not the lender's any more.
         for (row, node) in lenders.into_iter().rev() {
-            allotments.extend(self.restore_held(&rules, row, node.as_ref(), now));
+            allotments.extend(self.restore_held(&rules, row, node.as_ref()));
         }
         // A turn that had ended, of which only the bill was missing.
         for row in ledger.tasks.iter().filter(|row| row.state.is_interrupted() || row.state.is_terminal()) {
             if let Some(allotment) = allotments.remove(&row.task) {
-                let closed = allotment.close(&Report::default(), now);
+                let closed = allotment.close(&CostReport::default(), now);
                 self.store.settle(&row.task, closed.spend).await.map_err(internal)?;
             }
         }
         Ok(allotments)
     }
 
-    fn restore_past(&self, rules: &Rulebook, past: &PastSpend, now: Timestamp) {
+    fn restore_past(&self, rules: &Rulebook, past: &PastSpend) {
         let accounts: Accounts = self.govern.accounts(rules, &past.owner, &past.agent, past.skill.as_ref()).into_iter().collect();
-        let was = Settled { settled: past.settled, overrun: past.overrun };
-        self.govern.ledger.restore_settled(&accounts, was, past.at, now);
+        let was = SettledReservation { settled: past.settled, overrun: past.overrun };
+        self.govern.ledger.restore_settled(&accounts, was, self.govern.of_stored(past.at), self.govern.now());
     }
 
-    fn restore_node(&self, rules: &Rulebook, row: &LedgerRow, nodes: &mut HashMap<TaskId, Arc<Node>>) -> Arc<Node> {
+    /// Agents that reported more than was reserved for them are not believed again because of a restart.
+    fn restore_overruns(&self, ledger: &LedgerSnapshot) {
+        let overran = |amount: Amount| amount.usd.0 > 0 || amount.tokens > 0;
+        let past = ledger.past.iter().filter(|past| overran(past.overrun));
+        let past = past.map(|past| (past.at, &past.agent, past.skill.as_ref(), past.overrun));
+        let tasks = ledger.tasks.iter().filter_map(|row| {
+            let (spend, skill) = (&row.governed.spend, row.governed.kinship.skill.as_ref());
+            let overrun = spend.last_turn().overrun;
+            let counts = overran(overrun) || matches!(spend.known_by, Some(ActualSource::Reported | ActualSource::Measured));
+            spend.settled_at.filter(|_| counts).map(|at| (at, &row.agent, skill, overrun))
+        });
+        let mut settled: Vec<_> = past.chain(tasks).collect();
+        settled.sort_by_key(|(at, ..)| *at);
+        for (_, agent, skill, overrun) in settled {
+            self.govern.observed.restore(agent, skill, overrun);
+        }
+    }
+
+    fn restore_node(
+        &self,
+        rules: &Rulebook,
+        row: &LedgerRow,
+        nodes: &mut HashMap<TaskId, Arc<TreeNode>>,
+        now: Timestamp,
+    ) -> Arc<TreeNode> {
         let kinship = &row.governed.kinship;
         let parent = kinship.parent.as_ref().and_then(|parent| nodes.get(parent)).cloned();
         let allowance = kinship.allowance.unwrap_or_default();
@@ -81,11 +108,17 @@ impl Inner {
             client_task_id: None,
             created_at: row.created_at,
         });
-        let node = Node::new(&self.govern.trees, record, Arc::clone(kinship), parent, chain, own);
+        let elsewhere = self.agents.load().get(&row.agent).is_some_and(|agent| agent.runner.keeps_links());
+        let node = TreeNode::new(&self.govern.trees, record, Arc::clone(kinship), parent, chain, own, elsewhere);
         node.add_cost(row.governed.spend.settled.saturating_add(row.governed.spend.overrun));
         match row.state.is_terminal() {
-            true => node.end(),
-            false => self.govern.trees.add(&node),
+            true => {
+                node.end(row.state, row.status_at);
+                if elsewhere {
+                    self.govern.trees.remember(&node, row.status_at, now);
+                }
+            }
+            false => drop(self.govern.trees.add(&node)),
         }
         if let Some(link) = &row.link {
             node.set_link(link);
@@ -94,7 +127,7 @@ impl Inner {
         node
     }
 
-    fn restored_accounts(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<Node>>) -> Accounts {
+    fn restored_accounts(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<TreeNode>>) -> Accounts {
         let chain = node.iter().flat_map(|node| node.accounts.iter().cloned());
         self.accounts_of(rules, row).into_iter().chain(chain).collect()
     }
@@ -106,25 +139,24 @@ impl Inner {
 
     /// What a task has cost is counted again: all of it in its tree, and its last turn wherever it matters when that was. Earlier ones
     /// are past.
-    fn restore_settled(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<Node>>, now: Timestamp) {
+    fn restore_settled(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<TreeNode>>) {
         let spend = row.governed.spend;
         if let Some(at) = spend.settled_at {
-            let ledger = &self.govern.ledger;
+            let (ledger, at, now) = (&self.govern.ledger, self.govern.of_stored(at), self.govern.now());
             ledger.restore_settled(&self.accounts_of(rules, row).into_iter().collect(), spend.last_turn(), at, now);
             if let Some(node) = node {
-                ledger.restore_settled(&node.accounts, Settled { settled: spend.settled, overrun: spend.overrun }, at, now);
+                ledger.restore_settled(
+                    &node.accounts,
+                    SettledReservation { settled: spend.settled, overrun: spend.overrun },
+                    at,
+                    now,
+                );
             }
         }
     }
 
     /// What was held for a task is held again.
-    fn restore_held(
-        &self,
-        rules: &Rulebook,
-        row: &LedgerRow,
-        node: Option<&Arc<Node>>,
-        now: Timestamp,
-    ) -> Option<(TaskId, Box<Allotment>)> {
+    fn restore_held(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<TreeNode>>) -> Option<(TaskId, Box<Allotment>)> {
         let spend = row.governed.spend;
         let held = spend.reserved;
         if held == Amount::default() {
@@ -135,7 +167,7 @@ impl Inner {
         let accounts = self.restored_accounts(rules, row, Some(&node));
         let agent = self.agents.load().get(&row.agent).cloned();
         let reservation = match spend.estimated_by {
-            EstimateSource::Remainder => self.govern.ledger.restore_remainder(&accounts, held, now),
+            EstimateSource::Remainder => self.govern.ledger.restore_remainder(&accounts, held, self.govern.now()),
             _ => self.govern.ledger.restore_reservation(&accounts, held),
         };
         let allotment = Allotment {
@@ -147,13 +179,13 @@ impl Inner {
                 usd: spend.estimated_by,
                 tokens: spend.estimated_by,
             },
-            held: Held::new(reservation),
+            held: HeldBudget::new(reservation),
             // It had one, and nobody else has it yet.
             _slot: self.govern.slots.take(&row.owner, skill, UNLIMITED - 1).ok(),
-            policy: rules.policy.resolve(&row.owner.name, skill.map(|skill| &**skill)),
+            policy: rules.policy.resolve(&row.owner.tenant, &row.owner.name, skill.map(|skill| &**skill)),
             prices: agent.map(|agent| rules.prices_of(&agent)).unwrap_or_default(),
             before: spend,
-            heard: Report::default(),
+            heard: CostReport::default(),
             interrupted: true,
             announced: false,
         };

@@ -1,4 +1,4 @@
-//! Forgets ended tasks by age and count, so that memory and disk stay flat.
+//! Forgets ended tasks by age and count, and idempotency keys when they expire, so that memory and disk stay flat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,8 +9,8 @@ use chancery_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::SweepPlan;
 use crate::service::Chancery;
+use crate::{ExpiryPlan, StoreError, SweepPlan};
 
 /// The `[retention]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,25 +22,37 @@ pub struct RetentionConfig {
     pub max_tasks: u64,
     /// Of the decisions about calls that were refused or went on with a task, at most this many stay, the newest.
     pub max_decisions: u64,
+    /// Of the idempotency keys at most this many stay, those that expire last. 0 keeps all until they expire.
+    pub max_keys: u64,
+    /// What ended turns cost is kept for this many hours, also when their tasks are gone; longer where a budget counts it. 0 keeps it
+    /// for ever.
+    pub max_cost_age_hours: u64,
     /// How often to look for tasks that have grown too old.
     pub sweep_every_seconds: u64,
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { max_age_hours: 30 * 24, max_tasks: 1_000_000, max_decisions: 100_000, sweep_every_seconds: 60 }
+        Self {
+            max_age_hours: 30 * 24,
+            max_tasks: 1_000_000,
+            max_decisions: 100_000,
+            max_keys: 10_000_000,
+            max_cost_age_hours: 35 * 24,
+            sweep_every_seconds: 60,
+        }
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Retention {
-    config: ArcSwap<RetentionConfig>,
+    pub(crate) config: ArcSwap<RetentionConfig>,
     ended_since_sweep: AtomicU64,
     decided_since_sweep: AtomicU64,
     due: Notify,
 }
 
-/// One sweep removes at most this many tasks, and as many decisions, so that writers never wait long behind it.
+/// One sweep removes at most this many tasks, and as many decisions and keys, so that writers never wait long behind it.
 const SWEEP_STEP: u64 = 500;
 
 impl Retention {
@@ -83,15 +95,28 @@ impl Retention {
     /// `counted` is the longest time any budget looks back.
     fn plan(&self, now: Timestamp, counted: Duration) -> SweepPlan {
         let config = self.config.load();
-        let counted = i64::try_from(counted.as_micros()).unwrap_or(i64::MAX);
         let age = i64::try_from(config.max_age_hours.saturating_mul(3_600_000_000)).unwrap_or(i64::MAX);
         SweepPlan {
             older_than: (age > 0).then(|| Timestamp::from_micros(now.micros().saturating_sub(age))),
             keep_at_most: (config.max_tasks > 0).then_some(config.max_tasks),
             at_most: SWEEP_STEP,
-            spent_since: Some(Timestamp::from_micros(now.micros().saturating_sub(counted))),
+            spent_since: Some(self.costs_kept_since(now, counted).unwrap_or(Timestamp::from_micros(i64::MIN))),
             keep_decisions: (config.max_decisions > 0).then_some(config.max_decisions),
         }
+    }
+
+    /// From when on all costs are kept; `None` if all are. `counted` is the longest time any budget looks back.
+    pub(crate) fn costs_kept_since(&self, now: Timestamp, counted: Duration) -> Option<Timestamp> {
+        let hours = self.config.load().max_cost_age_hours;
+        let age = Duration::from_secs(hours.saturating_mul(3_600)).max(counted);
+        let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+        let since = now.micros().saturating_sub(age);
+        (hours > 0 && since > 0).then(|| Timestamp::from_micros(since))
+    }
+
+    fn expiry(&self, now: Timestamp) -> ExpiryPlan {
+        let max_keys = self.config.load().max_keys;
+        ExpiryPlan { now, keep_keys: (max_keys > 0).then_some(max_keys), at_most: SWEEP_STEP }
     }
 }
 
@@ -108,8 +133,7 @@ impl Chancery {
         // The store tells of tasks only; as many decisions went as came since the last time, if there were too many.
         let mut decided = inner.retention.decided_since_sweep.swap(0, Ordering::Relaxed);
         loop {
-            let now = inner.clock.now();
-            let swept = match inner.store.sweep(inner.retention.plan(now, inner.govern.longest_window()), now).await {
+            let (swept, more) = match self.sweep_once().await {
                 Ok(swept) => swept,
                 Err(fault) => {
                     tracing::error!(error = &fault as &dyn std::error::Error, "ended tasks could not be swept");
@@ -118,12 +142,21 @@ impl Chancery {
             };
             gone += swept;
             decided = decided.saturating_sub(SWEEP_STEP);
-            if swept < SWEEP_STEP && decided == 0 {
+            if swept < SWEEP_STEP && decided == 0 && !more {
                 return gone;
             }
             // A store in memory answers at once; others want the thread too.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// One bounded step: how many tasks went, and whether more has expired than went.
+    async fn sweep_once(&self) -> Result<(u64, bool), StoreError> {
+        let inner = &self.0;
+        let now = inner.clock.now();
+        let swept = inner.store.sweep(inner.retention.plan(now, inner.govern.longest_window())).await?;
+        let more = inner.store.expire(inner.retention.expiry(now)).await?;
+        Ok((swept, more))
     }
 
     /// Sweeps when it is due, until the node stops.

@@ -6,11 +6,11 @@ use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, SendMessage, T
 
 use crate::check;
 use crate::find::internal;
-use crate::service::{Dedupe, Inner};
+use crate::service::{ChanceryInner, Dedupe};
 use crate::take::Taken;
 use crate::{Idempotency, Keyed};
 
-impl Inner {
+impl ChanceryInner {
     /// Asked before the rules are: what the first call was given is held for both. Of two that come at once, the store tells which
     /// is second.
     pub(crate) async fn retried(
@@ -21,24 +21,53 @@ impl Inner {
     ) -> Result<Option<Taken>, Error> {
         let known = self.store.keyed(&context.caller, &idempotency.key, now).await.map_err(internal)?;
         match known {
-            Some(Keyed { task, fingerprint }) => {
-                self.attach(context, &task, fingerprint == idempotency.fingerprint).await.map(Some)
-            }
+            Some(known) => self.attach(context, known, idempotency, now).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// The same call came before: its task is the answer to this one too.
-    pub(crate) async fn attach(self: &Arc<Self>, context: &CallContext, id: &TaskId, same_content: bool) -> Result<Taken, Error> {
-        if !same_content {
+    /// The same call came before: its task is the answer to this one too. Nothing runs where retention has forgotten the task.
+    pub(crate) async fn attach(
+        self: &Arc<Self>,
+        context: &CallContext,
+        known: Keyed,
+        idempotency: &Idempotency,
+        now: Timestamp,
+    ) -> Result<Taken, Error> {
+        if known.fingerprint != idempotency.fingerprint {
             return Err(Error::new(ErrorKind::IdempotencyConflict, "this idempotency key was used with other content"));
         }
+        match self.attach_to(context, &known.task).await {
+            Err(error) if error.kind == ErrorKind::TaskNotFound => {
+                // A task that its agent has refused in between took its key along.
+                let still = self.store.keyed(&context.caller, &idempotency.key, now).await.map_err(internal)?;
+                Err(if still.is_some() { forgotten(&known.task) } else { refused_meanwhile() })
+            }
+            taken => taken,
+        }
+    }
+
+    /// The task that an earlier call made is the answer to this one.
+    pub(crate) async fn attach_to(self: &Arc<Self>, context: &CallContext, id: &TaskId) -> Result<Taken, Error> {
         let stored = self.store.find(&context.caller, id.as_str(), crate::Names::Server).await.map_err(internal)?;
         let live = self.open(stored.ok_or_else(Error::task_not_found)?).await?;
         Ok(Taken { live, before: 1, cursor: 0, fresh: true })
     }
 
-    /// What a call is known by if it comes again.
+    /// The key of a call, if it has one. `agent` is whose address the call came to.
+    pub(crate) fn idempotency_key(&self, context: &CallContext, agent: &AgentName, send: &SendMessage) -> Option<Arc<str>> {
+        match (&context.idempotency_key, **self.dedupe.load()) {
+            (Some(key), _) => Some(Arc::clone(key)),
+            // The original protocol has no message ids to go by.
+            (None, Dedupe::MessageId) if send.message.message_id.as_str().is_empty() => None,
+            // A client that sends one message to several agents means several tasks.
+            (None, Dedupe::MessageId) => Some(format!("message:{agent}:{}", send.message.message_id).into()),
+            (None, Dedupe::Off) => None,
+        }
+    }
+
+    /// What a call is known by if it comes again. `agent` is whose address the call came to: a call at the root address is the
+    /// same call, whichever agent it is routed to.
     pub(crate) fn idempotency(
         &self,
         context: &CallContext,
@@ -46,14 +75,10 @@ impl Inner {
         send: &SendMessage,
         now: Timestamp,
     ) -> Result<Option<Idempotency>, Error> {
-        let key = match (&context.idempotency_key, **self.dedupe.load()) {
-            (Some(key), _) => Arc::clone(key),
-            // The original protocol has no message ids to go by.
-            (None, Dedupe::MessageId) if send.message.message_id.as_str().is_empty() => return Ok(None),
-            (None, Dedupe::MessageId) => format!("message:{}", send.message.message_id).into(),
-            (None, Dedupe::Off) => return Ok(None),
-        };
-        check::id_text("Idempotency-Key", &key, &self.limits.load())?;
+        let Some(key) = self.idempotency_key(context, agent, send) else { return Ok(None) };
+        if context.idempotency_key.is_some() {
+            check::id_text("Idempotency-Key", &key, &self.limits.load())?;
+        }
         // The configuration (wait or not, how much history) is about this call, not about the work.
         let mut content = serde_json::to_vec(&(&**agent, &send.message, &send.metadata, &send.client_task_id));
         if let (Ok(content), false) = (&mut content, send.unknown.is_empty()) {
@@ -64,4 +89,20 @@ impl Inner {
         let expires_at = Timestamp::from_micros(now.micros().saturating_add(lifetime));
         Ok(Some(Idempotency { key, fingerprint: self.seal.digest(&content), expires_at }))
     }
+}
+
+/// The answer to a retry whose task retention has forgotten.
+fn forgotten(task: &TaskId) -> Error {
+    let message = format!(
+        "the first call with this idempotency key made task {task}, which is no longer kept; nothing was run again. \
+         Send with a new key to run it once more"
+    );
+    Error::new(ErrorKind::TaskForgotten, message).with_fact("taskId", task)
+}
+
+fn refused_meanwhile() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "the first call with this idempotency key was refused meanwhile and left no task; try again",
+    )
 }

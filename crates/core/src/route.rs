@@ -2,62 +2,81 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Message};
+use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Message, Request};
 use chancery_rules::routing::takes_media_type;
 
-use crate::admit::{Admitted, Call};
+use crate::admit::Admitted;
 use crate::agents::Agent;
 use crate::decide::{Denial, Verdicts};
-use crate::runner::Asked;
-use crate::service::Inner;
+use crate::governed_call::GovernedCall;
+use crate::runner::SelectorQuery;
+use crate::service::ChanceryInner;
 use crate::{Fact, Rule};
 
-impl Inner {
-    pub(crate) fn route(&self, context: &CallContext) -> Result<Arc<Agent>, Error> {
-        let agent = self.agents.load().called(context.agent.as_ref())?;
-        let missing = agent
-            .card
-            .capabilities
-            .extensions
-            .iter()
-            .find(|extension| extension.required && !context.extensions.contains(&extension.uri));
-        match missing {
+impl ChanceryInner {
+    /// The agent of a call: the one at its address, or at the root address the one of the task or the skill it names.
+    pub(crate) async fn route(&self, context: &CallContext, request: &Request) -> Result<Arc<Agent>, Error> {
+        let agents = self.agents.load_full();
+        let agent = if self.is_routed(context, &agents) {
+            Box::pin(self.route_at_root(context, &agents, request)).await?
+        } else {
+            agents.called(context.agent.as_ref())?
+        };
+        match missing_extension(&agent, context) {
             None => Ok(agent),
-            Some(extension) => Err(Error::new(
+            Some(uri) => Err(Error::new(
                 ErrorKind::ExtensionSupportRequired,
-                format!("this agent requires the extension {}; ask for it in A2A-Extensions", extension.uri),
+                format!("this agent requires the extension {uri}; ask for it in A2A-Extensions"),
             )
-            .with_fact("extension", &extension.uri)),
+            .with_fact("extension", uri)),
         }
     }
+}
+
+/// An extension that an agent requires and a call does not ask for.
+pub(crate) fn missing_extension<'a>(agent: &'a Agent, context: &CallContext) -> Option<&'a str> {
+    let required = agent.card.capabilities.extensions.iter().filter(|extension| extension.required);
+    required.map(|extension| &*extension.uri).find(|uri| !context.extensions.iter().any(|asked| asked == uri))
 }
 
 /// A call whose agent, or replica of an agent, is settled. Only this step makes one.
 #[derive(Debug)]
 pub(crate) struct Routed {
-    pub(crate) admitted: Admitted,
-    pub(crate) selected: Option<Arc<str>>,
+    admitted: Admitted,
+    selected: Option<Arc<str>>,
 }
 
-impl Inner {
+impl Routed {
+    /// The call that was admitted, and who is to be asked, where there was a choice.
+    pub(crate) fn into_parts(self) -> (Admitted, Option<Arc<str>>) {
+        (self.admitted, self.selected)
+    }
+}
+
+impl ChanceryInner {
     /// Lets the agent's runner choose, where nothing binds the call to somebody already.
     pub(crate) fn choose(
         &self,
-        call: &Call<'_>,
+        call: &GovernedCall<'_>,
         message: &Message,
         admitted: Admitted,
         bound: bool,
         verdicts: &mut Verdicts,
     ) -> Result<Routed, Denial> {
-        let asked = Asked {
+        let asked = SelectorQuery {
             message,
             skill: call.skill.id().map(|skill| &**skill),
-            estimated_tokens: admitted.estimated.estimate.tokens.filter(|tokens| *tokens > 0),
+            estimated_tokens: admitted.estimated().estimate.tokens.filter(|tokens| *tokens > 0),
         };
         let selected = if bound { None } else { call.agent.runner.select(&asked).map_err(nobody)? };
-        verdicts.pass(Rule::Selector, || match &selected {
-            Some(peer) => vec![("peer".into(), Fact::Name(Arc::clone(peer)))],
-            None => Vec::new(),
+        verdicts.pass(Rule::Selector, || {
+            let peer = selected.as_ref().map(|peer| ("peer".into(), Fact::Name(Arc::clone(peer))));
+            let mut facts: Vec<_> = self.route_fact(call.context, call.agent).into_iter().chain(peer).collect();
+            if let Some(by) = call.agent.runner.lineage_by(selected.as_deref()) {
+                let most = u64::try_from(call.rules.lineage.max_bytes).unwrap_or(u64::MAX);
+                facts.extend([("lineage".into(), Fact::text(by)), ("lineage_max_bytes".into(), Fact::Number(most))]);
+            }
+            facts
         });
         Ok(Routed { admitted, selected })
     }

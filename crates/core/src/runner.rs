@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chancery_protocol::{Caller, Error, Message, Metadata, SendConfiguration, SendMessage, Task, TraceId, Unknown};
+use chancery_rules::routing::PeerSnapshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::Link;
 use crate::delegate::Delegation;
-use crate::recall::Recall;
+use crate::recall::MemoryRecall;
 use crate::sink::{Finished, TaskUpdateSink};
 
 /// An agent. One call of `run` is one turn: from a message of the caller to the point where the agent is done or
@@ -30,8 +31,19 @@ pub trait TaskRunner: Send + Sync + 'static {
 
     /// Chooses who is to do the work, for a runner that has a choice, before the caller's policy is asked. A runner without one
     /// answers nothing; one that has nobody to ask refuses.
-    fn select(&self, _asked: &Asked<'_>) -> Result<Option<Arc<str>>, Error> {
+    fn select(&self, _asked: &SelectorQuery<'_>) -> Result<Option<Arc<str>>, Error> {
         Ok(None)
+    }
+
+    /// The agents that `select` can choose from now, for a runner that speaks for agents elsewhere. A runner that does the work in
+    /// this process answers `None`.
+    fn peers(&self, _asked: &SelectorQuery<'_>) -> Option<Vec<PeerSnapshot>> {
+        None
+    }
+
+    /// Where the agent that was chosen is told of the lineage of its tasks, in a word, for a runner that calls agents elsewhere.
+    fn lineage_by(&self, _selected: Option<&str>) -> Option<&'static str> {
+        None
     }
 
     /// Whether a turn may end with a message instead of a task. Streams of such an agent wait for its first word
@@ -76,7 +88,7 @@ impl ReplyMode {
 
 /// What a runner may know of a call when it chooses who is to do the work.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct SelectorQuery<'a> {
     pub message: &'a Message,
     pub skill: Option<&'a str>,
     pub estimated_tokens: Option<u64>,
@@ -115,7 +127,7 @@ pub struct Turn {
     /// Calls other agents on behalf of the task.
     pub delegation: Delegation,
     /// Looks at memory that came by reference, where the node has a tier.
-    pub memory: Option<Recall>,
+    pub memory: Option<MemoryRecall>,
 }
 
 /// A turn that could not be finished. The task fails with this as its reason, which its caller can read.

@@ -3,22 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_protocol::{CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, Version};
+use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, Version};
 use tokio::time::Instant;
 
 use crate::ReplyMode;
 use crate::agents::Agent;
+use crate::answering::{AnswerPermit, COUNTED_FROM};
+use crate::check;
 use crate::find::shown;
 use crate::late_reply::LateReply;
 use crate::live::{LiveTask, Visible};
 use crate::publish::{Subscription, Until};
-use crate::service::{Answer, Inner};
-use crate::whole::whole_reply;
+use crate::restored_parts::whole_reply;
+use crate::service::{Answer, ChanceryInner};
 
 /// How long a stream waits for an agent's first word before it opens.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 
-impl Inner {
+impl ChanceryInner {
     /// Answers a send. Where the caller waits and the turn is not over at `deadline`, the answer is an `Answer::Late`.
     pub(crate) async fn send(
         self: &Arc<Self>,
@@ -40,35 +42,51 @@ impl Inner {
                 // The task is being withdrawn: the refusal is there in a moment, and it can still be an error.
                 self.settled(live, taken.before, None).await?;
             }
-            if live.is_told() {
+            if live.has_webhooks() {
                 Box::pin(self.first_attempts(live)).await;
             }
         } else if taken.fresh && agent.runner.may_reply_with_message() {
             // Whether there is a task to return at all shows with the agent's first word.
             let _ = live.watch().wait_for(Visible::is_decided).await;
         }
-        self.sent(context, live, history_length).await.map(|sent| Answer::Reply(Reply::Sent(sent)))
+        let (sent, bytes) = self.sent(context, live, history_length).await?;
+        if bytes <= COUNTED_FROM {
+            return Ok(Answer::Reply(Reply::Sent(sent)));
+        }
+        let permit = Box::pin(self.room_for_done(context, bytes)).await;
+        Ok(Answer::of(Reply::Sent(sent), permit))
     }
 
-    /// What a send is answered with, once its turn is over: the task, the agent's message, or the agent's refusal.
+    /// Room for the answer of a call that has changed something: it waits rather than being refused.
+    pub(crate) async fn room_for_done(&self, context: &CallContext, bytes: u64) -> Option<AnswerPermit> {
+        if bytes <= COUNTED_FROM {
+            return None;
+        }
+        let limits = self.limits.load_full();
+        Some(self.answering.wait(&context.caller, bytes, &limits).await)
+    }
+
+    /// What a send is answered with, once its turn is over, and its weight: the task, the agent's message, or the agent's refusal.
     pub(crate) async fn sent(
         &self,
         context: &CallContext,
         live: &Arc<LiveTask>,
         history_length: Option<i32>,
-    ) -> Result<Sent, Error> {
+    ) -> Result<(Sent, u64), Error> {
         if let Some(refusal) = live.refusal() {
             return Err(refusal);
         }
         if live.message_only()
             && let Some(message) = Box::pin(self.message_reply(live)).await?
         {
-            return Ok(Sent::Message(match self.desk_of_parts() {
+            let message = match self.desk_of_parts() {
                 Some(desk) => Box::pin(whole_reply(desk, context, &live.record.id, message)).await?,
                 None => message,
-            }));
+            };
+            return Ok((Sent::Message(message), live.task_and_weight().1));
         }
-        Ok(Sent::Task(shown(&live.record, live.task(), history_length)))
+        let (task, weight) = live.task_and_weight();
+        Ok((Sent::Task(shown(&live.record, task, history_length)), weight))
     }
 
     pub(crate) async fn stream(
@@ -80,19 +98,16 @@ impl Inner {
         // A message that nobody may watch is refused before it has done anything.
         let mut permit = self.streams.reserve(&context.caller, &self.limits.load())?;
         if let Some(task) = &send.message.task_id {
+            check::id_text("message.taskId", task.as_str(), &self.limits.load())?;
             // Whose task it is comes first: strangers neither learn how many watch it nor take a place there.
             let stored = self.find(context, agent, task).await?;
             permit.watch(&stored.task.id, &self.limits.load())?;
         }
         let taken = self.take_message(context, agent, send, ReplyMode::Stream).await?;
         permit.watch(&taken.live.record.id, &self.limits.load())?;
-        let until = match context.version {
-            Version::V1_0 => Until::TurnOver(taken.before),
-            // Their status update at auth-required says `final: true`: clients leave there.
-            Version::V0_3 | Version::Original => Until::Settled(taken.before),
-        };
-        let (live, cursor) = (taken.live, taken.cursor);
+        let (live, cursor, until) = (taken.live, taken.cursor, Until::TurnOver(taken.before));
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
+        let subscription = subscription.marking_end(marks_end(context));
         if cursor == 0 {
             let undecided = agent.runner.may_reply_with_message();
             if undecided {
@@ -106,8 +121,7 @@ impl Inner {
             };
         }
         // A follow-up: the stream opens with the task as it was when the message came.
-        let entry = self.snapshot(&live, cursor).await?;
-        Ok(subscription.with_first(entry))
+        Ok(subscription.with_snapshot())
     }
 
     /// Waits until the turn after `before` is over: the task has ended or needs its caller. `false` if `deadline` comes first.
@@ -140,6 +154,11 @@ impl Inner {
         });
         Ok(reply)
     }
+}
+
+/// Whether the caller's protocol marks the last status of a stream: `final` before 1.0, the result of a task in SWP.
+pub(crate) fn marks_end(context: &CallContext) -> bool {
+    context.version != Version::V1_0 || context.binding == Binding::Swp
 }
 
 async fn until(deadline: Option<Instant>) {

@@ -4,30 +4,45 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, Proof, Reply, Request, Timestamp};
-use tokio::sync::watch;
+use chancery_protocol::{AgentCard, Binding, CallContext, Error, ErrorKind, IdentityProof, Reply, Request, Timestamp};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::addresses::Addresses;
+use crate::agent_identities::AgentIdentities;
 use crate::agents::{Agent, Agents};
-use crate::artifacts::ArtifactDesk;
+use crate::answering::{AnswerLedger, AnswerPermit};
+use crate::artifacts::PartStore;
+use crate::govern::marks::TraceMarks;
 use crate::govern::{Governance, Rulebook};
 use crate::grant::granted;
 use crate::late_reply::LateReply;
 use crate::limits::TaskLimits;
+use crate::list::PageReader;
+use crate::local_turns::LocalTurns;
 use crate::open_tasks::OpenTasks;
 use crate::publish::Subscription;
-use crate::push::{Notifier, Outbox, Push, PushParts};
+use crate::push::{Notifier, Outbox, PushParts, PushService};
 use crate::recall::SharedMemory;
 use crate::retention::{Retention, RetentionConfig};
+use crate::skill_route::SkillRouting;
 use crate::streams::Streams;
-use crate::{Clock, HopTokens, Note, Record, Seal, Store, StoreError};
+use crate::tracker::{LoopTracker, watched};
+use crate::{Clock, HopTokenService, Record, RecordNote, Seal, Store, StoreError};
+
+/// Streams that read from the log at the same time.
+const LOG_READS: usize = 4;
 
 /// What a call comes back with.
 #[derive(Debug)]
 pub enum Answer {
     Reply(Reply),
+    /// A reply of many bytes, with the room it has among those that are being answered.
+    Large(Reply, AnswerPermit),
+    /// A page of a list, to be read task by task.
+    Page(Box<PageReader>),
     Stream(Box<Subscription>),
     /// The reply to a blocking send that was not there at the deadline of `call_until`.
     Late(Box<LateReply>),
@@ -45,7 +60,7 @@ pub enum Dedupe {
 
 /// What a control plane is made of.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ChanceryParts {
     pub agents: Agents,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
@@ -56,35 +71,51 @@ pub struct Parts {
     /// What governs calls.
     pub rules: Rulebook,
     /// Makes and reads hop tokens. Without it none go out, and those that come in are taken for somebody else's.
-    pub hops: Option<Arc<dyn HopTokens>>,
+    pub hops: Option<Arc<dyn HopTokenService>>,
     /// What webhooks need. Without it there are none.
     pub push: Option<PushParts>,
 }
 
 /// The control plane. Cheap to clone; all clones are the same one.
 #[derive(Clone, Debug)]
-pub struct Chancery(pub(crate) Arc<Inner>);
+pub struct Chancery(pub(crate) Arc<ChanceryInner>);
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct ChanceryInner {
     pub(crate) agents: ArcSwap<Agents>,
     pub(crate) store: Arc<dyn Store>,
     /// The store's record, if it keeps one.
     pub(crate) record: Option<Arc<dyn Record>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<dyn Seal>,
+    /// Whose address is which.
+    pub(crate) addresses: Addresses,
+    /// Marks the traces of calls that go out.
+    pub(crate) marks: TraceMarks,
     pub(crate) limits: ArcSwap<TaskLimits>,
     pub(crate) dedupe: ArcSwap<Dedupe>,
+    pub(crate) skill_routing: ArcSwap<SkillRouting>,
+    pub(crate) local_turns: Arc<LocalTurns>,
     pub(crate) govern: Arc<Governance>,
-    pub(crate) hops: Option<Arc<dyn HopTokens>>,
-    pub(crate) push: Option<Push>,
+    pub(crate) hops: Option<Arc<dyn HopTokenService>>,
+    pub(crate) push: Option<PushService>,
     pub(crate) retention: Retention,
     pub(crate) memory: OnceLock<Arc<dyn SharedMemory>>,
-    pub(crate) desk: Arc<OnceLock<Arc<dyn ArtifactDesk>>>,
+    pub(crate) identities: OnceLock<Arc<dyn AgentIdentities>>,
+    pub(crate) desk: Arc<OnceLock<Arc<dyn PartStore>>>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) answering: Arc<AnswerLedger>,
+    /// How many streams may read from the log at once, so that those far behind do not hold much of it in memory.
+    pub(crate) log_reads: Semaphore,
+    /// Large tasks are opened one after the other.
+    pub(crate) large_reads: Semaphore,
     /// Turns and recordings that outlive the call that began them.
     pub(crate) background: TaskTracker,
+    /// Loops that run as long as the node does.
+    pub(crate) loops: LoopTracker,
+    /// Fires when the node is dropped without a stop: turns end where they are, as at the end of the process.
+    pub(crate) abandoned: CancellationToken,
     /// Counts tasks that came with a name of their client's choice, for those who wait for one.
     pub(crate) named: watch::Sender<u64>,
     /// Fires when the node stops: streams close, with an id to resume from.
@@ -92,32 +123,46 @@ pub(crate) struct Inner {
 }
 
 impl Chancery {
-    pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Inner {
+    pub fn new(parts: ChanceryParts) -> Self {
+        Self(Arc::new(ChanceryInner {
             agents: ArcSwap::from_pointee(parts.agents),
             record: parts.store.record(),
             store: parts.store,
+            govern: Arc::new(Governance::new(parts.rules, Arc::clone(&parts.clock))),
             clock: parts.clock,
+            addresses: Addresses::new(Arc::clone(&parts.seal)),
+            marks: TraceMarks::new(Arc::clone(&parts.seal)),
             seal: parts.seal,
             limits: ArcSwap::from_pointee(parts.limits),
             dedupe: ArcSwap::from_pointee(parts.dedupe),
-            govern: Arc::new(Governance::new(parts.rules)),
+            skill_routing: ArcSwap::default(),
+            local_turns: Arc::default(),
             hops: parts.hops,
-            push: parts.push.map(Push::new),
+            push: parts.push.map(PushService::new),
             retention: Retention::new(parts.retention),
             memory: OnceLock::new(),
+            identities: OnceLock::new(),
             desk: Arc::default(),
             open: Arc::default(),
             streams: Arc::default(),
+            answering: Arc::default(),
+            log_reads: Semaphore::new(LOG_READS),
+            large_reads: Semaphore::new(1),
             background: TaskTracker::new(),
+            loops: LoopTracker::default(),
+            abandoned: CancellationToken::new(),
             named: watch::Sender::new(0),
             shutdown: CancellationToken::new(),
         }))
     }
 
-    /// Answers a call, or says why not.
+    /// Answers a call, or says why not. The answer is whole: for callers inside of this process.
     pub async fn call(&self, context: &CallContext, request: Request) -> Result<Answer, Error> {
-        self.call_until(context, request, None).await
+        Ok(match self.call_until(context, request, None).await? {
+            Answer::Large(reply, _) => Answer::Reply(reply),
+            Answer::Page(page) => Answer::Reply(Reply::Tasks(Box::pin(page.collect()).await.0)),
+            other => other,
+        })
     }
 
     /// Answers a call. A blocking send whose task is recorded and has not settled at `deadline` is answered with
@@ -127,19 +172,16 @@ impl Chancery {
         if inner.shutdown.is_cancelled() {
             return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
         }
-        let agent = &inner.route(context)?;
+        let agent = &inner.route(context, &request).await?;
         granted(context, &agent.name, &request)?;
+        streams_offered(context, agent, &request)?;
         // A blocking send is what most calls are; the rest is boxed so that it stays small.
         let answer = match request {
             Request::SendMessage(send) => inner.send(context, agent, send, deadline).await,
             Request::StreamMessage(send) => Box::pin(inner.stream(context, agent, send)).await.map(Answer::from),
-            Request::GetTask(get) => Box::pin(inner.get(context, agent, get)).await.map(|task| Answer::Reply(Reply::Task(task))),
-            Request::ListTasks(list) => {
-                Box::pin(inner.list(context, agent, list)).await.map(|page| Answer::Reply(Reply::Tasks(page)))
-            }
-            Request::CancelTask(cancel) => {
-                Box::pin(inner.cancel(context, agent, cancel)).await.map(|task| Answer::Reply(Reply::Task(task)))
-            }
+            Request::GetTask(get) => Box::pin(inner.get(context, agent, get)).await,
+            Request::ListTasks(list) => Box::pin(inner.list(context, agent, list)).await.map(|page| Answer::Page(Box::new(page))),
+            Request::CancelTask(cancel) => Box::pin(inner.cancel(context, agent, cancel)).await,
             Request::SubscribeToTask(subscribe) => Box::pin(inner.subscribe(context, agent, subscribe)).await.map(Answer::from),
             Request::CreatePushConfig(config) => {
                 let created = Box::pin(inner.create_push_config(context, agent, config)).await;
@@ -175,7 +217,17 @@ impl Chancery {
 
     /// Calls that come from now on are governed by these rules. What was spent stays spent.
     pub fn set_rules(&self, rules: Rulebook) {
-        self.0.govern.set_rules(rules, self.0.clock.now());
+        self.0.govern.set_rules(rules);
+    }
+
+    /// Shows the rules that calls are governed by now.
+    pub fn look_at_rules<T>(&self, look: impl FnOnce(&Rulebook) -> T) -> T {
+        look(&self.0.govern.rules.load())
+    }
+
+    /// What goes beside the trace of a notification: calls of whoever is notified are no part of the tree.
+    pub fn tracestate_of_notifications(&self) -> String {
+        self.0.marks.detached()
     }
 
     /// Calls that come from now on are held to these; turns that run, to those they began with.
@@ -207,6 +259,15 @@ impl Chancery {
         self.0.push.as_ref().map(|push| (Arc::clone(&push.outbox), Arc::clone(&push.notifier)))
     }
 
+    /// What ended tasks are forgotten by now.
+    pub fn retention(&self) -> Arc<RetentionConfig> {
+        self.0.retention.config.load_full()
+    }
+
+    pub fn dedupe(&self) -> Dedupe {
+        **self.0.dedupe.load()
+    }
+
     pub fn limits(&self) -> Arc<TaskLimits> {
         self.0.limits.load_full()
     }
@@ -219,6 +280,18 @@ impl Chancery {
     /// Fires when the node begins to stop.
     pub fn shutdown_token(&self) -> CancellationToken {
         self.0.shutdown.clone()
+    }
+
+    /// The background loops of the node. A loop ends when the shutdown token fires, and a stop waits for it.
+    pub fn loops(&self) -> &LoopTracker {
+        &self.0.loops
+    }
+
+    /// Ends everything that runs in the background without waiting for it. Tasks that were worked on are taken up at the next
+    /// start, as after the end of the process.
+    pub fn abandon(&self) {
+        self.0.shutdown.cancel();
+        self.0.abandoned.cancel();
     }
 
     /// Whether the node can take calls.
@@ -239,8 +312,10 @@ impl Chancery {
         let inner = &self.0;
         inner.shutdown.cancel();
         inner.background.close();
-        if tokio::time::timeout(patience, inner.background.wait()).await.is_err() {
-            tracing::warn!(turns = inner.background.len(), "turns are still running; their tasks are taken up at the next start");
+        let ended = async { tokio::join!(inner.background.wait(), inner.loops.ended()) };
+        if tokio::time::timeout(patience, ended).await.is_err() {
+            let (turns, loops) = (inner.background.len(), inner.loops.running());
+            tracing::warn!(turns, ?loops, "turns or loops are still running; their tasks are taken up at the next start");
         }
         if let Some(record) = &inner.record
             && let Err(fault) = record.sign(inner.clock.now()).await
@@ -256,10 +331,27 @@ impl Chancery {
     }
 }
 
-impl Inner {
+impl ChanceryInner {
+    /// Runs work that outlives the call that began it. A stop waits for it.
+    pub(crate) fn in_background(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        let abandoned = self.abandoned.clone();
+        self.background.spawn(watched(name, async move {
+            abandoned.run_until_cancelled(work).await;
+        }));
+    }
+
     /// Nothing is made for a record that is not kept.
-    pub(crate) fn noted(&self, note: impl FnOnce() -> Note) -> Option<Note> {
+    pub(crate) fn noted(&self, note: impl FnOnce() -> RecordNote) -> Option<RecordNote> {
         self.record.is_some().then(note)
+    }
+}
+
+impl Answer {
+    pub(crate) fn of(reply: Reply, permit: Option<AnswerPermit>) -> Self {
+        match permit {
+            Some(permit) => Self::Large(reply, permit),
+            None => Self::Reply(reply),
+        }
     }
 }
 
@@ -275,9 +367,22 @@ fn extended_card(context: &CallContext, agent: &Agent) -> Result<Arc<AgentCard>,
         return Err(Error::new(ErrorKind::UnsupportedOperation, "this agent has no extended card"));
     };
     match context.standing.proof {
-        Proof::None => Err(Error::new(ErrorKind::Unauthenticated, "the extended card is for callers who prove who they are")),
+        IdentityProof::None => {
+            Err(Error::new(ErrorKind::Unauthenticated, "the extended card is for callers who prove who they are"))
+        }
         _ => Ok(Arc::clone(card)),
     }
+}
+
+/// An agent whose card says that it does not stream is not asked for a stream. SWP has no call that asks for one: the events
+/// it reports are part of every task.
+fn streams_offered(context: &CallContext, agent: &Agent, request: &Request) -> Result<(), Error> {
+    let refuses = agent.card.capabilities.streaming == Some(false);
+    if refuses && request.operation().streams() && context.binding != Binding::Swp {
+        let message = format!("agent {} does not stream: its card says so; send the message without streaming", agent.name);
+        return Err(Error::new(ErrorKind::UnsupportedOperation, message));
+    }
+    Ok(())
 }
 
 pub(crate) fn push_not_supported() -> Error {

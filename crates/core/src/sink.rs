@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use chancery_protocol::{
     Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
-    TaskStatus, Unknown, Version,
+    TaskStatus, Unknown, Version, control_character,
 };
 
 use tokio_util::sync::CancellationToken;
 
-use crate::govern::report::Report;
+use crate::govern::report::CostReport;
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
-use crate::whole::{concerns, put_away};
-use crate::{ArtifactDesk, Clock, Link, MicroUsd};
+use crate::restored_parts::{concerns, put_away};
+use crate::{Clock, Link, MicroUsd, PartStore};
 
 /// Proof that a turn was ended. Only the sink makes it.
 #[derive(Debug)]
@@ -45,15 +45,15 @@ impl Finished {
 /// Why an update was not taken. A runner can only stop then.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Closed(String);
+pub struct SinkClosed(String);
 
-impl From<Closed> for crate::RunError {
-    fn from(closed: Closed) -> Self {
+impl From<SinkClosed> for crate::RunError {
+    fn from(closed: SinkClosed) -> Self {
         Self::new(closed.0)
     }
 }
 
-impl From<NotTaken> for Closed {
+impl From<NotTaken> for SinkClosed {
     fn from(reason: NotTaken) -> Self {
         Self(chancery_protocol::Error::from(reason).message.into_owned())
     }
@@ -65,7 +65,7 @@ pub enum Passed {
     /// It goes on.
     Open(TaskUpdateSink),
     /// The task waits for its caller.
-    Waiting(Waiting),
+    Waiting(WaitingTask),
     /// It is over.
     Ended(Finished),
 }
@@ -73,12 +73,18 @@ pub enum Passed {
 /// A task that waits for its caller, while its agent has not said yet that the turn is over.
 #[derive(Debug)]
 #[must_use]
-pub struct Waiting(TaskUpdateSink);
+pub struct WaitingTask(TaskUpdateSink);
 
-impl Waiting {
+impl WaitingTask {
     /// The caller's next message is the next turn.
     pub fn finish(self) -> Finished {
+        self.0.live.end_with_last();
         Finished(None)
+    }
+
+    /// Comes back when the caller has sent a message, which waits for the end of this turn.
+    pub async fn message_waits(&self) {
+        self.0.live.message_waits().await;
     }
 
     /// What the agent waited for came by another way than a message.
@@ -92,7 +98,7 @@ pub struct TaskUpdateSink {
     live: Arc<LiveTask>,
     clock: Arc<dyn Clock>,
     limits: Arc<TaskLimits>,
-    desk: Option<Arc<dyn ArtifactDesk>>,
+    desk: Option<Arc<dyn PartStore>>,
     /// How much of the task was put away, once somebody had to know.
     away: Option<u64>,
 }
@@ -102,29 +108,32 @@ impl TaskUpdateSink {
         live: Arc<LiveTask>,
         clock: Arc<dyn Clock>,
         limits: Arc<TaskLimits>,
-        desk: Option<Arc<dyn ArtifactDesk>>,
+        desk: Option<Arc<dyn PartStore>>,
     ) -> Self {
         Self { live, clock, limits, desk, away: None }
     }
 
     /// What an update says that the whole task has cost until then.
     pub fn reported_cost(event: &TaskEvent) -> Option<MicroUsd> {
-        Report::of(event)?.usd()
+        CostReport::of(event)?.usd()
     }
 
     /// The task is being worked on; `message` may say how far.
-    pub async fn working(&mut self, message: Option<Message>) -> Result<(), Closed> {
+    pub async fn working(&mut self, message: Option<Message>) -> Result<(), SinkClosed> {
         let event = self.status(TaskState::Working, message, None);
         self.update(event).await
     }
 
     /// A whole artifact. One of the same id is replaced.
-    pub async fn artifact(&mut self, artifact: Artifact) -> Result<(), Closed> {
+    pub async fn artifact(&mut self, artifact: Artifact) -> Result<(), SinkClosed> {
         self.chunk(artifact, false, true).await
     }
 
     /// One more piece of an artifact: `append` continues the one of this id, otherwise it is started anew.
-    pub async fn chunk(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Result<(), Closed> {
+    pub async fn chunk(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Result<(), SinkClosed> {
+        if control_character(artifact.artifact_id.as_str()).is_some() {
+            return Err(SinkClosed(format!("the artifact id {:?} has a control character", artifact.artifact_id.as_str())));
+        }
         let chunk = ArtifactChunk { artifact: Arc::new(artifact), append, last_chunk, metadata: None, unknown: Unknown::none() };
         self.update(TaskEvent::Artifact(chunk)).await
     }
@@ -169,10 +178,12 @@ impl TaskUpdateSink {
     }
 
     /// The caller must authorise something by means outside the protocol, and the turn goes on: the agent says more by itself
-    /// once it may. Streams of 1.0 callers stay open; blocking callers get the task as it is now.
-    pub async fn await_authorization(&mut self, explanation: Message) -> Result<(), Closed> {
+    /// once it may. Streams stay open; blocking callers get the task as it is now. A message that the caller sends meanwhile waits for
+    /// the end of this turn: [`WaitingTask::message_waits`] says that there is one, and [`WaitingTask::finish`] lets it in.
+    pub async fn await_authorization(mut self, explanation: Message) -> Result<WaitingTask, SinkClosed> {
         let event = self.status(TaskState::AuthRequired, Some(explanation), None);
-        self.update(event).await
+        self.update(event).await?;
+        Ok(WaitingTask(self))
     }
 
     /// The caller must authorise something, by means outside the protocol, and send a message then.
@@ -186,12 +197,13 @@ impl TaskUpdateSink {
         if self.live.record.dialect.version() == Version::Original {
             return self.complete(Some(message));
         }
+        named_plainly(&mut message);
         message.context_id = Some(self.live.record.context_id.clone());
         self.take_ending(TaskEvent::Replied(Arc::new(message)))
     }
 
     /// Adds facts of the agent's own to the task.
-    pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), Closed> {
+    pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), SinkClosed> {
         let event = self.status(TaskState::Working, None, Some(metadata));
         self.update(event).await
     }
@@ -227,7 +239,7 @@ impl TaskUpdateSink {
 
     /// Passes on what an agent elsewhere said, with all it carries. For runners that speak for such an agent and learn
     /// only from its words whether they end the turn.
-    pub async fn pass(mut self, event: TaskEvent) -> Result<Passed, Closed> {
+    pub async fn pass(mut self, event: TaskEvent) -> Result<Passed, SinkClosed> {
         match event {
             TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
                 let mut event = self.status(status.state, status.message.map(Arc::unwrap_or_clone), metadata);
@@ -243,7 +255,7 @@ impl TaskUpdateSink {
                     return Ok(Passed::Ended(Finished(None)));
                 }
                 self.update(event).await?;
-                Ok(if status.state.is_interrupted() { Passed::Waiting(Waiting(self)) } else { Passed::Open(self) })
+                Ok(if status.state.is_interrupted() { Passed::Waiting(WaitingTask(self)) } else { Passed::Open(self) })
             }
             TaskEvent::Artifact(_) => {
                 self.update(event).await?;
@@ -251,12 +263,12 @@ impl TaskUpdateSink {
             }
             TaskEvent::Replied(message) => Ok(Passed::Ended(self.reply(Arc::unwrap_or_clone(message)))),
             TaskEvent::Created(_) | TaskEvent::Said(_) => {
-                Err(Closed("an agent neither makes tasks nor speaks for callers".into()))
+                Err(SinkClosed("an agent neither makes tasks nor speaks for callers".into()))
             }
         }
     }
 
-    async fn update(&mut self, mut event: TaskEvent) -> Result<(), Closed> {
+    async fn update(&mut self, mut event: TaskEvent) -> Result<(), SinkClosed> {
         if self.is_large(&event) {
             event = Box::pin(self.kept(event)).await?;
         }
@@ -289,9 +301,9 @@ impl TaskUpdateSink {
     }
 
     /// The event as it is recorded.
-    async fn kept(&mut self, mut event: TaskEvent) -> Result<TaskEvent, Closed> {
+    async fn kept(&mut self, mut event: TaskEvent) -> Result<TaskEvent, SinkClosed> {
         let Some(desk) = &self.desk else { return Ok(event) };
-        let fault = |error: chancery_protocol::Error| Closed(format!("{}: {error}", error.kind.reason()));
+        let fault = |error: chancery_protocol::Error| SinkClosed(format!("{}: {error}", error.kind.reason()));
         let task = &self.live.record.id;
         match &mut event {
             TaskEvent::Artifact(chunk) => {
@@ -332,18 +344,26 @@ impl TaskUpdateSink {
 
     fn end_with(&self, event: TaskEvent) {
         // Refused only when the task has ended otherwise meanwhile, by a cancel for instance. That ending stands.
-        if let Err(reason) = self.live.take(event, self.clock.now(), &self.limits) {
+        if let Err(reason) = self.live.take_last(event, self.clock.now(), &self.limits) {
             tracing::debug!(task = %self.live.record.id, ?reason, "an ending came too late");
         }
     }
 
     fn status(&self, state: TaskState, message: Option<Message>, metadata: Option<Metadata>) -> TaskEvent {
         let message = message.map(|mut message| {
+            named_plainly(&mut message);
             message.context_id = Some(self.live.record.context_id.clone());
             message.task_id = Some(self.live.record.id.clone());
             Arc::new(message)
         });
         let status = TaskStatus { state, message, timestamp: Some(self.clock.now()), unknown: Unknown::none() };
         TaskEvent::Status(StatusChange { status, metadata, unknown: Unknown::none() })
+    }
+}
+
+/// Gives a message whose id has control characters another one: no store takes it, and what the agent says must not be lost for it.
+fn named_plainly(message: &mut Message) {
+    if control_character(message.message_id.as_str()).is_some() {
+        message.message_id = MessageId::new(fresh_id());
     }
 }

@@ -61,6 +61,10 @@ impl Streams {
 }
 
 impl StreamPermit {
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
     /// The task this stream is of, unless too many are of it already.
     pub(crate) fn watch(&mut self, task: &TaskId, limits: &TaskLimits) -> Result<(), Error> {
         if self.task.as_ref() == Some(task) {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, SubscribeToTask, TaskEvent, Version};
-use chancery_rules::task_state;
 
 use crate::LogEntry;
 use crate::agents::Agent;
 use crate::live::LiveTask;
 use crate::publish::{Subscription, Until};
-use crate::service::Inner;
+use crate::send::marks_end;
+use crate::service::ChanceryInner;
 
-impl Inner {
+impl ChanceryInner {
     pub(crate) async fn subscribe(
         self: &Arc<Self>,
         context: &CallContext,
@@ -34,15 +34,16 @@ impl Inner {
         let until = match context.version {
             Version::V1_0 => Until::Terminal,
             // Before 1.0 an event with `final` ends the stream, and a task that waits for its caller sends one.
-            Version::V0_3 | Version::Original => Until::Settled(seen.unwrap_or_else(|| live.visible().seq)),
+            Version::V0_3 | Version::Original => Until::TurnOver(seen.unwrap_or_else(|| live.visible().seq)),
         };
         let cursor = seen.unwrap_or_else(|| live.visible().seq);
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
+        let subscription = subscription.marking_end(marks_end(context));
         match (seen, context.version) {
             // From the very beginning, the first entry is the task itself. Older callers that resume get just what they missed.
             (Some(0), _) | (Some(_), Version::V0_3 | Version::Original) => Ok(subscription),
             // A 1.0 stream opens with the task: for one that resumes, as it was when the connection was lost.
-            _ => Ok(subscription.with_first(self.snapshot(&live, cursor).await?)),
+            _ => Ok(subscription.with_snapshot()),
         }
     }
 
@@ -50,12 +51,7 @@ impl Inner {
     pub(crate) async fn snapshot(&self, live: &LiveTask, seq: u64) -> Result<LogEntry, Error> {
         let at = self.clock.now();
         let (task, visible) = live.task_and_seq();
-        let task = if visible == seq {
-            task
-        } else {
-            let entries = self.entries(&live.record.id, 0, usize::try_from(seq).unwrap_or(usize::MAX)).await?;
-            Arc::new(task_state::fold(entries.iter().map(|entry| &entry.event)).ok_or_else(Error::task_not_found)?)
-        };
+        let task = if visible == seq { task } else { Arc::new(self.read_at(&live.record.id, seq).await?) };
         Ok(LogEntry { seq, at, event: TaskEvent::Created(task) })
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    AgentName, CallContext, ContextId, Error, ErrorKind, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState,
-    TaskStatus, Unknown,
+    CallContext, Error, ErrorKind, IdentityProof, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState,
+    TaskStatus, Timestamp, Unknown,
 };
 use chancery_rules::task_state;
 
@@ -13,13 +13,17 @@ use crate::carry_on::CarryOn;
 use crate::check;
 use crate::contexts;
 use crate::dispatch::Dispatched;
-use crate::find::{internal, names};
-use crate::govern::trees::Node;
+use crate::find::internal;
+use crate::govern::node::TreeNode;
 use crate::ids::fresh_id;
-use crate::live::{Admission, LiveTask, Place, Said};
+use crate::live::{Admission, LiveTask, QueuedTurn, TurnOrigin};
 use crate::route::check_media_types;
-use crate::service::Inner;
-use crate::{Append, Appended, Creation, Idempotency, LogEntry, Progress, ReplyMode, Spend, Stored, TaskRecord};
+use crate::service::ChanceryInner;
+use crate::trace;
+use crate::{
+    Append, Appended, Creation, Delegated, Idempotency, Keyed, LineageRecord, LogEntry, Progress, RecordNote, ReplyMode, Spend,
+    StoreError, Stored, TaskRecord,
+};
 
 /// A task that has taken the message.
 #[derive(Debug)]
@@ -40,7 +44,7 @@ struct NewTask {
     reply_mode: ReplyMode,
 }
 
-impl Inner {
+impl ChanceryInner {
     /// Until the rules have let the call through, whoever hangs up takes it along. From then on it is carried through, so that
     /// nothing is ever recorded that nobody works on.
     pub(crate) async fn take_message(
@@ -93,12 +97,13 @@ impl Inner {
                 if !self.was_given(context, given) {
                     contexts::check(&*self.seal, &context.caller, given)?;
                 }
-                Place::OpensTask
+                TurnOrigin::OpensTask
             }
-            None => Place::OpensAll,
+            None => TurnOrigin::OpensAll,
         };
         let now = self.clock.now();
-        let idempotency = self.idempotency(context, &agent.name, &send, now)?;
+        let addressed = if context.agent.is_none() { self.agents.load().first().name.clone() } else { agent.name.clone() };
+        let idempotency = self.idempotency(context, &addressed, &send, now)?;
         if let Some(idempotency) = &idempotency
             && let Some(taken) = Box::pin(self.retried(context, idempotency, now)).await?
         {
@@ -121,14 +126,9 @@ impl Inner {
     ) -> Result<Taken, Error> {
         let NewTask { id, idempotency, reply_mode } = new;
         let now = self.clock.now();
-        let place = if send.message.context_id.is_some() { Place::OpensTask } else { Place::OpensAll };
+        let place = if send.message.context_id.is_some() { TurnOrigin::OpensTask } else { TurnOrigin::OpensAll };
         let register = match &send.configuration.task_push_notification_config {
-            Some(config) => {
-                let held = agent.runner.may_reply_with_message();
-                let new = self.inline_registration(context, agent, &id, config, held)?;
-                Box::pin(self.challenge_inline(config)).await?;
-                Some(new)
-            }
+            Some(config) => Some(Box::pin(self.challenged_registration(context, agent, &id, config)).await?),
             None => None,
         };
         let context_id = send.message.context_id.clone().unwrap_or_else(|| contexts::fresh(&*self.seal, &context.caller));
@@ -170,25 +170,29 @@ impl Inner {
             bytes: task_state::weight(&entry.event),
             message_only: false,
         };
-        let fingerprint = idempotency.as_ref().map(|idempotency| idempotency.fingerprint);
+        let asked = idempotency.clone();
+        let governed = dispatched.governed();
+        let notes = self.delegated(agent, &record, &governed.kinship, now).into_iter().collect();
         let append = Append {
             task: Arc::clone(&record),
             creation: Some(Creation { idempotency }),
             progress,
             entries: vec![Arc::clone(&entry)],
             link: None,
-            governed: Some(Box::new(dispatched.governed())),
+            governed: Some(Box::new(governed)),
             spend: None,
             decision: None,
             register,
-            notes: Vec::new(),
+            notes,
         };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded | Appended::RecordedBehind => {}
             Appended::RecordedToTell => self.ring(),
             Appended::TooManyRegistrations { of_tenant } => return Err(crate::push::too_many(of_tenant)),
             Appended::KeyKnown { task, fingerprint: known } => {
-                return Box::pin(self.attach(context, &task, fingerprint == Some(known))).await;
+                let known = Keyed { task, fingerprint: known };
+                let asked = asked.ok_or_else(|| internal(StoreError::new("the store knows the key of a call without one")))?;
+                return Box::pin(self.attach(context, known, &asked, now)).await;
             }
             Appended::ClientIdKnown { task } => {
                 return match again {
@@ -198,24 +202,26 @@ impl Inner {
                         let stored = Box::pin(self.find(context, agent, &task)).await?;
                         Box::pin(self.follow_up(context, agent, stored, send, reply_mode)).await
                     }
-                    None => Box::pin(self.attach(context, &task, true)).await,
+                    None => Box::pin(self.attach_to(context, &task)).await,
                 };
             }
         }
         let brought = dispatched.brought();
-        let (node, selected, allotment) = dispatched.begin(self, &record, context);
-        self.govern.trees.add(&node);
+        let (node, selected, allotment) = dispatched.begin(self, &record, agent, context);
+        if self.govern.trees.add(&node) && context.standing.proof == IdentityProof::None {
+            self.warn_of_loop(&node.record.agent, now);
+        }
         let live = self.open.add(LiveTask::created(record, entry, task, progress, Arc::clone(&node)));
         live.take_place(node);
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
-        let said = Said {
+        let said = QueuedTurn {
             message,
             metadata: send.metadata,
             unknown: send.unknown,
-            trace: context.trace,
-            tracestate: context.tracestate.clone(),
+            trace: trace::going_on(context, live.node()),
+            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
             extensions: context.extensions.clone(),
             reply_mode,
             place,
@@ -263,7 +269,7 @@ impl Inner {
         agent: &Arc<Agent>,
         live: Arc<LiveTask>,
         send: SendMessage,
-        dispatched: Option<(Box<Dispatched>, Arc<Node>)>,
+        dispatched: Option<(Box<Dispatched>, Arc<TreeNode>)>,
         reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
         // Whoever reads a stream of the task gets the events of this turn too.
@@ -305,15 +311,15 @@ impl Inner {
             }
             None => (context.hop_token.clone(), None, None),
         };
-        let said = Said {
+        let said = QueuedTurn {
             message,
             metadata: send.metadata,
             unknown: send.unknown,
-            trace: context.trace,
-            tracestate: context.tracestate.clone(),
+            trace: trace::going_on(context, live.node()),
+            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
             extensions: context.extensions.clone(),
             reply_mode,
-            place: Place::GoesOn,
+            place: TurnOrigin::GoesOn,
             selected,
             allotment,
             brought,
@@ -325,6 +331,22 @@ impl Inner {
         Ok(Taken { live, before: seq, cursor: seq, fresh: false })
     }
 
+    /// What the record says of a task that another agent asked for, or that goes to an agent elsewhere.
+    fn delegated(
+        &self,
+        agent: &Agent,
+        record: &Arc<TaskRecord>,
+        kinship: &Arc<LineageRecord>,
+        at: Timestamp,
+    ) -> Option<RecordNote> {
+        let remote = agent.runner.keeps_links();
+        if !remote && kinship.parent.is_none() {
+            return None;
+        }
+        let (task, kinship) = (Arc::clone(record), Arc::clone(kinship));
+        self.noted(|| RecordNote::Delegated(Box::new(Delegated { task, kinship, remote, at })))
+    }
+
     /// What a task cost before this process had it.
     async fn spent_before(&self, live: &LiveTask) -> Result<Spend, Error> {
         let governed = self.store.governed(&live.record.id).await.map_err(internal)?;
@@ -332,38 +354,6 @@ impl Inner {
             reserved: chancery_rules::budget::Amount::default(),
             ..governed.spend
         }))
-    }
-
-    /// An agent may name the conversation of a task it works on: it says by that which task it calls for.
-    fn was_given(&self, context: &CallContext, id: &ContextId) -> bool {
-        let of_task =
-            |node: &Arc<Node>| node.record.context_id == *id || node.link().is_some_and(|link| link.context.as_ref() == Some(id));
-        self.given(context).iter().any(of_task)
-    }
-
-    /// The open tasks that the caller works on, if it is an agent.
-    fn given(&self, context: &CallContext) -> Vec<Arc<Node>> {
-        let given = |agent: &AgentName| self.govern.trees.of_agent(agent, &context.caller.tenant);
-        context.standing.agent.as_ref().map(given).unwrap_or_default()
-    }
-
-    /// A message may point only at tasks of the caller's own, and an agent at those it was given. Somebody else's and none at
-    /// all are the same answer.
-    async fn check_references(&self, context: &CallContext, message: &Message) -> Result<(), Error> {
-        let given = self.given(context);
-        let was_given = |id: &TaskId| {
-            given.iter().any(|node| node.record.id == *id || node.link().is_some_and(|link| link.task.as_ref() == Some(id)))
-        };
-        for (index, id) in message.reference_task_ids.iter().enumerate() {
-            if was_given(id) {
-                continue;
-            }
-            let found = self.store.find(&context.caller, id.as_str(), names(context)).await.map_err(internal)?;
-            if found.is_none_or(|stored| stored.progress.message_only) {
-                return Err(Error::invalid_field(format!("message.referenceTaskIds[{index}]"), "is no task of yours"));
-            }
-        }
-        Ok(())
     }
 }
 

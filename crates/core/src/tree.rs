@@ -1,16 +1,16 @@
 //! A delegation tree as the operator sees it, and its end: cancelled from the leaves up.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, Error, ErrorKind, TaskId, TaskState, Timestamp, TraceId};
-use chancery_rules::budget::{Account, Standing as AccountStanding};
+use chancery_rules::budget::{Account, BudgetStanding as AccountStanding};
 use serde::Serialize;
 
 use crate::find::internal;
-use crate::govern::trees::Node;
-use crate::service::{Chancery, Inner};
-use crate::{Decision, Governed, Kinship, LedgerRow, Spend};
+use crate::govern::node::TreeNode;
+use crate::service::{Chancery, ChanceryInner};
+use crate::{Decision, Governed, LedgerRow, LineageRecord, PlacedCalls, Spend};
 
 /// One task of a tree.
 #[derive(Clone, Debug, Serialize)]
@@ -23,12 +23,12 @@ pub struct TreeTask {
     pub created_at: Timestamp,
     pub status_at: Timestamp,
     #[serde(flatten)]
-    pub kinship: Kinship,
+    pub kinship: LineageRecord,
     pub spend: Spend,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Tree {
+pub struct CallTree {
     pub root: TaskId,
     pub trace: TraceId,
     /// In the order they were made, the root first.
@@ -67,7 +67,7 @@ impl From<LedgerRow> for TreeTask {
 
 impl Chancery {
     /// The trees of a trace id, or the one a task belongs to.
-    pub async fn trees(&self, trace_or_task: &str) -> Result<Vec<Tree>, Error> {
+    pub async fn trees(&self, trace_or_task: &str) -> Result<Vec<CallTree>, Error> {
         let store = &self.0.store;
         let roots = match TraceId::from_hex(trace_or_task) {
             Some(trace) => store.roots(trace).await.map_err(internal)?,
@@ -80,7 +80,7 @@ impl Chancery {
         for root in roots {
             let tasks: Vec<TreeTask> = store.tree(&root).await.map_err(internal)?.into_iter().map(TreeTask::from).collect();
             if let Some(first) = tasks.first() {
-                trees.push(Tree { trace: first.kinship.trace, root, tasks });
+                trees.push(CallTree { trace: first.kinship.trace, root, tasks });
             }
         }
         Ok(trees)
@@ -104,9 +104,20 @@ impl Chancery {
 
     /// Every budget that something is counted in, with where it stands.
     pub fn budgets(&self) -> Vec<(Account, AccountStanding)> {
-        let now = self.0.clock.now();
+        self.0.govern.trees.sweep(self.0.clock.now());
+        let now = self.0.govern.now();
         let ledger = &self.0.govern.ledger;
         ledger.all().into_iter().map(|account| (account.clone(), ledger.standing(&account, now))).collect()
+    }
+
+    /// How the calls of each agent were placed in the last hour.
+    pub fn placements(&self) -> HashMap<AgentName, PlacedCalls> {
+        self.0.govern.placements.last_hour(self.0.clock.now())
+    }
+
+    /// How all calls that made a task were placed since the process started.
+    pub fn placement_totals(&self) -> PlacedCalls {
+        self.0.govern.placements.totals()
     }
 
     /// Cancels a task and everything below it, whoever's it is. What could not be cancelled is said.
@@ -115,10 +126,10 @@ impl Chancery {
     }
 }
 
-impl Inner {
+impl ChanceryInner {
     /// Cancels open tasks under one, the deepest first, each level at once. A level that takes too long is left behind. Agents
     /// further up could answer each cancel with another call, so nothing new is begun meanwhile.
-    pub(crate) async fn cascade(self: &Arc<Self>, task: &TaskId, wanted: impl Fn(&Node) -> bool) -> Vec<Cascaded> {
+    pub(crate) async fn cascade(self: &Arc<Self>, task: &TaskId, wanted: impl Fn(&TreeNode) -> bool) -> Vec<Cascaded> {
         let _closing = self.govern.trees.get(task).map(|node| node.close_to_new());
         // Whoever was being admitted has been, and is found below.
         self.govern.freezes.change().await.apply(|_| ()).await;
@@ -134,7 +145,7 @@ impl Inner {
         }
     }
 
-    async fn cancel_node(self: &Arc<Self>, node: &Node) -> Cascaded {
+    async fn cancel_node(self: &Arc<Self>, node: &TreeNode) -> Cascaded {
         let (outcome, reason) = match tokio::time::timeout(self.limits.load().cascade(), self.cancel_stored(node)).await {
             Ok(Ok(None)) => (CascadeOutcome::Cancelled, None),
             Ok(Ok(Some(reason))) => (CascadeOutcome::Unreachable, Some(reason)),
@@ -148,7 +159,7 @@ impl Inner {
     }
 
     /// Answers why it is not known whether an agent elsewhere stopped too.
-    async fn cancel_stored(self: &Arc<Self>, node: &Node) -> Result<Option<String>, Error> {
+    async fn cancel_stored(self: &Arc<Self>, node: &TreeNode) -> Result<Option<String>, Error> {
         let stored = self.store.find_any(node.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
         let live = self.open(stored).await?;
         self.cancel_live(&live).await?;

@@ -1,4 +1,5 @@
 //! Blocking sends that are answered late: what they end with, whatever happens to the turn meanwhile.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::{Answer, Chancery, Finished, LateReply, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Task, TaskState};
-use chancery_testkit::{FakeStore, Weather, call_context};
+use chancery_store::MemoryStore;
+use chancery_testkit::{HookedStore, call_context};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -40,7 +42,7 @@ struct Node {
 impl Node {
     fn new() -> Self {
         let let_go = Arc::new(Notify::new());
-        let store = Arc::new(FakeStore::new(1, Weather::default()));
+        let store = Arc::new(HookedStore::over(MemoryStore::new()));
         Self { chancery: chancery_testkit::plane(store, Waits(Arc::clone(&let_go)), TaskLimits::default()), let_go }
     }
 
@@ -77,7 +79,7 @@ async fn a_late_reply_is_the_task_at_the_end_of_its_turn() {
     let node = Node::new();
     let late = node.late("work").await;
     node.let_go.notify_one();
-    assert_eq!(task(late.finish().await).status.state, TaskState::Completed);
+    assert_eq!(task(late.finish().await.0).status.state, TaskState::Completed);
 }
 
 #[tokio::test]
@@ -89,7 +91,7 @@ async fn a_refusal_before_the_deadline_is_an_error_and_after_it_a_failed_task() 
 
     let late = node.late("refuse").await;
     node.let_go.notify_one();
-    let task = task(late.finish().await);
+    let task = task(late.finish().await.0);
     assert_eq!(task.status.state, TaskState::Failed);
     let reason = task.status.message.as_ref().and_then(|message| message.first_text());
     assert_eq!(reason, Some("not this"), "the caller reads why");
@@ -100,7 +102,7 @@ async fn a_message_that_comes_late_is_still_the_answer() {
     let node = Node::new();
     let late = node.late("reply").await;
     node.let_go.notify_one();
-    match late.finish().await {
+    match late.finish().await.0 {
         Reply::Sent(Sent::Message(message)) => assert_eq!(message.first_text(), Some("a message")),
         other => panic!("{other:?}"),
     }
@@ -112,6 +114,6 @@ async fn a_node_that_stops_answers_late_calls_with_the_task_as_it_is() {
     let late = node.late("work").await;
     let chancery = node.chancery.clone();
     let stopping = tokio::spawn(async move { chancery.shut_down(Duration::ZERO).await });
-    assert_eq!(task(late.finish().await).status.state, TaskState::Submitted);
+    assert_eq!(task(late.finish().await.0).status.state, TaskState::Submitted);
     stopping.await.unwrap().unwrap();
 }

@@ -9,7 +9,8 @@ use chancery_core::{
 use chancery_protocol::{
     Artifact, GetTask, Message, Part, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Task, TaskId, TaskState,
 };
-use chancery_testkit::{FakeStore, Weather, call_context};
+use chancery_store::MemoryStore;
+use chancery_testkit::{HookedStore, call_context};
 
 /// Begins, and never gets done in its first life; asks back when told to.
 struct Interrupted(AfterRestart);
@@ -35,7 +36,7 @@ impl TaskRunner for Interrupted {
     }
 }
 
-fn plane(store: &Arc<FakeStore>, after: AfterRestart) -> Chancery {
+fn plane(store: &Arc<HookedStore>, after: AfterRestart) -> Chancery {
     chancery_testkit::plane(Arc::clone(store) as Arc<dyn Store>, Interrupted(after), TaskLimits::default())
 }
 
@@ -60,7 +61,7 @@ async fn get(chancery: &Chancery, id: &TaskId) -> Arc<Task> {
 
 #[tokio::test]
 async fn a_runner_that_can_goes_on_where_it_was_cut_short() {
-    let store = Arc::new(FakeStore::new(1, Weather::default()));
+    let store = Arc::new(HookedStore::over(MemoryStore::new()));
     let id = begin(&plane(&store, AfterRestart::Resume), "work").await;
     let restarted = plane(&store, AfterRestart::Resume);
     assert_eq!(restarted.recover().await.unwrap(), Recovered { failed: 0, resumed: 1 });
@@ -71,7 +72,7 @@ async fn a_runner_that_can_goes_on_where_it_was_cut_short() {
 
 #[tokio::test]
 async fn a_runner_that_cannot_has_its_task_failed_with_the_restart_as_the_reason() {
-    let store = Arc::new(FakeStore::new(1, Weather::default()));
+    let store = Arc::new(HookedStore::over(MemoryStore::new()));
     let id = begin(&plane(&store, AfterRestart::Fail), "work").await;
     let restarted = plane(&store, AfterRestart::Fail);
     assert_eq!(restarted.recover().await.unwrap(), Recovered { failed: 1, resumed: 0 });
@@ -84,7 +85,7 @@ async fn a_runner_that_cannot_has_its_task_failed_with_the_restart_as_the_reason
 
 #[tokio::test]
 async fn a_task_that_waits_for_its_caller_is_left_waiting() {
-    let store = Arc::new(FakeStore::new(1, Weather::default()));
+    let store = Arc::new(HookedStore::over(MemoryStore::new()));
     let id = begin(&plane(&store, AfterRestart::Resume), "ask").await;
     let restarted = plane(&store, AfterRestart::Resume);
     assert_eq!(restarted.recover().await.unwrap(), Recovered::default());

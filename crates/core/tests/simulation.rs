@@ -1,14 +1,16 @@
 //! Seeded schedules of callers, cancels, readers and a store that is slow and fails, with invariants after each.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::{Answer, Chancery, Finished, Next, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
+use chancery_core::{Answer, Chancery, Finished, NextEvents, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{
     Artifact, CallContext, CancelTask, ErrorKind, Message, Part, Reply, Request, Role, SendConfiguration, SendMessage, Sent,
     SubscribeToTask, TaskEvent, TaskId, TaskState,
 };
-use chancery_testkit::{FakeStore, Weather, call_context};
+use chancery_store::MemoryStore;
+use chancery_testkit::{FaultPlan, HookedStore, call_context};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -42,7 +44,7 @@ impl TaskRunner for Piecework {
     }
 }
 
-fn plane(store: Arc<FakeStore>) -> Chancery {
+fn plane(store: Arc<HookedStore>) -> Chancery {
     let limits =
         TaskLimits { streams_per_caller: 1000, streams_per_task: 1000, stream_buffer_events: 4, ..TaskLimits::default() };
     chancery_testkit::plane(store, Piecework, limits)
@@ -66,7 +68,7 @@ fn message(text: String, task: Option<TaskId>, immediately: bool) -> SendMessage
 }
 
 /// Reads a stream to its end. The numbers it sees have no gap and no repeat, and each is durable before it is seen.
-async fn read_to_end(chancery: Chancery, store: Arc<FakeStore>, id: TaskId, after: u64) -> Vec<u64> {
+async fn read_to_end(chancery: Chancery, store: Arc<HookedStore>, id: TaskId, after: u64) -> Vec<u64> {
     let mut seen = Vec::new();
     let Ok(Answer::Stream(mut stream)) = chancery
         .call(&context(Some(after), None), Request::SubscribeToTask(SubscribeToTask { tenant: None, id: id.clone() }))
@@ -75,7 +77,7 @@ async fn read_to_end(chancery: Chancery, store: Arc<FakeStore>, id: TaskId, afte
         return seen;
     };
     let mut snapshot = after > 0;
-    while let Ok(Next::Events(entries)) = stream.next().await {
+    while let Ok(NextEvents::Events(entries)) = stream.next().await {
         for entry in entries {
             let stored = store.last_seq(&id);
             assert!(entry.seq <= stored, "entry {} was shown when only {stored} were stored", entry.seq);
@@ -91,7 +93,7 @@ async fn read_to_end(chancery: Chancery, store: Arc<FakeStore>, id: TaskId, afte
 }
 
 /// Answers how many events its readers saw.
-async fn one_caller(chancery: Chancery, store: Arc<FakeStore>, seed: u64) -> usize {
+async fn one_caller(chancery: Chancery, store: Arc<HookedStore>, seed: u64) -> usize {
     let mut dice = SmallRng::seed_from_u64(seed);
     let ending = ["", " ask", " fail", " error", " panic"][dice.random_range(0..5)];
     let text = format!("{}{ending}", dice.random_range(0..12));
@@ -118,7 +120,7 @@ async fn one_caller(chancery: Chancery, store: Arc<FakeStore>, seed: u64) -> usi
                 .call(&context(None, None), Request::CancelTask(CancelTask { tenant: None, id: id.clone(), metadata: None }))
                 .await;
             if let Err(error) = cancelled {
-                assert!(matches!(error.kind, ErrorKind::TaskNotCancelable | ErrorKind::Internal), "{error:?}");
+                assert!(matches!(error.kind, ErrorKind::TaskNotCancelable | ErrorKind::Unavailable), "{error:?}");
             }
         }
         1 => {
@@ -130,7 +132,7 @@ async fn one_caller(chancery: Chancery, store: Arc<FakeStore>, seed: u64) -> usi
     for _ in 0..100 {
         let cancel = Request::CancelTask(CancelTask { tenant: None, id: id.clone(), metadata: None });
         match chancery.call(&context(None, None), cancel).await {
-            Err(error) if error.kind == ErrorKind::Internal => tokio::task::yield_now().await,
+            Err(error) if error.kind == ErrorKind::Unavailable => tokio::task::yield_now().await,
             _ => break,
         }
     }
@@ -141,7 +143,7 @@ async fn one_caller(chancery: Chancery, store: Arc<FakeStore>, seed: u64) -> usi
     seen
 }
 
-fn check_logs(store: &FakeStore) {
+fn check_logs(store: &HookedStore) {
     for (stored, log) in store.logs() {
         let numbers: Vec<u64> = log.iter().map(|entry| entry.seq).collect();
         assert_eq!(numbers, (1..=stored.progress.seq).collect::<Vec<_>>(), "gaps in {}", stored.task.id);
@@ -155,8 +157,8 @@ fn check_logs(store: &FakeStore) {
     }
 }
 
-async fn simulate(seed: u64, weather: Weather) -> usize {
-    let store = Arc::new(FakeStore::new(seed, weather));
+async fn simulate(seed: u64, plan: FaultPlan) -> usize {
+    let store = Arc::new(HookedStore::with_faults(MemoryStore::new(), seed, plan));
     let chancery = plane(Arc::clone(&store));
     let callers: Vec<_> = (0..16)
         .map(|caller| tokio::spawn(one_caller(chancery.clone(), Arc::clone(&store), seed.wrapping_mul(31).wrapping_add(caller))))
@@ -168,7 +170,7 @@ async fn simulate(seed: u64, weather: Weather) -> usize {
     }
     // A restart on what is stored: nothing stays unfinished, and still every log is sound.
     let after = plane(Arc::clone(&store));
-    if weather.faults_per_mille == 0 {
+    if plan.faults_per_mille == 0 {
         after.recover().await.unwrap();
         assert!(
             store.logs().iter().all(|(stored, _)| !matches!(stored.progress.state, TaskState::Submitted | TaskState::Working))
@@ -188,7 +190,7 @@ fn seeds() -> std::ops::Range<u64> {
 async fn any_schedule_leaves_sound_logs_and_whole_streams() {
     let mut seen = 0;
     for seed in seeds() {
-        seen += simulate(seed, Weather { delay: 5, faults_per_mille: 0 }).await;
+        seen += simulate(seed, FaultPlan { delay: 5, faults_per_mille: 0 }).await;
     }
     assert!(seen > 1000, "the readers saw only {seen} events: the schedules test too little");
 }
@@ -197,7 +199,7 @@ async fn any_schedule_leaves_sound_logs_and_whole_streams() {
 async fn a_failing_store_loses_nothing_it_took_and_hangs_nobody() {
     let mut seen = 0;
     for seed in seeds() {
-        seen += simulate(seed, Weather { delay: 3, faults_per_mille: 50 }).await;
+        seen += simulate(seed, FaultPlan { delay: 3, faults_per_mille: 50 }).await;
     }
     assert!(seen > 1000, "the readers saw only {seen} events: the schedules test too little");
 }

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use chancery_protocol::Timestamp;
 
-use crate::export::Wanted;
+use crate::export::ExportSelection;
 use crate::record::{BACK_DATED_MICROS, Entry, types};
 
-pub(crate) struct Chosen<'a> {
-    wanted: &'a Wanted,
+pub(crate) struct ChosenEntries<'a> {
+    wanted: &'a ExportSelection,
     tasks: BTreeSet<String>,
     trace: String,
-    stretch: Stretch,
+    stretch: TimeRange,
     found: bool,
 }
 
 /// Where one is in a stretch of time.
 #[derive(Default)]
-struct Stretch {
+struct TimeRange {
     begun: bool,
     /// The last one that was too early.
     before: Option<Entry>,
@@ -28,15 +28,15 @@ struct Stretch {
     over: bool,
 }
 
-impl<'a> Chosen<'a> {
-    pub(crate) fn new(wanted: &'a Wanted) -> Self {
+impl<'a> ChosenEntries<'a> {
+    pub(crate) fn new(wanted: &'a ExportSelection) -> Self {
         let (mut tasks, mut trace) = (BTreeSet::new(), String::new());
         match wanted {
-            Wanted::Task(task) => drop(tasks.insert(task.clone())),
-            Wanted::Trace(id, known) => (trace, tasks) = (id.to_string(), known.clone()),
-            Wanted::Between(..) => {}
+            ExportSelection::Task(task) => drop(tasks.insert(task.clone())),
+            ExportSelection::Trace(id, known) => (trace, tasks) = (id.to_string(), known.clone()),
+            ExportSelection::Between(..) => {}
         }
-        Self { wanted, tasks, trace, stretch: Stretch::default(), found: false }
+        Self { wanted, tasks, trace, stretch: TimeRange::default(), found: false }
     }
 
     /// Beside entries that only show where others end.
@@ -45,7 +45,7 @@ impl<'a> Chosen<'a> {
     }
 
     pub(crate) fn see(&mut self, entry: Entry, taken: &mut Vec<Entry>) {
-        if let Wanted::Between(since, until) = self.wanted {
+        if let ExportSelection::Between(since, until) = self.wanted {
             self.found |= self.stretch.see(entry, *since, *until, taken);
             return;
         }
@@ -66,7 +66,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-impl Stretch {
+impl TimeRange {
     /// A stretch of the record has no gaps, and one entry more on either side: whoever checks it sees by them that nothing was left out.
     fn see(&mut self, entry: Entry, since: Option<Timestamp>, until: Option<Timestamp>, taken: &mut Vec<Entry>) -> bool {
         self.begun |= since.is_none_or(|since| entry.at >= since);

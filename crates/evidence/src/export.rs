@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::adapter::Adapter;
 use crate::bundle::{self, BundleEvent, SealFault, Stamp, limits, rfc3339, subject_of};
-use crate::chosen::Chosen;
+use crate::chosen::ChosenEntries;
 use crate::packets;
 use crate::record::{Entry, Examination, RecordFault, Segment, hex, merkle, types};
 
@@ -22,7 +22,7 @@ const LINKS_IN_EVENT: usize = 2000;
 
 /// Which entries to take.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum ExportSelection {
     /// Everything about one task.
     Task(String),
     /// Everything about the tasks of one trace. Those that are known otherwise are named: their requests, which name the trace, may
@@ -51,7 +51,7 @@ pub enum ExportFault {
 }
 
 /// A bundle of what is wanted. What is recorded is signed first, so that all of it is covered.
-pub async fn export(record: &dyn Record, wanted: &Wanted, now: Timestamp) -> Result<Vec<u8>, ExportFault> {
+pub async fn export(record: &dyn Record, wanted: &ExportSelection, now: Timestamp) -> Result<Vec<u8>, ExportFault> {
     record.sign(now).await?;
     let mut first = first(record).await?;
     loop {
@@ -84,7 +84,7 @@ async fn disturbed<T>(
 
 /// How a record stands, from its first entry to its last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Stand {
+pub struct RecordRange {
     pub first: u64,
     /// The index after the last entry.
     pub end: u64,
@@ -97,7 +97,7 @@ pub struct Stand {
 }
 
 /// Goes through the whole record. The first fault ends it.
-pub async fn examine(record: &dyn Record) -> Result<Stand, ExportFault> {
+pub async fn examine(record: &dyn Record) -> Result<RecordRange, ExportFault> {
     let mut first = first(record).await?;
     loop {
         let stand = examine_once(record).await;
@@ -107,7 +107,7 @@ pub async fn examine(record: &dyn Record) -> Result<Stand, ExportFault> {
     }
 }
 
-async fn examine_once(record: &dyn Record) -> Result<Stand, ExportFault> {
+async fn examine_once(record: &dyn Record) -> Result<RecordRange, ExportFault> {
     let checkpoints = record.checkpoints(0).await?;
     let signed = checkpoints.iter().map(|checkpoint| checkpoint.end).max().unwrap_or(0);
     let sealed_segments = checkpoints.iter().filter(|checkpoint| checkpoint.sealed).count();
@@ -119,7 +119,7 @@ async fn examine_once(record: &dyn Record) -> Result<Stand, ExportFault> {
     }
     let end = pass.at;
     pass.examination.end()?;
-    Ok(Stand { first, end, signed, checkpoints: count, sealed_segments, hash })
+    Ok(RecordRange { first, end, signed, checkpoints: count, sealed_segments, hash })
 }
 
 /// A walk through all blocks.
@@ -166,12 +166,12 @@ struct Taken {
     proofs: Vec<(u64, u64, Vec<String>)>,
 }
 
-async fn take(record: &dyn Record, wanted: &Wanted) -> Result<Taken, ExportFault> {
+async fn take(record: &dyn Record, wanted: &ExportSelection) -> Result<Taken, ExportFault> {
     let checkpoints = record.checkpoints(0).await?;
     // What was recorded since it was signed is not covered, and not taken.
     let signed = checkpoints.iter().map(|checkpoint| checkpoint.end).max().unwrap_or(0);
     let mut pass = Pass::begin(record, checkpoints).await?;
-    let mut chosen = Chosen::new(wanted);
+    let mut chosen = ChosenEntries::new(wanted);
     let mut taken = Taken { kept_from: pass.first, seal: pass.seal.take(), ..Taken::default() };
     while let Some((entries, segments)) = pass.next(record).await? {
         for entry in entries.into_iter().filter(|entry| entry.index < signed) {
@@ -196,7 +196,7 @@ impl Taken {
         if first == self.entries.len() {
             return;
         }
-        let tree = merkle::Tree::of(&segment.hashes);
+        let tree = merkle::MerkleTree::of(&segment.hashes);
         for (place, entry) in self.entries.iter().enumerate().skip(first) {
             let goes_on = self.entries.get(place + 1).is_some_and(|next| next.index == entry.index + 1);
             let at = usize::try_from(entry.index - segment.first).unwrap_or(usize::MAX);
@@ -213,10 +213,10 @@ impl Taken {
     }
 
     /// Where the record begins is shown by the first segment of it. If that is not there, the seal before it does.
-    fn show_beginning(&mut self, wanted: &Wanted) {
+    fn show_beginning(&mut self, wanted: &ExportSelection) {
         let rests_on_it = match wanted {
-            Wanted::Between(..) => self.entries.first().is_some_and(|first| first.index == self.kept_from),
-            Wanted::Task(_) | Wanted::Trace(..) => {
+            ExportSelection::Between(..) => self.entries.first().is_some_and(|first| first.index == self.kept_from),
+            ExportSelection::Task(_) | ExportSelection::Trace(..) => {
                 let requests = self.entries.iter().filter(|entry| entry.kind == types::REQUESTED);
                 let begun: BTreeSet<_> = requests.filter_map(|entry| entry.data["task"].as_str()).collect();
                 self.entries.iter().filter_map(|entry| entry.data["task"].as_str()).any(|task| !begun.contains(task))
@@ -238,7 +238,7 @@ impl Taken {
         ExportFault::Unwritable(message)
     }
 
-    fn bundle(self, wanted: &Wanted) -> Result<Vec<u8>, ExportFault> {
+    fn bundle(self, wanted: &ExportSelection) -> Result<Vec<u8>, ExportFault> {
         let unwritable = |fault: &dyn std::fmt::Display| ExportFault::Unwritable(fault.to_string());
         let (first, last) = (self.entries.first(), self.entries.last());
         let span = first.zip(last).map(|(first, last)| (first.index, last.index)).unwrap_or_default();
@@ -291,11 +291,11 @@ fn link((seq, entry): (usize, &Entry)) -> Value {
     json!({ "seq": seq, "index": entry.index, "prev": hex(&entry.prev) })
 }
 
-fn scope(wanted: &Wanted, kept_from: u64) -> Value {
+fn scope(wanted: &ExportSelection, kept_from: u64) -> Value {
     let mut scope = match wanted {
-        Wanted::Task(task) => json!({ "task": task }),
-        Wanted::Trace(trace, _) => json!({ "trace": trace.to_string() }),
-        Wanted::Between(since, until) => {
+        ExportSelection::Task(task) => json!({ "task": task }),
+        ExportSelection::Trace(trace, _) => json!({ "trace": trace.to_string() }),
+        ExportSelection::Between(since, until) => {
             let mut scope = json!({});
             // Readers of JSON have no larger numbers, and no entry has a later time.
             let most = MAX_SAFE_INTEGER as i64;

@@ -6,7 +6,7 @@ use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_identity::cards::{
-    CardFault, CardShape, KeyHint, MAX_SIGNATURES, Verified, VerifyRules, card_key_urls, sign_card, verify_card_signatures,
+    CardFault, CardShape, KeyHint, MAX_SIGNATURES, VerifiedCard, VerifyRules, card_key_urls, sign_card, verify_card_signatures,
 };
 use chancery_identity::keys::Cards;
 use chancery_identity::{Algorithm, Jwk, Jwks, PublicKey, SigningKey, jcs, strict_json};
@@ -19,7 +19,7 @@ fn set(keys: &[&SigningKey<Cards>]) -> Jwks {
     Jwks { keys: keys.iter().map(|key| Jwk::of(key.public(), None)).collect() }
 }
 
-fn verify(card: &Value, keys: &Jwks) -> Result<Verified, CardFault> {
+fn verify(card: &Value, keys: &Jwks) -> Result<VerifiedCard, CardFault> {
     verify_card_signatures(&card.to_string(), keys, &VerifyRules::default())
 }
 

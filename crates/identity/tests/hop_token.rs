@@ -7,8 +7,8 @@ use aws_lc_rs::{digest, hmac};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_identity::hop_token::{
-    Audience, BudgetHandle, CLOCK_LEEWAY, HopClaims, HopTokenFault, HopTokens, MAX_HOP_TOKEN, MAX_HOP_TOKEN_LIFE, MintFault,
-    path_digest,
+    BudgetCaps, CLOCK_LEEWAY, ForeignClaims, HopClaims, HopTokenFault, HopTokens, MAX_HOP_TOKEN, MAX_HOP_TOKEN_LIFE, MintFault,
+    TokenAudience, path_digest,
 };
 use chancery_identity::keys::{self, Receipts};
 use chancery_identity::{Algorithm, KeyRing, KeyUse, SigningKey};
@@ -39,9 +39,10 @@ fn claims() -> HopClaims {
         parent_task: "parent".into(),
         trace_id: TraceId(0xabc),
         depth: 2,
-        path: vec!["user".into(), "planner".into(), "wr\"iter".into()],
-        budget: BudgetHandle { subtree: "parent".into(), micro_usd: Some(50_000), tokens: None },
-        audience: Audience { agent: "worker".into(), id: Some(AgentId::from_digest(&[7; 32])) },
+        path_digest: path_digest(&["user".into(), "planner".into(), "wr\"iter".into()]),
+        marks: Some("0a1b2c3d@chancery=aGFuZGxl".into()),
+        budget: BudgetCaps { micro_usd: Some(50_000), tokens: None },
+        audience: TokenAudience { agent: "worker".into(), id: Some(AgentId::from_digest(&[7; 32])) },
         issued_at: at(1_000),
         expires_at: at(1_060),
         id: 0x1234,
@@ -75,9 +76,17 @@ fn a_token_says_what_was_put_in_it_the_first_time_and_the_second() {
     let token = tokens.mint(&claims()).unwrap();
     assert_eq!(*tokens.verify(&token, at(1_001)).unwrap(), claims());
     assert_eq!(*tokens.verify(&token, at(1_001)).unwrap(), claims());
-    let bare = HopClaims { id: 0, audience: Audience { agent: "x".into(), id: None }, path: vec![], ..claims() };
+    let bare = HopClaims {
+        id: 0,
+        audience: TokenAudience { agent: "x".into(), id: None },
+        path_digest: path_digest(&[]),
+        marks: None,
+        ..claims()
+    };
     assert_eq!(*tokens.verify(&tokens.mint(&bare).unwrap(), at(1_001)).unwrap(), bare);
-    assert_eq!(payload_of(&token)["path_digest"], path_digest(&claims().path));
+    let payload = payload_of(&token);
+    assert_eq!(payload["path_digest"], *path_digest(&["user".into(), "planner".into(), "wr\"iter".into()]));
+    assert_eq!(payload.get("path"), None, "the path stays with the node that made the token");
 }
 
 #[test]
@@ -169,6 +178,7 @@ fn claims_of_another_shape_are_refused_even_if_we_signed_them() {
     assert!(tokens().verify(&signed(&header(), &good.to_string()), at(1_001)).is_ok());
     for (member, value) in [
         ("path", json!(["user"])),
+        ("marks", json!(7)),
         ("path_digest", json!("")),
         ("depth", json!(-1)),
         ("depth", json!("2")),
@@ -179,8 +189,8 @@ fn claims_of_another_shape_are_refused_even_if_we_signed_them() {
         ("iat", json!(-9_007_199_254_740_991_i64)),
         ("aud", json!("worker")),
         ("aud", json!({ "agent": "worker", "admin": true })),
-        ("budget", json!({})),
-        ("budget", json!({ "subtree": "x", "micro_usd": -1 })),
+        ("budget", json!({ "micro_usd": -1 })),
+        ("budget", json!({ "subtree": "x" })),
         ("more", json!(1)),
         ("tenant", json!(null)),
     ] {
@@ -198,7 +208,7 @@ fn claims_of_another_shape_are_refused_even_if_we_signed_them() {
 #[test]
 fn a_token_is_at_most_so_long() {
     let tokens = tokens();
-    let with = |length: usize| HopClaims { path: vec!["x".repeat(length).into()], ..claims() };
+    let with = |length: usize| HopClaims { tenant: "x".repeat(length).into(), ..claims() };
     let length = |path: usize| tokens.mint(&with(path)).map(|token| token.len());
     let longest = (1..MAX_HOP_TOKEN).rev().find(|path| length(*path).is_ok()).unwrap();
     assert!((MAX_HOP_TOKEN - 1..=MAX_HOP_TOKEN).contains(&length(longest).unwrap()));
@@ -210,9 +220,35 @@ fn a_token_is_at_most_so_long() {
 }
 
 #[test]
-fn the_longest_path_that_recursion_allows_fits() {
-    let path: Vec<Arc<str>> = (0..65).map(|number| format!("{number:0>64}").into()).collect();
-    assert!(tokens().mint(&HopClaims { path, ..claims() }).is_ok());
+fn a_token_has_the_same_length_however_long_its_path_is() {
+    let length = |agents: usize| {
+        let path: Vec<Arc<str>> = (0..agents).map(|number| format!("{number:0>64}").into()).collect();
+        tokens().mint(&HopClaims { path_digest: path_digest(&path), ..claims() }).unwrap().len()
+    };
+    assert_eq!(length(0), length(65));
+}
+
+#[test]
+fn other_nodes_find_a_budget_and_a_member_of_tracestate_in_a_token_and_nothing_else_in_its_place() {
+    let member_of = |token: &str| ForeignClaims::of(token).and_then(|claims| claims.marks.into_iter().next());
+    let with = |mark: Option<&str>| tokens().mint(&HopClaims { marks: mark.map(Arc::from), ..claims() }).unwrap();
+    let mark = "0a1b2c3d@chancery=aGFuZGxl-_";
+    assert_eq!(member_of(&with(Some(mark))).as_deref(), Some(mark));
+    assert_eq!(member_of(&with(None)), None);
+    let long = format!("0a1b2c3d@chancery={}", "x".repeat(257));
+    let several = with(Some(&format!("{mark},a=1,0a1b2c3e@chancery=y")));
+    assert_eq!(ForeignClaims::of(&several).unwrap().marks, [mark, "0a1b2c3e@chancery=y"]);
+    assert_eq!(ForeignClaims::of(&with(Some(&[mark; 9].join(",")))).unwrap().marks.len(), 8);
+    for bad in ["", "0a1b2c3d@chancery", "0a1b2c3d@chancery=", "0A1b2c3d@chancery=x", "a@chancery=x", "0a1b2c3d@other=x", &long] {
+        assert_eq!(member_of(&with(Some(bad))), None, "{bad}");
+    }
+    for no_token in ["", "a.b.c", "a.e30", &"x".repeat(MAX_HOP_TOKEN + 1)] {
+        assert_eq!(ForeignClaims::of(no_token), None, "{no_token}");
+    }
+    let budget = |token: &str| ForeignClaims::of(token).unwrap().budget;
+    assert_eq!(budget(&with(None)), BudgetCaps { micro_usd: Some(50_000), tokens: None });
+    assert_eq!(budget(&signed(&header(), r#"{"iss":"x","budget":{"micro_usd":-1}}"#)), BudgetCaps::default());
+    assert_eq!(budget("e30.e30.e30"), BudgetCaps::default());
 }
 
 #[test]

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chancery_identity::keys::{Cards, Push};
 use chancery_identity::webhook::{
-    Begun, Carries, HmacSecret, ID_HEADER, JWKS_MAX_AGE, JwtFault, KEPT_AFTER_USE, MAX_PUSH_JWT, MOST_SIGNATURES,
-    PUBLISHED_BEFORE_USE, PushClaims, PushKeys, ReplayMemory, SIGNATURE_HEADER, Scheme, SecretSet, TIMESTAMP_HEADER, TokenFor,
-    Verified, Verifier, VerifyFault, WebhookId, mint_push_jwt, rotate_push_keys, sign,
+    Carries, HmacSecret, ID_HEADER, JWKS_MAX_AGE, JwtFault, KEPT_AFTER_USE, MAX_PUSH_JWT, MOST_SIGNATURES, PUBLISHED_BEFORE_USE,
+    PushClaims, PushKeys, ReplayCheck, ReplayMemory, SIGNATURE_HEADER, Scheme, SecretSet, TIMESTAMP_HEADER, TokenFor,
+    VerifiedWebhook, Verifier, VerifyFault, WebhookId, mint_push_jwt, rotate_push_keys, sign,
 };
 use chancery_identity::{Algorithm, Jwks, KeyRing, KeyUse, SigningKey};
 use chancery_protocol::Timestamp;
@@ -67,7 +67,7 @@ fn fault(verifier: &Verifier, headers: &HeaderMap, now: i64) -> VerifyFault {
 fn a_message_is_what_it_says_to_whoever_has_either_key() {
     for (verifier, scheme) in [(by_secret(), Scheme::V1), (by_key(), Scheme::V1a)] {
         let made_of = Some(WebhookId::new(URL, 7, 42, Carries::Entry));
-        let expected = Verified { id: id(URL), made_of, sent_at: at(SENT), scheme };
+        let expected = VerifiedWebhook { id: id(URL), made_of, sent_at: at(SENT), scheme };
         assert_eq!(verifier.verify(&message(), BODY, at(SENT)), Ok(expected));
     }
 }
@@ -77,17 +77,17 @@ fn a_message_is_what_it_says_to_whoever_has_either_key() {
 fn a_copy_is_known_by_its_id() {
     let (memory, message) = (ReplayMemory::default(), message());
     let verified = by_secret().verify(&message, BODY, at(SENT)).unwrap();
-    assert_eq!(memory.begin(&verified.id, at(SENT)), Begun::Fresh);
+    assert_eq!(memory.begin(&verified.id, at(SENT)), ReplayCheck::Fresh);
     memory.taken(&verified.id, at(SENT));
     let copy = by_secret().verify(&message, BODY, at(SENT + 1)).unwrap();
-    assert_eq!(memory.begin(&copy.id, at(SENT + 1)), Begun::Seen);
+    assert_eq!(memory.begin(&copy.id, at(SENT + 1)), ReplayCheck::Seen);
     // However late a copy passes for fresh, it is still remembered.
     let (early, late) = (at(SENT - 300), at(SENT + 300));
     let memory = ReplayMemory::default();
     by_secret().verify(&message, BODY, early).unwrap();
     memory.taken(&verified.id, early);
     by_secret().verify(&message, BODY, late).unwrap();
-    assert_eq!(memory.begin(&verified.id, late), Begun::Seen);
+    assert_eq!(memory.begin(&verified.id, late), ReplayCheck::Seen);
 }
 
 /// F6: after six minutes; and F5: a sender whose clock is off by four minutes is heard, by six it is not.

@@ -63,7 +63,14 @@ async fn node(State(chancery): State<Chancery>) -> Json<Value> {
     let (open_tasks, open_streams) = chancery.load();
     let agents = chancery.agents();
     let agents: Vec<&str> = agents.iter().map(|agent| &*agent.name).collect();
-    Json(json!({ "version": env!("CARGO_PKG_VERSION"), "agents": agents, "openTasks": open_tasks, "openStreams": open_streams }))
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "agents": agents,
+        "openTasks": open_tasks,
+        "openStreams": open_streams,
+        "loops": chancery.loops().running(),
+        "loopPanics": chancery.loops().panics(),
+    }))
 }
 
 #[derive(Deserialize)]
@@ -137,7 +144,7 @@ async fn events(
 fn followed(subscription: chancery_core::Subscription) -> impl Stream<Item = Result<Bytes, Infallible>> {
     futures::stream::unfold(Some(subscription), |subscription| async move {
         let mut subscription = subscription?;
-        let chancery_core::Next::Events(entries) = subscription.next().await.ok()? else { return None };
+        let chancery_core::NextEvents::Events(entries) = subscription.next().await.ok()? else { return None };
         let mut frames = Frames::bare();
         for entry in entries {
             frames.set_event_id(entry.seq);

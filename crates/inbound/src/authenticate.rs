@@ -1,19 +1,21 @@
 //! Who is calling: credentials become a caller, or the call is turned away at the door.
 
 use bytes::Bytes;
-use chancery_identity::credentials::{Known, Presented, Refusal, RequestFacts};
+use chancery_identity::credentials::{CredentialRefusal, Known, PresentedCredentials, RequestFacts};
 use chancery_protocol::{Error, ErrorKind, Version};
 use chancery_wire::json::methods::method;
 use chancery_wire::{json_rpc, scan};
-use http::HeaderValue;
-use http::header::WWW_AUTHENTICATE;
+use http::header::{ACCEPT, WWW_AUTHENTICATE};
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Limited};
 
-use crate::context::Asked;
-use crate::doors::{Doors, rate_limited};
-use crate::origin::Origin;
+use crate::context::RequestedVersion;
+use crate::doors::Doors;
+use crate::json_rpc::reads_events_only;
+use crate::origin::ConnectionOrigin;
+use crate::rates::rate_limited;
 use crate::response::{self, DoorResponse};
 
 /// How much of a body is read only to answer a call that is turned away in its own shape.
@@ -21,9 +23,9 @@ const PEEKED_BYTES: usize = 64 * 1024;
 
 /// A caller at the door. Most are known by their headers; a signature also needs the body.
 #[derive(Debug)]
-pub(crate) enum AtTheDoor {
+pub(crate) enum PendingAuth {
     Known(Known),
-    Signed(Presented),
+    Signed(PresentedCredentials),
 }
 
 /// A call that is not let in, and what its sender could show instead.
@@ -62,25 +64,25 @@ impl Doors {
     }
 
     /// What is asked before a body is read: is the address calling too often, and whose headers are these.
-    pub(crate) async fn knock(&self, head: &Parts, origin: &Origin) -> Result<AtTheDoor, TurnedAway> {
+    pub(crate) async fn knock(&self, head: &Parts, origin: &ConnectionOrigin) -> Result<PendingAuth, TurnedAway> {
         if let Some(address) = &origin.address {
             let taken = self.rates().take_address(address);
             taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
         }
         let authenticator = &self.settings().authenticator;
-        let away = |refusal: Refusal| self.turned_away(&refusal, origin);
+        let away = |refusal: CredentialRefusal| self.turned_away(&refusal, origin);
         let mut presented = authenticator.present(&head.headers, origin.certificate.as_deref()).map_err(away)?;
         if presented.needs_body() {
             // The signature covers the body's digest, so that it can be checked before there is a body.
             authenticator.check_head(&mut presented, &self.facts(head, &[]), self.chancery().now()).map_err(away)?;
-            return Ok(AtTheDoor::Signed(presented));
+            return Ok(PendingAuth::Signed(presented));
         }
-        self.recognise(presented, head, &[], origin).await.map(AtTheDoor::Known)
+        self.recognise(presented, head, &[], origin).await.map(PendingAuth::Known)
     }
 
     /// Who is at the other end of a channel that has no headers: whoever showed a certificate, or nobody in particular where
     /// nobody is asked.
-    pub(crate) async fn know_channel(&self, origin: &Origin) -> Result<Known, Error> {
+    pub(crate) async fn know_channel(&self, origin: &ConnectionOrigin) -> Result<Known, Error> {
         let headers = http::HeaderMap::new();
         let nothing =
             RequestFacts { method: &http::Method::POST, path_and_query: "/", headers: &headers, body: &[], meant_for: None };
@@ -92,7 +94,7 @@ impl Doors {
     }
 
     /// The same for one call over it, which is counted.
-    pub(crate) async fn know_caller(&self, origin: &Origin) -> Result<Known, Error> {
+    pub(crate) async fn know_caller(&self, origin: &ConnectionOrigin) -> Result<Known, Error> {
         if let Some(address) = &origin.address {
             let taken = self.rates().take_address(address);
             taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
@@ -106,18 +108,24 @@ impl Doors {
     /// Lets a caller in once its body is there.
     pub(crate) async fn let_in(
         &self,
-        at_the_door: AtTheDoor,
+        at_the_door: PendingAuth,
         head: &Parts,
         body: &Bytes,
-        origin: &Origin,
+        origin: &ConnectionOrigin,
     ) -> Result<Known, TurnedAway> {
         match at_the_door {
-            AtTheDoor::Known(known) => Ok(known),
-            AtTheDoor::Signed(presented) => self.recognise(presented, head, body, origin).await,
+            PendingAuth::Known(known) => Ok(known),
+            PendingAuth::Signed(presented) => self.recognise(presented, head, body, origin).await,
         }
     }
 
-    async fn recognise(&self, presented: Presented, head: &Parts, body: &[u8], origin: &Origin) -> Result<Known, TurnedAway> {
+    async fn recognise(
+        &self,
+        presented: PresentedCredentials,
+        head: &Parts,
+        body: &[u8],
+        origin: &ConnectionOrigin,
+    ) -> Result<Known, TurnedAway> {
         let checked = self.settings().authenticator.check(&presented, &self.facts(head, body), self.chancery().now()).await;
         let known = checked.map_err(|refusal| self.turned_away(&refusal, origin))?;
         let taken = self.rates().take_caller(&known.caller);
@@ -125,7 +133,7 @@ impl Doors {
         Ok(known)
     }
 
-    fn turned_away(&self, refusal: &Refusal, origin: &Origin) -> TurnedAway {
+    fn turned_away(&self, refusal: &CredentialRefusal, origin: &ConnectionOrigin) -> TurnedAway {
         tracing::info!(kind = ?refusal.kind, reason = %refusal.reason, address = ?origin.address, "a call was turned away");
         let error = refusal.to_error();
         let challenges = match error.kind {
@@ -141,18 +149,49 @@ impl Doors {
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        let bytes = self.peek(body).await;
+        self.turn_away_read(head, &bytes, away)
+    }
+
+    /// The body of a call that is turned away, if it is small. A body that stays unread has its connection closed, and a client that
+    /// uses that connection again finds it gone.
+    pub(crate) async fn peek<B>(&self, body: B) -> Bytes
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         let patience = self.settings().limits.body_read();
         let peeked = async { Limited::new(body.map_err(|_| "unread"), PEEKED_BYTES).collect().await.ok() };
         let bytes = tokio::time::timeout(patience, peeked).await.ok().flatten().map(http_body_util::Collected::to_bytes);
-        self.turn_away_read(head, &bytes.unwrap_or_default(), away)
+        bytes.unwrap_or_default()
     }
 
     /// The same for a call whose body is there.
     pub(crate) fn turn_away_read(&self, head: &Parts, body: &Bytes, away: TurnedAway) -> DoorResponse {
-        let call = scan(body, &self.settings().json).ok().and_then(|text| json_rpc::open(text).ok());
-        let asked = Asked::of(&head.headers, head.uri.query()).map_or(Version::V1_0, Asked::or_0_3);
-        let version = call.as_ref().and_then(|call| method(&call.method)).map_or(asked, |method| method.version);
-        let response = response::json_rpc_error(&away.error, version, call.map_or("null", |call| call.id));
+        let settings = self.settings();
+        let read = |text| json_rpc::open(text, settings.limits.json_rpc_id_bytes).ok();
+        let call = scan(body, &settings.json).ok().and_then(read);
+        let asked = RequestedVersion::of(&head.headers, head.uri.query()).map_or(Version::V1_0, RequestedVersion::or_0_3);
+        let called = call.as_ref().and_then(|call| method(&call.method));
+        let version = match called {
+            Some(method) if method.ambiguous && takes_anything(&head.headers) => Version::Original,
+            Some(method) => method.version,
+            None => asked,
+        };
+        let (error, id) = (&away.error, call.map_or("null", |call| call.id));
+        let response = match called {
+            // With its HTTP status, which says that the call was turned away at the door.
+            Some(method) if reads_events_only(method) => {
+                response::refused_stream(error, version, id, response::json_rpc_status(error))
+            }
+            _ => response::json_rpc_error(error, version, id),
+        };
         away.challenge(response)
     }
+}
+
+/// Whether a call names no media type it wants. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` are methods of 0.3 and of
+/// the original protocol alike, and where the caller is unknown its task cannot tell which. The JS client of 0.3 names a type
+/// and takes the original's code for missing credentials, -32001, for a missing task. Its Python client goes by HTTP 401 alone.
+fn takes_anything(headers: &HeaderMap) -> bool {
+    headers.get(ACCEPT).is_none_or(|accept| accept.as_bytes() == b"*/*")
 }

@@ -1,7 +1,9 @@
-//! Reads a request's body under the limits on size and time.
+//! Reads a request's body under the limits on size and time, and takes only what is said to be JSON.
 
 use bytes::{Bytes, BytesMut};
 use chancery_protocol::{Error, ErrorKind};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
 use http_body::Body;
 use http_body_util::BodyExt as _;
 
@@ -64,6 +66,25 @@ where
 fn too_large(limits: &InboundLimits) -> Error {
     Error::new(ErrorKind::TooLarge, format!("the body has more than limits.body_bytes = {} bytes", limits.body_bytes))
         .with_fact("limit", "limits.body_bytes")
+}
+
+/// Only JSON, said to be JSON: a page in somebody's browser cannot send that here without asking first.
+pub(crate) fn check_content(head: &Parts, body: &Bytes) -> Result<(), Error> {
+    if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| encoding.as_bytes() != b"identity") {
+        return Err(Error::new(
+            ErrorKind::ContentTypeNotSupported,
+            format!("send the body plain, not with Content-Encoding {encoding:?}"),
+        ));
+    }
+    if body.is_empty() {
+        return Ok(());
+    }
+    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") || essence.eq_ignore_ascii_case("application/a2a+json") {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::ContentTypeNotSupported, "send Content-Type: application/json"))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card_hosts::CardRenderer;
 use crate::card_shapes::{AgentCards, CardShapes, say_keys_are_at};
-use crate::context::Asked;
+use crate::context::RequestedVersion;
 use crate::own_hosts::{CardBase, OwnHosts};
 use crate::rendered::{Rendered, rendered_now};
 use crate::response::{self, DoorResponse};
@@ -38,7 +38,7 @@ pub enum Headerless {
 
 /// Cards and keys as they are served now. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedCards {
     headerless: Headerless,
     own: Arc<OwnHosts>,
     now: Arc<ArcSwap<Shelf>>,
@@ -59,14 +59,20 @@ struct Shelf {
 /// Short, so that a new key is known everywhere soon after it is published.
 const JWKS_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
-impl Published {
+impl PublishedCards {
     pub(crate) fn new(headerless: Headerless, own: OwnHosts) -> Self {
         Self { headerless, own: Arc::new(own), now: Arc::default() }
     }
 
-    /// The base of cards at the host a request came to, if it is one of the node's own and not the public one.
+    /// The base of cards at the place a request came to, if it is not the public one: another of the node's own hosts, or the address of
+    /// an agent there.
     pub(crate) fn base_of(&self, head: &Parts) -> Option<CardBase> {
         self.own.base_of(head)
+    }
+
+    /// The same below the address of an agent.
+    pub(crate) fn base_via(&self, head: &Parts, secret: &str) -> CardBase {
+        self.own.base_of(head).as_ref().unwrap_or(self.own.public()).via(secret)
     }
 
     /// Renders everything with the keys that are in use at `now` and the credentials that are accepted, or leaves it as it is.
@@ -105,14 +111,14 @@ impl Published {
 
     /// The card of today's well-known path, in the version that was asked for.
     pub(crate) fn current(&self, spot: &Spot, head: &Parts) -> DoorResponse {
-        let asked = match Asked::of(&head.headers, head.uri.query()) {
+        let asked = match RequestedVersion::of(&head.headers, head.uri.query()) {
             Ok(asked) => asked,
             Err(error) => return response::rest_error(&error, Version::V1_0),
         };
         self.respond(spot, head, |shapes| match (asked, self.headerless) {
-            (Asked::For(Version::V1_0), _) | (Asked::Nothing, Headerless::V1_0) => &shapes.v1_0,
-            (Asked::For(_), _) | (Asked::Nothing, Headerless::V0_3) => &shapes.v0_3,
-            (Asked::Nothing, Headerless::Hybrid) => &shapes.hybrid,
+            (RequestedVersion::For(Version::V1_0), _) | (RequestedVersion::Nothing, Headerless::V1_0) => &shapes.v1_0,
+            (RequestedVersion::For(_), _) | (RequestedVersion::Nothing, Headerless::V0_3) => &shapes.v0_3,
+            (RequestedVersion::Nothing, Headerless::Hybrid) => &shapes.hybrid,
         })
     }
 

@@ -8,17 +8,19 @@ use chancery_identity::cards::CardFault;
 use chancery_protocol::{AgentCard, AgentName, Binding, Json, Metadata, Reply, Version};
 use chancery_wire::Codec as _;
 use chancery_wire::json::card::{adr, hybrid};
+use chancery_wire::json::codecs::codec;
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v1_0::V1_0;
 use http::header::{CACHE_CONTROL, VARY};
 use http::{HeaderMap, HeaderValue};
 
-use crate::codecs::codec;
 use crate::own_hosts::CardBase;
 use crate::rendered::Rendered;
 use crate::signing::Signer;
 
-const CARD_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+pub(crate) const CARD_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+/// For cards that name a secret address.
+pub(crate) const NOT_CACHED: HeaderValue = HeaderValue::from_static("no-store");
 /// A card differs by the version that is asked for, and by which of the node's own hosts it is asked at.
 const VARIES_BY: HeaderValue = HeaderValue::from_static("A2A-Version, Host");
 
@@ -92,12 +94,17 @@ pub(crate) fn say_keys_are_at(card: &mut AgentCard, from: &str, to: &str) {
 }
 
 impl CardShapes {
-    pub(crate) fn of(agent: &AgentCards, signer: &Signer<'_>, made: &HeaderValue) -> Result<Self, CardFault> {
+    pub(crate) fn of(
+        agent: &AgentCards,
+        signer: &Signer<'_>,
+        made: &HeaderValue,
+        caching: &HeaderValue,
+    ) -> Result<Self, CardFault> {
         let card = &signer.introduce(&agent.card);
         let rendered = |plain: Vec<u8>, signed: Vec<u8>| {
             // A signature may come out differently each time; a card is another one only when what is signed is, or who signs.
             let content = [&plain[..], signer.names().as_bytes()].concat();
-            let caching = HeaderMap::from_iter([(CACHE_CONTROL, CARD_CACHING), (VARY, VARIES_BY)]);
+            let caching = HeaderMap::from_iter([(CACHE_CONTROL, caching.clone()), (VARY, VARIES_BY)]);
             Rendered::new(signed, &content, made, caching)
         };
         let (v1_0, v0_3, adr) = (V1_0.encode_card(card), V0_3.encode_card(card), adr(card));

@@ -2,7 +2,7 @@
 
 use chancery_core::Agent;
 use chancery_identity::credentials::Known;
-use chancery_protocol::{AgentCard, AgentSkill, Error, Proof, Reach, Standing, Version};
+use chancery_protocol::{AgentCard, AgentSkill, CallerStanding, Error, IdentityProof, Reach, Version};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -32,7 +32,7 @@ pub(crate) fn is_catalog(head: &Parts, path: &str) -> bool {
 }
 
 impl Doors {
-    pub(crate) fn catalog(&self, head: &Parts, known: &Known) -> DoorResponse {
+    pub(crate) fn catalog(&self, head: &Parts, known: &Known, base: Option<&CardBase>) -> DoorResponse {
         let search = axum::extract::Query::<Search>::try_from_uri(&head.uri);
         let Ok(axum::extract::Query(search)) = search else {
             let error = Error::invalid_field("query", "is not one of skill, q, after and limit");
@@ -45,8 +45,7 @@ impl Doors {
             return response::rest_error(&error, Version::V1_0);
         }
         let agents = self.chancery().agents();
-        let own = self.published().base_of(head);
-        let base = own.as_ref().map_or_else(|| self.settings().public_url.trim_end_matches('/'), CardBase::as_str);
+        let base = base.map_or_else(|| self.settings().public_url.trim_end_matches('/'), CardBase::as_str);
         let is_later = |agent: &Agent| search.after.as_deref().is_none_or(|after| &*agent.name > after);
         let mut found =
             agents.iter().filter(|agent| is_later(agent)).filter_map(|agent| entry(agent, &known.standing, &search, base));
@@ -59,12 +58,12 @@ impl Doors {
 }
 
 /// An agent as this caller sees it. `None` if it cannot call it, or is looking for something else.
-fn entry(agent: &Agent, standing: &Standing, search: &Search, base: &str) -> Option<Value> {
+fn entry(agent: &Agent, standing: &CallerStanding, search: &Search, base: &str) -> Option<Value> {
     if !agent.exposed {
         return None;
     }
     let card: &AgentCard = match &agent.extended {
-        Some(extended) if standing.proof != Proof::None => extended,
+        Some(extended) if standing.proof != IdentityProof::None => extended,
         _ => &agent.card,
     };
     let skills: Vec<&AgentSkill> = match standing.may_call.reach(&agent.name) {

@@ -1,9 +1,9 @@
-//! Who and how: headers become a call context. The version of a call is decided here and nowhere else.
+//! Who and how: what a transport read becomes a call context. The version and the tenant of a call are decided here and nowhere else.
 
 use std::sync::Arc;
 
 use chancery_identity::credentials::Known;
-use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, Proof, TraceId, Version};
+use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, IdentityProof, TraceId, Version};
 use http::{HeaderMap, HeaderName};
 
 use crate::signposts::Signposts;
@@ -19,20 +19,20 @@ const HOP_TOKEN: HeaderName = HeaderName::from_static("chancery-hop-token");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// The longest `tracestate` that is passed on: as much as every system has to, by the W3C's text.
-pub(crate) const LONGEST_TRACESTATE: usize = 512;
+/// The longest `tracestate` that is read. Every system passes on 512 bytes of it by the W3C's text, and many more than that.
+pub(crate) const LONGEST_TRACESTATE: usize = 4_096;
 
 /// The longest tenant a call may name where nobody is asked for credentials.
 const LONGEST_TENANT: usize = 64;
 
 /// What the caller said about the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestedVersion {
     Nothing,
     For(Version),
 }
 
-impl Asked {
+impl RequestedVersion {
     /// From the header, or the query parameter of the same name. Only major and minor count.
     pub(crate) fn of(headers: &HeaderMap, query: Option<&str>) -> Result<Self, Error> {
         let header = headers.get(A2A_VERSION).map(|value| value.to_str().unwrap_or("?"));
@@ -84,75 +84,131 @@ fn version_in_query(query: &str) -> Option<&str> {
         .map(|(_, version)| version)
 }
 
+/// How a call is to be made, as its transport read it. All of it may be left out.
+#[derive(Debug, Default)]
+pub(crate) struct CallHead {
+    pub(crate) extensions: Vec<String>,
+    pub(crate) idempotency_key: Option<Arc<str>>,
+    pub(crate) last_event_id: Option<u64>,
+    pub(crate) hop_token: Option<Arc<str>>,
+    /// The trace of the caller and its span in it.
+    pub(crate) trace: Option<(TraceId, u64)>,
+    pub(crate) tracestate: Option<Arc<str>>,
+    /// The tenant that the head names.
+    pub(crate) tenant: Option<String>,
+}
+
+impl CallHead {
+    /// Reads the headers of a request.
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Error> {
+        let last_event_id = match text(headers, LAST_EVENT_ID)? {
+            None | Some("") => None,
+            Some(id) => Some(id.trim().parse().map_err(|_| Error::invalid_field("Last-Event-ID", "must be a number we sent"))?),
+        };
+        Ok(Self { last_event_id, ..Self::without_cursor(headers)? })
+    }
+
+    /// The same for clients whose `Last-Event-ID` is not one that this node sent.
+    pub(crate) fn without_cursor(headers: &HeaderMap) -> Result<Self, Error> {
+        let idempotency_key = match text(headers, IDEMPOTENCY_KEY)? {
+            Some("") => return Err(Error::invalid_field("Idempotency-Key", "must not be empty")),
+            key => key.map(Arc::from),
+        };
+        let hop_token = text(headers, HOP_TOKEN)?.filter(|token| !token.is_empty()).map(Arc::from);
+        let tenant = match headers.get(A2A_TENANT).map(|value| value.to_str()) {
+            None => None,
+            Some(Ok(tenant)) => Some(tenant.to_owned()),
+            Some(Err(_)) => return Err(Error::invalid_field("A2A-Tenant", "must be visible ASCII")),
+        };
+        Ok(Self {
+            extensions: extensions(headers),
+            idempotency_key,
+            last_event_id: None,
+            hop_token,
+            trace: text(headers, TRACEPARENT).ok().flatten().and_then(TraceId::with_span),
+            tracestate: tracestate(headers),
+            tenant,
+        })
+    }
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Error> {
+    match headers.get(&name).map(|value| value.to_str()) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text)),
+        Some(Err(_)) => Err(Error::invalid_field(name.as_str(), "must be visible ASCII")),
+    }
+}
+
+/// The tenants that a call names beside its head.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NamedTenants<'a> {
+    pub(crate) in_path: Option<&'a str>,
+    pub(crate) in_body: Option<&'a str>,
+}
+
 /// What is known before the payload is read.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) agent: Option<AgentName>,
+    /// The agent whose own address the call came to.
+    pub(crate) via: Option<AgentName>,
     pub(crate) known: Known,
 }
 
 impl Draft {
-    /// The context of a call whose version is settled.
-    pub(crate) fn context(self, headers: &HeaderMap, binding: Binding, version: Version) -> Result<CallContext, Error> {
-        let text = |name: HeaderName| match headers.get(&name).map(|value| value.to_str()) {
-            None => Ok(None),
-            Some(Ok(text)) => Ok(Some(text)),
-            Some(Err(_)) => Err(Error::invalid_field(name.as_str(), "must be visible ASCII")),
-        };
-        let last_event_id = match text(LAST_EVENT_ID)? {
-            None | Some("") => None,
-            Some(id) => Some(id.trim().parse().map_err(|_| Error::invalid_field("Last-Event-ID", "must be a number we sent"))?),
-        };
-        let idempotency_key = match text(IDEMPOTENCY_KEY)? {
-            Some("") => return Err(Error::invalid_field("Idempotency-Key", "must not be empty")),
-            key => key.map(Arc::from),
-        };
-        let hop_token = text(HOP_TOKEN)?.filter(|token| !token.is_empty()).map(Arc::from);
-        let given = text(TRACEPARENT).ok().flatten().and_then(TraceId::from_traceparent);
+    /// The context of a call that was read: its version is known, and its tenant is settled here. There is no other way from a
+    /// transport to a `CallContext`.
+    pub(crate) fn context(
+        self,
+        head: CallHead,
+        named: NamedTenants<'_>,
+        signposts: &Signposts,
+        binding: Binding,
+        version: Version,
+    ) -> Result<CallContext, Error> {
+        let CallHead { extensions, idempotency_key, last_event_id, hop_token, trace: given, tracestate, tenant } = head;
         // It belongs to the trace it came with: without one it says nothing.
-        let tracestate = given.and_then(|_| text(TRACESTATE).ok().flatten());
-        let tracestate = tracestate.filter(|state| (1..=LONGEST_TRACESTATE).contains(&state.len())).map(Arc::from);
-        let trace = given.unwrap_or_else(|| TraceId(rand::random()));
-        Ok(CallContext {
+        let tracestate = given.and(tracestate);
+        let (trace, span) = given.map_or_else(|| (TraceId(rand::random()), None), |(trace, span)| (trace, Some(span)));
+        let mut context = CallContext {
             version,
             wrapped: false,
             binding,
             caller: self.known.caller,
             standing: self.known.standing,
             agent: self.agent,
-            extensions: extensions(headers),
+            extensions,
             idempotency_key,
             last_event_id,
             trace,
+            span,
             tracestate,
             hop_token,
             within: None,
-        })
+            via: self.via,
+        };
+        settle_tenant(&mut context, signposts, tenant.as_deref(), named)?;
+        Ok(context)
     }
 }
 
 /// A call's tenant is its credentials'. Whatever else names one must name the same. Where nobody is asked for credentials
 /// a tenant is only a name, and calls may name any. A name that leads to an agent says only which agent a call at the root is
 /// for: whose call it is stays as it was.
-pub(crate) fn settle_tenant(
+fn settle_tenant(
     context: &mut CallContext,
     signposts: &Signposts,
-    headers: &HeaderMap,
-    in_path: Option<&str>,
-    in_body: Option<&str>,
+    in_header: Option<&str>,
+    NamedTenants { in_path, in_body }: NamedTenants<'_>,
 ) -> Result<(), Error> {
-    let in_header = match headers.get(A2A_TENANT).map(|value| value.to_str()) {
-        None => None,
-        Some(Ok(tenant)) => Some(tenant),
-        Some(Err(_)) => return Err(Error::invalid_field("A2A-Tenant", "must be visible ASCII")),
-    };
     let mut named = [in_path, in_body, in_header].into_iter().flatten().filter(|tenant| !tenant.is_empty());
     let Some(tenant) = named.next() else { return Ok(()) };
     if named.any(|other| other != tenant) {
         return Err(Error::invalid_field("tenant", "differs between path, body and header"));
     }
     // Signatures do not cover that header: whoever carries a signed call could lead it to another agent.
-    let is_certain = context.standing.proof != Proof::Signature || in_path.is_some() || in_body.is_some();
+    let is_certain = context.standing.proof != IdentityProof::Signature || in_path.is_some() || in_body.is_some();
     if context.agent.is_none()
         && is_certain
         && let Some(agent) = signposts.tenants.get(tenant)
@@ -161,16 +217,23 @@ pub(crate) fn settle_tenant(
         return Ok(());
     }
     match context.standing.proof {
-        Proof::None if tenant.len() > LONGEST_TENANT || tenant.chars().any(char::is_control) => {
+        IdentityProof::None if tenant.len() > LONGEST_TENANT || tenant.chars().any(char::is_control) => {
             Err(Error::invalid_field("tenant", "is no name of a tenant"))
         }
-        Proof::None => {
+        IdentityProof::None => {
             context.caller.tenant = tenant.into();
             Ok(())
         }
         _ if *context.caller.tenant == *tenant => Ok(()),
         _ => Err(Error::invalid_field("tenant", "is not the tenant of these credentials")),
     }
+}
+
+/// All lines of it are one list. The service reads its own member and passes on as much of the rest as every system does.
+fn tracestate(headers: &HeaderMap) -> Option<Arc<str>> {
+    let lines: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|line| line.to_str().ok()).collect();
+    let state = lines.join(",");
+    (1..=LONGEST_TRACESTATE).contains(&state.len()).then(|| state.into())
 }
 
 fn extensions(headers: &HeaderMap) -> Vec<String> {
@@ -182,52 +245,53 @@ fn extensions(headers: &HeaderMap) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chancery_protocol::{Caller, Standing};
+    use chancery_protocol::{Caller, CallerStanding};
 
     /// Where a call at the root ends up that names the tenant `lab` in its body or its header: at an agent, and as whose.
-    fn settled(proof: Proof, in_body: Option<&str>, in_header: Option<&str>) -> Option<(Option<String>, String)> {
+    fn settled(proof: IdentityProof, in_body: Option<&str>, in_header: Option<&str>) -> Option<(Option<String>, String)> {
         let signposts = Signposts { tenants: [("lab".into(), "research".into())].into(), ..Signposts::default() };
-        let standing = Arc::new(Standing { proof, ..Standing::default() });
+        let standing = Arc::new(CallerStanding { proof, ..CallerStanding::default() });
         let known = Known { caller: Caller::new("red", "caller"), standing };
         let mut headers = HeaderMap::new();
         headers.extend(in_header.map(|tenant| (A2A_TENANT, tenant.parse().unwrap())));
-        let mut context = Draft { agent: None, known }.context(&headers, Binding::JsonRpc, Version::V1_0).unwrap();
-        settle_tenant(&mut context, &signposts, &headers, None, in_body).ok()?;
+        let (draft, named) = (Draft { agent: None, via: None, known }, NamedTenants { in_body, in_path: None });
+        let head = CallHead::read(&headers).unwrap();
+        let context = draft.context(head, named, &signposts, Binding::JsonRpc, Version::V1_0).ok()?;
         Some((context.agent.map(|agent| agent.to_string()), context.caller.tenant.to_string()))
     }
 
     #[test]
     fn a_tenant_that_leads_to_an_agent_changes_nothing_about_the_caller() {
         let at_research = Some((Some("research".to_owned()), "red".to_owned()));
-        for proof in [Proof::None, Proof::ApiKey, Proof::Token, Proof::Certificate] {
+        for proof in [IdentityProof::None, IdentityProof::ApiKey, IdentityProof::Token, IdentityProof::Certificate] {
             assert_eq!(settled(proof, Some("lab"), None), at_research, "{proof:?}");
             assert_eq!(settled(proof, None, Some("lab")), at_research, "{proof:?}");
             assert_eq!(settled(proof, Some("lab"), Some("red")), None, "{proof:?}: two names that differ");
         }
-        assert_eq!(settled(Proof::Signature, Some("lab"), None), at_research);
-        assert_eq!(settled(Proof::Signature, Some("lab"), Some("lab")), at_research);
-        assert_eq!(settled(Proof::Signature, None, Some("lab")), None, "anybody on the way can have added it");
-        assert_eq!(settled(Proof::ApiKey, Some("red"), None), Some((None, "red".to_owned())));
-        assert_eq!(settled(Proof::ApiKey, Some("blue"), None), None);
+        assert_eq!(settled(IdentityProof::Signature, Some("lab"), None), at_research);
+        assert_eq!(settled(IdentityProof::Signature, Some("lab"), Some("lab")), at_research);
+        assert_eq!(settled(IdentityProof::Signature, None, Some("lab")), None, "anybody on the way can have added it");
+        assert_eq!(settled(IdentityProof::ApiKey, Some("red"), None), Some((None, "red".to_owned())));
+        assert_eq!(settled(IdentityProof::ApiKey, Some("blue"), None), None);
     }
 
-    fn asked(header: Option<&str>, query: Option<&str>) -> Result<Asked, ErrorKind> {
+    fn asked(header: Option<&str>, query: Option<&str>) -> Result<RequestedVersion, ErrorKind> {
         let mut headers = HeaderMap::new();
         if let Some(header) = header {
             headers.insert("a2a-version", header.parse().unwrap());
         }
-        Asked::of(&headers, query).map_err(|error| error.kind)
+        RequestedVersion::of(&headers, query).map_err(|error| error.kind)
     }
 
     #[test]
     fn the_version_is_the_headers_then_the_querys_and_nothing_else() {
-        assert_eq!(asked(None, None), Ok(Asked::Nothing));
-        assert_eq!(asked(Some(""), None), Ok(Asked::Nothing));
-        assert_eq!(asked(Some("1.0"), None), Ok(Asked::For(Version::V1_0)));
-        assert_eq!(asked(Some("1.0.1"), None), Ok(Asked::For(Version::V1_0)));
-        assert_eq!(asked(Some("0.3.0"), None), Ok(Asked::For(Version::V0_3)));
-        assert_eq!(asked(None, Some("x=1&a2a-version=1.0")), Ok(Asked::For(Version::V1_0)));
-        assert_eq!(asked(Some("0.3"), Some("A2A-Version=1.0")), Ok(Asked::For(Version::V0_3)));
+        assert_eq!(asked(None, None), Ok(RequestedVersion::Nothing));
+        assert_eq!(asked(Some(""), None), Ok(RequestedVersion::Nothing));
+        assert_eq!(asked(Some("1.0"), None), Ok(RequestedVersion::For(Version::V1_0)));
+        assert_eq!(asked(Some("1.0.1"), None), Ok(RequestedVersion::For(Version::V1_0)));
+        assert_eq!(asked(Some("0.3.0"), None), Ok(RequestedVersion::For(Version::V0_3)));
+        assert_eq!(asked(None, Some("x=1&a2a-version=1.0")), Ok(RequestedVersion::For(Version::V1_0)));
+        assert_eq!(asked(Some("0.3"), Some("A2A-Version=1.0")), Ok(RequestedVersion::For(Version::V0_3)));
         for unknown in ["99.0", "1.1", "1", "2.0", "abc", "0.2"] {
             assert_eq!(asked(Some(unknown), None), Err(ErrorKind::VersionNotSupported), "{unknown}");
         }
@@ -237,15 +301,15 @@ mod tests {
     fn a_method_of_another_version_is_refused_as_such() {
         use Version::{Original, V0_3, V1_0};
         let cases = [
-            (Asked::Nothing, V1_0, false),
-            (Asked::Nothing, V0_3, true),
-            (Asked::Nothing, Original, true),
-            (Asked::For(V1_0), V1_0, true),
-            (Asked::For(V1_0), V0_3, false),
-            (Asked::For(V1_0), Original, false),
-            (Asked::For(V0_3), V0_3, true),
-            (Asked::For(V0_3), Original, true),
-            (Asked::For(V0_3), V1_0, false),
+            (RequestedVersion::Nothing, V1_0, false),
+            (RequestedVersion::Nothing, V0_3, true),
+            (RequestedVersion::Nothing, Original, true),
+            (RequestedVersion::For(V1_0), V1_0, true),
+            (RequestedVersion::For(V1_0), V0_3, false),
+            (RequestedVersion::For(V1_0), Original, false),
+            (RequestedVersion::For(V0_3), V0_3, true),
+            (RequestedVersion::For(V0_3), Original, true),
+            (RequestedVersion::For(V0_3), V1_0, false),
         ];
         for (asked, version, agrees) in cases {
             assert_eq!(asked.agree(version, "m").is_ok(), agrees, "{asked:?} {version}");

@@ -2,16 +2,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::{Agents, Answer, Chancery};
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
 use chancery_identity::credentials::{Authenticator, Known};
-use chancery_protocol::{AgentName, CallContext, Error, ErrorKind, Operation, Request as Call, Version};
+use chancery_protocol::{CallContext, Error, ErrorKind, Operation, Request as Call, Version};
 use chancery_wire::JsonLimits;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body::Body;
@@ -19,18 +18,21 @@ use http_body_util::{Empty, Full};
 use secrecy::SecretString;
 use tokio::time::Instant;
 
-use crate::authenticate::{AtTheDoor, TurnedAway};
-use crate::card::{Headerless, Published};
+use crate::authenticate::{PendingAuth, TurnedAway};
+use crate::card::{Headerless, PublishedCards};
 use crate::context::Draft;
 use crate::grpc::GrpcDoors;
+use crate::hosts::HostCheck;
 use crate::limits::InboundLimits;
-use crate::origin::Origin;
+use crate::origin::ConnectionOrigin;
 use crate::own_hosts::OwnHosts;
 use crate::rates::Rates;
-use crate::response::{self, DoorBody, DoorResponse, JSON};
+use crate::refused_names::RefusedNames;
+use crate::response::{self, DoorBody, DoorResponse};
+use crate::shared_events::SharedEvents;
 use crate::signposts::{Signposts, Spot};
 use crate::swp::SwpSettings;
-use crate::{admin, body, catalog, listening, put_away, rest};
+use crate::{admin, body, catalog, listening, offloaded_parts, rest};
 
 /// A gRPC message comes after a flag and its length.
 const GRPC_FRAME: usize = 5;
@@ -42,6 +44,10 @@ pub struct DoorSettings {
     pub public_url: String,
     /// The address the node listens at: with the loopback spellings of it, these are the own hosts.
     pub listen: IpAddr,
+    /// More hosts that the node answers to, and whose web pages may call it: names, or addresses.
+    pub hosts: Vec<String>,
+    /// Whether a node that asks nobody for credentials answers to every host.
+    pub every_host: bool,
     /// Whether the listener speaks TLS.
     pub tls: bool,
     pub headerless: Headerless,
@@ -61,29 +67,32 @@ pub struct DoorSettings {
 
 /// Every way into one control plane. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Doors(pub(crate) Arc<Inner>);
+pub struct Doors(pub(crate) Arc<DoorsInner>);
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct DoorsInner {
     chancery: Chancery,
     settings: DoorSettings,
-    published: Published,
+    published: PublishedCards,
     grpc: GrpcDoors,
     admin: Option<axum::Router>,
     rates: Rates,
+    hosts: HostCheck,
+    refused_names: RefusedNames,
+    shared_events: Arc<SharedEvents>,
 }
 
 impl Doors {
     /// Fails only if an agent's card cannot be signed.
     pub fn new(chancery: Chancery, settings: DoorSettings, keys: &KeyRing) -> Result<Self, CardFault> {
         let (rates, agents) = (Rates::new(&settings.limits), chancery.agents());
-        Self::with(chancery, settings, &agents, keys, rates)
+        Self::with(chancery, settings, &agents, keys, rates, RefusedNames::default())
     }
 
     /// The doors of the same node with other settings, showing these agents. Rates that stay the same go on being counted.
     pub fn renewed(&self, settings: DoorSettings, agents: &Agents, keys: &KeyRing) -> Result<Self, CardFault> {
         let rates = self.0.rates.renewed(&self.0.settings.limits, &settings.limits);
-        Self::with(self.0.chancery.clone(), settings, agents, keys, rates)
+        Self::with(self.0.chancery.clone(), settings, agents, keys, rates, self.0.refused_names.clone())
     }
 
     fn with(
@@ -92,26 +101,42 @@ impl Doors {
         agents: &Agents,
         keys: &KeyRing,
         rates: Rates,
+        refused_names: RefusedNames,
     ) -> Result<Self, CardFault> {
         let own = OwnHosts::new(&settings.public_url, settings.listen, settings.tls);
-        let published = Published::new(settings.headerless, own);
+        let published = PublishedCards::new(settings.headerless, own);
         published.renew(agents, &settings.signposts, keys, &settings.authenticator, chancery.now())?;
         let admin =
             settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
-        let grpc = GrpcDoors::new(chancery.clone(), published.clone(), Arc::clone(&settings.signposts), &settings.limits);
-        Ok(Self(Arc::new(Inner { chancery, settings, published, grpc, admin, rates })))
+        let shared_events = Arc::<SharedEvents>::default();
+        let signposts = Arc::clone(&settings.signposts);
+        let shared = Arc::clone(&shared_events);
+        let grpc = GrpcDoors::new(chancery.clone(), published.clone(), signposts, shared, &settings.limits);
+        let hosts = HostCheck::new(&settings);
+        let inner = DoorsInner { chancery, settings, published, grpc, admin, rates, hosts, refused_names, shared_events };
+        Ok(Self(Arc::new(inner)))
     }
 
     pub fn authenticator(&self) -> &Authenticator {
         &self.0.settings.authenticator
     }
 
-    pub(crate) fn settings(&self) -> &DoorSettings {
+    /// Whether requests to hosts that are not the node's own are refused.
+    pub fn refuses_other_hosts(&self) -> bool {
+        self.0.hosts.refuses_others()
+    }
+
+    /// What these doors were opened with.
+    pub fn settings(&self) -> &DoorSettings {
         &self.0.settings
     }
 
     pub(crate) fn chancery(&self) -> &Chancery {
         &self.0.chancery
+    }
+
+    pub(crate) fn refused_names(&self) -> &RefusedNames {
+        &self.0.refused_names
     }
 
     /// The service, for calls whose transport can answer late.
@@ -122,33 +147,47 @@ impl Doors {
         answer
     }
 
-    /// One request, whichever door it is for. The one most calls take is the short way through; the others are boxed, so
-    /// that their size does not weigh on it.
-    pub async fn handle<B>(&self, request: Request<B>, origin: &Origin) -> http::Response<DoorBody>
+    /// One request, whichever door it is for. No browser takes an answer for anything but what it says it is.
+    pub async fn handle<B>(&self, request: Request<B>, origin: &ConnectionOrigin) -> http::Response<DoorBody>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
     {
         let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+        let answer = self.handle_at_door(request, origin, is_grpc).await;
+        if is_grpc { answer } else { response::unsniffed(answer) }
+    }
+
+    /// The door that most calls take is the short way through; the others are boxed, so that their size does not weigh on it.
+    async fn handle_at_door<B>(&self, request: Request<B>, origin: &ConnectionOrigin, is_grpc: bool) -> DoorResponse
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    {
         let (head, body) = request.into_parts();
+        if let Err(error) = self.0.hosts.check(&head) {
+            return Box::pin(self.misaddressed(&head, origin, body, is_grpc, error)).await;
+        }
         if is_grpc {
             return Box::pin(self.grpc(head, origin, body)).await;
         }
         match self.spot_of(&head) {
-            Ok((spot, "" | "/")) => self.root(&head, spot.agent, origin, body).await,
+            Ok((spot, "" | "/")) => self.root(&head, spot, origin, body).await,
+            // Some frameworks' clients post here, below the URL that they were given, whatever the card says.
+            Ok((spot, "/a2a")) if head.method == Method::POST => Box::pin(self.root(&head, spot, origin, body)).await,
             Ok((spot, path)) => {
                 if let Some(card) = self.card(&head, &spot, path) {
                     return card;
                 }
                 let path = path.to_owned();
-                Box::pin(self.elsewhere(head, spot.agent, &path, origin, body)).await
+                Box::pin(self.elsewhere(head, spot, &path, origin, body)).await
             }
             Err(error) => response::rest_error(&error, Version::V1_0),
         }
     }
 
     /// Everything that has a path.
-    async fn elsewhere<B>(&self, head: Parts, agent: Option<AgentName>, path: &str, origin: &Origin, body: B) -> DoorResponse
+    async fn elsewhere<B>(&self, head: Parts, spot: Spot, path: &str, origin: &ConnectionOrigin, body: B) -> DoorResponse
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
@@ -156,23 +195,25 @@ impl Doors {
         if let Some(response) = self.health(&head, path).await {
             return response;
         }
-        if agent.is_none() && (path == "/admin" || path.starts_with("/admin/")) {
+        let at_root = spot.agent.is_none();
+        if at_root && spot.via.is_none() && (path == "/admin" || path.starts_with("/admin/")) {
             return self.admin(Request::from_parts(head, body)).await;
         }
-        if agent.is_none() && catalog::is_catalog(&head, path) {
-            return match self.enter(&head, None, origin, Empty::new()).await {
-                Ok((draft, _)) => self.catalog(&head, &draft.known),
+        if at_root && catalog::is_catalog(&head, path) {
+            let base = self.base_of(&head, &spot);
+            return match self.enter(&head, spot, origin, Empty::new()).await {
+                Ok((draft, _)) => self.catalog(&head, &draft.known, base.as_ref()),
                 Err(away) => refuse_rest(away, Version::V1_0),
             };
         }
-        if let (None, Some((task, digest))) = (&agent, put_away::named(&head, path)) {
-            return match self.enter(&head, None, origin, Empty::new()).await {
+        if let (true, Some((task, digest))) = (at_root, offloaded_parts::named(&head, path)) {
+            return match self.enter(&head, spot, origin, Empty::new()).await {
                 Ok((draft, _)) => self.put_away(&head, &draft.known, task, digest).await,
                 Err(away) => refuse_rest(away, Version::V1_0),
             };
         }
         if listening::is_listening(&head, path) {
-            return match self.enter(&head, agent, origin, Empty::new()).await {
+            return match self.enter(&head, spot, origin, Empty::new()).await {
                 Ok((draft, _)) => self.listening(&head, draft),
                 Err(away) => refuse_rest(away, Version::Original),
             };
@@ -182,13 +223,13 @@ impl Doors {
             Err(response) => return *response,
         };
         let version = call.version;
-        match self.enter(&head, agent, origin, body).await {
+        match self.enter(&head, spot, origin, body).await {
             Ok((draft, body)) => self.rest(&head, draft, call, &body).await,
             Err(away) => refuse_rest(away, version),
         }
     }
 
-    async fn grpc<B>(&self, mut head: Parts, origin: &Origin, body: B) -> DoorResponse
+    async fn grpc<B>(&self, mut head: Parts, origin: &ConnectionOrigin, body: B) -> DoorResponse
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -210,7 +251,7 @@ impl Doors {
         }
     }
 
-    async fn enter_grpc<B>(&self, head: &Parts, origin: &Origin, body: B) -> Result<(Known, Bytes), TurnedAway>
+    async fn enter_grpc<B>(&self, head: &Parts, origin: &ConnectionOrigin, body: B) -> Result<(Known, Bytes), TurnedAway>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -220,7 +261,7 @@ impl Doors {
         Ok((known, bytes))
     }
 
-    async fn root<B>(&self, head: &Parts, agent: Option<AgentName>, origin: &Origin, body: B) -> DoorResponse
+    async fn root<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> DoorResponse
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -241,55 +282,60 @@ impl Doors {
             Err(error) => return response::json_rpc_error(&error, Version::V1_0, "null"),
         };
         let known = match at_the_door {
-            AtTheDoor::Known(known) => known,
+            PendingAuth::Known(known) => known,
             signed => match Box::pin(self.let_in(signed, head, &body, origin)).await {
                 Ok(known) => known,
                 Err(away) => return self.turn_away_read(head, &body, away),
             },
         };
-        match check_content(head, &body) {
-            Ok(()) => self.json_rpc(head, Draft { agent, known }, &body).await,
+        match body::check_content(head, &body) {
+            Ok(()) => self.json_rpc(head, Draft { agent: spot.agent, via: spot.via, known }, &body).await,
             Err(error) => response::json_rpc_error(&error, Version::V1_0, "null"),
         }
     }
 
     /// What a call passes before it is understood: rate limits, credentials, its body under its limits.
-    async fn enter<B>(
-        &self,
-        head: &Parts,
-        agent: Option<AgentName>,
-        origin: &Origin,
-        body: B,
-    ) -> Result<(Draft, Bytes), TurnedAway>
+    async fn enter<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> Result<(Draft, Bytes), TurnedAway>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let at_the_door = self.knock(head, origin).await?;
+        let at_the_door = match self.knock(head, origin).await {
+            Ok(at_the_door) => at_the_door,
+            Err(away) => {
+                self.peek(body).await;
+                return Err(away);
+            }
+        };
         let bytes = body::read(body, &self.settings().limits).await?;
         let known = self.let_in(at_the_door, head, &bytes, origin).await?;
-        check_content(head, &bytes)?;
-        Ok((Draft { agent, known }, bytes))
+        body::check_content(head, &bytes)?;
+        Ok((Draft { agent: spot.agent, via: spot.via, known }, bytes))
     }
 
     pub(crate) fn rates(&self) -> &Rates {
         &self.0.rates
     }
 
-    pub(crate) fn published(&self) -> &Published {
+    pub(crate) fn shared_events(&self) -> &Arc<SharedEvents> {
+        &self.0.shared_events
+    }
+
+    pub(crate) fn published(&self) -> &PublishedCards {
         &self.0.published
     }
 
     /// The extended card as it is served to a call that may see it.
     pub(crate) fn extended_card(&self, head: &Parts, context: &CallContext) -> Result<Bytes, Error> {
         let host = self.settings().signposts.spot_of_host(head).host;
-        let spot = Spot { agent: context.agent.clone(), host, base: self.0.published.base_of(head) };
+        let spot = Spot { agent: context.agent.clone(), host, via: context.via.clone(), base: None };
+        let spot = Spot { base: self.base_of(head, &spot), ..spot };
         let gone = || Error::new(ErrorKind::Internal, "the extended card was not rendered");
         self.0.published.extended(&spot, context.version, context.binding).ok_or_else(gone)
     }
 
     /// Renders cards and public keys anew, with the keys of now.
     pub fn publish(&self, keys: &KeyRing) -> Result<(), CardFault> {
-        let Inner { chancery, settings, .. } = &*self.0;
+        let DoorsInner { chancery, settings, .. } = &*self.0;
         self.0.published.renew(&chancery.agents(), &settings.signposts, keys, &settings.authenticator, chancery.now())
     }
 
@@ -298,29 +344,11 @@ impl Doors {
             return None;
         }
         let published = &self.0.published;
-        let spot_of_card = || Spot { base: published.base_of(head), ..spot.clone() };
+        let spot_of_card = || Spot { base: self.base_of(head, spot), ..spot.clone() };
         match path {
             "/.well-known/agent-card.json" => Some(published.current(&spot_of_card(), head)),
             "/.well-known/agent.json" => Some(published.original(&spot_of_card(), head)),
             "/.well-known/jwks.json" if spot.agent.is_none() || spot.host.is_some() => Some(published.jwks(head)),
-            _ => None,
-        }
-    }
-
-    /// Whether the node is up, and whether it is ready.
-    async fn health(&self, head: &Parts, path: &str) -> Option<DoorResponse> {
-        if head.method != Method::GET && head.method != Method::HEAD {
-            return None;
-        }
-        match path {
-            "/healthz" => Some(response::whole(StatusCode::OK, JSON, br#"{"status":"ok"}"#.to_vec())),
-            "/readyz" => Some(match self.0.chancery.check().await {
-                Ok(()) => response::whole(StatusCode::OK, JSON, br#"{"status":"ready"}"#.to_vec()),
-                Err(fault) => {
-                    let body = serde_json::json!({ "status": "not ready", "reason": fault.to_string() });
-                    response::whole(StatusCode::SERVICE_UNAVAILABLE, JSON, body.to_string().into_bytes())
-                }
-            }),
             _ => None,
         }
     }
@@ -338,7 +366,7 @@ impl Doors {
             );
         };
         match admin.oneshot(request.map(axum::body::Body::new)).await {
-            Ok(response) => response.map(DoorBody::Pages),
+            Ok(response) => response.map(DoorBody::from),
             Err(never) => match never {},
         }
     }
@@ -347,7 +375,7 @@ impl Doors {
 /// The service, with what goes wrong inside it logged once.
 pub(crate) async fn answer(chancery: &Chancery, context: &CallContext, call: Call) -> Result<Answer, Error> {
     let operation = call.operation();
-    let answer = chancery.call(context, call).await;
+    let answer = chancery.call_until(context, call, None).await;
     note(context, operation, &answer);
     answer
 }
@@ -365,33 +393,7 @@ pub(crate) fn note(context: &CallContext, operation: Operation, answer: &Result<
     }
 }
 
-/// Only JSON, said to be JSON: a page in somebody's browser cannot send that here without asking first.
-fn check_content(head: &Parts, body: &Bytes) -> Result<(), Error> {
-    if let Some(encoding) = head.headers.get(CONTENT_ENCODING).filter(|encoding| encoding.as_bytes() != b"identity") {
-        return Err(Error::new(
-            ErrorKind::ContentTypeNotSupported,
-            format!("send the body plain, not with Content-Encoding {encoding:?}"),
-        ));
-    }
-    if body.is_empty() {
-        return Ok(());
-    }
-    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") || essence.eq_ignore_ascii_case("application/a2a+json") {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::ContentTypeNotSupported, "send Content-Type: application/json"))
-}
-
 fn refuse_rest(away: TurnedAway, version: Version) -> DoorResponse {
     let response = response::rest_error(&away.error, version);
     away.challenge(response)
-}
-
-pub(crate) fn rate_limited(limit: &'static str, wait: Duration) -> Error {
-    let mut error =
-        Error::new(ErrorKind::RateLimited, format!("too many calls ({limit}); try again later")).with_fact("limit", limit);
-    error.retry_after = Some(wait);
-    error
 }

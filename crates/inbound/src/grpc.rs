@@ -1,40 +1,44 @@
 //! The gRPC door: both versions' services on the same port, one line per method.
 
+mod events;
 mod newer;
 mod older;
+mod room;
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use chancery_core::{Answer, Chancery, Next, Subscription};
+use chancery_core::{Answer, AnswerPermit, Chancery};
 use chancery_identity::credentials::Known;
 use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Reply, Request as Call, TaskEvent, Version};
 use chancery_wire::pb::generated::{a2a_v1, lf_a2a_v1};
-use chancery_wire::{Face, errors};
-use futures::Stream;
+use chancery_wire::{TaskNames, errors};
 use http::Request;
 use http_body::Body;
 use tonic::{Response, Status};
 use tower::Service as _;
 
+use self::events::GrpcEventBody;
+pub(crate) use self::events::GrpcFrames;
 use self::newer::Newer;
 use self::older::Older;
-use crate::card::Published;
-use crate::context::{Asked, Draft, settle_tenant};
+pub(crate) use self::room::GrpcRoom;
+use crate::card::PublishedCards;
+use crate::context::{CallHead, Draft, NamedTenants, RequestedVersion};
 use crate::doors::answer;
 use crate::limits::InboundLimits;
 use crate::response::{DoorBody, DoorResponse};
+use crate::shared_events::SharedEvents;
 use crate::signposts::{Signposts, Spot};
-use crate::sse::face;
 
-type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type Events<T> = futures::stream::Empty<Result<T, Status>>;
 
 /// What stands behind both services.
 #[derive(Clone, Debug)]
-pub(super) struct Behind {
+pub(super) struct GrpcBackend {
     chancery: Chancery,
-    published: Published,
+    published: PublishedCards,
     signposts: Arc<Signposts>,
+    shared_events: Arc<SharedEvents>,
 }
 
 #[derive(Clone, Debug)]
@@ -44,8 +48,14 @@ pub(crate) struct GrpcDoors {
 }
 
 impl GrpcDoors {
-    pub(crate) fn new(chancery: Chancery, published: Published, signposts: Arc<Signposts>, limits: &InboundLimits) -> Self {
-        let behind = Behind { chancery, published, signposts };
+    pub(crate) fn new(
+        chancery: Chancery,
+        published: PublishedCards,
+        signposts: Arc<Signposts>,
+        shared_events: Arc<SharedEvents>,
+        limits: &InboundLimits,
+    ) -> Self {
+        let behind = GrpcBackend { chancery, published, signposts, shared_events };
         let newer = lf_a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Newer(behind.clone())));
         let older = a2a_v1::a2a_service_server::A2aServiceServer::from_arc(Arc::new(Older(behind)));
         Self {
@@ -65,13 +75,19 @@ impl GrpcDoors {
             None => Ok(Status::unimplemented("no such gRPC service here").into_http()),
         };
         match answer {
-            Ok(response) => response.map(DoorBody::Grpc),
+            Ok(mut response) => {
+                let room = response.extensions_mut().remove::<Arc<GrpcRoom>>();
+                match response.extensions_mut().remove::<GrpcEventBody>() {
+                    Some(events) => response.map(|_| events.into_body()),
+                    None => response.map(|body| DoorBody::grpc(body, room)),
+                }
+            }
             Err(never) => match never {},
         }
     }
 
     pub(crate) fn refuse(error: &Error, path: &str) -> DoorResponse {
-        errors::grpc(error, version_of(path).unwrap_or(Version::V1_0)).into_http().map(DoorBody::Grpc)
+        errors::grpc(error, version_of(path).unwrap_or(Version::V1_0)).into_http().map(|body| DoorBody::grpc(body, None))
     }
 }
 
@@ -83,38 +99,38 @@ fn version_of(path: &str) -> Option<Version> {
     }
 }
 
-/// The context of a gRPC call. The service's package names the version; a header that names another is refused.
-fn context<T>(request: &tonic::Request<T>, spot: &Spot, version: Version) -> Result<CallContext, Error> {
+/// Who calls and how. The service's package names the version; a header that names another is refused.
+fn head<T>(request: &tonic::Request<T>, spot: &Spot, version: Version) -> Result<(Draft, CallHead), Error> {
     let headers = request.metadata().clone().into_headers();
-    match Asked::of(&headers, None)? {
-        Asked::Nothing => {}
+    match RequestedVersion::of(&headers, None)? {
+        RequestedVersion::Nothing => {}
         asked => asked.agree(version, "this gRPC service")?,
     }
     let known = request.extensions().get::<Known>().cloned();
     let known = known.ok_or_else(|| Error::new(ErrorKind::Internal, "the call came past the door without a caller"))?;
-    Draft { agent: spot.agent.clone(), known }.context(&headers, Binding::Grpc, version)
+    Ok((Draft { agent: spot.agent.clone(), via: None, known }, CallHead::read(&headers)?))
 }
 
 /// Reads a call and settles whose it is and which agent it is for. gRPC has no paths to mount agents under; hosts and tenants
 /// say which.
 fn understand<Q>(
-    behind: &Behind,
+    behind: &GrpcBackend,
     request: tonic::Request<Q>,
     version: Version,
     read: fn(Q) -> Result<Call, Error>,
 ) -> Result<(CallContext, Spot, Call), Error> {
     let mut spot = request.extensions().get::<Spot>().cloned().unwrap_or_default();
-    let mut context = context(&request, &spot, version)?;
-    let headers = request.metadata().clone().into_headers();
+    let (draft, head) = head(&request, &spot, version)?;
     let call = read(request.into_inner())?;
-    settle_tenant(&mut context, &behind.signposts, &headers, None, call.tenant())?;
+    let named = NamedTenants { in_path: None, in_body: call.tenant() };
+    let context = draft.context(head, named, &behind.signposts, Binding::Grpc, version)?;
     spot.agent.clone_from(&context.agent);
     Ok((context, spot, call))
 }
 
 /// One call with one answer: read, ask, write.
 async fn unary<Q, A>(
-    behind: &Behind,
+    behind: &GrpcBackend,
     version: Version,
     request: tonic::Request<Q>,
     read: fn(Q) -> Result<Call, Error>,
@@ -122,61 +138,54 @@ async fn unary<Q, A>(
 ) -> Result<Response<A>, Status> {
     let answered = async {
         let (context, spot, call) = understand(behind, request, version, read)?;
-        match answer(&behind.chancery, &context, call).await? {
+        Ok(match answer(&behind.chancery, &context, call).await? {
             Answer::Reply(Reply::Card(card)) => {
                 let signed = behind.published.extended_model(&spot, version);
-                write(Reply::Card(signed.unwrap_or(card)))
+                Response::new(write(Reply::Card(signed.unwrap_or(card)))?)
             }
-            Answer::Reply(reply) => write(reply),
+            Answer::Reply(reply) => Response::new(write(reply)?),
+            Answer::Large(reply, permit) => in_room(write(reply)?, Some(permit)),
+            Answer::Page(page) => {
+                let (page, permit) = page.collect().await;
+                in_room(write(Reply::Tasks(page))?, permit)
+            }
             Answer::Stream(_) | Answer::Late(_) => {
-                Err(Error::new(ErrorKind::Internal, "a stream was answered where one reply was asked for"))
+                return Err(Error::new(ErrorKind::Internal, "a stream was answered where one reply was asked for"));
             }
-        }
+        })
     };
-    answered.await.map(Response::new).map_err(|error| errors::grpc(&error, version))
+    answered.await.map_err(|error| errors::grpc(&error, version))
 }
 
-/// One call answered by a stream of events.
-async fn streaming<Q, E: Send + 'static>(
-    behind: &Behind,
+/// A message whose bytes hold this room until they are written.
+fn in_room<A>(message: A, permit: Option<AnswerPermit>) -> Response<A> {
+    let mut response = Response::new(message);
+    if let Some(permit) = permit {
+        response.extensions_mut().insert(Arc::new(GrpcRoom::new(permit)));
+    }
+    response
+}
+
+/// One call answered by a stream of events. tonic reads the call and writes the head; the events are written here, because readers
+/// share the bytes of large ones. The body goes past tonic with the response, whose own stream is empty.
+async fn streaming<Q, E: prost::Message + 'static>(
+    behind: &GrpcBackend,
     version: Version,
     request: tonic::Request<Q>,
     read: fn(Q) -> Result<Call, Error>,
-    write: fn(&Face, &TaskEvent) -> Option<E>,
+    write: fn(&TaskNames, &TaskEvent) -> Option<E>,
 ) -> Result<Response<Events<E>>, Status> {
     let answered = async {
         let (context, _, call) = understand(behind, request, version, read)?;
         match answer(&behind.chancery, &context, call).await? {
-            Answer::Stream(subscription) => Ok(events(subscription, version, write)),
-            Answer::Reply(_) | Answer::Late(_) => {
-                Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for"))
+            Answer::Stream(subscription) => {
+                let body = GrpcEventBody::new(subscription, version, Arc::clone(&behind.shared_events), write);
+                let mut response = Response::new(futures::stream::empty());
+                response.extensions_mut().insert(body);
+                Ok(response)
             }
+            _ => Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for")),
         }
     };
-    answered.await.map(Response::new).map_err(|error| errors::grpc(&error, version))
-}
-
-fn events<E: Send + 'static>(
-    subscription: Box<Subscription>,
-    version: Version,
-    write: fn(&Face, &TaskEvent) -> Option<E>,
-) -> Events<E> {
-    use futures::StreamExt as _;
-    let face = face(&subscription);
-    let batches = futures::stream::unfold(Some((subscription, face)), move |state| async move {
-        let (mut subscription, face) = state?;
-        match subscription.next().await {
-            Ok(Next::Events(entries)) => {
-                let batch: Vec<_> = entries.iter().filter_map(|entry| write(&face, &entry.event)).map(Ok).collect();
-                Some((batch, Some((subscription, face))))
-            }
-            Ok(Next::Done) => None,
-            Ok(Next::ShuttingDown) => {
-                let error = Error::new(ErrorKind::Unavailable, "the node is shutting down; subscribe again");
-                Some((vec![Err(errors::grpc(&error, version))], None))
-            }
-            Err(error) => Some((vec![Err(errors::grpc(&error, version))], None)),
-        }
-    });
-    Box::pin(batches.flat_map(futures::stream::iter))
+    answered.await.map_err(|error| errors::grpc(&error, version))
 }

@@ -2,16 +2,17 @@
 
 use bytes::Bytes;
 use chancery_core::Answer;
-use chancery_protocol::{Binding, CallContext, Dialect, Error, ErrorKind, Operation, Reply, Request, Sent, Shown, Version};
+use chancery_protocol::{Binding, CallContext, Dialect, Error, ErrorKind, NamedTask, Operation, Reply, Request, Sent, Version};
+use chancery_wire::json::codecs::{codec, dialect_codec};
 use chancery_wire::json::methods::{Method, method};
 use chancery_wire::{Codec, Frames, json_rpc, scan};
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::codecs::{codec, dialect_codec};
-use crate::context::{Asked, Draft, settle_tenant};
+use crate::context::{CallHead, Draft, NamedTenants, RequestedVersion};
 use crate::doors::Doors;
 use crate::keepalive::{head_deadline, late};
+use crate::paging;
 use crate::response::{self, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
 
@@ -31,21 +32,36 @@ impl Doors {
             Err(refused) => return *refused,
         };
         let deadline = head_deadline(&self.settings().limits, &request);
+        let awaited = self.refused_names().awaited(&request);
         let answer = self.call_until(&context, request, deadline).await;
-        match answer.and_then(|answer| self.json_rpc_answer(head, &context, method, id, answer)) {
+        if let (Err(error), Some(name)) = (&answer, awaited) {
+            self.refused_names().announce(&context, name, error);
+        }
+        let answered = match answer {
+            Ok(Answer::Page(page)) => {
+                let (mut before, mut after) = (Vec::with_capacity(1024), Vec::new());
+                json_rpc::begin(&mut before, id);
+                json_rpc::end(&mut after);
+                let codec = answering(&context, method, None);
+                Ok(Box::pin(paging::answer(page, codec, JSON, before, after)).await)
+            }
+            answer => answer.and_then(|answer| self.json_rpc_answer(head, &context, method, id, answer)),
+        };
+        match answered {
             Ok(response) => response,
-            Err(error) => response::json_rpc_error(&error, method.version, id),
+            Err(error) => refusal(&error, method, id),
         }
     }
 
     fn understand<'a>(&self, head: &Parts, draft: Draft, body: &'a Bytes) -> Result<Understood<'a>, Box<DoorResponse>> {
         let refuse = |error: &Error, version, id| Err(Box::new(response::json_rpc_error(error, version, id)));
         let scanned = scan(body, &self.settings().json);
-        let asked = match Asked::of(&head.headers, head.uri.query()) {
+        let id_bytes = self.settings().limits.json_rpc_id_bytes;
+        let asked = match RequestedVersion::of(&head.headers, head.uri.query()) {
             Ok(asked) => asked,
             // A caller from another version gets the newest shape we know, with its own id where we can find it.
             Err(error) => {
-                let id = scanned.ok().and_then(|text| json_rpc::open(text).ok()).map_or("null", |call| call.id);
+                let id = scanned.ok().and_then(|text| json_rpc::open(text, id_bytes).ok()).map_or("null", |call| call.id);
                 return refuse(&error, Version::V1_0, id);
             }
         };
@@ -54,22 +70,21 @@ impl Doors {
             Err(error) => return refuse(&error, asked.or_0_3(), "null"),
         };
         // What is written like most calls and can be read is not looked at more closely.
-        let usual = json_rpc::usual_call(text).and_then(|call| {
+        let usual = json_rpc::usual_call(text, id_bytes).and_then(|call| {
             let method = method(&call.method).filter(|method| asked.agree(method.version, &call.method).is_ok())?;
             Some((method, (decode(method, call.params).ok()?, false), call.id))
         });
         let (method, (request, wrapped), id) = match usual {
             Some(usual) => usual,
-            None => closely(text, asked)?,
+            None => closely(text, asked, id_bytes)?,
         };
-        let context = draft.context(&head.headers, Binding::JsonRpc, method.version).and_then(|mut context| {
-            context.wrapped = wrapped;
-            settle_tenant(&mut context, &self.settings().signposts, &head.headers, None, request.tenant())?;
-            Ok(context)
+        let context = CallHead::read(&head.headers).and_then(|head| {
+            let named = NamedTenants { in_path: None, in_body: request.tenant() };
+            draft.context(head, named, &self.settings().signposts, Binding::JsonRpc, method.version)
         });
-        match context {
+        match context.map(|context| CallContext { wrapped, ..context }) {
             Ok(context) => Ok(Understood { context, method, request, id }),
-            Err(error) => refuse(&error, method.version, id),
+            Err(error) => Err(Box::new(refusal(&error, method, id))),
         }
     }
 
@@ -92,6 +107,13 @@ impl Doors {
                 let body = json_rpc::respond(id, |out| codec.encode_reply(out, &reply));
                 Ok(response::whole(StatusCode::OK, JSON, body))
             }
+            Answer::Large(reply, permit) => {
+                let codec = answering(context, method, reply_dialect(&reply));
+                let buffer = response::buffer_for(&permit);
+                let body = json_rpc::respond_in(buffer, id, |out| codec.encode_reply(out, &reply));
+                Ok(response::large(JSON, body, permit))
+            }
+            Answer::Page(_) => Err(Error::new(ErrorKind::Internal, "a page was answered where there is none to be written")),
             Answer::Late(reply) => {
                 // Only sends are answered late, and those say their dialect themselves.
                 let (id, codec): (Box<str>, _) = (id.into(), answering(context, method, None));
@@ -101,8 +123,7 @@ impl Doors {
             Answer::Stream(subscription) => {
                 let codec = answering(context, method, Some(subscription.dialect()));
                 let errors = ErrorShape::JsonRpc { version: method.version, id: id.into() };
-                let heartbeat = self.settings().limits.stream_heartbeat();
-                Ok(response::events(EventBody::new(subscription, codec, Frames::json_rpc(id), errors, heartbeat)))
+                Ok(response::events(EventBody::new(subscription, codec, Frames::json_rpc(id), errors, self)))
             }
         }
     }
@@ -112,9 +133,9 @@ impl Doors {
 type ReadCall<'a> = (Method, (Request, bool), &'a str);
 
 /// A call that is not written the usual way, or the right words for what is wrong with it.
-fn closely(text: &str, asked: Asked) -> Result<ReadCall<'_>, Box<DoorResponse>> {
+fn closely(text: &str, asked: RequestedVersion, id_bytes: usize) -> Result<ReadCall<'_>, Box<DoorResponse>> {
     let refuse = |error: &Error, version, id| Err(Box::new(response::json_rpc_error(error, version, id)));
-    let call = match json_rpc::open(text) {
+    let call = match json_rpc::open(text, id_bytes) {
         Ok(call) => call,
         Err(refused) => return refuse(&refused.error, asked.or_0_3(), refused.id),
     };
@@ -128,8 +149,25 @@ fn closely(text: &str, asked: Asked) -> Result<ReadCall<'_>, Box<DoorResponse>> 
     }
     match decode(method, call.params).map(|request| (request, false)).or_else(|error| wrapped(method, call.params, error)) {
         Ok(request) => Ok((method, request, call.id)),
-        Err(error) => refuse(&error, method.version, call.id),
+        Err(error) => Err(Box::new(refusal(&error, method, call.id))),
     }
+}
+
+/// The answer to a call of a known method that is refused.
+///
+/// Clients of 0.3 and of the original protocol read the answer to a streaming call as events and nothing else, so they get
+/// the refusal as the only event of a good answer. Only missing credentials are shown by the HTTP status too.
+fn refusal(error: &Error, method: Method, id: &str) -> DoorResponse {
+    let status = if error.kind == ErrorKind::Unauthenticated { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+    match reads_events_only(method) {
+        true => response::refused_stream(error, method.version, id, status),
+        false => response::json_rpc_error(error, method.version, id),
+    }
+}
+
+/// Whether the callers of a method look for its answer, a refusal too, among events.
+pub(crate) fn reads_events_only(method: Method) -> bool {
+    method.operation.streams() && method.version != Version::V1_0
 }
 
 /// A message of 0.3 whose parts have no `kind`, and the mark that its answer is written in the same dialect. What is not that
@@ -156,7 +194,7 @@ fn answering(context: &CallContext, method: Method, task: Option<Dialect>) -> &'
 
 fn reply_dialect(reply: &Reply) -> Option<Dialect> {
     match reply {
-        Reply::Task(Shown { dialect, .. }) | Reply::Sent(Sent::Task(Shown { dialect, .. })) => Some(*dialect),
+        Reply::Task(NamedTask { dialect, .. }) | Reply::Sent(Sent::Task(NamedTask { dialect, .. })) => Some(*dialect),
         _ => None,
     }
 }

@@ -4,10 +4,11 @@
 //! of silence. The official Python client gives up after five.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::{Alarm, LateReply};
+use chancery_core::{Alarm, AnswerPermit, LateReply};
 use chancery_protocol::{Reply, Request};
 use futures::Stream;
 use http::HeaderValue;
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use crate::limits::InboundLimits;
 use crate::response::{self, DoorResponse};
 use crate::sse::EventBody;
+use crate::unwritten::UnwrittenBuffers;
 
 const WHITE_SPACE: &[u8] = b" ";
 
@@ -36,26 +38,39 @@ pub(crate) fn late(
     limits: &InboundLimits,
     write: impl FnOnce(&Reply) -> Vec<u8> + Send + 'static,
 ) -> DoorResponse {
-    response::unbuffered(content_type, EventBody::of(pieces(reply.finish(), limits.unary_keepalive(), write)))
+    let unwritten = Arc::<UnwrittenBuffers>::default();
+    let pieces = pieces(reply.finish(), limits.unary_keepalive(), Arc::clone(&unwritten), write);
+    response::unbuffered(content_type, EventBody::counted(pieces, unwritten))
 }
 
 struct Waiting<F, W> {
     reply: Pin<Box<F>>,
     write: W,
     alarm: Alarm,
+    unwritten: Arc<UnwrittenBuffers>,
 }
 
-fn pieces<F, W>(reply: F, interval: Duration, write: W) -> impl Stream<Item = Bytes> + Send + 'static
+fn pieces<F, W>(
+    reply: F,
+    interval: Duration,
+    unwritten: Arc<UnwrittenBuffers>,
+    write: W,
+) -> impl Stream<Item = Bytes> + Send + 'static
 where
-    F: Future<Output = Reply> + Send + 'static,
+    F: Future<Output = (Reply, Option<AnswerPermit>)> + Send + 'static,
     W: FnOnce(&Reply) -> Vec<u8> + Send + 'static,
 {
-    let waiting = Waiting { reply: Box::pin(reply), write, alarm: Alarm::default() };
+    let waiting = Waiting { reply: Box::pin(reply), write, alarm: Alarm::default(), unwritten };
     futures::stream::unfold(Some(waiting), move |waiting| async move {
         let mut waiting = waiting?;
         let reply = waiting.alarm.unless(Instant::now() + interval, &mut waiting.reply).await;
         Some(match reply {
-            Some(reply) => (Bytes::from((waiting.write)(&reply)), None),
+            Some((reply, None)) => (Bytes::from((waiting.write)(&reply)), None),
+            Some((reply, Some(mut permit))) => {
+                let bytes = (waiting.write)(&reply);
+                permit.set(bytes.len() as u64);
+                (waiting.unwritten.count(bytes, Some(Arc::new(permit))), None)
+            }
             None => (Bytes::from_static(WHITE_SPACE), Some(waiting)),
         })
     })
@@ -72,10 +87,10 @@ mod tests {
     async fn white_space_comes_at_each_interval_and_then_the_reply_alone() {
         let reply = async {
             tokio::time::sleep(Duration::from_millis(10_500)).await;
-            Reply::Sent(Sent::Message(Message::text(Role::Agent, "m", "done").into()))
+            (Reply::Sent(Sent::Message(Message::text(Role::Agent, "m", "done").into())), None)
         };
         let begun = Instant::now();
-        let pieces = pieces(reply, Duration::from_secs(4), |_| b"{}".to_vec());
+        let pieces = pieces(reply, Duration::from_secs(4), Arc::default(), |_| b"{}".to_vec());
         let seen: Vec<_> = pieces.map(|piece| (piece, begun.elapsed().as_millis())).collect().await;
         let seen: Vec<_> = seen.iter().map(|(piece, at)| (&piece[..], *at)).collect();
         assert_eq!(seen, [(&b" "[..], 4_000), (b" ", 8_000), (b"{}", 10_500)]);

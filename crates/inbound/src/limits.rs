@@ -17,11 +17,16 @@ pub struct InboundLimits {
     pub header_read_ms: u64,
     /// How long a TLS handshake may take.
     pub tls_handshake_ms: u64,
+    /// TLS handshakes of one address that are under way. One more takes the place of the oldest, the silent ones first.
+    pub tls_handshakes_per_address: usize,
+    /// The same for all addresses together: the one that has most makes room.
+    pub tls_handshakes: usize,
     /// How long a request may take to send its body.
     pub body_read_ms: u64,
     /// How long a peer may take no byte of what is sent to it before the connection is closed.
     pub write_stall_ms: u64,
     pub connections: usize,
+    /// Connections of one address without a client certificate, and with each certificate.
     pub connections_per_address: usize,
     /// Calls in flight on one HTTP/2 connection.
     pub http2_streams: u32,
@@ -31,6 +36,8 @@ pub struct InboundLimits {
     pub calls_burst_per_caller: u32,
     pub calls_per_second_per_address: u32,
     pub calls_burst_per_address: u32,
+    /// Bytes of the id of a JSON-RPC call, which is repeated in its answer.
+    pub json_rpc_id_bytes: usize,
     /// Agents in one page of the catalog.
     pub catalog_page: usize,
     /// How often an idle stream says that it is still there.
@@ -51,6 +58,8 @@ impl Default for InboundLimits {
             header_count: 100,
             header_read_ms: 30_000,
             tls_handshake_ms: 10_000,
+            tls_handshakes_per_address: 256,
+            tls_handshakes: 4_096,
             body_read_ms: 30_000,
             write_stall_ms: 30_000,
             connections: 20_000,
@@ -60,6 +69,7 @@ impl Default for InboundLimits {
             calls_burst_per_caller: 2_000,
             calls_per_second_per_address: 2_000,
             calls_burst_per_address: 4_000,
+            json_rpc_id_bytes: 256,
             catalog_page: 100,
             stream_heartbeat_ms: 4_000,
             unary_keepalive_ms: 4_000,

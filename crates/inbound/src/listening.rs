@@ -6,17 +6,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::{Answer, Chancery, Next, Subscription};
+use chancery_core::{Answer, Subscription};
 use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Request, SubscribeToTask, TaskId, Version};
-use chancery_wire::{Face, Frames, errors};
+use chancery_wire::json::codecs::codec;
+use chancery_wire::{Frames, errors};
+use futures::{FutureExt as _, StreamExt as _};
+use http::Method;
 use http::request::Parts;
-use http::{HeaderMap, Method};
 
-use crate::codecs::codec;
-use crate::context::{Draft, settle_tenant};
+use crate::context::{CallHead, Draft, NamedTenants};
 use crate::doors::Doors;
 use crate::response::{self, DoorResponse};
-use crate::sse::{EventBody, face, farewell};
+use crate::sse::{ErrorShape, EventBody};
 
 /// Whether a request is for this door. With a version header the same path is a 1.0 task of that name.
 pub(crate) fn is_listening(head: &Parts, path: &str) -> bool {
@@ -31,75 +32,58 @@ impl Doors {
         let Some(id) = id.filter(|id| !id.is_empty()) else {
             return response::rest_error(&Error::invalid_field("id", "is required in the query"), Version::Original);
         };
-        let mut context = match draft.context(&without_cursor(&head.headers), Binding::JsonRpc, Version::Original) {
-            Ok(context) => context,
-            Err(error) => return response::rest_error(&error, Version::Original),
-        };
-        if let Err(error) = settle_tenant(&mut context, &self.settings().signposts, &head.headers, None, None) {
-            return response::rest_error(&error, Version::Original);
-        }
         // These clients send a time as their cursor, which says nothing about our log: they get it from the start.
         let cursor =
             head.headers.get("last-event-id").and_then(|value| value.to_str().ok()).and_then(|value| value.trim().parse().ok());
-        context.last_event_id = Some(cursor.unwrap_or(0));
-        let limits = &self.settings().limits;
-        let listener =
-            Listener { chancery: self.chancery().clone(), context, id: id.into(), heartbeat: limits.stream_heartbeat() };
-        let patience = Duration::from_millis(limits.listen_ms);
+        let context = CallHead::without_cursor(&head.headers).and_then(|head| {
+            let head = CallHead { last_event_id: Some(cursor.unwrap_or(0)), ..head };
+            let signposts = &self.settings().signposts;
+            draft.context(head, NamedTenants::default(), signposts, Binding::JsonRpc, Version::Original)
+        });
+        let context = match context {
+            Ok(context) => context,
+            Err(error) => return response::rest_error(&error, Version::Original),
+        };
+        let patience = Duration::from_millis(self.settings().limits.listen_ms);
+        let listener = Listener { doors: self.clone(), context, id: id.into() };
         response::events(EventBody::of(listener.frames(patience)))
     }
 }
 
-fn without_cursor(headers: &HeaderMap) -> HeaderMap {
-    let mut headers = headers.clone();
-    headers.remove("last-event-id");
-    headers
-}
-
 struct Listener {
-    chancery: Chancery,
+    doors: Doors,
     context: CallContext,
     id: TaskId,
-    heartbeat: Duration,
-}
-
-enum Stage {
-    Waiting(Box<Listener>),
-    Reading(Box<Subscription>, Duration),
 }
 
 impl Listener {
+    /// The head of the response goes out before the task exists.
     fn frames(self, patience: Duration) -> impl futures::Stream<Item = Bytes> + Send + 'static {
-        futures::stream::unfold(Some(Stage::Waiting(Box::new(self))), move |stage| async move {
-            match stage? {
-                // The head of the response goes out before the task exists.
-                Stage::Waiting(listener) => {
-                    let heartbeat = listener.heartbeat;
-                    match tokio::time::timeout(patience, listener.subscribe()).await {
-                        Ok(Ok(subscription)) => {
-                            Some((Bytes::from_static(b": listening\n\n"), Some(Stage::Reading(subscription, heartbeat))))
-                        }
-                        Ok(Err(error)) => Some((failure(&error), None)),
-                        Err(_) => Some((failure(&Error::task_not_found()), None)),
-                    }
+        let first = |bytes| futures::stream::once(std::future::ready(bytes));
+        let subscribed = async move {
+            let subscribed = tokio::time::timeout(patience, self.subscribe()).await;
+            match subscribed.unwrap_or_else(|_| Err(Error::task_not_found())) {
+                Ok(subscription) => {
+                    let (codec, errors) = (codec(Version::Original, Binding::JsonRpc), ErrorShape::Rest(Version::Original));
+                    let events = EventBody::new(subscription, codec, Frames::bare(), errors, &self.doors);
+                    first(Bytes::from_static(b": listening\n\n")).chain(events.into_pieces()).left_stream()
                 }
-                Stage::Reading(mut subscription, heartbeat) => {
-                    let (bytes, more) = read(&mut subscription, heartbeat).await?;
-                    Some((bytes, more.then_some(Stage::Reading(subscription, heartbeat))))
-                }
+                Err(error) => first(failure(&error)).right_stream(),
             }
-        })
+        };
+        subscribed.into_stream().flatten()
     }
 
-    /// Subscribes as soon as there is a task of this name.
+    /// Subscribes as soon as there is a task of this name. The refusal of the send that would have made it is the answer too.
     async fn subscribe(&self) -> Result<Box<Subscription>, Error> {
-        let mut named = self.chancery.tasks_named();
-        let stopping = self.chancery.shutdown_token();
+        let mut refusals = self.doors.refused_names().listen();
+        let mut named = self.doors.chancery().tasks_named();
+        let stopping = self.doors.chancery().shutdown_token();
         loop {
             let request = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: self.id.clone() });
-            match self.chancery.call(&self.context, request).await {
+            match self.doors.call_until(&self.context, request, None).await {
                 Ok(Answer::Stream(subscription)) => return Ok(subscription),
-                Ok(Answer::Reply(_) | Answer::Late(_)) => {
+                Ok(_) => {
                     return Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for"));
                 }
                 Err(error) if error.kind == ErrorKind::TaskNotFound => {}
@@ -111,35 +95,11 @@ impl Listener {
                         return Err(Error::task_not_found());
                     }
                 }
+                refusal = refusals.of(&self.context.caller, self.id.as_str()) => return Err(refusal),
                 // Asked once more, the service says so.
                 () = stopping.cancelled() => {}
             }
         }
-    }
-}
-
-/// What comes next, and whether there will be more.
-async fn read(subscription: &mut Subscription, heartbeat: Duration) -> Option<(Bytes, bool)> {
-    let mut frames = Frames::bare();
-    let Ok(next) = tokio::time::timeout(heartbeat, subscription.next()).await else {
-        frames.comment("still here");
-        return Some((frames.take().into(), true));
-    };
-    match next {
-        Ok(Next::Events(entries)) => {
-            let face = Face { artifacts: subscription.artifacts(), ..face(subscription) };
-            for entry in entries {
-                frames.set_event_id(entry.seq);
-                codec(Version::Original, Binding::JsonRpc).encode_event(&mut frames, &face, &entry.event);
-            }
-            Some((frames.take().into(), true))
-        }
-        Ok(Next::ShuttingDown) => {
-            frames.comment(&farewell(subscription));
-            Some((frames.take().into(), false))
-        }
-        Ok(Next::Done) => None,
-        Err(error) => Some((failure(&error), false)),
     }
 }
 

@@ -7,14 +7,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
+
+use crate::watched_io::{IoWatch, WatchedIo};
 
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// A socket that must open in time.
+pub(crate) type OpeningGuard<S> = WatchedIo<S, OpeningWatch>;
+
 #[derive(Debug)]
-pub(crate) struct OpeningGuard<S> {
-    stream: S,
+pub(crate) struct OpeningWatch {
     patience: Duration,
     /// Bytes so far, all of them those of HTTP/2.
     matched: usize,
@@ -25,9 +28,11 @@ pub(crate) struct OpeningGuard<S> {
 
 impl<S> OpeningGuard<S> {
     pub(crate) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, matched: 0, timer: None, open: false }
+        Self::under(stream, OpeningWatch { patience, matched: 0, timer: None, open: false })
     }
+}
 
+impl OpeningWatch {
     fn look_at(&mut self, bytes: &[u8]) {
         let expected = &HTTP2[self.matched..];
         let length = expected.len().min(bytes.len());
@@ -40,16 +45,14 @@ impl<S> OpeningGuard<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for OpeningGuard<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+impl IoWatch for OpeningWatch {
+    fn after_read(&mut self, context: &mut Context<'_>, read: Poll<io::Result<()>>, bytes: &[u8]) -> Poll<io::Result<()>> {
         if self.open {
             return read;
         }
         match read {
             Poll::Ready(Ok(())) => {
-                self.look_at(&buffer.filled()[before..]);
+                self.look_at(bytes);
                 Poll::Ready(Ok(()))
             }
             Poll::Pending => {
@@ -59,32 +62,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for OpeningGuard<S> {
             }
             failed => failed,
         }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for OpeningGuard<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
     }
 }
 
@@ -99,7 +76,7 @@ mod tests {
         let mut guarded = OpeningGuard::new(near, Duration::from_secs(30));
         let mut taken = vec![0; opening.len()];
         guarded.read_exact(&mut taken).await?;
-        let late = tokio::spawn(async move {
+        let late = chancery_core::spawn_watched("test", async move {
             tokio::time::sleep(Duration::from_secs(31)).await;
             far.write_all(b"x").await.map(|()| far)
         });

@@ -1,5 +1,6 @@
 //! Which hosts are the node's own, so that a card can name the host its client used and never a made-up one.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -9,26 +10,50 @@ use http::request::Parts;
 use http::uri::{Authority, Scheme, Uri};
 
 /// Where a card says that its agent is: an origin, and the path in front of all paths there. Without a slash at its end.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct CardBase(Arc<str>);
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CardBase {
+    url: Arc<str>,
+    /// It is below the address of an agent, which is a secret of that agent.
+    secret: bool,
+}
+
+impl fmt::Debug for CardBase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
 
 impl CardBase {
     pub(crate) fn new(url: &str) -> Self {
-        Self(url.trim_end_matches('/').into())
+        Self { url: url.trim_end_matches('/').into(), secret: false }
+    }
+
+    /// The same below the address of an agent.
+    pub(crate) fn via(&self, secret: &str) -> Self {
+        Self { url: format!("{}/via/{secret}", self.url).into(), secret: true }
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        &self.0
+        &self.url
+    }
+
+    pub(crate) fn is_secret(&self) -> bool {
+        self.secret
+    }
+
+    /// For logs.
+    pub(crate) fn shown(&self) -> &str {
+        if self.secret { "/via/…" } else { &self.url }
     }
 
     pub(crate) fn jwks_url(&self) -> String {
-        format!("{}/.well-known/jwks.json", self.0)
+        format!("{}/.well-known/jwks.json", self.url)
     }
 
     /// The same address below another base. An address that is not below this one stays as it is.
     pub(crate) fn moved(&self, url: &str, to: &Self) -> String {
-        match url.strip_prefix(&*self.0) {
-            Some(path) if path.is_empty() || path.starts_with('/') => format!("{}{path}", to.0),
+        match url.strip_prefix(&*self.url) {
+            Some(path) if path.is_empty() || path.starts_with('/') => format!("{}{path}", to.url),
             // Targets of gRPC libraries are host and port, without a scheme.
             _ if self.target().is_some_and(|target| target == url) => to.target().unwrap_or_else(|| url.to_owned()),
             _ => url.to_owned(),
@@ -37,7 +62,7 @@ impl CardBase {
 
     /// `host:port`, as gRPC libraries dial it.
     fn target(&self) -> Option<String> {
-        let uri: Uri = self.0.parse().ok()?;
+        let uri: Uri = self.url.parse().ok()?;
         Some(format!("{}:{}", uri.host()?, port_of(&uri)?))
     }
 }
@@ -112,7 +137,8 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address(host).is_some_and(|address| address.is_loopback())
 }
 
-fn address(host: &str) -> Option<IpAddr> {
+/// An IP address as hosts are written: an IPv6 one in brackets.
+pub(crate) fn address(host: &str) -> Option<IpAddr> {
     match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(v6) => v6.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         None => host.parse().ok(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chancery_protocol::Caller;
+use chancery_protocol::{Caller, Error, ErrorKind};
 
 use crate::buckets::Buckets;
 use crate::limits::InboundLimits;
@@ -54,6 +54,14 @@ fn of_caller(limits: &InboundLimits) -> (u32, u32) {
 
 fn of_address(limits: &InboundLimits) -> (u32, u32) {
     (limits.calls_per_second_per_address, limits.calls_burst_per_address)
+}
+
+/// The refusal of a call over its rate.
+pub(crate) fn rate_limited(limit: &'static str, wait: Duration) -> Error {
+    let mut error =
+        Error::new(ErrorKind::RateLimited, format!("too many calls ({limit}); try again later")).with_fact("limit", limit);
+    error.retry_after = Some(wait);
+    error
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl Rendered {
     pub(crate) fn respond(&self, head: &Parts) -> DoorResponse {
         let known = self.is_known(&head.headers);
         let body = (!known && head.method != Method::HEAD).then(|| self.bytes.clone());
-        let mut response = Response::new(DoorBody::Whole(body));
+        let mut response = Response::new(DoorBody::from(body.unwrap_or_default()));
         *response.headers_mut() = self.headers.clone();
         if known {
             *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use chancery_core::MEMORY_EXTENSION;
 use chancery_core::push::PUSH_EXTENSION;
 use chancery_identity::cards::{CardFault, CardShape, IdentityFacts, sign_card, sign_original_card};
-use chancery_identity::keys::Cards;
+use chancery_identity::keys::{Cards, Push};
 use chancery_identity::{Algorithm, Jwks, KeyRing, SigningKey};
 use chancery_protocol::{
     ARTIFACT_KIND_VERSION, AgentCard, AgentCardSignature, Metadata, SecurityRequirement, SecurityScheme, Timestamp, Version,
 };
 use serde_json::{Map, Value, json};
+
+/// The ADR's word for notifications that are signed with the node's key.
+const ED25519: &str = "ed25519";
 
 /// The keys of one agent. Without any its cards go out unsigned.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(crate) struct Signer<'a> {
     jwks_url: &'a str,
     /// How callers prove themselves; nothing where nobody has to.
     declared: Option<&'a Declared>,
+    /// The public key of the node's notifications, in base64.
+    webhook_key: Option<String>,
 }
 
 /// Security schemes, and which of them are enough.
@@ -33,11 +40,12 @@ impl<'a> Signer<'a> {
         declared: Option<&'a Declared>,
         now: Timestamp,
     ) -> Result<Self, CardFault> {
+        let webhook_key = keys.signing::<Push>(None, Algorithm::EdDsa, now).map(|key| STANDARD.encode(key.public().raw()));
         let in_use = |algorithm| keys.signing::<Cards>(Some(agent), algorithm, now);
         let keys: Vec<_> = [Algorithm::EdDsa, Algorithm::Es256].into_iter().filter_map(in_use).collect();
         let agents_own = keys.iter().find(|key| key.algorithm() == Algorithm::EdDsa);
         let identity = agents_own.map(|key| IdentityFacts::of(key, Some(jwks_url))).transpose()?;
-        Ok(Self { keys, identity, jwks_url, declared })
+        Ok(Self { keys, identity, jwks_url, declared, webhook_key })
     }
 
     /// Which keys these are.
@@ -80,7 +88,12 @@ impl<'a> Signer<'a> {
                     vendor["memory"] = Value::Object(facts);
                 }
                 if let Some(facts) = declared(model, PUSH_EXTENSION) {
-                    vendor["webhook_algos"] = webhook_algorithms(&facts);
+                    let algorithms = webhook_algorithms(&facts);
+                    let key = self.webhook_key.as_deref().filter(|_| algorithms.contains(&ED25519));
+                    if let Some(key) = key {
+                        vendor["webhook_ed25519_pubkey"] = json!(key);
+                    }
+                    vendor["webhook_algos"] = json!(algorithms);
                 }
                 card["metadata"] = json!({ "ruvector": vendor });
             }
@@ -106,10 +119,10 @@ fn declared(card: &AgentCard, uri: &str) -> Option<Map<String, Value>> {
 }
 
 /// How notifications are signed, in the words of the ADR.
-fn webhook_algorithms(facts: &Map<String, Value>) -> Value {
+fn webhook_algorithms(facts: &Map<String, Value>) -> Vec<&'static str> {
     let signs_with =
         |scheme: &str| facts.get("algs").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == scheme));
-    let known = [("v1", "hmac-sha256"), ("v1a", "ed25519")];
+    let known = [("v1", "hmac-sha256"), ("v1a", ED25519)];
     known.iter().filter(|(scheme, _)| signs_with(scheme)).map(|(_, name)| *name).collect()
 }
 

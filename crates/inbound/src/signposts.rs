@@ -37,8 +37,16 @@ pub struct HostSign {
 pub(crate) struct Spot {
     pub(crate) agent: Option<AgentName>,
     pub(crate) host: Option<Arc<str>>,
+    /// The agent whose own address it came to: that agent calls.
+    pub(crate) via: Option<AgentName>,
     /// Where its card says it is, for requests for a card that came to another of the node's own hosts than the public one.
     pub(crate) base: Option<CardBase>,
+}
+
+/// The secret of an address, and the rest of the path.
+pub(crate) fn address_in(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix("/via/")?;
+    Some(rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash)))
 }
 
 impl Signposts {
@@ -56,25 +64,40 @@ impl Signposts {
 
     pub(crate) fn spot_of_host(&self, head: &Parts) -> Spot {
         match self.host(head) {
-            Some((host, sign)) => Spot { agent: Some(sign.agent.clone()), host: Some(Arc::clone(host)), base: None },
+            Some((host, sign)) => Spot { agent: Some(sign.agent.clone()), host: Some(Arc::clone(host)), ..Spot::default() },
             None => Spot::default(),
         }
     }
 }
 
 impl Doors {
+    /// Where cards say that agents are, to whoever asks at this spot, if not at the public URL.
+    pub(crate) fn base_of(&self, head: &Parts, spot: &Spot) -> Option<CardBase> {
+        let published = self.published();
+        match (&spot.via, address_in(head.uri.path())) {
+            (Some(_), Some((secret, _))) => Some(published.base_via(head, secret)),
+            _ => published.base_of(head),
+        }
+    }
+
     /// Where a request came to, and the rest of its path. At a host that is an agent's there is that agent and nobody else;
-    /// elsewhere `/agents/NAME` says which, and everything else is for the first one.
+    /// elsewhere `/agents/NAME` says which, and everything else is for the first one. Before that may stand the address of the agent
+    /// that calls; one that is nobody's is a path like any other.
     pub(crate) fn spot_of<'a>(&self, head: &'a Parts) -> Result<(Spot, &'a str), Error> {
         let path = head.uri.path();
         let spot = self.settings().signposts.spot_of_host(head);
         if spot.agent.is_some() {
             return Ok((spot, path));
         }
+        let address = address_in(path).and_then(|(secret, rest)| Some((self.chancery().agent_at(secret)?, rest)));
+        let (spot, path) = match address {
+            Some((agent, rest)) => (Spot { via: Some(agent), ..spot }, rest),
+            None => (spot, path),
+        };
         let Some(rest) = path.strip_prefix("/agents/") else { return Ok((spot, path)) };
         let (name, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
         match self.chancery().agents().get(name).filter(|agent| agent.exposed) {
-            Some(agent) => Ok((Spot { agent: Some(agent.name.clone()), ..Spot::default() }, rest)),
+            Some(agent) => Ok((Spot { agent: Some(agent.name.clone()), ..spot }, rest)),
             None => Err(Error::new(
                 ErrorKind::MethodNotFound,
                 "no agent of this name is served here; GET /agents lists those that are",

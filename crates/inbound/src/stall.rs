@@ -6,12 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::watched_io::{IoWatch, WatchedIo};
+
+/// A socket whose peer must read.
+pub(crate) type StallGuard<S> = WatchedIo<S, StallWatch>;
+
 #[derive(Debug)]
-pub(crate) struct StallGuard<S> {
-    stream: S,
+pub(crate) struct StallWatch {
     patience: Duration,
     /// Made on the first stall; most connections never have one.
     timer: Option<Pin<Box<Sleep>>>,
@@ -20,11 +23,13 @@ pub(crate) struct StallGuard<S> {
 
 impl<S> StallGuard<S> {
     pub(crate) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, timer: None, stalled: false }
+        Self::under(stream, StallWatch { patience, timer: None, stalled: false })
     }
+}
 
+impl IoWatch for StallWatch {
     /// Passes on what a write came to, unless it has come to nothing for too long.
-    fn guard<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn after_write(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.stalled = false;
             return written;
@@ -41,40 +46,6 @@ impl<S> StallGuard<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.guard(context, written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.guard(context, written)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,7 +55,7 @@ mod tests {
     async fn a_peer_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
         let (near, mut far) = tokio::io::duplex(4);
         let mut guarded = StallGuard::new(near, Duration::from_secs(30));
-        let slow = tokio::spawn(async move {
+        let slow = chancery_core::spawn_watched("test", async move {
             let mut taken = [0; 1];
             for _ in 0..8 {
                 tokio::time::sleep(Duration::from_secs(20)).await;

@@ -1,12 +1,14 @@
 //! The SWP door: a listener of its own, the policy of its connections, and the profiles that are served there.
 
 mod connection;
+mod follow_ups;
 mod kind;
-mod said;
+mod queue;
 mod scope;
 mod task;
 mod traces;
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +16,15 @@ use std::time::Duration;
 use chancery_protocol::Timestamp;
 use chancery_wire::swp::codec;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use self::connection::Connection;
-use self::scope::Scopes;
-use crate::entrance::Entrance;
-use crate::listen::{Connections, accept};
-use crate::origin::Origin;
-use crate::stall::StallGuard;
-use crate::tls::{self, Tls};
+use self::connection::SwpConnection;
+use self::scope::TasksByCaller;
+use crate::accept::{AcceptedConnection, ConnectionProtocol, Socket, accept_connections};
+use crate::doors_handle::DoorsHandle;
+use crate::limits::InboundLimits;
+use crate::tls::Tls;
 
 /// Whether the timestamps of envelopes are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +56,7 @@ impl Default for SwpRules {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwpSettings {
     pub rules: SwpRules,
-    pub limits: codec::Limits,
+    pub limits: codec::SwpLimits,
 }
 
 impl SwpSettings {
@@ -81,75 +80,39 @@ fn millis(time: Timestamp) -> u64 {
 
 /// Serves until `stop` fires and the connections have finished, or have had their time. Without TLS anybody on the way can read
 /// along, so whoever calls this sees to it that nobody is.
-pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, entrance: Entrance, stop: CancellationToken) {
-    let connections = Arc::new(Connections::default());
-    let scopes = Arc::new(Scopes::default());
-    let tracker = TaskTracker::new();
-    while let Some((stream, address)) = accept(&listener, &stop).await {
+pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, entrance: DoorsHandle, stop: CancellationToken) {
+    accept_connections(listener, tls, entrance, stop, SwpConnections::default()).await;
+}
+
+/// SWP on a connection, with the tasks of each caller over all its connections.
+#[derive(Clone, Default)]
+struct SwpConnections {
+    scopes: Arc<TasksByCaller>,
+}
+
+impl ConnectionProtocol for SwpConnections {
+    const NAME: &'static str = "SWP connection";
+
+    /// Does nothing: each connection reads the limits of SWP when it begins.
+    fn adopt(&mut self, _: &InboundLimits) {}
+
+    async fn serve(self, AcceptedConnection { stream, origin, entrance, stop }: AcceptedConnection<impl Socket>) {
+        let address = origin.address;
         let doors = entrance.doors();
-        let limits = &doors.settings().limits;
-        let Some(place) = connections.enter(address, limits) else {
-            tracing::debug!(%address, "too many connections; one was closed at once");
-            continue;
-        };
-        let stream = StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms));
-        let (entrance, scopes, tls, stop) = (entrance.clone(), Arc::clone(&scopes), tls.clone(), stop.clone());
-        tracker.spawn(async move {
-            match tls {
-                None => converse(stream, address.into(), entrance, scopes, stop).await,
-                // Boxed, so that a connection without TLS has no room for one.
-                Some(tls) => Box::pin(secured(stream, tls, address, entrance, scopes, stop)).await,
+        // Before any frame is looked at it is known who sends them.
+        let known = match doors.know_channel(&origin).await {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::info!(?address, code = %codec::SwpCode::SecurityPolicy, %error, "an SWP channel is nobody's and was closed");
+                return;
             }
-            drop(place);
-        });
+        };
+        let scope = self.scopes.enter(&known.caller, &doors.settings().swp.limits);
+        SwpConnection::new(entrance, origin, known, scope, stop).run(stream).await;
     }
-    drop(listener);
-    tracker.close();
-    tracker.wait().await;
-}
 
-/// A connection that begins with a TLS handshake.
-async fn secured(
-    stream: StallGuard<TcpStream>,
-    tls: Tls,
-    address: IpAddr,
-    entrance: Entrance,
-    scopes: Arc<Scopes>,
-    stop: CancellationToken,
-) {
-    let patience = Duration::from_millis(entrance.doors().settings().limits.tls_handshake_ms);
-    let accepted = tokio::select! {
-        accepted = tls.accept(stream, patience) => accepted,
-        () = stop.cancelled() => return,
-    };
-    match accepted {
-        Ok(stream) => {
-            let certificate = tls::shown(&stream).map(|certificate| Arc::from(certificate.as_ref()));
-            converse(stream, Origin { address: Some(address), certificate }, entrance, scopes, stop).await;
-        }
-        Err(fault) => {
-            tracing::info!(%address, code = %codec::Code::SecurityPolicy, error = %fault, "an SWP channel could not be secured");
-        }
+    fn log_failed_handshake(address: IpAddr, error: &io::Error) {
+        let code = codec::SwpCode::SecurityPolicy;
+        tracing::info!(%address, %code, %error, "an SWP channel could not be secured");
     }
-}
-
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    origin: Origin,
-    entrance: Entrance,
-    scopes: Arc<Scopes>,
-    stop: CancellationToken,
-) {
-    let address = origin.address;
-    let doors = entrance.doors();
-    // Before any frame is looked at it is known who sends them.
-    let known = match doors.know_channel(&origin).await {
-        Ok(known) => known,
-        Err(error) => {
-            tracing::info!(?address, code = %codec::Code::SecurityPolicy, %error, "an SWP channel is nobody's and was closed");
-            return;
-        }
-    };
-    let scope = scopes.enter(&known.caller, &doors.settings().swp.limits);
-    Connection::new(entrance, origin, known, scope, stop).run(stream).await;
 }

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use rustls::client::verify_server_name;
 use rustls::crypto::aws_lc_rs;
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{Acceptor, ParsedCertificate, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
+
+use crate::handshakes::HandshakePermit;
 
 /// Whether callers are asked for a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,12 +55,13 @@ pub enum TlsError {
 
 /// The TLS of one listener. What it is made of can be changed while it serves.
 #[derive(Clone, Debug)]
-pub struct Tls(Arc<ArcSwap<Held>>);
+pub struct Tls(Arc<ArcSwap<LoadedTls>>);
 
 #[derive(Debug)]
-struct Held {
+struct LoadedTls {
     config: Arc<ServerConfig>,
     certificate: CertificateDer<'static>,
+    asks_for_certificates: bool,
     speaks: Speaks,
 }
 
@@ -91,21 +95,45 @@ impl Tls {
         self.0.load().certificate.clone()
     }
 
+    /// Whether callers are asked for certificates.
+    pub(crate) fn asks_for_certificates(&self) -> bool {
+        self.0.load().asks_for_certificates
+    }
+
+    /// Whether the node's certificate is good for a host, a DNS name or an address.
+    pub fn covers(&self, host: &str) -> bool {
+        let certificate = self.certificate();
+        let Ok(parsed) = ParsedCertificate::try_from(&certificate) else { return false };
+        ServerName::try_from(host).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok())
+    }
+
+    /// Does the handshake, unless it takes too long or another one takes its place.
     pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
+        handshake: &HandshakePermit,
         patience: Duration,
     ) -> io::Result<TlsStream<S>> {
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.0.load().config));
-        let late = || io::Error::new(io::ErrorKind::TimedOut, "the handshake took longer than limits.tls_handshake_ms");
-        tokio::time::timeout(patience, acceptor.accept(stream)).await.map_err(|_| late())?
+        let config = Arc::clone(&self.0.load().config);
+        let fault = |kind, why: &str| Err(io::Error::new(kind, why.to_owned()));
+        let accepting = async {
+            let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+            handshake.spoke();
+            hello.into_stream(config).await
+        };
+        tokio::select! {
+            accepted = accepting => accepted,
+            () = handshake.evicted() => fault(io::ErrorKind::ConnectionAborted, "another took its place: limits.tls_handshakes"),
+            () = tokio::time::sleep(patience) => fault(io::ErrorKind::TimedOut, "it took longer than limits.tls_handshake_ms"),
+        }
     }
 }
 
-fn held(material: TlsMaterial, speaks: Speaks) -> Result<Held, TlsError> {
+fn held(material: TlsMaterial, speaks: Speaks) -> Result<LoadedTls, TlsError> {
     let certificate = material.chain.first().cloned();
     let certificate = certificate.ok_or(TlsError::Certificate(rustls::Error::NoCertificatesPresented))?;
-    Ok(Held { config: Arc::new(config(material, speaks)?), certificate, speaks })
+    let asks_for_certificates = !material.client_roots.is_empty();
+    Ok(LoadedTls { config: Arc::new(config(material, speaks)?), certificate, asks_for_certificates, speaks })
 }
 
 fn config(material: TlsMaterial, speaks: Speaks) -> Result<ServerConfig, TlsError> {

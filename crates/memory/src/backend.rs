@@ -9,7 +9,7 @@ use crate::{Digest, Witness};
 
 /// One collection for each witness.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedCollections {
     shard: String,
     collections: Mutex<HashMap<String, Collection>>,
 }
@@ -22,7 +22,7 @@ struct Collection {
     vectors: Option<PulledBatch>,
 }
 
-impl Checked {
+impl CheckedCollections {
     pub(crate) fn new(shard: &str) -> Self {
         Self { shard: shard.to_owned(), collections: Mutex::default() }
     }
@@ -47,7 +47,7 @@ impl Checked {
     }
 }
 
-impl BackendAdapter for Checked {
+impl BackendAdapter for CheckedCollections {
     fn id(&self) -> &str {
         &self.shard
     }

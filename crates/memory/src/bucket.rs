@@ -15,15 +15,15 @@ use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use crate::ruvec::HEADER_BYTES;
-use crate::shelf::{Shelf, vectors_name};
-use crate::{Digest, MemoryError, Shape};
+use crate::storage_backend::{StorageBackend, vectors_name};
+use crate::{Digest, MemoryError, VectorShape};
 
 /// Of an upload, at once.
 const PIECE: usize = 8 << 20;
 /// Parts of an upload on their way at once.
 const UPLOADS: usize = 4;
 
-pub(crate) struct Bucket {
+pub(crate) struct BucketTier {
     store: Arc<dyn ObjectStore>,
     url: String,
     prefix: Path,
@@ -32,13 +32,13 @@ pub(crate) struct Bucket {
     spool: PathBuf,
 }
 
-impl std::fmt::Debug for Bucket {
+impl std::fmt::Debug for BucketTier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Bucket({})", self.url)
     }
 }
 
-impl Drop for Bucket {
+impl Drop for BucketTier {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             // May be dropped where nothing may block.
@@ -51,7 +51,7 @@ fn fault(doing: &str, error: Error) -> MemoryError {
     MemoryError::Tier(format!("{doing}: {error}"), Some(Box::new(error)))
 }
 
-impl Bucket {
+impl BucketTier {
     /// Whether a tier is a bucket.
     pub(crate) fn is(url: &str) -> bool {
         ["s3://", "gs://"].iter().any(|scheme| url.starts_with(scheme))
@@ -123,7 +123,7 @@ fn found<T>(result: Result<T, Error>, doing: &str) -> Result<Option<T>, MemoryEr
     }
 }
 
-impl Shelf for Bucket {
+impl StorageBackend for BucketTier {
     fn url(&self) -> &str {
         &self.url
     }
@@ -205,7 +205,7 @@ impl Shelf for Bucket {
         }
         let header = self.read_range(&name, 0, HEADER_BYTES as u64)?;
         let header = header.first_chunk().ok_or(tampered("the vectors are cut short"))?;
-        let shape = Shape::read(header)?;
+        let shape = VectorShape::read(header)?;
         // Before anything is made room for on the word of a header.
         if shape.bytes() != bytes {
             return Err(tampered("the vectors are not as many as their header says"));
@@ -229,7 +229,7 @@ impl Shelf for Bucket {
 
 /// Records as they arrive in pieces of any size.
 struct Records {
-    shape: Shape,
+    shape: VectorShape,
     skipped: usize,
     open: Vec<u8>,
     ids: Vec<u64>,
@@ -237,7 +237,7 @@ struct Records {
 }
 
 impl Records {
-    fn new(shape: Shape) -> Self {
+    fn new(shape: VectorShape) -> Self {
         let count = usize::try_from(shape.count).unwrap_or(0);
         Self { shape, skipped: 0, open: Vec::new(), ids: Vec::with_capacity(count), vectors: Vec::with_capacity(count) }
     }

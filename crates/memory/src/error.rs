@@ -5,7 +5,7 @@ use ruvector_rulake::RuLakeError;
 
 /// Why a grant does not open what was asked for.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Refusal {
+pub enum GrantRefusal {
     #[error("there is no grant for it")]
     NoGrant,
     #[error("not a grant: {0}")]
@@ -34,7 +34,7 @@ pub enum Refusal {
     HandedFor(&'static str),
 }
 
-impl Refusal {
+impl GrantRefusal {
     /// The word for it in records.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Refusal {
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] GrantRefusal),
     #[error("{field}: {reason}")]
     Reference { field: &'static str, reason: &'static str },
     #[error("nothing is kept here by the witness {0}")]

@@ -8,8 +8,8 @@ use ruvector_rulake::{BackendAdapter as _, FsBackend, PulledBatch};
 use uuid::Uuid;
 
 use crate::ruvec::HEADER_BYTES;
-use crate::shelf::{Shelf, vectors_name};
-use crate::{Digest, MemoryError, Shape};
+use crate::storage_backend::{StorageBackend, vectors_name};
+use crate::{Digest, MemoryError, VectorShape};
 
 pub(crate) struct Folder {
     root: PathBuf,
@@ -74,7 +74,7 @@ fn left_over<T>(done: Result<T, MemoryError>, file: &Path) -> Result<T, MemoryEr
     done
 }
 
-impl Shelf for Folder {
+impl StorageBackend for Folder {
     fn url(&self) -> &str {
         &self.url
     }
@@ -161,7 +161,7 @@ impl Shelf for Folder {
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
         read.map_err(|_| MemoryError::Tampered("the vectors are cut short"))?;
         // Before anything is made room for on the word of a header.
-        if Shape::read(&header)?.bytes() != bytes {
+        if VectorShape::read(&header)?.bytes() != bytes {
             return Err(MemoryError::Tampered("the vectors are not as many as their header says"));
         }
         let collection = digest.to_string();

@@ -8,12 +8,13 @@ use chancery_protocol::{AgentId, Timestamp};
 use uuid::Uuid;
 
 use crate::{
-    Capability, Grant, GrantBook, IssuerKey, MemoryConfig, MemoryError, Neighbour, Published, Refusal, Resolved, Tier, Witness,
+    Capability, GrantIssuer, GrantRefusal, IssuerKey, MemoryConfig, MemoryError, MemoryGrant, Neighbour, PublishedCollection,
+    Resolved, Tier, Witness,
 };
 
 /// What somebody asks for, with all that is known of who it is.
 #[derive(Clone, Debug)]
-pub struct Ask<'a> {
+pub struct MemoryRequest<'a> {
     pub witness: &'a Witness,
     pub data_ref: Option<&'a str>,
     /// What it was handed over for, in the words of who did. The grant may allow more, and both have to.
@@ -31,19 +32,19 @@ const MOST_AFTER: usize = 16;
 
 /// A new generation, with a grant for it that is like the one it was written with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
-    pub published: Published,
+pub struct WrittenCollection {
+    pub published: PublishedCollection,
     pub grant: String,
 }
 
 #[derive(Debug)]
-pub struct Gate {
+pub struct MemoryGate {
     tier: Arc<Tier>,
     issuers: Vec<IssuerKey>,
     longest: Duration,
 }
 
-impl Gate {
+impl MemoryGate {
     pub fn new(tier: Arc<Tier>, config: &MemoryConfig) -> Self {
         let longest = Duration::from_secs(config.max_grant_hours.saturating_mul(3600));
         Self { tier, issuers: config.issuers.clone(), longest }
@@ -53,8 +54,8 @@ impl Gate {
         &self.tier
     }
 
-    pub fn grants<'a>(&'a self, ring: &'a KeyRing) -> GrantBook<'a> {
-        GrantBook { shelf: self.tier.shelf(), ring, issuers: &self.issuers }
+    pub fn grants<'a>(&'a self, ring: &'a KeyRing) -> GrantIssuer<'a> {
+        GrantIssuer { shelf: self.tier.shelf(), ring, issuers: &self.issuers }
     }
 
     /// A grant on this tier that ends when it may at the latest.
@@ -66,8 +67,8 @@ impl Gate {
         presenter: Option<AgentId>,
         now: Timestamp,
         lasts: Duration,
-    ) -> Grant {
-        Grant {
+    ) -> MemoryGrant {
+        MemoryGrant {
             id: Uuid::now_v7().to_string(),
             shard: self.tier.shard().to_owned(),
             witness,
@@ -81,41 +82,46 @@ impl Gate {
     }
 
     /// The grant, if it allows this.
-    pub fn check(&self, ask: &Ask<'_>, needs: Capability, ring: &KeyRing) -> Result<Grant, MemoryError> {
-        let text = ask.grant.ok_or(Refusal::NoGrant)?;
+    pub fn check(&self, ask: &MemoryRequest<'_>, needs: Capability, ring: &KeyRing) -> Result<MemoryGrant, MemoryError> {
+        let text = ask.grant.ok_or(GrantRefusal::NoGrant)?;
         let grant = self.grants(ring).open(text, ask.now)?;
         // Whoever issued it: this node takes none for longer than it would give one.
         if ask.now >= grant.issued_at + self.longest {
-            return Err(Refusal::Expired.into());
+            return Err(GrantRefusal::Expired.into());
         }
         if !ask.grantee.contains(&grant.grantee) {
-            return Err(Refusal::OtherGrantee.into());
+            return Err(GrantRefusal::OtherGrantee.into());
         }
         if grant.presenter.is_some() && grant.presenter.as_ref() != ask.presenter {
-            return Err(Refusal::OtherPresenter.into());
+            return Err(GrantRefusal::OtherPresenter.into());
         }
         if grant.shard != self.tier.shard() {
-            return Err(Refusal::OtherShard.into());
+            return Err(GrantRefusal::OtherShard.into());
         }
         if grant.witness.as_ref().is_some_and(|witness| witness != ask.witness) {
-            return Err(Refusal::OtherWitness.into());
+            return Err(GrantRefusal::OtherWitness.into());
         }
         if !grant.capabilities.contains(&needs) {
-            return Err(Refusal::Capability(needs.name()).into());
+            return Err(GrantRefusal::Capability(needs.name()).into());
         }
         if ask.handed_for.is_some_and(|handed| !handed.iter().any(|one| one == needs.name())) {
-            return Err(Refusal::HandedFor(needs.name()).into());
+            return Err(GrantRefusal::HandedFor(needs.name()).into());
         }
         Ok(grant)
     }
 
-    pub fn resolve(&self, ask: &Ask<'_>, ring: &KeyRing) -> Result<Resolved, MemoryError> {
+    pub fn resolve(&self, ask: &MemoryRequest<'_>, ring: &KeyRing) -> Result<Resolved, MemoryError> {
         self.check(ask, Capability::Read, ring)?;
         self.tier.resolve(ask.witness, ask.data_ref)
     }
 
     /// Puts a new generation of it into the tier. Whoever wrote it may do with it what it may do with the old one.
-    pub fn write(&self, ask: &Ask<'_>, vectors: &[(u64, Vec<f32>)], ring: &KeyRing) -> Result<Written, MemoryError> {
+    pub fn write(
+        &self,
+        ask: &MemoryRequest<'_>,
+        vectors: &[(u64, Vec<f32>)],
+        ring: &KeyRing,
+    ) -> Result<WrittenCollection, MemoryError> {
         let with = self.check(ask, Capability::Write, ring)?;
         if with.after.len() >= MOST_AFTER {
             return Err(MemoryError::Reference { field: "grant", reason: "was written with too often; ask for a new one" });
@@ -123,14 +129,14 @@ impl Gate {
         let published = self.tier.extend(ask.witness, ask.data_ref, vectors)?;
         let witness = with.witness.is_some().then(|| published.witness.clone());
         let after = with.after.iter().chain([&with.id]).cloned().collect();
-        let grant = Grant { id: Uuid::now_v7().to_string(), witness, after, issued_at: ask.now, ..with };
+        let grant = MemoryGrant { id: Uuid::now_v7().to_string(), witness, after, issued_at: ask.now, ..with };
         self.grants(ring).issue(&grant)?;
-        Ok(Written { published, grant: grant.id })
+        Ok(WrittenCollection { published, grant: grant.id })
     }
 
     pub fn search(
         &self,
-        ask: &Ask<'_>,
+        ask: &MemoryRequest<'_>,
         queries: &[Vec<f32>],
         k: usize,
         ring: &KeyRing,

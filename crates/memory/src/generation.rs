@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{MemoryError, Published, Shape, Tier, Witness};
+use crate::{MemoryError, PublishedCollection, Tier, VectorShape, Witness};
 
 /// Of one write.
 const MAX_WRITTEN: usize = 10_000;
@@ -14,7 +14,7 @@ impl Tier {
         witness: &Witness,
         data_ref: Option<&str>,
         vectors: &[(u64, Vec<f32>)],
-    ) -> Result<Published, MemoryError> {
+    ) -> Result<PublishedCollection, MemoryError> {
         if vectors.is_empty() || vectors.len() > MAX_WRITTEN {
             return Err(MemoryError::Reference { field: "vectors", reason: "must be from 1 to 10000" });
         }
@@ -26,7 +26,7 @@ impl Tier {
         let mut new: HashMap<u64, &[f32]> = vectors.iter().map(|(id, vector)| (*id, &vector[..])).collect();
         let replaced = old.ids.iter().filter(|id| new.contains_key(id)).count();
         let dim = u32::try_from(old.dim).map_err(|_| MemoryError::NotVectors("too many dimensions"))?;
-        let shape = Shape { count: (old.ids.len() - replaced + new.len()) as u64, dim };
+        let shape = VectorShape { count: (old.ids.len() - replaced + new.len()) as u64, dim };
         let mut incoming = self.begin()?;
         incoming.take(&shape.header())?;
         let mut record = Vec::with_capacity(usize::try_from(shape.record_bytes()).unwrap_or(0));

@@ -12,8 +12,8 @@ use chancery_protocol::{AgentId, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::shelf::Shelf;
-use crate::{MemoryError, Refusal, Witness};
+use crate::storage_backend::StorageBackend;
+use crate::{GrantRefusal, MemoryError, Witness};
 
 /// A longer text is not looked at.
 pub const MAX_GRANT: usize = 4 * 1024;
@@ -57,7 +57,7 @@ impl FromStr for Capability {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grant {
+pub struct MemoryGrant {
     pub id: String,
     pub shard: String,
     /// Left out, it opens the whole shard.
@@ -78,15 +78,15 @@ pub struct Grant {
 
 /// The grants of a tier: makes those of this node, reads those of all it trusts, and knows which were taken back.
 #[derive(Debug)]
-pub struct GrantBook<'a> {
-    pub(crate) shelf: &'a dyn Shelf,
+pub struct GrantIssuer<'a> {
+    pub(crate) shelf: &'a dyn StorageBackend,
     pub(crate) ring: &'a KeyRing,
     pub(crate) issuers: &'a [crate::IssuerKey],
 }
 
-impl GrantBook<'_> {
+impl GrantIssuer<'_> {
     /// The text of a grant. It is kept in the tier too, so that it can be listed.
-    pub fn issue(&self, grant: &Grant) -> Result<String, MemoryError> {
+    pub fn issue(&self, grant: &MemoryGrant) -> Result<String, MemoryError> {
         let key = self.ring.signing::<MemoryGrants>(None, Algorithm::EdDsa, grant.issued_at).ok_or(MemoryError::NoKey)?;
         let header = format!(r#"{{"alg":"EdDSA","kid":"{}","typ":"{TYPE}"}}"#, key.kid());
         let unwritten = |error: serde_json::Error| MemoryError::Tier("a grant cannot be written".into(), Some(Box::new(error)));
@@ -106,7 +106,7 @@ impl GrantBook<'_> {
     }
 
     /// Every grant that was issued on this tier, with whether it was taken back.
-    pub fn list(&self) -> Result<Vec<(Grant, bool)>, MemoryError> {
+    pub fn list(&self) -> Result<Vec<(MemoryGrant, bool)>, MemoryError> {
         let mut grants = Vec::new();
         for name in self.shelf.list("grants")? {
             let Some(text) = self.shelf.read(&format!("grants/{name}"), MAX_GRANT as u64)? else { continue };
@@ -122,31 +122,31 @@ impl GrantBook<'_> {
     }
 
     /// A grant that somebody presented, whole or by its id: signed by a node we trust, in its time, and not taken back.
-    pub fn open(&self, presented: &str, now: Timestamp) -> Result<Grant, MemoryError> {
+    pub fn open(&self, presented: &str, now: Timestamp) -> Result<MemoryGrant, MemoryError> {
         let (grant, key_counts) = match Uuid::parse_str(presented) {
             Ok(id) => {
-                let text = self.shelf.read(&format!("grants/{id}"), MAX_GRANT as u64)?.ok_or(Refusal::NoGrant)?;
-                let text = String::from_utf8(text).map_err(|_| Refusal::Malformed("it is not text"))?;
+                let text = self.shelf.read(&format!("grants/{id}"), MAX_GRANT as u64)?.ok_or(GrantRefusal::NoGrant)?;
+                let text = String::from_utf8(text).map_err(|_| GrantRefusal::Malformed("it is not text"))?;
                 let (grant, key_counts) = self.read(&text, now)?;
                 if Uuid::parse_str(&grant.id) != Ok(id) {
-                    return Err(Refusal::Malformed("it lies under the id of another").into());
+                    return Err(GrantRefusal::Malformed("it lies under the id of another").into());
                 }
                 (grant, key_counts)
             }
             Err(_) => self.read(presented, now)?,
         };
         if !key_counts {
-            return Err(Refusal::UnknownIssuer.into());
+            return Err(GrantRefusal::UnknownIssuer.into());
         }
         if now >= grant.expires_at {
-            return Err(Refusal::Expired.into());
+            return Err(GrantRefusal::Expired.into());
         }
         if now + LEEWAY < grant.issued_at {
-            return Err(Refusal::NotYet.into());
+            return Err(GrantRefusal::NotYet.into());
         }
         for id in grant.after.iter().chain([&grant.id]) {
             if self.is_revoked(id)? {
-                return Err(Refusal::Revoked.into());
+                return Err(GrantRefusal::Revoked.into());
             }
         }
         Ok(grant)
@@ -154,13 +154,13 @@ impl GrantBook<'_> {
 
     fn is_revoked(&self, id: &str) -> Result<bool, MemoryError> {
         // An id that is none names no file.
-        let id = Uuid::parse_str(id).map_err(|_| Refusal::Malformed("its id is none"))?;
+        let id = Uuid::parse_str(id).map_err(|_| GrantRefusal::Malformed("its id is none"))?;
         self.shelf.exists(&format!("revoked/{id}"))
     }
 
     /// What it says, if the signature is right; and whether its key counts at that time.
-    fn read(&self, text: &str, now: Timestamp) -> Result<(Grant, bool), Refusal> {
-        let malformed = Refusal::Malformed;
+    fn read(&self, text: &str, now: Timestamp) -> Result<(MemoryGrant, bool), GrantRefusal> {
+        let malformed = GrantRefusal::Malformed;
         if text.len() > MAX_GRANT {
             return Err(malformed("it is too long"));
         }
@@ -171,10 +171,10 @@ impl GrantBook<'_> {
         if said("alg") != Some("EdDSA") || said("typ") != Some(TYPE) {
             return Err(malformed("its header is not that of a grant"));
         }
-        let (key, counts) = self.key(said("kid").unwrap_or_default(), now).ok_or(Refusal::UnknownIssuer)?;
+        let (key, counts) = self.key(said("kid").unwrap_or_default(), now).ok_or(GrantRefusal::UnknownIssuer)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed("its signature is not base64url"))?;
         if !key.verify::<MemoryGrants>(signed.as_bytes(), &signature) {
-            return Err(Refusal::BadSignature);
+            return Err(GrantRefusal::BadSignature);
         }
         let payload = object(payload).ok_or(malformed("its payload is not JSON"))?;
         let grant = serde_json::from_value(payload).map_err(|_| malformed("it does not say what a grant says"))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::digest::Digesting;
 use crate::ruvec::{Checking, HEADER_BYTES};
-use crate::{Digest, MemoryError, Shape};
+use crate::{Digest, MemoryError, VectorShape};
 
 /// A `ruvec1` file that comes in pieces of any size. Left unfinished, nothing stays of it.
 pub struct Incoming {
@@ -15,7 +15,7 @@ pub struct Incoming {
     limit: u64,
     bytes: u64,
     header: Vec<u8>,
-    checking: Option<(Shape, Checking)>,
+    checking: Option<(VectorShape, Checking)>,
     digesting: Digesting,
 }
 
@@ -50,7 +50,7 @@ impl Incoming {
         let (header, records) = bytes.split_at(missing.min(bytes.len()));
         self.header.extend_from_slice(header);
         if let (None, Some(header)) = (&self.checking, self.header.first_chunk::<HEADER_BYTES>()) {
-            let shape = Shape::read(header)?;
+            let shape = VectorShape::read(header)?;
             if shape.bytes() > self.limit {
                 return Err(MemoryError::TooLarge { what: "vectors", bytes: shape.bytes(), limit: self.limit });
             }
@@ -63,7 +63,7 @@ impl Incoming {
     }
 
     /// The whole file, durable on this machine, with the digest of its content.
-    pub(crate) fn finish(mut self) -> Result<(PathBuf, Shape, Digest), MemoryError> {
+    pub(crate) fn finish(mut self) -> Result<(PathBuf, VectorShape, Digest), MemoryError> {
         let Some((shape, _)) = self.checking else { return Err(MemoryError::NotVectors("the header is short")) };
         if shape.bytes() != self.bytes {
             return Err(MemoryError::NotVectors("there are not as many as the header says"));

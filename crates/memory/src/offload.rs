@@ -9,7 +9,7 @@ use chancery_identity::SealKey;
 use chancery_protocol::{Json, Part, PartContent, TaskId};
 use uuid::Uuid;
 
-use self::mark::{Kind, Mark, room_for_mark, seems_sealed, unmarked, unsealed};
+use self::mark::{Mark, OffloadedKind, room_for_mark, seems_sealed, unmarked, unsealed};
 use crate::{ArtifactsConfig, Digest, MemoryError, Tier};
 
 const FOLDER: &str = "offload";
@@ -29,11 +29,11 @@ pub struct Offload {
 }
 
 /// The bytes of a part that has any.
-fn content(part: &Part) -> Option<(&[u8], Kind)> {
+fn content(part: &Part) -> Option<(&[u8], OffloadedKind)> {
     match &part.content {
-        PartContent::Raw(bytes) => Some((bytes, Kind::Raw)),
-        PartContent::Text(text) => Some((text.as_bytes(), Kind::Text)),
-        PartContent::Data(json) => Some((json.text().as_bytes(), Kind::Data)),
+        PartContent::Raw(bytes) => Some((bytes, OffloadedKind::Raw)),
+        PartContent::Text(text) => Some((text.as_bytes(), OffloadedKind::Text)),
+        PartContent::Data(json) => Some((json.text().as_bytes(), OffloadedKind::Data)),
         PartContent::Url(_) => None,
     }
 }
@@ -115,9 +115,9 @@ impl Offload {
             }
             let text = |content| String::from_utf8(content).map_err(|_| other());
             part.content = match mark.kind {
-                Kind::Raw => PartContent::Raw(Bytes::from(content)),
-                Kind::Text => PartContent::Text(text(content)?),
-                Kind::Data => PartContent::Data(Json::parse(text(content)?).map_err(|_| other())?),
+                OffloadedKind::Raw => PartContent::Raw(Bytes::from(content)),
+                OffloadedKind::Text => PartContent::Text(text(content)?),
+                OffloadedKind::Data => PartContent::Data(Json::parse(text(content)?).map_err(|_| other())?),
             };
             part.metadata = part.metadata.take().and_then(|metadata| unmarked(&metadata));
         }

@@ -14,12 +14,12 @@ const MAX_COUNT: u64 = 100_000_000;
 
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct VectorShape {
     pub count: u64,
     pub dim: u32,
 }
 
-impl Shape {
+impl VectorShape {
     pub fn read(header: &[u8; HEADER_BYTES]) -> Result<Self, MemoryError> {
         let wrong = MemoryError::NotVectors;
         let (magic, rest) = header.split_first_chunk::<8>().ok_or(wrong("the header is short"))?;
@@ -56,7 +56,7 @@ impl Shape {
 /// The digest of the file that these vectors came from, made from what was read of it: nothing can change in between.
 pub(crate) fn digest(batch: &PulledBatch) -> Result<Digest, MemoryError> {
     let dim = u32::try_from(batch.dim).map_err(|_| MemoryError::NotVectors("too many dimensions"))?;
-    let shape = Shape { count: batch.ids.len() as u64, dim };
+    let shape = VectorShape { count: batch.ids.len() as u64, dim };
     let mut digesting = Digesting::new();
     digesting.update(&shape.header());
     let mut record = Vec::with_capacity(shape.record_bytes() as usize);
@@ -71,7 +71,7 @@ pub(crate) fn digest(batch: &PulledBatch) -> Result<Digest, MemoryError> {
 
 /// Reads records as they arrive in pieces of any size, and refuses what cannot be searched.
 pub(crate) struct Checking {
-    shape: Shape,
+    shape: VectorShape,
     /// Bytes of records seen.
     at: u64,
     /// The bytes of a number that came in two pieces.
@@ -79,7 +79,7 @@ pub(crate) struct Checking {
 }
 
 impl Checking {
-    pub(crate) fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: VectorShape) -> Self {
         Self { shape, at: 0, open: Vec::with_capacity(4) }
     }
 
@@ -126,20 +126,20 @@ mod tests {
 
     #[test]
     fn a_header_says_how_long_the_file_is() {
-        let shape = Shape { count: 1_000_000, dim: 128 };
+        let shape = VectorShape { count: 1_000_000, dim: 128 };
         assert_eq!(shape.bytes(), 24 + 1_000_000 * 520);
-        assert_eq!(Shape::read(&shape.header()).unwrap(), shape);
+        assert_eq!(VectorShape::read(&shape.header()).unwrap(), shape);
         let mut reserved = shape.header();
         reserved[23] = 1;
-        assert!(Shape::read(&reserved).is_err());
-        assert!(Shape::read(&Shape { count: u64::MAX, dim: 1 }.header()).is_err());
-        assert!(Shape::read(&Shape { count: 1, dim: 0 }.header()).is_err());
-        assert!(Shape::read(b"not what it should be...").is_err());
+        assert!(VectorShape::read(&reserved).is_err());
+        assert!(VectorShape::read(&VectorShape { count: u64::MAX, dim: 1 }.header()).is_err());
+        assert!(VectorShape::read(&VectorShape { count: 1, dim: 0 }.header()).is_err());
+        assert!(VectorShape::read(b"not what it should be...").is_err());
     }
 
     #[test]
     fn what_is_no_number_is_seen_however_the_bytes_are_cut() {
-        let shape = Shape { count: 2, dim: 3 };
+        let shape = VectorShape { count: 2, dim: 3 };
         for bad in [None, Some(f32::NAN), Some(f32::INFINITY)] {
             let mut records = Vec::new();
             for id in 0..2u64 {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ruvector_rulake::{Generation, PulledBatch, RuLake, RuLakeBundle, RuLakeError};
 use serde::Serialize;
 
-use crate::backend::Checked;
-use crate::bucket::Bucket;
+use crate::backend::CheckedCollections;
+use crate::bucket::BucketTier;
 use crate::folder::Folder;
-use crate::shelf::{Shelf, vectors_name};
-use crate::{Digest, Incoming, MemoryConfig, MemoryError, Shape, Witness, ruvec};
+use crate::storage_backend::{StorageBackend, vectors_name};
+use crate::{Digest, Incoming, MemoryConfig, MemoryError, VectorShape, Witness, ruvec};
 
 /// The same for every node, so that codes and neighbours are.
 const ROTATION_SEED: u64 = 159;
@@ -25,7 +25,7 @@ const DIGEST: &str = "sha256:";
 
 /// What was put into the tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Published {
+pub struct PublishedCollection {
     pub witness: Witness,
     pub data_ref: String,
     pub dim: u32,
@@ -51,9 +51,9 @@ pub struct Neighbour {
 
 pub struct Tier {
     shard: String,
-    shelf: Arc<dyn Shelf>,
+    shelf: Arc<dyn StorageBackend>,
     lake: RuLake,
-    checked: Arc<Checked>,
+    checked: Arc<CheckedCollections>,
     max_collection_bytes: u64,
     resident_bytes: u64,
     /// Least recently used first. Also held while one is loaded, so that there is room for one at a time.
@@ -70,15 +70,15 @@ impl Tier {
     /// Nothing, if the config has no tier.
     pub fn open(config: &MemoryConfig) -> Result<Option<Self>, MemoryError> {
         let Some(place) = &config.tier else { return Ok(None) };
-        if Bucket::is(place) {
-            return Self::on(Arc::new(Bucket::open(place)?), config).map(Some);
+        if BucketTier::is(place) {
+            return Self::on(Arc::new(BucketTier::open(place)?), config).map(Some);
         }
         let folder = place.strip_prefix("file://").unwrap_or(place);
         Self::on(Arc::new(Folder::open(Path::new(folder))?), config).map(Some)
     }
 
-    fn on(shelf: Arc<dyn Shelf>, config: &MemoryConfig) -> Result<Self, MemoryError> {
-        let checked = Arc::new(Checked::new(&config.shard));
+    fn on(shelf: Arc<dyn StorageBackend>, config: &MemoryConfig) -> Result<Self, MemoryError> {
+        let checked = Arc::new(CheckedCollections::new(&config.shard));
         let lake = RuLake::new(RERANK_FACTOR, ROTATION_SEED);
         lake.register_backend(checked.clone())?;
         Ok(Self {
@@ -101,7 +101,7 @@ impl Tier {
         self.shelf.url()
     }
 
-    pub(crate) fn shelf(&self) -> &dyn Shelf {
+    pub(crate) fn shelf(&self) -> &dyn StorageBackend {
         &*self.shelf
     }
 
@@ -111,7 +111,7 @@ impl Tier {
     }
 
     /// Puts a collection in. The same vectors are there once, by one witness, however often they come.
-    pub fn publish(&self, vectors: Incoming, memory_class: Option<String>) -> Result<Published, MemoryError> {
+    pub fn publish(&self, vectors: Incoming, memory_class: Option<String>) -> Result<PublishedCollection, MemoryError> {
         let (path, shape, digest) = vectors.finish()?;
         self.shelf.take_vectors(&digest, path)?;
         let data_ref = self.reference(&digest);
@@ -120,7 +120,7 @@ impl Tier {
         bundle.memory_class = memory_class;
         let witness: Witness = bundle.rvf_witness.parse().map_err(|_| MemoryError::Tampered("ruLake made no witness"))?;
         self.shelf.write(&bundle_name(&witness), bundle.to_json()?.as_bytes())?;
-        Ok(Published { witness, data_ref, dim: shape.dim, count: shape.count, bytes: shape.bytes() })
+        Ok(PublishedCollection { witness, data_ref, dim: shape.dim, count: shape.count, bytes: shape.bytes() })
     }
 
     /// Finds what a witness stands for and checks all of it: the bundle against the witness, the vectors against the bundle.
@@ -134,7 +134,7 @@ impl Tier {
             return same_place(held, data_ref);
         }
         let (bundle, digest, vectors) = self.pull(witness, data_ref)?;
-        let shape = Shape { count: vectors.ids.len() as u64, dim: u32::try_from(bundle.dim).unwrap_or(u32::MAX) };
+        let shape = VectorShape { count: vectors.ids.len() as u64, dim: u32::try_from(bundle.dim).unwrap_or(u32::MAX) };
         self.make_room(&mut resident, shape.bytes())?;
         let data_ref = bundle.data_ref.clone();
         let resolved = Resolved { witness: witness.clone(), data_ref, dim: shape.dim, count: shape.count };

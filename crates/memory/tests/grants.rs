@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chancery_identity::keys::{KeyRing, MemoryGrants, Receipts, SigningKey};
 use chancery_identity::{Algorithm, KeyUse};
-use chancery_memory::{Ask, Capability, Gate, IssuerKey, MemoryConfig, Published, Refusal};
+use chancery_memory::{Capability, GrantRefusal, IssuerKey, MemoryConfig, MemoryGate, MemoryRequest, PublishedCollection};
 use chancery_protocol::{AgentId, Timestamp};
 use common::{DIM, config, publish, tier, vectors};
 
@@ -17,8 +17,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 struct House {
     folder: tempfile::TempDir,
     ring: KeyRing,
-    gate: Gate,
-    held: Published,
+    gate: MemoryGate,
+    held: PublishedCollection,
 }
 
 fn house() -> House {
@@ -27,7 +27,7 @@ fn house() -> House {
     let held = publish(&tier, &vectors(5, 50, DIM));
     let mut ring = KeyRing::default();
     ring.ensure(KeyUse::MemoryGrants, None, Algorithm::EdDsa, Timestamp::from_micros(0)).unwrap();
-    let gate = Gate::new(tier, &config(folder.path()));
+    let gate = MemoryGate::new(tier, &config(folder.path()));
     House { folder, ring, gate, held }
 }
 
@@ -42,8 +42,8 @@ impl House {
         self.gate.grants(&self.ring).issue(&grant).unwrap()
     }
 
-    fn ask<'a>(&'a self, grant: Option<&'a str>, grantee: &'a [AgentId]) -> Ask<'a> {
-        Ask {
+    fn ask<'a>(&'a self, grant: Option<&'a str>, grantee: &'a [AgentId]) -> MemoryRequest<'a> {
+        MemoryRequest {
             witness: &self.held.witness,
             data_ref: Some(&self.held.data_ref),
             handed_for: None,
@@ -54,7 +54,7 @@ impl House {
         }
     }
 
-    fn refusal(&self, ask: &Ask<'_>) -> &'static str {
+    fn refusal(&self, ask: &MemoryRequest<'_>) -> &'static str {
         self.gate.resolve(ask, &self.ring).unwrap_err().code()
     }
 }
@@ -70,7 +70,7 @@ fn a_grant_opens_what_it_says_and_nothing_else() {
     assert_eq!(house.gate.resolve(&house.ask(Some(&read), &one), &house.ring).unwrap().count, 50);
     let query = [vec![0.0; DIM as usize]];
     let searched = house.gate.search(&house.ask(Some(&read), &one), &query, 1, &house.ring);
-    assert_eq!(searched.unwrap_err().to_string(), Refusal::Capability("search").to_string());
+    assert_eq!(searched.unwrap_err().to_string(), GrantRefusal::Capability("search").to_string());
     let search = house.grant(&[Capability::Search]);
     assert_eq!(house.refusal(&house.ask(Some(&search), &one)), "capability");
     assert_eq!(house.gate.search(&house.ask(Some(&search), &one), &query, 3, &house.ring).unwrap()[0].len(), 3);
@@ -81,7 +81,7 @@ fn a_grant_ends_at_its_moment() {
     let house = house();
     let one = [agent(1)];
     let read = house.grant(&[Capability::Read]);
-    let at = |now| Ask { now, ..house.ask(Some(&read), &one) };
+    let at = |now| MemoryRequest { now, ..house.ask(Some(&read), &one) };
     assert_eq!(house.refusal(&at(NOW + HOUR)), "expired");
     house.gate.resolve(&at(Timestamp::from_micros((NOW + HOUR).micros() - 1)), &house.ring).unwrap();
     assert_eq!(house.refusal(&at(Timestamp::from_micros(NOW.micros() - 30_000_001))), "not_yet");
@@ -100,7 +100,7 @@ fn what_was_revoked_stays_revoked_on_every_node_and_after_a_restart() {
     book.revoke(&grant.id, NOW).unwrap();
     assert_eq!(house.refusal(&house.ask(Some(&read), &one)), "revoked");
     assert!(book.list().unwrap()[0].1);
-    let again = Gate::new(tier(house.folder.path()), &config(house.folder.path()));
+    let again = MemoryGate::new(tier(house.folder.path()), &config(house.folder.path()));
     assert_eq!(again.resolve(&house.ask(Some(&read), &one), &house.ring).unwrap_err().code(), "revoked");
     for bad in ["", "../grants/x", "../../etc/passwd"] {
         assert_eq!(book.revoke(bad, NOW).unwrap_err().code(), "reference", "{bad}");
@@ -136,9 +136,9 @@ fn another_hand_than_the_one_named_cannot_pass_a_grant_on() {
     let text = house.gate.grants(&house.ring).issue(&grant).unwrap();
     let (right, wrong) = (agent(3), agent(4));
     for presenter in [None, Some(&wrong), Some(&one[0])] {
-        assert_eq!(house.refusal(&Ask { presenter, ..house.ask(Some(&text), &one) }), "other_presenter");
+        assert_eq!(house.refusal(&MemoryRequest { presenter, ..house.ask(Some(&text), &one) }), "other_presenter");
     }
-    let ask = Ask { presenter: Some(&right), ..house.ask(Some(&text), &one) };
+    let ask = MemoryRequest { presenter: Some(&right), ..house.ask(Some(&text), &one) };
     assert!(house.gate.resolve(&ask, &house.ring).is_ok());
 }
 
@@ -180,7 +180,7 @@ fn a_changed_or_foreign_grant_is_nothing() {
     assert_eq!(house.refusal(&house.ask(Some(&foreign), &one)), "unknown_issuer");
     let key = stranger.signing::<MemoryGrants>(None, Algorithm::EdDsa, NOW).unwrap();
     let trusting = MemoryConfig { issuers: vec![IssuerKey(key.public().clone())], ..config(house.folder.path()) };
-    let trusting = Gate::new(house.gate.tier().clone(), &trusting);
+    let trusting = MemoryGate::new(house.gate.tier().clone(), &trusting);
     assert!(trusting.resolve(&house.ask(Some(&foreign), &one), &house.ring).is_ok());
 }
 
@@ -226,7 +226,7 @@ fn who_may_write_publishes_a_new_generation_and_may_do_with_it_what_it_might_bef
     let written = house.gate.write(&house.ask(Some(&all), &one), &new, &house.ring).unwrap();
     assert_eq!(written.published.count, 51, "one took the place of another, one is more");
     assert_ne!(written.published.witness, house.held.witness);
-    let of_new = |grant| Ask {
+    let of_new = |grant| MemoryRequest {
         witness: &written.published.witness,
         data_ref: Some(&written.published.data_ref),
         ..house.ask(Some(grant), &one)
@@ -258,7 +258,7 @@ fn no_grant_counts_for_longer_than_this_node_would_give_one() {
     let longest = Duration::from_secs(MemoryConfig::default().max_grant_hours * 3600);
     grant.expires_at = NOW + longest + HOUR;
     let text = house.gate.grants(&house.ring).issue(&grant).unwrap();
-    let at = |now| Ask { now, ..house.ask(Some(&text), &one) };
+    let at = |now| MemoryRequest { now, ..house.ask(Some(&text), &one) };
     assert!(house.gate.resolve(&at(NOW + (longest - Duration::from_micros(1))), &house.ring).is_ok());
     assert_eq!(house.refusal(&at(NOW + longest)), "expired");
 }
@@ -269,7 +269,7 @@ fn what_is_handed_over_for_less_than_was_granted_is_good_for_no_more() {
     let one = [agent(1)];
     let all = house.grant(&Capability::ALL);
     for (handed, taken) in [(vec!["read".to_owned()], [true, false, false]), (vec![], [false; 3])] {
-        let ask = Ask { handed_for: Some(&handed), ..house.ask(Some(&all), &one) };
+        let ask = MemoryRequest { handed_for: Some(&handed), ..house.ask(Some(&all), &one) };
         for (needs, taken) in Capability::ALL.into_iter().zip(taken) {
             let code = house.gate.check(&ask, needs, &house.ring).map_or_else(|error| error.code(), |_| "");
             assert_eq!(code, if taken { "" } else { "handed_for" }, "{needs} of {handed:?}");

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use chancery_memory::{MemoryConfig, MemoryError, Shape, Tier, Witness};
+use chancery_memory::{MemoryConfig, MemoryError, Tier, VectorShape, Witness};
 use common::{DIM, config, file, id, incoming, publish, tier, vectors};
 
 fn exact(vectors: &[Vec<f32>], query: &[f32], k: usize) -> Vec<u64> {
@@ -167,7 +167,7 @@ fn links_and_what_never_ends_are_not_read() {
 fn a_collection_over_the_limit_is_neither_taken_nor_read() {
     let folder = tempfile::tempdir().unwrap();
     let vectors = vectors(1, 100, DIM);
-    let bytes = Shape { count: 100, dim: DIM }.bytes();
+    let bytes = VectorShape { count: 100, dim: DIM }.bytes();
     let limited = |limit| {
         let config = MemoryConfig { max_collection_bytes: limit, ..config(folder.path()) };
         Tier::open(&config).unwrap().unwrap()
@@ -181,7 +181,7 @@ fn a_collection_over_the_limit_is_neither_taken_nor_read() {
     assert_eq!(early.take(&file(&vectors)[..24]).unwrap_err().code(), "too_large");
     // One that says little and goes on for ever is stopped too.
     let mut endless = narrow.begin().unwrap();
-    endless.take(&Shape { count: 1, dim: DIM }.header()).unwrap();
+    endless.take(&VectorShape { count: 1, dim: DIM }.header()).unwrap();
     let stopped = std::iter::repeat_n([0; 512], 100).try_for_each(|piece| endless.take(&piece));
     assert_eq!(stopped.unwrap_err().code(), "too_large");
     drop((early, endless));
@@ -197,7 +197,7 @@ fn what_is_no_collection_is_not_taken() {
     odd[32..36].copy_from_slice(&f32::NAN.to_le_bytes());
     assert!(incoming(&tier, &odd).is_err());
     assert!(incoming(&tier, b"ruvec1\0 not quite a header").is_err());
-    for bad in [&good[..good.len() - 1], &good[..20], &[], &Shape { count: 0, dim: 1 }.header()] {
+    for bad in [&good[..good.len() - 1], &good[..20], &[], &VectorShape { count: 0, dim: 1 }.header()] {
         let refused = tier.publish(incoming(&tier, bad).unwrap(), None).unwrap_err();
         assert_eq!(refused.code(), "not_vectors");
     }
@@ -207,7 +207,7 @@ fn what_is_no_collection_is_not_taken() {
 #[test]
 fn the_least_used_make_room_and_come_back_when_they_are_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let bytes = Shape { count: 200, dim: DIM }.bytes();
+    let bytes = VectorShape { count: 200, dim: DIM }.bytes();
     let config = MemoryConfig { resident_bytes: 2 * bytes, ..config(folder.path()) };
     let tier = Tier::open(&config).unwrap().unwrap();
     let all: Vec<_> = (1..=3).map(|seed| (publish(&tier, &vectors(seed, 200, DIM)), vectors(seed, 200, DIM))).collect();

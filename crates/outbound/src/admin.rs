@@ -4,36 +4,73 @@ mod push;
 
 mod memory;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use chancery_identity::credentials::CallerRecord;
-use reqwest::{RequestBuilder, Url, header};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::error::CallError;
-use crate::frames::{Frames, Opened};
-use crate::peer::Peer;
+use crate::guard::{Fetch, Fetched, GuardError, GuardedBody, GuardedClient};
+use crate::sse::{Parser, ServerSentEvent};
+use crate::typed::TypedUrl;
 
 const ROOT: [&str; 2] = ["admin", "v1"];
 /// For what the node has to go through all of its record for.
 const LONG: Duration = Duration::from_secs(600);
+/// A task may be silent for as long as it likes.
+const ANY_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// More than this is read of no answer.
+const MOST_BYTES: u64 = 256 * 1024 * 1024;
+/// The longest event that is read.
+const MOST_EVENT_BYTES: usize = 64 * 1024 * 1024;
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("chancery/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 #[derive(Clone, Debug)]
 pub struct Admin {
-    peer: Peer,
+    node: TypedUrl,
+    client: GuardedClient,
+    answer_within: Duration,
     /// The whole header.
     authorization: SecretString,
 }
 
+/// A scope as an operator names it: the node finds out whom the name means.
+#[derive(Clone, Copy, Debug)]
+pub struct ScopeName<'a> {
+    /// `caller`, `agent`, `tenant`, `tree` and others.
+    pub kind: &'a str,
+    pub name: Option<&'a str>,
+    /// Whether a name that means nobody is taken as it is written.
+    pub unknown_ok: bool,
+}
+
+impl ScopeName<'_> {
+    fn ask_for(self, url: &mut Url) {
+        let mut query = url.query_pairs_mut();
+        query.append_pair("scope", self.kind);
+        if let Some(name) = self.name {
+            query.append_pair("name", name);
+        }
+        query.append_pair("unknown_ok", &self.unknown_ok.to_string());
+    }
+}
+
 impl Admin {
-    pub fn new(peer: Peer, token: &str) -> Self {
-        Self { peer, authorization: format!("Bearer {token}").into() }
+    /// An answer may take `answer_within`.
+    pub fn new(node: TypedUrl, answer_within: Duration, token: &str) -> Self {
+        let client = node.guard().client();
+        Self { node, client, answer_within, authorization: format!("Bearer {token}").into() }
     }
 
     /// With more time for answers, for what takes long.
     pub fn patient(mut self, answer_within: Duration) -> Self {
-        self.peer.answer_within = answer_within;
+        self.answer_within = answer_within;
         self
     }
 
@@ -46,8 +83,7 @@ impl Admin {
                 url.query_pairs_mut().append_pair(name, value);
             }
         }
-        let get = self.peer.http.get(url.clone());
-        self.ask(&url, get).await
+        self.ask(&url, Fetch::get(url.as_str())).await
     }
 
     pub async fn task(&self, id: &str) -> Result<Value, CallError> {
@@ -56,7 +92,7 @@ impl Admin {
 
     pub async fn cancel(&self, id: &str) -> Result<Value, CallError> {
         let url = self.at(&["tasks", id, "cancel"]);
-        self.ask(&url, self.peer.http.post(url.clone())).await
+        self.ask(&url, Fetch::post(url.as_str(), "")).await
     }
 
     /// Makes the node read its config file anew.
@@ -114,7 +150,7 @@ impl Admin {
 
     pub async fn remove_agent(&self, name: &str) -> Result<Value, CallError> {
         let url = self.at(&["agents", name]);
-        self.ask(&url, self.peer.http.delete(url.clone())).await
+        self.ask(&url, Fetch { method: Method::DELETE, ..Fetch::get(url.as_str()) }).await
     }
 
     /// Takes over the card that waits, or, `anew`, whichever card the agent has now.
@@ -131,9 +167,19 @@ impl Admin {
         self.get(&["agents", name, "health"]).await
     }
 
-    /// The trees of a trace, or the one a task belongs to.
-    pub async fn trees(&self, trace_or_task: &str) -> Result<Value, CallError> {
-        self.get(&["trees", trace_or_task]).await
+    /// The address of an agent; `rotate` makes another one.
+    pub async fn agent_url(&self, name: &str, rotate: bool) -> Result<Value, CallError> {
+        match rotate {
+            true => self.post(&["agents", name, "url"], &json!({})).await,
+            false => self.get(&["agents", name, "url"]).await,
+        }
+    }
+
+    /// The trees of a trace, or the one a task belongs to. With `unknown_ok` there may be none.
+    pub async fn trees(&self, trace_or_task: &str, unknown_ok: bool) -> Result<Value, CallError> {
+        let mut url = self.at(&["trees", trace_or_task]);
+        url.query_pairs_mut().append_pair("unknown_ok", &unknown_ok.to_string());
+        self.ask(&url, Fetch::get(url.as_str())).await
     }
 
     /// Cancels a task and all below it, and says what became of each.
@@ -150,11 +196,23 @@ impl Admin {
     pub async fn decisions(&self, limit: usize) -> Result<Value, CallError> {
         let mut url = self.at(&["decisions"]);
         url.query_pairs_mut().append_pair("limit", &limit.to_string());
-        self.ask(&url, self.peer.http.get(url.clone())).await
+        self.ask(&url, Fetch::get(url.as_str())).await
     }
 
-    pub async fn budgets(&self) -> Result<Value, CallError> {
-        self.get(&["budgets"]).await
+    /// All budgets, those of a kind, or those of one scope.
+    pub async fn budgets(&self, scope: Option<ScopeName<'_>>) -> Result<Value, CallError> {
+        let mut url = self.at(&["budgets"]);
+        if let Some(scope) = scope {
+            scope.ask_for(&mut url);
+        }
+        self.ask(&url, Fetch::get(url.as_str())).await
+    }
+
+    /// What was spent in so many seconds, a line for each of a kind.
+    pub async fn bill(&self, since_seconds: u64, by: &str) -> Result<Value, CallError> {
+        let mut url = self.at(&["bill"]);
+        url.query_pairs_mut().append_pair("since_seconds", &since_seconds.to_string()).append_pair("by", by);
+        self.ask(&url, Fetch::get(url.as_str())).await
     }
 
     pub async fn freezes(&self) -> Result<Value, CallError> {
@@ -162,74 +220,114 @@ impl Admin {
     }
 
     /// Nothing new is admitted to it once this has answered.
-    pub async fn freeze(&self, scope: &str, name: Option<&str>, why: Option<&str>) -> Result<Value, CallError> {
-        self.post(&["freezes"], &json!({ "scope": scope, "name": name, "why": why })).await
+    pub async fn freeze(&self, scope: ScopeName<'_>, why: Option<&str>) -> Result<Value, CallError> {
+        let ScopeName { kind, name, unknown_ok } = scope;
+        self.post(&["freezes"], &json!({ "scope": kind, "name": name, "why": why, "unknown_ok": unknown_ok })).await
     }
 
-    pub async fn thaw(&self, scope: &str, name: Option<&str>) -> Result<Value, CallError> {
+    pub async fn thaw(&self, scope: ScopeName<'_>) -> Result<Value, CallError> {
         let mut url = self.at(&["freezes"]);
-        url.query_pairs_mut().append_pair("scope", scope);
-        if let Some(name) = name {
-            url.query_pairs_mut().append_pair("name", name);
-        }
-        self.ask(&url, self.peer.http.delete(url.clone())).await
+        scope.ask_for(&mut url);
+        self.ask(&url, Fetch { method: Method::DELETE, ..Fetch::get(url.as_str()) }).await
     }
 
     /// How the record stands. The node goes through all of it.
     pub async fn evidence(&self) -> Result<Value, CallError> {
         let url = self.at(&["evidence"]);
-        self.ask(&url, self.peer.http.get(url.clone()).timeout(LONG)).await
+        self.ask(&url, Fetch { within: Some(LONG), ..Fetch::get(url.as_str()) }).await
     }
 
     /// A bundle of what is recorded about a task, a trace or a stretch of time.
     pub async fn evidence_bundle(&self, wanted: &[(&str, &str)]) -> Result<Vec<u8>, CallError> {
         let mut url = self.at(&["evidence", "bundle"]);
         url.query_pairs_mut().extend_pairs(wanted);
-        let request = self.peer.http.get(url.clone()).header(header::AUTHORIZATION, self.authorization.expose_secret());
-        let sent = request.timeout(LONG).send().await;
-        let response = sent.map_err(|error| self.peer.explain(CallError::unreachable(&url, &error)))?;
-        let status = response.status();
-        let bytes = response.bytes().await.map_err(|error| CallError::unreachable(&url, &error))?;
-        if status.is_success() {
-            return Ok(bytes.into());
+        let fetched = self.fetch(&url, Fetch { within: Some(LONG), ..Fetch::get(url.as_str()) }).await?;
+        match fetched.status.is_success() {
+            true => Ok(fetched.body.into()),
+            false => Err(refused(&url, fetched.status, &fetched.body)),
         }
-        let text = String::from_utf8_lossy(&bytes);
-        Err(refusal(&text).unwrap_or_else(|| CallError::status(&url, status, &text)))
     }
 
     /// A task's log after an entry, and then what is added to it.
     pub async fn follow(&self, id: &str, after: u64) -> Result<AdminEvents, CallError> {
         let mut url = self.at(&["tasks", id, "events"]);
         url.query_pairs_mut().append_pair("after", &after.to_string()).append_pair("follow", "true");
-        let get = self.peer.http.get(url.clone()).header(header::AUTHORIZATION, self.authorization.expose_secret());
-        match self.peer.open_stream(&url, get).await? {
-            Opened::Stream(frames) => Ok(AdminEvents { frames }),
-            Opened::Whole(status, text) => Err(refusal(&text).unwrap_or_else(|| CallError::status(&url, status, &text))),
+        let fetch = Fetch { most_bytes: Some(u64::MAX), within: Some(ANY_TIME), ..Fetch::get(url.as_str()) };
+        let opened = tokio::time::timeout(self.answer_within, self.client.stream(self.dressed(&url, fetch)?)).await;
+        let opened = opened.unwrap_or(Err(GuardError::TimedOut(crate::guard::ConnectStage::Exchange)));
+        let mut opened = opened.map_err(|fault| self.unreached(&url, &fault))?;
+        let media_type = opened.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if media_type.starts_with("text/event-stream") {
+            let (parser, ready) = (Parser::new(MOST_EVENT_BYTES), VecDeque::new());
+            return Ok(AdminEvents { url, admin: self.clone(), body: opened.body, parser, ready });
         }
+        let mut whole = Vec::new();
+        while let Some(part) = opened.body.chunk().await.map_err(|fault| self.unreached(&url, &fault))? {
+            whole.extend_from_slice(&part);
+            if whole.len() > MOST_EVENT_BYTES {
+                break;
+            }
+        }
+        Err(refused(&url, opened.status, &whole))
     }
 
     fn at(&self, segments: &[&str]) -> Url {
-        self.peer.at(ROOT.iter().chain(segments).copied())
+        self.node.at(ROOT.iter().chain(segments).copied())
     }
 
     async fn get(&self, segments: &[&str]) -> Result<Value, CallError> {
         let url = self.at(segments);
-        self.ask(&url, self.peer.http.get(url.clone())).await
+        self.ask(&url, Fetch::get(url.as_str())).await
     }
 
     async fn post(&self, segments: &[&str], body: &Value) -> Result<Value, CallError> {
         let url = self.at(segments);
-        self.ask(&url, self.peer.http.post(url.clone()).json(body)).await
+        self.ask(&url, Fetch::post(url.as_str(), body.to_string())).await
     }
 
-    async fn ask(&self, url: &Url, request: RequestBuilder) -> Result<Value, CallError> {
-        let request = request.header(header::AUTHORIZATION, self.authorization.expose_secret());
-        let (status, text) = self.peer.ask(url, request).await?;
-        if !status.is_success() {
-            return Err(refusal(&text).unwrap_or_else(|| CallError::status(url, status, &text)));
-        }
-        serde_json::from_str(&text).map_err(|error| CallError::not_understood(url, error.to_string()))
+    async fn ask(&self, url: &Url, fetch: Fetch) -> Result<Value, CallError> {
+        let fetched = self.fetch(url, fetch).await?;
+        answer(url, fetched.status, &fetched.body)
     }
+
+    async fn fetch(&self, url: &Url, fetch: Fetch) -> Result<Fetched, CallError> {
+        let fetched = self.client.fetch(self.dressed(url, fetch)?).await;
+        fetched.map_err(|fault| self.unreached(url, &fault))
+    }
+
+    /// The request with all that goes with every one.
+    fn dressed(&self, url: &Url, mut fetch: Fetch) -> Result<Fetch, CallError> {
+        fetch.headers.extend(self.headers(url)?);
+        if !fetch.body.is_empty() {
+            fetch.headers.insert(CONTENT_TYPE, JSON);
+        }
+        fetch.most_bytes = fetch.most_bytes.or(Some(MOST_BYTES));
+        fetch.within = fetch.within.or(Some(self.answer_within));
+        Ok(fetch)
+    }
+
+    fn headers(&self, url: &Url) -> Result<HeaderMap, CallError> {
+        let unusable = |_| CallError::not_understood(url.as_str(), "its token cannot stand in a header");
+        let mut authorization = HeaderValue::from_str(self.authorization.expose_secret()).map_err(unusable)?;
+        authorization.set_sensitive(true);
+        Ok(HeaderMap::from_iter([(AUTHORIZATION, authorization), (USER_AGENT, AGENT)]))
+    }
+
+    fn unreached(&self, url: &Url, fault: &GuardError) -> CallError {
+        CallError::of_guard(url.as_str(), fault, self.node.guard())
+    }
+}
+
+fn answer(url: &Url, status: StatusCode, body: &[u8]) -> Result<Value, CallError> {
+    match status.is_success() {
+        true => serde_json::from_slice(body).map_err(|error| CallError::not_understood(url.as_str(), error.to_string())),
+        false => Err(refused(url, status, body)),
+    }
+}
+
+fn refused(url: &Url, status: StatusCode, body: &[u8]) -> CallError {
+    let text = String::from_utf8_lossy(body);
+    refusal(&text).unwrap_or_else(|| CallError::status(url.as_str(), status, &text))
 }
 
 /// What the API says when it says no.
@@ -242,14 +340,24 @@ fn refusal(text: &str) -> Option<CallError> {
 /// The entries of a task's log, as they are added.
 #[derive(Debug)]
 pub struct AdminEvents {
-    frames: Box<Frames>,
+    url: Url,
+    admin: Admin,
+    body: GuardedBody,
+    parser: Parser,
+    ready: VecDeque<ServerSentEvent>,
 }
 
 impl AdminEvents {
-    /// The next entry; nothing when there will be none. A task may be silent for as long as it likes.
+    /// The next entry; nothing when there will be none.
     pub async fn next(&mut self) -> Result<Option<Value>, CallError> {
-        let Some(frame) = self.frames.next(None).await? else { return Ok(None) };
-        let entry = serde_json::from_str(&frame.data);
-        entry.map(Some).map_err(|error| CallError::not_understood(&self.frames.url, error.to_string()))
+        let odd = |reason: String| CallError::not_understood(self.url.as_str(), reason);
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return serde_json::from_str(&event.data).map(Some).map_err(|error| odd(error.to_string()));
+            }
+            let part = self.body.chunk().await.map_err(|fault| self.admin.unreached(&self.url, &fault))?;
+            let Some(part) = part else { return Ok(None) };
+            self.ready.extend(self.parser.feed(&part).map_err(|error| odd(error.to_string()))?);
+        }
     }
 }

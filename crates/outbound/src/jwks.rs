@@ -16,7 +16,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::guard::{Fetch, GuardError, GuardedClient};
-use cached::{Cached, Document, Shelf};
+use cached::{Cached, CachedDocument, Document};
 pub use limits::JwksLimits;
 
 /// Why there are no keys. Never tell more than [`JwksError::public`] to whoever chose the URL.
@@ -32,6 +32,9 @@ pub enum JwksError {
     OtherIssuer(String),
     #[error("not an issuer: {0}")]
     Issuer(String),
+    /// Taken for a mistake of the issuer: a set that verifies nothing must not replace one that does.
+    #[error("the answer has no key that can verify a token")]
+    NoUsableKey,
 }
 
 impl JwksError {
@@ -59,12 +62,13 @@ pub struct JwksCache {
     client: GuardedClient,
     now: Arc<Now>,
     limits: JwksLimits,
-    shelves: Arc<Mutex<HashMap<Name, Arc<Shelf>>>>,
+    shelves: Arc<Mutex<HashMap<Name, Arc<CachedDocument>>>>,
 }
 
 impl fmt::Debug for JwksCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JwksCache").field("limits", &self.limits).finish_non_exhaustive()
+        let egress = self.client.guard().config();
+        f.debug_struct("JwksCache").field("limits", &self.limits).field("egress", egress).finish_non_exhaustive()
     }
 }
 
@@ -83,8 +87,12 @@ impl JwksCache {
     }
 
     async fn key_document(&self, url: &Url, refresh: bool) -> Result<Arc<Document>, JwksError> {
-        self.document((Kind::KeySet, url.to_string()), url, refresh, |document| match document.get("keys") {
-            Some(Value::Array(keys)) if keys.iter().all(Value::is_object) => Ok(()),
+        self.document((Kind::KeySet, url.to_string()), url, refresh, |document| match document.value.get("keys") {
+            Some(Value::Array(keys)) if keys.iter().all(Value::is_object) => match document.key_set() {
+                Ok(set) if set.is_empty() => Err(JwksError::NoUsableKey),
+                Ok(_) => Ok(()),
+                Err(fault) => Err(JwksError::Malformed(fault.to_string())),
+            },
             _ => Err(JwksError::Malformed("it has no list of keys".to_owned())),
         })
         .await
@@ -102,7 +110,7 @@ impl JwksCache {
         let place = Url::parse(&place).map_err(|fault| JwksError::Issuer(fault.to_string()))?;
         let document = self
             .document((Kind::Issuer, issuer.to_owned()), &place, false, |document| {
-                match document.get("issuer").and_then(Value::as_str) {
+                match document.value.get("issuer").and_then(Value::as_str) {
                     Some(named) if named == issuer => Ok(()),
                     other => Err(JwksError::OtherIssuer(other.unwrap_or_default().to_owned())),
                 }
@@ -118,7 +126,7 @@ impl JwksCache {
         name: Name,
         url: &Url,
         refresh: bool,
-        accept: impl Fn(&Value) -> Result<(), JwksError>,
+        accept: impl Fn(&Document) -> Result<(), JwksError>,
     ) -> Result<Arc<Document>, JwksError> {
         let shelf = self.shelf(name);
         if let Some(document) = shelf.fresh(self.now(), refresh) {
@@ -140,7 +148,7 @@ impl JwksCache {
             return answer;
         }
         attempt.begin(now);
-        let fetched = self.fetch(url, now).await.and_then(|cached| accept(&cached.document.value).map(|()| cached));
+        let fetched = self.fetch(url, now).await.and_then(|cached| accept(&cached.document).map(|()| cached));
         match fetched {
             Ok(cached) => {
                 attempt.end(None);
@@ -179,7 +187,7 @@ impl JwksCache {
     }
 
     /// At most `sets` documents are remembered; beyond that the one that expires first makes room.
-    fn shelf(&self, name: Name) -> Arc<Shelf> {
+    fn shelf(&self, name: Name) -> Arc<CachedDocument> {
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shelf) = shelves.get(&name) {
             return shelf.clone();

@@ -1,29 +1,25 @@
-//! How calls go out: the client behind the command line, and the guarded client behind everything the server calls.
+//! How calls go out: the guarded client behind everything that the server and the command line call.
 
 mod admin;
-mod card;
 pub mod client;
 pub mod discovery;
 mod error;
-mod frames;
 pub mod guard;
-mod json_rpc;
 mod jwks;
-mod peer;
 pub mod push;
 pub mod remote;
 mod sse;
 pub mod swp;
 mod terms;
-mod trust;
+mod typed;
 
-pub use admin::{Admin, AdminEvents};
-pub use card::FetchedCard;
-pub use client::{AgentClient, ClientError, ClientLimits, Credentials, EventStream, Heard, Interface, RateLimit};
+pub use admin::{Admin, AdminEvents, ScopeName};
+pub use client::{
+    AgentClient, AgentCredentials, ClientError, ClientLimits, EventStream, Heard, Interface, RateLimit, new_message_id,
+};
 pub use error::CallError;
 pub use guard::{Blocked, Fetch, Fetched, Guard, GuardConfig, GuardError, GuardedClient};
-pub use json_rpc::{Answered, Conditions, Events, Streamed, new_message_id};
 pub use jwks::{JwksCache, JwksError, JwksLimits};
-pub use peer::Peer;
 pub use sse::{Parser, ServerSentEvent, TooLong};
-pub use terms::{ClientCertificate, RequestSigner, Terms, Trust};
+pub use terms::{ClientCertificate, ConnectionTerms, RequestSigner, TrustedRoots};
+pub use typed::{FetchedCard, TypedAgent, TypedUrl, WantedInterface};

@@ -4,31 +4,31 @@ use std::fmt;
 use std::sync::Arc;
 
 use chancery_identity::SigningKey;
-use chancery_identity::credentials::{API_KEY_HEADER, Authority, UnsignedRequest, fresh_nonce};
+use chancery_identity::credentials::{Authority, UnsignedRequest, fresh_nonce};
 use chancery_identity::keys::Cards;
 use chancery_protocol::Timestamp;
-use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method};
-use reqwest::Url;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use secrecy::{ExposeSecret as _, SecretString};
+use url::Url;
 
+use crate::client::AgentCredentials;
 use crate::error::CallError;
 
 /// The default shows nothing, and believes what the system believes.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct ConnectionTerms {
     /// A key or a token.
     pub secret: Option<SecretString>,
     /// Signs every call.
     pub signer: Option<RequestSigner>,
     pub certificate: Option<ClientCertificate>,
-    pub trust: Trust,
+    pub trust: TrustedRoots,
 }
 
 /// Whose certificates are believed.
 #[derive(Clone, Debug, Default)]
-pub enum Trust {
+pub enum TrustedRoots {
     #[default]
     System,
     /// The system's roots and these.
@@ -63,7 +63,8 @@ impl RequestSigner {
         Self { key, now: Arc::new(now) }
     }
 
-    fn sign(&self, method: &Method, url: &Url, body: &[u8], headers: &mut HeaderMap) -> Result<(), String> {
+    /// Adds a signature to the headers of one request. It is made anew for each: a signature is good once.
+    pub(crate) fn sign(&self, method: &Method, url: &Url, body: &[u8], headers: &mut HeaderMap) -> Result<(), String> {
         let authority: Authority = url.origin().ascii_serialization().parse().map_err(str::to_owned)?;
         let path_and_query = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
@@ -83,35 +84,27 @@ impl fmt::Debug for RequestSigner {
     }
 }
 
-impl Terms {
+impl ConnectionTerms {
     /// Whether anything is shown with a call, so that a server that says no says no to this.
-    pub(crate) fn shows_something(&self) -> bool {
+    pub fn shows_something(&self) -> bool {
         self.secret.is_some() || self.signer.is_some() || self.certificate.is_some()
     }
 
-    /// What goes into the headers of a call. It is made anew for each: a signature is good once.
-    pub(crate) fn headers(&self, method: &Method, url: &Url, body: &[u8]) -> Result<HeaderMap, CallError> {
-        let mut headers = HeaderMap::new();
-        if let Some(secret) = &self.secret {
-            let secret = secret.expose_secret();
-            let (name, value) = match is_token(secret) {
-                true => (AUTHORIZATION, HeaderValue::try_from(format!("Bearer {secret}"))),
-                false => (API_KEY_HEADER, HeaderValue::try_from(secret)),
-            };
-            // Never with its text: it is a secret.
-            let mut value = value.map_err(|_| unusable("the key has characters that no header can carry"))?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-        if let Some(signer) = &self.signer {
-            signer.sign(method, url, body, &mut headers).map_err(|fault| unusable(format!("nothing can be signed: {fault}")))?;
-        }
-        Ok(headers)
+    /// Whether a call carries something that only the server it is meant for may read or use.
+    pub fn is_for_one_host(&self) -> bool {
+        self.secret.is_some() || self.signer.is_some()
     }
-}
 
-fn unusable(reason: impl Into<String>) -> CallError {
-    CallError::Credentials { reason: reason.into() }
+    /// What goes into the headers of a call: a token as a bearer's, a key as a key.
+    pub fn credentials(&self) -> Result<AgentCredentials, CallError> {
+        let Some(secret) = &self.secret else { return Ok(AgentCredentials::None) };
+        let text = secret.expose_secret();
+        if HeaderValue::try_from(text).is_err() {
+            // Never with its text: it is a secret.
+            return Err(CallError::Credentials { reason: "the key has characters that no header can carry".to_owned() });
+        }
+        Ok(if is_token(text) { AgentCredentials::bearer(text) } else { AgentCredentials::api_key(text) })
+    }
 }
 
 /// Three parts with dots between, the first a JSON object in base64url. Tokens are accepted only as a bearer's.
@@ -123,16 +116,19 @@ fn is_token(secret: &str) -> bool {
 mod tests {
     use super::*;
     use chancery_identity::Algorithm;
+    use chancery_identity::credentials::API_KEY_HEADER;
+    use http::header::AUTHORIZATION;
 
-    fn url() -> Url {
-        Url::parse("https://h.example:8443/agents/a?x=1").unwrap()
+    fn with_secret(secret: &str) -> ConnectionTerms {
+        ConnectionTerms { secret: Some(secret.into()), ..ConnectionTerms::default() }
     }
 
     #[test]
     fn a_key_goes_as_a_key_and_a_token_as_a_bearers() {
         let headers = |secret: &str| {
-            let terms = Terms { secret: Some(secret.into()), ..Terms::default() };
-            terms.headers(&Method::POST, &url(), b"{}").unwrap()
+            let mut headers = HeaderMap::new();
+            assert!(with_secret(secret).credentials().unwrap().write(&mut headers));
+            headers
         };
         assert_eq!(headers("chk_0123456789abcdef")[API_KEY_HEADER], "chk_0123456789abcdef");
         assert_eq!(headers("eyJhbGciOiJFZERTQSJ9.e30.c2ln")[AUTHORIZATION], "Bearer eyJhbGciOiJFZERTQSJ9.e30.c2ln");
@@ -141,25 +137,27 @@ mod tests {
 
     #[test]
     fn a_secret_is_shown_by_nothing_that_can_be_printed() {
-        let secret = "line\nbreak-secret";
-        let terms = Terms { secret: Some(secret.into()), ..Terms::default() };
-        let fault = terms.headers(&Method::POST, &url(), b"").unwrap_err();
+        let terms = with_secret("line\nbreak-secret");
+        let fault = terms.credentials().unwrap_err();
         assert!(!format!("{terms:?} {fault:?} {fault}").contains("break-secret"));
-        let terms = Terms { secret: Some("chk_0123456789abcdef".into()), ..Terms::default() };
-        assert!(!format!("{:?}", terms.headers(&Method::POST, &url(), b"").unwrap()).contains("0123456789abcdef"));
+        let terms = with_secret("chk_0123456789abcdef");
+        assert!(!format!("{terms:?} {:?}", terms.credentials().unwrap()).contains("0123456789abcdef"));
     }
 
     #[test]
     fn every_call_is_signed_anew_and_only_by_an_agents_key() {
+        let url = Url::parse("https://h.example:8443/agents/a?x=1").unwrap();
         let signer =
             |algorithm| RequestSigner::new(SigningKey::generate(algorithm).unwrap(), || Timestamp::from_micros(7_000_000));
-        let terms = Terms { signer: Some(signer(Algorithm::EdDsa)), ..Terms::default() };
-        let headers = || terms.headers(&Method::POST, &url(), b"{}").unwrap();
-        let (first, second) = (headers(), headers());
+        let sign = |signer: &RequestSigner| {
+            let mut headers = HeaderMap::new();
+            signer.sign(&Method::POST, &url, b"{}", &mut headers).map(|()| headers)
+        };
+        let own = signer(Algorithm::EdDsa);
+        let (first, second) = (sign(&own).unwrap(), sign(&own).unwrap());
         assert!(first["signature-input"].to_str().unwrap().contains("created=7"), "{first:?}");
         assert_eq!(first["content-digest"], second["content-digest"]);
         assert_ne!(first["signature"], second["signature"]);
-        let other = Terms { signer: Some(signer(Algorithm::Es256)), ..Terms::default() };
-        assert!(matches!(other.headers(&Method::POST, &url(), b"{}"), Err(CallError::Credentials { .. })));
+        assert!(sign(&signer(Algorithm::Es256)).is_err());
     }
 }

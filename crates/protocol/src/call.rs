@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Binding, Dialect, Standing, TaskId, Version};
+use crate::{Binding, CallerStanding, Dialect, TaskId, Version};
 
 /// The name an agent is mounted under.
 pub type AgentName = Arc<str>;
@@ -24,20 +24,26 @@ impl Caller {
     }
 }
 
-/// W3C trace id of a call: the caller's, or one made here. What a caller names is for telemetry only, never for accounting.
+/// W3C trace id of a call: the caller's, or one made here. A trace that a caller made up is for telemetry only, never for
+/// accounting. The trace and the marks that this node put into a call place the calls that bring them back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId(pub u128);
 
 impl TraceId {
     /// The id inside a `traceparent` header: `00-<32 hex digits>-<16 hex digits>-<flags>`.
     pub fn from_traceparent(header: &str) -> Option<Self> {
+        Self::with_span(header).map(|(trace, _)| trace)
+    }
+
+    /// The same with the id of the caller's span.
+    pub fn with_span(header: &str) -> Option<(Self, u64)> {
         let mut fields = header.split('-');
         let (version, id, parent) = (fields.next()?, fields.next()?, fields.next()?);
         let hex = |text: &str, length| text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !hex(version, 2) || version == "ff" || !hex(id, 32) || !hex(parent, 16) {
             return None;
         }
-        Self::from_hex(id)
+        Some((Self::from_hex(id)?, u64::from_str_radix(parent, 16).ok()?))
     }
 
     /// 32 lower-case hex digits that are not all zero.
@@ -83,7 +89,7 @@ pub struct CallContext {
     pub binding: Binding,
     pub caller: Caller,
     /// What is known of that caller.
-    pub standing: Arc<Standing>,
+    pub standing: Arc<CallerStanding>,
     /// The agent that is called; `None` for the node's own or only one.
     pub agent: Option<AgentName>,
     /// Protocol extensions the caller asked for.
@@ -93,12 +99,16 @@ pub struct CallContext {
     /// The last event the caller has seen of the task it subscribes to.
     pub last_event_id: Option<u64>,
     pub trace: TraceId,
+    /// The span of the caller in that trace. None if the call brought no trace, and this one was made here.
+    pub span: Option<u64>,
     /// What other systems keep beside that trace, in their own words.
     pub tracestate: Option<Arc<str>>,
     /// The hop tokens the call came with, one after the other, separated by commas.
     pub hop_token: Option<Arc<str>>,
     /// The task of this node on whose behalf an agent inside it calls. No door ever sets it.
     pub within: Option<TaskId>,
+    /// The agent whose own address the call came to: it says who calls, not who may.
+    pub via: Option<AgentName>,
 }
 
 impl CallContext {

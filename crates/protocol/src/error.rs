@@ -31,6 +31,8 @@ pub enum ErrorKind {
     LimitReached,
     /// The same idempotency key came with other content.
     IdempotencyConflict,
+    /// The call was carried out before under its idempotency key, and its task is forgotten.
+    TaskForgotten,
     /// The node is shutting down or not ready.
     Unavailable,
     /// The call did not arrive in time.
@@ -39,6 +41,10 @@ pub enum ErrorKind {
     Unauthenticated,
     /// The caller is known and may not do this.
     PermissionDenied,
+    /// The request names a host that this node does not answer to.
+    HostNotServed,
+    /// The request was made by a web page of another origin.
+    OriginNotAllowed,
     // What governs a call refused it.
     /// A cap on money, tokens or tasks leaves no room for the call.
     BudgetExhausted,
@@ -71,7 +77,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 39] = [
         Self::TaskNotFound,
         Self::TaskNotCancelable,
         Self::PushNotificationNotSupported,
@@ -90,10 +96,13 @@ impl ErrorKind {
         Self::TooLarge,
         Self::LimitReached,
         Self::IdempotencyConflict,
+        Self::TaskForgotten,
         Self::Unavailable,
         Self::DeadlineExceeded,
         Self::Unauthenticated,
         Self::PermissionDenied,
+        Self::HostNotServed,
+        Self::OriginNotAllowed,
         Self::BudgetExhausted,
         Self::BudgetQueueFull,
         Self::RecursionDepth,
@@ -130,10 +139,13 @@ impl ErrorKind {
             Self::TooLarge => "TOO_LARGE",
             Self::LimitReached => "LIMIT_REACHED",
             Self::IdempotencyConflict => "IDEMPOTENCY_CONFLICT",
+            Self::TaskForgotten => "TASK_FORGOTTEN",
             Self::Unavailable => "UNAVAILABLE",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::Unauthenticated => "UNAUTHENTICATED",
             Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::HostNotServed => "HOST_NOT_SERVED",
+            Self::OriginNotAllowed => "ORIGIN_NOT_ALLOWED",
             Self::BudgetExhausted => "BUDGET_EXHAUSTED",
             Self::BudgetQueueFull => "BUDGET_QUEUE_FULL",
             Self::RecursionDepth => "RECURSION_DEPTH",

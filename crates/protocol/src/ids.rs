@@ -7,6 +7,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+/// The first control character of a text. Ids and names have none: they are shown on terminals, in logs and in headers, where
+/// such a character can end a line or hide what comes after it.
+pub fn control_character(text: &str) -> Option<char> {
+    text.chars().find(|character| character.is_control())
+}
+
 /// Reads text into its place at once, without a string in between.
 struct Text;
 

@@ -25,16 +25,18 @@ mod unknown;
 mod version;
 
 pub use artifact::{Artifact, ArtifactChunk};
-pub use artifact_kind::{ARTIFACT_KIND_VERSION, ArtifactKind, ArtifactVersions, negotiate_version};
+pub use artifact_kind::{
+    ARTIFACT_KIND_VERSION, ArtifactKind, ArtifactVersions, around_rvagent, from_rvagent, negotiate_version, to_rvagent,
+};
 pub use call::{AgentName, CallContext, Caller, TraceId};
 pub use card::{AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill};
 pub use error::{Error, ErrorKind, FieldViolation};
 pub use event::{StatusChange, TaskEvent};
-pub use ids::{ArtifactId, ContextId, MessageId, TaskId};
+pub use ids::{ArtifactId, ContextId, MessageId, TaskId, control_character};
 pub use message::{Message, Part, PartContent, Role};
 pub use push::{AuthenticationInfo, PushConfig};
 pub use raw_json::{Json, Metadata};
-pub use reply::{PushConfigPage, Reply, Sent, Shown, TaskPage};
+pub use reply::{NamedTask, PushConfigPage, Reply, Sent, TaskPage};
 pub use request::{
     CancelTask, GetExtendedCard, GetTask, ListPushConfigs, ListTasks, Operation, PushConfigRef, Request, SendConfiguration,
     SendMessage, SubscribeToTask,
@@ -43,7 +45,7 @@ pub use security::{
     ApiKeyScheme, AuthorizationCodeFlow, ClientCredentialsFlow, DeviceCodeFlow, HttpAuthScheme, ImplicitFlow, MutualTlsScheme,
     OAuth2Scheme, OAuthFlows, OpenIdConnectScheme, PasswordFlow, SecurityRequirement, SecurityScheme, StringList,
 };
-pub use standing::{AgentId, Grant, MayCall, Proof, Reach, Standing};
+pub use standing::{AgentId, CallGrant, CallerStanding, IdentityProof, MayCall, Reach};
 pub use task::{Task, TaskState, TaskStatus};
 pub use time::Timestamp;
 pub use unknown::{OpenObject, Unknown};

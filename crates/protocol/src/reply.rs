@@ -8,7 +8,7 @@ use crate::{AgentCard, Dialect, Message, PushConfig, Task};
 pub enum Reply {
     /// To a sent message: the task it made or went on with, or a message alone.
     Sent(Sent),
-    Task(Shown),
+    Task(NamedTask),
     Tasks(TaskPage),
     PushConfig(PushConfig),
     PushConfigs(PushConfigPage),
@@ -18,13 +18,13 @@ pub enum Reply {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sent {
-    Task(Shown),
+    Task(NamedTask),
     Message(Arc<Message>),
 }
 
 /// A task with what the older dialects need to show it under the name its caller knows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
+pub struct NamedTask {
     pub task: Arc<Task>,
     /// The dialect of the call that made the task.
     pub dialect: Dialect,
@@ -34,7 +34,7 @@ pub struct Shown {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskPage {
-    pub tasks: Vec<Shown>,
+    pub tasks: Vec<NamedTask>,
     /// Empty on the last page.
     pub next_page_token: String,
     pub page_size: i32,

@@ -65,7 +65,7 @@ impl fmt::Debug for AgentId {
 
 /// How a caller showed who it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Proof {
+pub enum IdentityProof {
     /// Not at all: nobody is asked to on this node.
     #[default]
     None,
@@ -79,12 +79,12 @@ pub enum Proof {
 
 /// One thing a caller may do: call an agent, or only one skill of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Grant {
+pub struct CallGrant {
     pub agent: AgentName,
     pub skill: Option<Arc<str>>,
 }
 
-impl FromStr for Grant {
+impl FromStr for CallGrant {
     type Err = &'static str;
 
     /// `AGENT`, or `AGENT/SKILL`.
@@ -97,7 +97,7 @@ impl FromStr for Grant {
     }
 }
 
-impl fmt::Display for Grant {
+impl fmt::Display for CallGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.skill {
             Some(skill) => write!(f, "{}/{skill}", self.agent),
@@ -110,7 +110,7 @@ impl fmt::Display for Grant {
 pub enum MayCall {
     #[default]
     Everything,
-    Only(Vec<Grant>),
+    Only(Vec<CallGrant>),
 }
 
 /// What a caller may do at one agent.
@@ -138,8 +138,8 @@ impl MayCall {
 
 /// Settled when a caller is told apart from others, and shared by all its calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    pub proof: Proof,
+pub struct CallerStanding {
+    pub proof: IdentityProof,
     /// The agent this caller is, proven by its key.
     pub agent_id: Option<AgentId>,
     /// The agent of this node that this caller is, by configuration.
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(only(&["a/x", "a/y", "b"]).reach("a"), Reach::Skills(vec!["x", "y"]));
         assert_eq!(only(&["a/x", "a"]).reach("a"), Reach::Whole);
         for bad in ["", "/", "a/", "/x"] {
-            assert!(bad.parse::<Grant>().is_err(), "{bad}");
+            assert!(bad.parse::<CallGrant>().is_err(), "{bad}");
         }
     }
 }

@@ -10,10 +10,10 @@ use chancery_wire::JsonLimits;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{MachineClock, ReceiverClock};
 use crate::guard::ReplayGuard;
 use crate::proof::{Demands, JwtDemand};
-use crate::receiver::{Expected, MOST_BODY_BYTES, Memory, Receiver};
+use crate::receiver::{Expected, MOST_BODY_BYTES, Receiver, ReceiverState};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomplete {
@@ -38,7 +38,7 @@ pub struct Builder {
     json: JsonLimits,
     expected: Expected,
     guard: Arc<dyn ReplayGuard>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn ReceiverClock>,
 }
 
 impl Default for Builder {
@@ -52,7 +52,7 @@ impl Default for Builder {
             json: JsonLimits::default(),
             expected: Expected::default(),
             guard: Arc::new(ReplayMemory::default()),
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(MachineClock),
         }
     }
 }
@@ -126,7 +126,7 @@ impl Builder {
         self
     }
 
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+    pub fn clock(mut self, clock: Arc<dyn ReceiverClock>) -> Self {
         self.clock = clock;
         self
     }
@@ -158,7 +158,7 @@ impl Builder {
         self.demands.verifier = self.urls.iter().fold(std::mem::take(&mut self.demands.verifier), named);
         Ok(Receiver {
             demands: Arc::new(ArcSwap::from_pointee(self.demands)),
-            memory: Arc::new(Memory { guard: self.guard, clock: self.clock, lanes: Default::default() }),
+            memory: Arc::new(ReceiverState { guard: self.guard, clock: self.clock, lanes: Default::default() }),
             expected: self.expected,
             json: Arc::new(self.json),
             most_bytes: self.most_bytes,

@@ -5,15 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_protocol::Timestamp;
 
-pub trait Clock: Send + Sync + fmt::Debug {
+pub trait ReceiverClock: Send + Sync + fmt::Debug {
     fn now(&self) -> Timestamp;
 }
 
 /// The clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
+pub struct MachineClock;
 
-impl Clock for SystemClock {
+impl ReceiverClock for MachineClock {
     #[expect(clippy::disallowed_methods, reason = "a receiver stands alone, and this is its adapter to the machine's clock")]
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

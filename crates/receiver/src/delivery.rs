@@ -7,14 +7,14 @@ use chancery_protocol::{TaskId, Timestamp};
 use chancery_wire::Notification;
 use http::StatusCode;
 
-use crate::proof::Proof;
-use crate::receiver::Memory;
+use crate::proof::SenderProof;
+use crate::receiver::ReceiverState;
 
 /// Accept it when its work is done: until then its sender is told to try again, and what is dropped is forgotten, so that the
 /// next attempt is heard.
 #[must_use = "what is not accepted is sent again"]
 #[derive(Debug)]
-pub struct Delivery {
+pub struct ReceivedDelivery {
     pub notification: Notification,
     /// The id of the message, the same for every attempt. Only what was signed has one.
     pub id: Option<String>,
@@ -27,24 +27,24 @@ pub struct Delivery {
     /// An operator sent it again.
     pub replay: bool,
     pub sent_at: Option<Timestamp>,
-    pub proofs: Vec<Proof>,
-    pub(crate) held: Option<Held>,
+    pub proofs: Vec<SenderProof>,
+    pub(crate) held: Option<HeldNotification>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) memory: Arc<Memory>,
+pub(crate) struct HeldNotification {
+    pub(crate) memory: Arc<ReceiverState>,
     pub(crate) key: String,
 }
 
-impl Delivery {
+impl ReceivedDelivery {
     /// The task it is about. A message need not belong to one.
     pub fn task(&self) -> Option<&TaskId> {
         self.notification.face.as_ref().map(|face| &face.task_id)
     }
 
     /// It was worked on: from now on it is a copy.
-    pub async fn accept(mut self) -> Accepted {
+    pub async fn accept(mut self) -> AcceptedDelivery {
         let (task, lane, seq) = (self.task().cloned(), self.lane, self.seq);
         if let Some(held) = self.held.take() {
             let memory = &held.memory;
@@ -54,13 +54,13 @@ impl Delivery {
                 memory.lanes.taken(task.as_str(), lane, seq);
             }
             // What could not be kept may come again, which is better than to be sent for ever.
-            return Accepted { remembered: kept.is_ok() };
+            return AcceptedDelivery { remembered: kept.is_ok() };
         }
-        Accepted { remembered: false }
+        AcceptedDelivery { remembered: false }
     }
 }
 
-impl Drop for Delivery {
+impl Drop for ReceivedDelivery {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
             held.memory.guard.dropped(&held.key);
@@ -70,12 +70,12 @@ impl Drop for Delivery {
 
 /// The answer that tells the sender that it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedDelivery {
     /// Whether another copy will be known for one.
     pub remembered: bool,
 }
 
-impl IntoResponse for Accepted {
+impl IntoResponse for AcceptedDelivery {
     fn into_response(self) -> Response {
         StatusCode::NO_CONTENT.into_response()
     }

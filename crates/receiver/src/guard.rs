@@ -3,7 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use chancery_identity::webhook::{Begun, ReplayMemory};
+use chancery_identity::webhook::{ReplayCheck, ReplayMemory};
 use chancery_protocol::Timestamp;
 
 /// It could not be asked.
@@ -15,7 +15,7 @@ pub struct GuardFault(pub String);
 #[async_trait]
 pub trait ReplayGuard: Send + Sync + fmt::Debug {
     /// Whether the message of that id is new. If it is, somebody works on it from now on.
-    async fn begin(&self, id: &str, now: Timestamp) -> Result<Begun, GuardFault>;
+    async fn begin(&self, id: &str, now: Timestamp) -> Result<ReplayCheck, GuardFault>;
 
     /// It was taken.
     async fn taken(&self, id: &str, now: Timestamp) -> Result<(), GuardFault>;
@@ -26,7 +26,7 @@ pub trait ReplayGuard: Send + Sync + fmt::Debug {
 
 #[async_trait]
 impl ReplayGuard for ReplayMemory {
-    async fn begin(&self, id: &str, now: Timestamp) -> Result<Begun, GuardFault> {
+    async fn begin(&self, id: &str, now: Timestamp) -> Result<ReplayCheck, GuardFault> {
         Ok(Self::begin(self, id, now))
     }
 

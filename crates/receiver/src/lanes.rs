@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MOST_LANES: usize = 100_000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Lanes(Mutex<Kept>);
+pub(crate) struct ReceivedLanes(Mutex<LaneProgress>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LaneProgress {
     /// By task and number: two senders may count alike.
     last: HashMap<Key, u64>,
     order: VecDeque<Key>,
@@ -18,7 +18,7 @@ struct Kept {
 
 type Key = (String, u64);
 
-impl Lanes {
+impl ReceivedLanes {
     /// Whether something later has been taken already.
     pub(crate) fn is_stale(&self, task: &str, lane: u64, seq: u64) -> bool {
         self.kept().last.get(&(task.to_owned(), lane)).is_some_and(|last| seq < *last)
@@ -39,7 +39,7 @@ impl Lanes {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, LaneProgress> {
         // Nothing that panics runs under the lock, and what is kept is right entry by entry.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn only_what_is_before_the_last_one_taken_is_stale_and_lanes_are_their_own() {
-        let lanes = Lanes::default();
+        let lanes = ReceivedLanes::default();
         assert!(!lanes.is_stale("t", 1, 0));
         lanes.taken("t", 1, 5);
         lanes.taken("t", 1, 3);

@@ -3,9 +3,9 @@
 //! ```
 //! use axum::{Router, routing::post};
 //! use chancery_identity::webhook::HmacSecret;
-//! use chancery_receiver::{Accepted, Delivery, Receiver};
+//! use chancery_receiver::{AcceptedDelivery, ReceivedDelivery, Receiver};
 //!
-//! async fn hook(delivery: Delivery) -> Accepted {
+//! async fn hook(delivery: ReceivedDelivery) -> AcceptedDelivery {
 //!     // Work on delivery.notification here. Whatever is not accepted is sent again.
 //!     delivery.accept().await
 //! }
@@ -30,9 +30,9 @@ mod refusal;
 
 pub use builder::{Builder, Incomplete};
 pub use chancery_wire::{Notification, NotificationForm};
-pub use clock::{Clock, SystemClock};
-pub use delivery::{Accepted, Delivery};
+pub use clock::{MachineClock, ReceiverClock};
+pub use delivery::{AcceptedDelivery, ReceivedDelivery};
 pub use guard::{GuardFault, ReplayGuard};
-pub use proof::Proof;
+pub use proof::SenderProof;
 pub use receiver::{MOST_BODY_BYTES, Receiver};
-pub use refusal::Refusal;
+pub use refusal::NotificationRefusal;

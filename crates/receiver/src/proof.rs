@@ -2,14 +2,14 @@
 
 use chancery_identity::SealKey;
 use chancery_identity::webhook::{
-    Scheme, TOLERANCE, TokenFor, Verified, Verifier, VerifyFault, verify_body_signature, verify_neuralpost,
+    Scheme, TOLERANCE, TokenFor, VerifiedWebhook, Verifier, VerifyFault, verify_body_signature, verify_neuralpost,
 };
 use chancery_protocol::Timestamp;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::refusal::Refusal;
+use crate::refusal::NotificationRefusal;
 
 /// There is no agreement on one name, so senders use either.
 const TOKEN_HEADERS: [&str; 2] = ["x-a2a-notification-token", "a2a-notification-token"];
@@ -19,7 +19,7 @@ const NEURALPOST_TIMESTAMP: &str = "x-neuralpost-timestamp";
 
 /// What was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum SenderProof {
     Signature(Scheme),
     Token,
     Credentials,
@@ -49,9 +49,9 @@ pub(crate) struct JwtDemand {
 
 /// What is known of a message whose sender has shown everything.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
-    pub(crate) proofs: Vec<Proof>,
-    pub(crate) verified: Option<Verified>,
+pub(crate) struct VerifiedSender {
+    pub(crate) proofs: Vec<SenderProof>,
+    pub(crate) verified: Option<VerifiedWebhook>,
 }
 
 impl Demands {
@@ -60,40 +60,40 @@ impl Demands {
         !self.signature && self.credentials.is_none() && self.jwt.is_none() && others.iter().all(|one| one.is_none())
     }
 
-    pub(crate) fn check(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<Shown, Refusal> {
-        let mut shown = Shown::default();
+    pub(crate) fn check(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<VerifiedSender, NotificationRefusal> {
+        let mut shown = VerifiedSender::default();
         if let Some(token) = &self.token {
             if !has_token(headers, token) {
-                return Err(Refusal::Token);
+                return Err(NotificationRefusal::Token);
             }
-            shown.proofs.push(Proof::Token);
+            shown.proofs.push(SenderProof::Token);
         }
         if let Some((scheme, credentials)) = &self.credentials {
             let found = authorization(headers).filter(|(found, _)| found.eq_ignore_ascii_case(scheme));
             if !found.is_some_and(|(_, found)| SealKey::same_secret(found.as_bytes(), credentials.expose_secret().as_bytes())) {
-                return Err(Refusal::Credentials);
+                return Err(NotificationRefusal::Credentials);
             }
-            shown.proofs.push(Proof::Credentials);
+            shown.proofs.push(SenderProof::Credentials);
         }
         if self.signature {
             let verified = self.verifier.verify(headers, body, now)?;
-            shown.proofs.push(Proof::Signature(verified.scheme));
+            shown.proofs.push(SenderProof::Signature(verified.scheme));
             shown.verified = Some(verified);
         }
         if let Some(demand) = &self.jwt {
             self.check_jwt(demand, headers, shown.verified.as_ref(), body, now)?;
-            shown.proofs.push(Proof::Jwt);
+            shown.proofs.push(SenderProof::Jwt);
         }
         if let Some(secret) = &self.body_secret {
-            let signature = text(headers, BODY_SIGNATURE).ok_or(Refusal::BodySignature)?;
+            let signature = text(headers, BODY_SIGNATURE).ok_or(NotificationRefusal::BodySignature)?;
             if !verify_body_signature(secret.expose_secret().as_bytes(), body, signature) {
-                return Err(Refusal::BodySignature);
+                return Err(NotificationRefusal::BodySignature);
             }
-            shown.proofs.push(Proof::BodySignature);
+            shown.proofs.push(SenderProof::BodySignature);
         }
         if let Some(secret) = &self.neuralpost {
             check_neuralpost(secret, headers, body, now)?;
-            shown.proofs.push(Proof::NeuralPost);
+            shown.proofs.push(SenderProof::NeuralPost);
         }
         Ok(shown)
     }
@@ -102,13 +102,14 @@ impl Demands {
         &self,
         demand: &JwtDemand,
         headers: &HeaderMap,
-        verified: Option<&Verified>,
+        verified: Option<&VerifiedWebhook>,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<(), Refusal> {
-        let (_, token) =
-            authorization(headers).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer")).ok_or(Refusal::Credentials)?;
-        let mut fault = Refusal::Credentials;
+    ) -> Result<(), NotificationRefusal> {
+        let (_, token) = authorization(headers)
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
+            .ok_or(NotificationRefusal::Credentials)?;
+        let mut fault = NotificationRefusal::Credentials;
         for audience in &demand.audiences {
             let id = verified.map(|verified| verified.id.as_str());
             let expected = TokenFor { audience, issuer: demand.issuer.as_deref(), id, body };
@@ -128,11 +129,13 @@ fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
     !found.is_empty() && found.iter().all(same)
 }
 
-fn check_neuralpost(secret: &SecretString, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<(), Refusal> {
-    let signature = text(headers, NEURALPOST_SIGNATURE).ok_or(Refusal::BodySignature)?;
-    let seconds = text(headers, NEURALPOST_TIMESTAMP).and_then(|text| text.parse::<i64>().ok()).ok_or(Refusal::BodySignature)?;
+fn check_neuralpost(secret: &SecretString, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<(), NotificationRefusal> {
+    let signature = text(headers, NEURALPOST_SIGNATURE).ok_or(NotificationRefusal::BodySignature)?;
+    let seconds = text(headers, NEURALPOST_TIMESTAMP)
+        .and_then(|text| text.parse::<i64>().ok())
+        .ok_or(NotificationRefusal::BodySignature)?;
     if !verify_neuralpost(secret.expose_secret(), seconds, body, signature) {
-        return Err(Refusal::BodySignature);
+        return Err(NotificationRefusal::BodySignature);
     }
     let age = now.micros().div_euclid(1_000_000).saturating_sub(seconds);
     match age.unsigned_abs() {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use chancery_identity::SealKey;
-use chancery_identity::webhook::{Begun, PushKeys};
+use chancery_identity::webhook::{PushKeys, ReplayCheck};
 use chancery_protocol::TaskId;
 use chancery_wire::{JsonLimits, read_notification};
 use http::HeaderMap;
 
 use crate::builder::Builder;
-use crate::clock::Clock;
-use crate::delivery::{Delivery, Held};
+use crate::clock::ReceiverClock;
+use crate::delivery::{HeldNotification, ReceivedDelivery};
 use crate::guard::ReplayGuard;
-use crate::lanes::Lanes;
-use crate::proof::{Demands, Proof, Shown, text};
-use crate::refusal::Refusal;
+use crate::lanes::ReceivedLanes;
+use crate::proof::{Demands, SenderProof, VerifiedSender, text};
+use crate::refusal::NotificationRefusal;
 
 /// A longer body is not read.
 pub const MOST_BODY_BYTES: usize = 1 << 20;
@@ -26,17 +26,17 @@ pub const MOST_BODY_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Receiver {
     pub(crate) demands: Arc<ArcSwap<Demands>>,
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) memory: Arc<ReceiverState>,
     pub(crate) expected: Expected,
     pub(crate) json: Arc<JsonLimits>,
     pub(crate) most_bytes: usize,
 }
 
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct ReceiverState {
     pub(crate) guard: Arc<dyn ReplayGuard>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) lanes: Lanes,
+    pub(crate) clock: Arc<dyn ReceiverClock>,
+    pub(crate) lanes: ReceivedLanes,
 }
 
 type Waits = dyn Fn(&TaskId) -> bool + Send + Sync;
@@ -68,24 +68,24 @@ impl Receiver {
     }
 
     /// Lets a notification in, or says why not. What a sender has to show is looked at before what it says.
-    pub async fn receive(&self, headers: &HeaderMap, body: Bytes) -> Result<Delivery, Refusal> {
+    pub async fn receive(&self, headers: &HeaderMap, body: Bytes) -> Result<ReceivedDelivery, NotificationRefusal> {
         if body.len() > self.most_bytes {
-            return Err(Refusal::TooLarge(self.most_bytes));
+            return Err(NotificationRefusal::TooLarge(self.most_bytes));
         }
         let now = self.memory.clock.now();
-        let Shown { proofs, verified } = self.demands.load().check(headers, &body, now)?;
-        let notification =
-            read_notification(&body, &self.json).map_err(|fault| Refusal::NotANotification(fault.message.into_owned()))?;
+        let VerifiedSender { proofs, verified } = self.demands.load().check(headers, &body, now)?;
+        let notification = read_notification(&body, &self.json)
+            .map_err(|fault| NotificationRefusal::NotANotification(fault.message.into_owned()))?;
         let task = notification.face.as_ref().map(|face| face.task_id.clone());
         if let (Some(task), Some(expected)) = (&task, &self.expected.0)
             && !expected(task)
         {
-            return Err(Refusal::UnexpectedTask(task.to_string()));
+            return Err(NotificationRefusal::UnexpectedTask(task.to_string()));
         }
         let made_of = verified.as_ref().and_then(|verified| verified.made_of.as_ref());
         let replay = text(headers, "a2a-event-replay").is_some_and(|value| value == "1")
             || made_of.is_some_and(|made_of| made_of.resent.is_some());
-        let mut delivery = Delivery {
+        let mut delivery = ReceivedDelivery {
             notification,
             id: verified.as_ref().map(|verified| verified.id.clone()),
             lane: made_of.map(|made_of| made_of.lane),
@@ -99,27 +99,30 @@ impl Receiver {
         };
         if let Some(key) = remembered_as(&delivery, &body) {
             match self.memory.guard.begin(&key, now).await? {
-                Begun::Fresh => delivery.held = Some(Held { memory: self.memory.clone(), key }),
-                Begun::Seen => return Err(Refusal::Duplicate),
-                Begun::UnderWay => return Err(Refusal::UnderWay),
+                ReplayCheck::Fresh => delivery.held = Some(HeldNotification { memory: self.memory.clone(), key }),
+                ReplayCheck::Seen => return Err(NotificationRefusal::Duplicate),
+                ReplayCheck::UnderWay => return Err(NotificationRefusal::UnderWay),
             }
         }
         // After the copies, so that one of those is called by its name. What an operator sends again is late on purpose.
         if let (Some(task), Some(lane), Some(seq), false) = (&task, delivery.lane, delivery.seq, replay)
             && self.memory.lanes.is_stale(task.as_str(), lane, seq)
         {
-            return Err(Refusal::Stale);
+            return Err(NotificationRefusal::Stale);
         }
         Ok(delivery)
     }
 }
 
 /// By the id that was signed, or else by the bytes that were; what nobody signed is not remembered, for anybody could block it.
-fn remembered_as(delivery: &Delivery, body: &[u8]) -> Option<String> {
+fn remembered_as(delivery: &ReceivedDelivery, body: &[u8]) -> Option<String> {
     if let Some(id) = &delivery.id {
         return Some(id.clone());
     }
-    let signed = delivery.proofs.iter().any(|proof| matches!(proof, Proof::BodySignature | Proof::NeuralPost | Proof::Jwt));
+    let signed = delivery
+        .proofs
+        .iter()
+        .any(|proof| matches!(proof, SenderProof::BodySignature | SenderProof::NeuralPost | SenderProof::Jwt));
     signed.then(|| SealKey::digest(body).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -7,7 +7,7 @@ use http::StatusCode;
 use crate::guard::GuardFault;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum NotificationRefusal {
     #[error("the body has more than {0} bytes")]
     TooLarge(usize),
     #[error("the body did not arrive whole")]
@@ -39,7 +39,7 @@ pub enum Refusal {
     Guard(#[from] GuardFault),
 }
 
-impl Refusal {
+impl NotificationRefusal {
     /// For logs, counters and the sender.
     pub fn code(&self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for NotificationRefusal {
     /// The code alone: what exactly was wrong is for the receiver's log.
     fn into_response(self) -> Response {
         (self.status(), self.code()).into_response()

@@ -10,14 +10,14 @@ use axum::{Router, routing::post};
 use bytes::Bytes;
 use chancery_identity::keys::Push;
 use chancery_identity::webhook::{
-    Begun, Carries, HmacSecret, JwtFault, PushClaims, PushKeys, Scheme, VerifyFault, WebhookId, body_signature, mint_push_jwt,
-    neuralpost_signature, sign,
+    Carries, HmacSecret, JwtFault, PushClaims, PushKeys, ReplayCheck, Scheme, VerifyFault, WebhookId, body_signature,
+    mint_push_jwt, neuralpost_signature, sign,
 };
 use chancery_identity::{Algorithm, SigningKey};
 use chancery_protocol::{TaskEvent, TaskState, Timestamp};
 use chancery_receiver::{
-    Accepted, Builder, Clock, Delivery, GuardFault, Incomplete, MOST_BODY_BYTES, NotificationForm, Proof, Receiver, Refusal,
-    ReplayGuard,
+    AcceptedDelivery, Builder, GuardFault, Incomplete, MOST_BODY_BYTES, NotificationForm, NotificationRefusal, ReceivedDelivery,
+    Receiver, ReceiverClock, ReplayGuard, SenderProof,
 };
 use http::{HeaderMap, Request, StatusCode};
 use serde_json::json;
@@ -29,7 +29,7 @@ const NOW: i64 = 1_800_000_000;
 #[derive(Debug)]
 struct TestClock(AtomicI64);
 
-impl Clock for TestClock {
+impl ReceiverClock for TestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.load(Ordering::Relaxed) * 1_000_000)
     }
@@ -76,11 +76,11 @@ fn by_secret() -> Receiver {
     receiver(|builder| builder.url(URL).secret(secret()))
 }
 
-async fn receive(receiver: &Receiver, headers: &HeaderMap, body: &str) -> Result<Delivery, Refusal> {
+async fn receive(receiver: &Receiver, headers: &HeaderMap, body: &str) -> Result<ReceivedDelivery, NotificationRefusal> {
     receiver.receive(headers, Bytes::from(body.to_owned())).await
 }
 
-async fn refused(receiver: &Receiver, headers: &HeaderMap, body: &str) -> Refusal {
+async fn refused(receiver: &Receiver, headers: &HeaderMap, body: &str) -> NotificationRefusal {
     receive(receiver, headers, body).await.unwrap_err()
 }
 
@@ -95,10 +95,10 @@ async fn a_signed_notification_gets_through_with_all_that_is_known_of_it() {
     assert_eq!(delivery.notification.form, NotificationForm::V1_0);
     assert_eq!(delivery.id.as_deref(), Some(&*entry(9).to_string()));
     assert_eq!((delivery.lane, delivery.seq, delivery.attempt, delivery.compacted), (Some(3), Some(9), Some(2), Some((4, 9))));
-    assert_eq!((delivery.proofs.as_slice(), delivery.replay), (&[Proof::Signature(Scheme::V1)][..], false));
+    assert_eq!((delivery.proofs.as_slice(), delivery.replay), (&[SenderProof::Signature(Scheme::V1)][..], false));
     let by_key = receiver(|builder| builder.url(URL).keys(PushKeys::new([key().public().clone()])));
     let delivery = receive(&by_key, &headers, &working()).await.unwrap();
-    assert_eq!(delivery.proofs, [Proof::Signature(Scheme::V1a)]);
+    assert_eq!(delivery.proofs, [SenderProof::Signature(Scheme::V1a)]);
     drop(delivery);
 }
 
@@ -108,13 +108,13 @@ async fn a_copy_is_refused_once_the_message_was_taken_and_heard_if_it_was_not() 
     let (receiver, headers) = (by_secret(), signed(&entry(1), &working()));
     let first = receive(&receiver, &headers, &working()).await.unwrap();
     let refusal = refused(&receiver, &headers, &working()).await;
-    assert!(matches!(refusal, Refusal::UnderWay));
+    assert!(matches!(refusal, NotificationRefusal::UnderWay));
     assert_eq!(refusal.status(), StatusCode::TOO_EARLY, "its sender comes again");
     drop(first);
     let again = receive(&receiver, &headers, &working()).await.unwrap();
-    assert_eq!(again.accept().await, Accepted { remembered: true });
+    assert_eq!(again.accept().await, AcceptedDelivery { remembered: true });
     let refusal = refused(&receiver, &headers, &working()).await;
-    assert!(matches!(refusal, Refusal::Duplicate));
+    assert!(matches!(refusal, NotificationRefusal::Duplicate));
     assert_eq!(refusal.status(), StatusCode::OK, "its sender is done");
 }
 
@@ -124,7 +124,7 @@ async fn what_comes_late_is_known_for_it_unless_an_operator_sent_it_again() {
     receive(&receiver, &signed(&entry(5), &working()), &working()).await.unwrap().accept().await;
     let late = signed(&entry(4), &working());
     let refusal = refused(&receiver, &late, &working()).await;
-    assert!(matches!(refusal, Refusal::Stale) && refusal.status() == StatusCode::OK);
+    assert!(matches!(refusal, NotificationRefusal::Stale) && refusal.status() == StatusCode::OK);
     let mut replayed = late.clone();
     replayed.insert("a2a-event-replay", "1".parse().unwrap());
     assert!(receive(&receiver, &replayed, &working()).await.unwrap().replay);
@@ -160,7 +160,10 @@ async fn every_fault_of_a_signature_has_its_name_and_401() {
         assert_eq!((refusal.code(), refusal.status()), (code, StatusCode::UNAUTHORIZED), "{refusal}");
         assert!(refusal.is_unauthorized());
     }
-    assert!(matches!(refused(&by_secret(), &HeaderMap::new(), "").await, Refusal::Signature(VerifyFault::Missing("webhook-id"))));
+    assert!(matches!(
+        refused(&by_secret(), &HeaderMap::new(), "").await,
+        NotificationRefusal::Signature(VerifyFault::Missing("webhook-id"))
+    ));
 }
 
 #[tokio::test]
@@ -176,11 +179,11 @@ async fn a_token_counts_under_either_name_and_under_both_if_both_are_there() {
     let (old, new) = ("x-a2a-notification-token", "a2a-notification-token");
     for good in [&[(old, "s3cret")][..], &[(new, "s3cret")], &[(old, "s3cret"), (new, "s3cret")]] {
         let delivery = receive(&receiver, &with(good), &working()).await.unwrap();
-        assert_eq!((delivery.proofs.as_slice(), &delivery.id), (&[Proof::Token][..], &None));
+        assert_eq!((delivery.proofs.as_slice(), &delivery.id), (&[SenderProof::Token][..], &None));
     }
     for bad in [&[][..], &[(old, "other")], &[(old, "s3cret"), (new, "other")], &[(old, "s3cret"), (old, "")], &[(old, "s3cre")]]
     {
-        assert!(matches!(refused(&receiver, &with(bad), &working()).await, Refusal::Token), "{bad:?}");
+        assert!(matches!(refused(&receiver, &with(bad), &working()).await, NotificationRefusal::Token), "{bad:?}");
     }
 }
 
@@ -189,16 +192,16 @@ async fn everything_that_was_agreed_on_must_be_shown() {
     let receiver =
         receiver(|builder| builder.url(URL).secret(secret()).token("t".to_owned()).credentials("Bearer", "c".to_owned()));
     let mut headers = signed(&entry(1), &working());
-    assert!(matches!(refused(&receiver, &headers, &working()).await, Refusal::Token));
+    assert!(matches!(refused(&receiver, &headers, &working()).await, NotificationRefusal::Token));
     headers.insert("a2a-notification-token", "t".parse().unwrap());
-    assert!(matches!(refused(&receiver, &headers, &working()).await, Refusal::Credentials));
+    assert!(matches!(refused(&receiver, &headers, &working()).await, NotificationRefusal::Credentials));
     for wrong in ["Bearer x", "Basic c", "c", "Bearer"] {
         headers.insert("authorization", wrong.parse().unwrap());
-        assert!(matches!(refused(&receiver, &headers, &working()).await, Refusal::Credentials), "{wrong}");
+        assert!(matches!(refused(&receiver, &headers, &working()).await, NotificationRefusal::Credentials), "{wrong}");
     }
     headers.insert("authorization", "bearer c".parse().unwrap());
     let delivery = receive(&receiver, &headers, &working()).await.unwrap();
-    assert_eq!(delivery.proofs, [Proof::Token, Proof::Credentials, Proof::Signature(Scheme::V1)]);
+    assert_eq!(delivery.proofs, [SenderProof::Token, SenderProof::Credentials, SenderProof::Signature(Scheme::V1)]);
     assert!(!format!("{receiver:?}").contains("\"t\""), "no secret is printed");
 }
 
@@ -213,18 +216,18 @@ async fn a_token_of_the_sender_is_for_this_url_without_its_query_and_for_this_bo
     };
     let audience = "https://agent.example.org/hook";
     let mut headers = signed(&entry(1), &working());
-    assert!(matches!(refused(&receiver, &headers, &working()).await, Refusal::Credentials));
+    assert!(matches!(refused(&receiver, &headers, &working()).await, NotificationRefusal::Credentials));
     for (token, fault) in [
         (token("https://other.example.org/hook", &entry(1), &working()), JwtFault::Audience),
         (token(audience, &entry(2), &working()), JwtFault::OtherMessage),
         (token(audience, &entry(1), "{}"), JwtFault::OtherBody),
     ] {
         headers.insert("authorization", token.parse().unwrap());
-        assert!(matches!(refused(&receiver, &headers, &working()).await, Refusal::Jwt(found) if found == fault));
+        assert!(matches!(refused(&receiver, &headers, &working()).await, NotificationRefusal::Jwt(found) if found == fault));
     }
     headers.insert("authorization", token(audience, &entry(1), &working()).parse().unwrap());
     let delivery = receive(&receiver, &headers, &working()).await.unwrap();
-    assert_eq!(delivery.proofs, [Proof::Signature(Scheme::V1a), Proof::Jwt]);
+    assert_eq!(delivery.proofs, [SenderProof::Signature(Scheme::V1a), SenderProof::Jwt]);
     drop(delivery);
 
     // However its owner spells it, a token is for it in the same spelling, and in the usual one.
@@ -243,7 +246,7 @@ async fn a_token_of_the_sender_is_for_this_url_without_its_query_and_for_this_bo
     let other = SigningKey::<Push>::generate(Algorithm::EdDsa).unwrap();
     receiver.set_keys(PushKeys::new([other.public().clone()]));
     assert!(
-        matches!(refused(&receiver, &headers, &working()).await, Refusal::Signature(VerifyFault::BadSignature)),
+        matches!(refused(&receiver, &headers, &working()).await, NotificationRefusal::Signature(VerifyFault::BadSignature)),
         "keys changed"
     );
 }
@@ -253,10 +256,10 @@ async fn the_signatures_of_other_senders_are_verified_and_their_copies_known_by_
     let text = body("task-1", "TASK_STATE_WORKING");
     let plain = receiver(|builder| builder.body_signature("tok".to_owned()));
     let mut headers = HeaderMap::new();
-    assert!(matches!(refused(&plain, &headers, &text).await, Refusal::BodySignature));
+    assert!(matches!(refused(&plain, &headers, &text).await, NotificationRefusal::BodySignature));
     headers.insert("x-a2a-signature", body_signature(b"tok", text.as_bytes()).parse().unwrap());
     receive(&plain, &headers, &text).await.unwrap().accept().await;
-    assert!(matches!(refused(&plain, &headers, &text).await, Refusal::Duplicate));
+    assert!(matches!(refused(&plain, &headers, &text).await, NotificationRefusal::Duplicate));
 
     let task = json!({ "kind": "task", "id": "task-1", "contextId": "c", "status": { "state": "working" } });
     let text = json!({ "jsonrpc": "2.0", "id": "task-1", "result": task }).to_string();
@@ -270,15 +273,15 @@ async fn the_signatures_of_other_senders_are_verified_and_their_copies_known_by_
     let delivery = receive(&posted, &with(NOW), &text).await.unwrap();
     assert_eq!(
         (delivery.notification.form, delivery.proofs.as_slice()),
-        (NotificationForm::NeuralPost, &[Proof::NeuralPost][..])
+        (NotificationForm::NeuralPost, &[SenderProof::NeuralPost][..])
     );
     delivery.accept().await;
-    assert!(matches!(refused(&posted, &with(NOW + 1), &text).await, Refusal::Duplicate), "a retry has another time");
+    assert!(matches!(refused(&posted, &with(NOW + 1), &text).await, NotificationRefusal::Duplicate), "a retry has another time");
     let late = refused(&posted, &with(NOW - 301), &text).await;
-    assert!(matches!(late, Refusal::Signature(VerifyFault::TooOld { seconds: 301 })));
+    assert!(matches!(late, NotificationRefusal::Signature(VerifyFault::TooOld { seconds: 301 })));
     let mut moved = with(NOW);
     moved.insert("x-neuralpost-timestamp", (NOW + 1).into());
-    assert!(matches!(refused(&posted, &moved, &text).await, Refusal::BodySignature));
+    assert!(matches!(refused(&posted, &moved, &text).await, NotificationRefusal::BodySignature));
 }
 
 #[tokio::test]
@@ -287,12 +290,12 @@ async fn only_tasks_somebody_waits_for_get_through_and_only_bodies_that_are_noti
     assert!(receive(&receiver, &signed(&entry(1), &working()), &working()).await.is_ok());
     let other = body("task-2", "TASK_STATE_WORKING");
     let refusal = refused(&receiver, &signed(&entry(2), &other), &other).await;
-    assert!(matches!(&refusal, Refusal::UnexpectedTask(task) if task == "task-2"));
+    assert!(matches!(&refusal, NotificationRefusal::UnexpectedTask(task) if task == "task-2"));
     assert_eq!(refusal.status(), StatusCode::NOT_FOUND);
     let refusal = refused(&receiver, &signed(&entry(3), "{}"), "{}").await;
     assert_eq!((refusal.code(), refusal.status()), ("not_a_notification", StatusCode::BAD_REQUEST));
     let (receiver, headers) = (by_secret(), signed(&entry(4), "[1"));
-    assert!(matches!(refused(&receiver, &headers, "[1").await, Refusal::NotANotification(_)));
+    assert!(matches!(refused(&receiver, &headers, "[1").await, NotificationRefusal::NotANotification(_)));
 }
 
 #[test]
@@ -313,7 +316,7 @@ struct Broken;
 
 #[async_trait::async_trait]
 impl ReplayGuard for Broken {
-    async fn begin(&self, _: &str, _: Timestamp) -> Result<Begun, GuardFault> {
+    async fn begin(&self, _: &str, _: Timestamp) -> Result<ReplayCheck, GuardFault> {
         Err(GuardFault("no connection".to_owned()))
     }
 
@@ -345,7 +348,7 @@ impl FromRef<App> for Receiver {
     }
 }
 
-async fn hook(axum::extract::State(app): axum::extract::State<App>, delivery: Delivery) -> axum::response::Response {
+async fn hook(axum::extract::State(app): axum::extract::State<App>, delivery: ReceivedDelivery) -> axum::response::Response {
     if app.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
@@ -383,5 +386,8 @@ async fn a_body_is_read_up_to_a_mebibyte_and_no_further() {
     };
     assert_eq!(answer(&app, &headers, padded(MOST_BODY_BYTES)).await, StatusCode::NO_CONTENT);
     assert_eq!(answer(&app, &headers, padded(MOST_BODY_BYTES + 1)).await, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(matches!(refused(&app.receiver, &headers, &padded(MOST_BODY_BYTES + 1)).await, Refusal::TooLarge(MOST_BODY_BYTES)));
+    assert!(matches!(
+        refused(&app.receiver, &headers, &padded(MOST_BODY_BYTES + 1)).await,
+        NotificationRefusal::TooLarge(MOST_BODY_BYTES)
+    ));
 }

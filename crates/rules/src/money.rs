@@ -161,8 +161,8 @@ impl Serialize for MicroUsd {
 
 impl<'de> Deserialize<'de> for MicroUsd {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Written;
-        impl Visitor<'_> for Written {
+        struct MicroUsdVisitor;
+        impl Visitor<'_> for MicroUsdVisitor {
             type Value = MicroUsd;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,7 +185,7 @@ impl<'de> Deserialize<'de> for MicroUsd {
                 MicroUsd::parse(&number.to_string()).map_err(E::custom)
             }
         }
-        from.deserialize_any(Written)
+        from.deserialize_any(MicroUsdVisitor)
     }
 }
 

@@ -86,14 +86,20 @@ impl RecursionPolicy {
 
     /// The same for an agent that has more names here than the one it is called by: under any of them it is the same agent.
     pub fn check_names(&self, context: &TaskContext, target: &AgentRef, others: &[AgentRef]) -> Result<(), RecursionError> {
-        let path = || context.visited_agents.then(target.clone());
-        if context.depth > self.max_call_depth {
-            return Err(RecursionError::Depth { depth: context.depth, limit: self.max_call_depth, path: path() });
-        }
+        self.check_depth(context, target)?;
         let names = || std::iter::once(target).chain(others);
         let visited = self.deny_revisit && names().any(|name| context.visited_agents.contains(name));
         if visited && !names().any(|name| self.revisit_allowlist.contains(name)) {
-            return Err(RecursionError::Revisit { agent: target.clone(), path: path() });
+            return Err(RecursionError::Revisit { agent: target.clone(), path: context.visited_agents.then(target.clone()) });
+        }
+        Ok(())
+    }
+
+    /// Whether a call with this context may go to that agent, whoever waits for it.
+    pub fn check_depth(&self, context: &TaskContext, target: &AgentRef) -> Result<(), RecursionError> {
+        if context.depth > self.max_call_depth {
+            let path = context.visited_agents.then(target.clone());
+            return Err(RecursionError::Depth { depth: context.depth, limit: self.max_call_depth, path });
         }
         Ok(())
     }

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use chancery_protocol::{Artifact, ArtifactChunk, ArtifactId, Message, Metadata, Part, PartContent, Task, TaskEvent, TaskState};
+use chancery_protocol::{
+    Artifact, ArtifactChunk, ArtifactId, Message, Metadata, Part, PartContent, Role, Task, TaskEvent, TaskState,
+};
 
 /// Why an event may not follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum EventRefusal {
     /// The task has ended; nothing follows.
     Ended(TaskState),
     /// States a task is never moved to: unspecified, or back to submitted.
@@ -20,30 +22,30 @@ pub enum Refusal {
 
 /// What must be known of a task to judge its next event. Much smaller than the task.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub struct TaskHead {
     pub state: TaskState,
     artifacts: HashSet<ArtifactId>,
 }
 
-impl Head {
+impl TaskHead {
     pub fn of(task: &Task) -> Self {
         Self { state: task.status.state, artifacts: task.artifacts.iter().map(|artifact| artifact.artifact_id.clone()).collect() }
     }
 
     /// Judges an event and, if it may follow, moves on.
-    pub fn advance(&mut self, event: &TaskEvent) -> Result<(), Refusal> {
+    pub fn advance(&mut self, event: &TaskEvent) -> Result<(), EventRefusal> {
         if self.state.is_terminal() {
-            return Err(Refusal::Ended(self.state));
+            return Err(EventRefusal::Ended(self.state));
         }
         match event {
-            TaskEvent::Created(_) => Err(Refusal::OutOfPlace),
+            TaskEvent::Created(_) => Err(EventRefusal::OutOfPlace),
             TaskEvent::Said(_) => Ok(()),
             TaskEvent::Replied(_) => {
                 self.state = TaskState::Completed;
                 Ok(())
             }
             TaskEvent::Status(change) => match change.status.state {
-                state @ (TaskState::Unspecified | TaskState::Submitted) => Err(Refusal::NotAState(state)),
+                state @ (TaskState::Unspecified | TaskState::Submitted) => Err(EventRefusal::NotAState(state)),
                 state => {
                     self.state = state;
                     Ok(())
@@ -52,7 +54,7 @@ impl Head {
             TaskEvent::Artifact(chunk) => {
                 let id = &chunk.artifact.artifact_id;
                 if chunk.append && !self.artifacts.contains(id) {
-                    return Err(Refusal::UnknownArtifact(id.clone()));
+                    return Err(EventRefusal::UnknownArtifact(id.clone()));
                 }
                 if !chunk.append {
                     self.artifacts.insert(id.clone());
@@ -73,9 +75,15 @@ pub fn apply(task: &mut Task, event: &TaskEvent) {
         }
         TaskEvent::Replied(_) => task.status.state = TaskState::Completed,
         TaskEvent::Status(change) => {
-            // A message that repeats an id replaces what was said under it: some agents let one message grow.
-            let is_same = |said: &Message| change.status.message.as_ref().is_some_and(|new| new.message_id == said.message_id);
-            task.status.message.take_if(|said| !said.message_id.as_str().is_empty() && is_same(said));
+            // A message that repeats an id replaces what was said under it: some agents let one message grow, also over
+            // statuses without words.
+            if let Some(new) = &change.status.message {
+                let repeats = |said: &Message| said.message_id == new.message_id && !said.message_id.as_str().is_empty();
+                let was_last = task.status.message.take_if(|said| repeats(said)).is_some() || task.status.message.is_some();
+                if !was_last && task.history.last().is_some_and(|said| said.role == Role::Agent && repeats(said)) {
+                    task.history.pop();
+                }
+            }
             keep_what_was_said(task);
             task.status = change.status.clone();
             if let Some(metadata) = &change.metadata {
@@ -142,6 +150,17 @@ pub fn weight(event: &TaskEvent) -> u64 {
         }
     };
     (ENTRY + content) as u64
+}
+
+/// Bytes a task counts for in an answer: the same measure, for what is shown of it.
+pub fn task_weight(task: &Task) -> u64 {
+    const TASK: usize = 64;
+    let said = task.history.iter().chain(&task.status.message).map(|message| message_weight(message)).sum::<usize>();
+    let artifact = |artifact: &Arc<Artifact>| {
+        parts_weight(&artifact.parts) + metadata_weight(artifact.metadata.as_ref()) + artifact.unknown.weight()
+    };
+    let made = task.artifacts.iter().map(artifact).sum::<usize>();
+    (TASK + said + made + metadata_weight(task.metadata.as_ref()) + task.unknown.weight()) as u64
 }
 
 fn message_weight(message: &Message) -> usize {

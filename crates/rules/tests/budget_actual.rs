@@ -10,7 +10,8 @@ fn price(usd: i64) -> Price {
 
 fn estimated(usd: Option<i64>) -> Estimated {
     let source = if usd.is_some() { EstimateSource::Observed } else { EstimateSource::Remainder };
-    let estimate = Estimate { usd: usd.map(MicroUsd), tokens: Some(11), tasks: 1 };
+    let expected = Price { usd: usd.map(MicroUsd), tokens: Some(11) };
+    let estimate = Estimate { usd: usd.map(MicroUsd), tokens: Some(11), tasks: 1, expected };
     Estimated { estimate, usd: source, tokens: EstimateSource::Observed }
 }
 
@@ -19,7 +20,7 @@ fn facts(configured: Option<i64>, measured: Option<i64>, guess: Option<i64>) -> 
     ActualFacts { configured: known(configured), measured: known(measured), estimated: estimated(guess) }
 }
 
-fn report(json: &str) -> Report {
+fn report(json: &str) -> ReportedCost {
     serde_json::from_str(json).unwrap()
 }
 
@@ -90,7 +91,7 @@ fn tokens_are_judged_by_the_same_rules() {
 #[test]
 fn without_a_report_the_price_counts_then_what_was_measured_then_the_estimate() {
     use ActualSource::{Configured, Estimated, Measured};
-    let nothing = Report::default();
+    let nothing = ReportedCost::default();
     for (facts, usd, source) in [
         (facts(Some(1), Some(2), Some(3)), 1, Configured),
         (facts(None, Some(2), Some(3)), 2, Measured),

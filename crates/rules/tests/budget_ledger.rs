@@ -23,11 +23,11 @@ fn usd_cap(usd: MicroUsd) -> Caps {
 }
 
 fn per(seconds: u64, caps: Caps) -> Limit {
-    Limit { caps, window: Window::Sliding(Duration::from_secs(seconds)) }
+    Limit { caps, window: BudgetWindow::Sliding(Duration::from_secs(seconds)) }
 }
 
 fn tree(ledger: &BudgetLedger, cap: MicroUsd) -> Account {
-    ledger.account(&Scope::Tree("t1".into()), Limit::of_tree(usd_cap(cap)))
+    ledger.account(&BudgetScope::Tree("t1".into()), Limit::of_tree(usd_cap(cap)))
 }
 
 fn usd(ledger: &BudgetLedger, account: &Account) -> (i64, i64, i64) {
@@ -40,7 +40,7 @@ fn a_refusal_names_scope_and_numbers_and_changes_nothing() {
     let ledger = BudgetLedger::new();
     let tree = tree(&ledger, cents(50));
     let caller =
-        ledger.account(&Scope::Caller { tenant: "default".into(), name: "planner".into() }, per(60, usd_cap(cents(500))));
+        ledger.account(&BudgetScope::Caller { tenant: "default".into(), name: "planner".into() }, per(60, usd_cap(cents(500))));
     let both: Accounts = [caller.clone(), tree.clone()].into_iter().collect();
     let first = ledger.reserve(&both, task(cents(46)).into(), at(0)).unwrap();
     ledger.settle(first, task(cents(46)), at(0));
@@ -64,7 +64,7 @@ fn a_refusal_names_scope_and_numbers_and_changes_nothing() {
 fn the_node_as_a_whole_is_refused_with_the_names_of_its_rate_limits() {
     let ledger = BudgetLedger::new();
     let caps = Caps { usd: Some(cents(10)), tokens: Some(100), tasks: Some(2) };
-    let global: Accounts = ledger.account(&Scope::Global, per(60, caps)).into();
+    let global: Accounts = ledger.account(&BudgetScope::Global, per(60, caps)).into();
     let held = ledger.reserve(&global, Amount::of_task(cents(9), 90).into(), at(0)).unwrap();
     let refused = ledger.reserve(&global, task(cents(2)).into(), at(0)).unwrap_err();
     assert!(
@@ -82,7 +82,7 @@ fn the_node_as_a_whole_is_refused_with_the_names_of_its_rate_limits() {
 #[test]
 fn what_a_refused_call_is_told_to_wait_is_exactly_long_enough() {
     let ledger = BudgetLedger::new();
-    let account: Accounts = ledger.account(&Scope::Global, per(60, usd_cap(cents(100)))).into();
+    let account: Accounts = ledger.account(&BudgetScope::Global, per(60, usd_cap(cents(100)))).into();
     for (second, spent) in [(10, 40), (20, 40), (30, 20)] {
         let held = ledger.reserve(&account, task(cents(spent)).into(), at(second)).unwrap();
         ledger.settle(held, task(cents(spent)), at(second));
@@ -99,7 +99,7 @@ fn what_a_refused_call_is_told_to_wait_is_exactly_long_enough() {
 fn a_burst_across_the_end_of_a_minute_cannot_double_the_cap() {
     let ledger = BudgetLedger::new();
     let caps = Caps { tasks: Some(10), ..Caps::NONE };
-    let account: Accounts = ledger.account(&Scope::Global, per(60, caps)).into();
+    let account: Accounts = ledger.account(&BudgetScope::Global, per(60, caps)).into();
     let mut passed = Vec::new();
     for half_second in 0..400_i64 {
         let now = Timestamp::from_micros(half_second * 500_000);
@@ -149,7 +149,7 @@ fn two_hundred_tasks_that_report_five_dollars_under_a_cap_of_one_settle_one_doll
 #[test]
 fn an_overrun_blocks_until_it_slid_out_of_the_window() {
     let ledger = BudgetLedger::new();
-    let account: Accounts = ledger.account(&Scope::Agent("research".into()), per(60, usd_cap(cents(100)))).into();
+    let account: Accounts = ledger.account(&BudgetScope::Agent("research".into()), per(60, usd_cap(cents(100)))).into();
     let held = ledger.reserve(&account, task(cents(10)).into(), at(0)).unwrap();
     ledger.settle(held, task(cents(300)), at(0));
     let refused = ledger.reserve(&account, task(cents(0)).into(), at(60)).unwrap_err();
@@ -162,24 +162,24 @@ fn an_overrun_blocks_until_it_slid_out_of_the_window() {
 fn work_of_unknown_price_holds_all_that_remains_and_runs_one_at_a_time() {
     let ledger = BudgetLedger::new();
     let tree = tree(&ledger, cents(50));
-    let agent = ledger.account(&Scope::Agent("a".into()), per(60, usd_cap(cents(30))));
+    let agent = ledger.account(&BudgetScope::Agent("a".into()), per(60, usd_cap(cents(30))));
     let both: Accounts = [agent.clone(), tree.clone()].into_iter().collect();
     let held = ledger.reserve(&both, Estimate::REMAINDER, at(0)).unwrap();
     assert_eq!(held.amount(), Amount::of_task(cents(30), 0), "of the smaller cap; of tokens nobody counts, none");
     let refused = ledger.reserve(&both, Estimate::REMAINDER, at(0)).unwrap_err();
-    assert_eq!(*refused.scope(), Scope::Agent("a".into()));
+    assert_eq!(*refused.scope(), BudgetScope::Agent("a".into()));
     ledger.settle(held, task(cents(4)), at(0));
     let held = ledger.reserve(&both, Estimate::REMAINDER, at(0)).unwrap();
     assert_eq!(held.amount().usd, cents(26));
     ledger.release(held);
 
-    let uncapped: Accounts = ledger.account(&Scope::Tenant("x".into()), per(60, Caps::NONE)).into();
+    let uncapped: Accounts = ledger.account(&BudgetScope::Tenant("x".into()), per(60, Caps::NONE)).into();
     let held = ledger.reserve(&uncapped, Estimate::REMAINDER, at(0)).unwrap();
     assert_eq!(held.amount(), Amount::of_task(cents(0), 0));
     let ended = ledger.settle(held, Amount::of_task(cents(7), 5), at(0));
     assert_eq!(
         ended,
-        Settled { settled: Amount::of_task(cents(7), 5), overrun: Amount::default() },
+        SettledReservation { settled: Amount::of_task(cents(7), 5), overrun: Amount::default() },
         "without a cap nothing is overrun"
     );
 
@@ -187,7 +187,7 @@ fn work_of_unknown_price_holds_all_that_remains_and_runs_one_at_a_time() {
     assert_eq!(nowhere.amount(), Amount::of_task(cents(0), 0));
     assert_eq!(ledger.settle(nowhere, Amount::of_task(cents(7), 5), at(0)).settled, Amount::of_task(cents(7), 5));
 
-    let tokens = ledger.account(&Scope::Tree("t2".into()), Limit::of_tree(Caps { tokens: Some(9), ..Caps::NONE }));
+    let tokens = ledger.account(&BudgetScope::Tree("t2".into()), Limit::of_tree(Caps { tokens: Some(9), ..Caps::NONE }));
     let held = ledger.reserve(&tokens.into(), Estimate::REMAINDER, at(0)).unwrap();
     assert_eq!(held.amount(), Amount::of_task(cents(0), 9));
 }
@@ -196,7 +196,7 @@ fn work_of_unknown_price_holds_all_that_remains_and_runs_one_at_a_time() {
 fn a_running_task_gets_as_much_more_as_is_free_everywhere() {
     let ledger = BudgetLedger::new();
     let tree = tree(&ledger, cents(50));
-    let agent = ledger.account(&Scope::Agent("a".into()), per(60, usd_cap(cents(30))));
+    let agent = ledger.account(&BudgetScope::Agent("a".into()), per(60, usd_cap(cents(30))));
     let both: Accounts = [tree, agent].into_iter().collect();
     let mut held = ledger.reserve(&both, task(cents(10)).into(), at(0)).unwrap();
     assert_eq!(
@@ -232,12 +232,12 @@ fn a_lost_reservation_is_released_before_dispatch_and_spent_after_it() {
 fn a_restart_continues_where_it_was() {
     let (before, after) = (BudgetLedger::new(), BudgetLedger::new());
     let limit = per(60, usd_cap(cents(100)));
-    let account = before.account(&Scope::Global, limit);
+    let account = before.account(&BudgetScope::Global, limit);
     let held = before.reserve(&account.clone().into(), task(cents(30)).into(), at(5)).unwrap();
     let was = before.settle(held, task(cents(40)), at(5));
     let open = before.reserve(&account.clone().into(), task(cents(20)).into(), at(6)).unwrap();
 
-    let restored = after.account(&Scope::Global, limit);
+    let restored = after.account(&BudgetScope::Global, limit);
     let accounts: Accounts = restored.clone().into();
     after.restore_settled(&accounts, was, at(5), at(20));
     after.restore_settled(&accounts, was, at(-100), at(20));
@@ -254,11 +254,11 @@ fn a_restart_continues_where_it_was() {
 #[test]
 fn a_changed_limit_keeps_the_counters() {
     let ledger = BudgetLedger::new();
-    let account = ledger.account(&Scope::Global, per(60, usd_cap(cents(100))));
+    let account = ledger.account(&BudgetScope::Global, per(60, usd_cap(cents(100))));
     let accounts: Accounts = account.clone().into();
     let held = ledger.reserve(&accounts, task(cents(80)).into(), at(10)).unwrap();
     ledger.settle(held, task(cents(80)), at(10));
-    assert_eq!(ledger.account(&Scope::Global, per(1, Caps::NONE)), account, "there already, and stays as it is");
+    assert_eq!(ledger.account(&BudgetScope::Global, per(1, Caps::NONE)), account, "there already, and stays as it is");
     ledger.set_limit(&account, per(60, usd_cap(cents(50))), at(20));
     assert!(ledger.reserve(&accounts, task(cents(0)).into(), at(20)).is_err(), "more is spent than the new cap allows");
     ledger.set_limit(&account, per(3_600, usd_cap(cents(100))), at(20));
@@ -269,7 +269,7 @@ fn a_changed_limit_keeps_the_counters() {
 #[test]
 fn a_forgotten_tree_ends_its_reservations_as_it_would_have_and_begins_anew() {
     let ledger = BudgetLedger::new();
-    let scope = Scope::Tree("t1".into());
+    let scope = BudgetScope::Tree("t1".into());
     let old = tree(&ledger, cents(50));
     let held = ledger.reserve(&old.clone().into(), task(cents(10)).into(), at(0)).unwrap();
     ledger.forget(&scope);
@@ -279,7 +279,7 @@ fn a_forgotten_tree_ends_its_reservations_as_it_would_have_and_begins_anew() {
     ledger.settle(held, task(cents(10)), at(0));
     assert_eq!((usd(&ledger, &old), usd(&ledger, &new)), ((100_000, 0, 0), (0, 0, 0)));
     for round in 0..10_000 {
-        let tree: Accounts = ledger.account(&Scope::Tree(round.to_string().into()), Limit::of_tree(Caps::NONE)).into();
+        let tree: Accounts = ledger.account(&BudgetScope::Tree(round.to_string().into()), Limit::of_tree(Caps::NONE)).into();
         assert_eq!(usd(&ledger, &tree[0]), (0, 0, 0), "counters that are used again begin at nothing");
         let held = ledger.reserve(&tree, task(cents(1)).into(), at(0)).unwrap();
         ledger.forget(tree[0].scope());
@@ -301,7 +301,7 @@ fn a_scope_that_is_named_twice_is_charged_once() {
 #[test]
 fn hostile_amounts_and_times_pass_no_cap() {
     let ledger = BudgetLedger::new();
-    let account = ledger.account(&Scope::Global, per(60, Caps { usd: Some(cents(100)), tokens: Some(10), tasks: Some(5) }));
+    let account = ledger.account(&BudgetScope::Global, per(60, Caps { usd: Some(cents(100)), tokens: Some(10), tasks: Some(5) }));
     let accounts: Accounts = account.clone().into();
     for micros in [i64::MIN, 0, i64::MAX, -1] {
         let now = Timestamp::from_micros(micros);

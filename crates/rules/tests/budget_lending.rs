@@ -2,7 +2,7 @@
 
 use chancery_protocol::Timestamp;
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Accounts, Amount, BudgetLedger, Caps, Estimate, Limit, Scope, Window};
+use chancery_rules::budget::{Accounts, Amount, BudgetLedger, BudgetScope, BudgetWindow, Caps, Estimate, Limit};
 use proptest::prelude::*;
 
 const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
@@ -11,12 +11,12 @@ fn usd(micros: i64) -> Amount {
     Amount { usd: MicroUsd(micros), tokens: 0, tasks: 0 }
 }
 
-fn scope(ledger: &BudgetLedger, scope: Scope, cap: i64, window: Window) -> chancery_rules::budget::Account {
+fn scope(ledger: &BudgetLedger, scope: BudgetScope, cap: i64, window: BudgetWindow) -> chancery_rules::budget::Account {
     ledger.account(&scope, Limit { caps: Caps { usd: Some(MicroUsd(cap)), ..Caps::NONE }, window })
 }
 
 fn tree(ledger: &BudgetLedger, cap: i64) -> Accounts {
-    [scope(ledger, Scope::Tree("t".into()), cap, Window::Tree)].into_iter().collect()
+    [scope(ledger, BudgetScope::Tree("t".into()), cap, BudgetWindow::Tree)].into_iter().collect()
 }
 
 fn taken(ledger: &BudgetLedger, accounts: &Accounts) -> (i64, i64) {
@@ -85,8 +85,8 @@ proptest! {
     #[test]
     fn no_order_of_lending_passes_a_cap(steps in prop::collection::vec((0..6_u8, 0..8_usize, 0..60_i64), 1..80)) {
         let ledger = BudgetLedger::new();
-        let whole = scope(&ledger, Scope::Tree("t".into()), 100, Window::Tree);
-        let minute = scope(&ledger, Scope::Global, 70, Window::MINUTE);
+        let whole = scope(&ledger, BudgetScope::Tree("t".into()), 100, BudgetWindow::Tree);
+        let minute = scope(&ledger, BudgetScope::Global, 70, BudgetWindow::MINUTE);
         let both: Accounts = [minute.clone(), whole.clone()].into_iter().collect();
         let one: Accounts = [whole.clone()].into_iter().collect();
         let mut held = Vec::new();
@@ -94,7 +94,7 @@ proptest! {
             let accounts = if at % 2 == 0 { &both } else { &one };
             let index = if held.is_empty() { None } else { Some(at % held.len()) };
             match (what, index) {
-                (0, _) => held.extend(ledger.reserve(accounts, Estimate { usd: None, tokens: Some(0), tasks: 0 }, NOW)),
+                (0, _) => held.extend(ledger.reserve(accounts, Estimate { tokens: Some(0), tasks: 0, ..Estimate::REMAINDER }, NOW)),
                 (1, _) => held.extend(ledger.reserve(accounts, usd(amount).into(), NOW)),
                 (2, Some(index)) => {
                     let borrowed = ledger.reserve_from(&mut held[index], accounts, usd(amount).into(), NOW);

@@ -148,9 +148,10 @@ impl Run {
         let ledger = BudgetLedger::new();
         let account = |(at, plan): (usize, &ScopePlan)| {
             let [usd, tokens, tasks] = plan.caps;
-            let window = plan.window_micros.map_or(Window::Tree, |micros| Window::Sliding(Duration::from_micros(micros)));
+            let window =
+                plan.window_micros.map_or(BudgetWindow::Tree, |micros| BudgetWindow::Sliding(Duration::from_micros(micros)));
             let limit = Limit { caps: Caps { usd: usd.map(money), tokens, tasks }, window };
-            ledger.account(&Scope::Agent(at.to_string().into()), limit)
+            ledger.account(&BudgetScope::Agent(at.to_string().into()), limit)
         };
         let accounts = plans.iter().enumerate().map(account).collect();
         let plain = plans.iter().map(Plain::new).collect();
@@ -161,7 +162,7 @@ impl Run {
         Timestamp::from_micros(self.now)
     }
 
-    fn standings(&self) -> Vec<Standing> {
+    fn standings(&self) -> Vec<BudgetStanding> {
         self.accounts.iter().map(|account| self.ledger.standing(account, self.time())).collect()
     }
 
@@ -232,7 +233,7 @@ impl Run {
                 self.latest = self.latest.max(self.now);
             }
             Step::Reserve { scopes, usd, tokens } => {
-                self.reserve(scopes, Estimate { usd: usd.map(money), tokens, tasks: 1 })?;
+                self.reserve(scopes, Estimate { usd: usd.map(money), tokens, ..Estimate::REMAINDER })?;
             }
             Step::Raise { which, usd, tokens } if !self.open.is_empty() => {
                 let which = which % self.open.len();

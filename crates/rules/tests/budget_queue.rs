@@ -9,11 +9,11 @@ fn now() -> Timestamp {
     Timestamp::from_micros(0)
 }
 
-fn agent(name: &str) -> Scope {
-    Scope::Agent(name.into())
+fn agent(name: &str) -> BudgetScope {
+    BudgetScope::Agent(name.into())
 }
 
-fn account(ledger: &BudgetLedger, scope: &Scope, tasks: u64) -> Account {
+fn account(ledger: &BudgetLedger, scope: &BudgetScope, tasks: u64) -> Account {
     ledger.account(scope, Limit::of_tree(Caps { tasks: Some(tasks), ..Caps::NONE }))
 }
 
@@ -50,13 +50,13 @@ fn who_came_later_waits_only_behind_those_who_wait_for_a_scope_of_theirs() {
 #[test]
 fn one_more_than_may_wait_is_turned_away() {
     let (ledger, queue) = (BudgetLedger::new(), BudgetQueue::new());
-    let accounts: Accounts = account(&ledger, &Scope::Global, 0).into();
-    let waiting: Vec<_> = (0..3).map(|_| queue.enqueue(&accounts, &Scope::Global, 3).unwrap()).collect();
-    let full = queue.enqueue(&accounts, &Scope::Global, 3).unwrap_err();
+    let accounts: Accounts = account(&ledger, &BudgetScope::Global, 0).into();
+    let waiting: Vec<_> = (0..3).map(|_| queue.enqueue(&accounts, &BudgetScope::Global, 3).unwrap()).collect();
+    let full = queue.enqueue(&accounts, &BudgetScope::Global, 3).unwrap_err();
     assert!(matches!(full, BudgetError::QueueFull { max_queue_depth: 3, .. }));
     assert_eq!((full.code(), full.to_string().as_str()), ("BUDGET_QUEUE_FULL", "BUDGET_QUEUE_FULL global max_queue_depth=3"));
     drop(waiting);
-    assert!(queue.enqueue(&accounts, &Scope::Global, 3).is_ok());
+    assert!(queue.enqueue(&accounts, &BudgetScope::Global, 3).is_ok());
 }
 
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ enum Event {
 }
 
 struct Waiting {
-    ticket: Ticket,
+    ticket: BudgetQueueTicket,
     accounts: Accounts,
 }
 

@@ -18,7 +18,7 @@ fn caps(usd: i64, tokens: u64, tasks: u64) -> Caps {
     Caps { usd: Some(MicroUsd(usd)), tokens: Some(tokens), tasks: Some(tasks) }
 }
 
-fn is_within(standing: &Standing) -> bool {
+fn is_within(standing: &BudgetStanding) -> bool {
     let caps = standing.limit.caps;
     let taken = standing.settled.saturating_add(standing.reserved);
     caps.usd.is_none_or(|cap| taken.usd <= cap)
@@ -29,9 +29,9 @@ fn is_within(standing: &Standing) -> bool {
 #[test]
 fn no_other_thread_ever_sees_a_cap_passed_or_a_call_half_reserved() {
     let ledger = BudgetLedger::new();
-    let minute = Window::Sliding(Duration::from_secs(60));
-    let tree = ledger.account(&Scope::Tree("t".into()), Limit::of_tree(caps(1_000, 600, 300)));
-    let global = ledger.account(&Scope::Global, Limit { caps: caps(900, 700, 250), window: minute });
+    let minute = BudgetWindow::Sliding(Duration::from_secs(60));
+    let tree = ledger.account(&BudgetScope::Tree("t".into()), Limit::of_tree(caps(1_000, 600, 300)));
+    let global = ledger.account(&BudgetScope::Global, Limit { caps: caps(900, 700, 250), window: minute });
     // The same amounts in both, so that whoever sees one without the other sees a difference.
     let both: Accounts = [global.clone(), tree.clone()].into_iter().collect();
     let done = AtomicBool::new(false);
@@ -78,9 +78,9 @@ fn no_other_thread_ever_sees_a_cap_passed_or_a_call_half_reserved() {
 #[test]
 fn nobody_is_refused_by_a_neighbour_who_was_refused_elsewhere() {
     let ledger = BudgetLedger::new();
-    let shared = ledger.account(&Scope::Global, Limit::of_tree(caps(i64::MAX, u64::MAX - 1, THREADS / 2)));
-    let full = ledger.account(&Scope::Tree("full".into()), Limit::of_tree(caps(0, 0, 0)));
-    let open = ledger.account(&Scope::Tree("open".into()), Limit::of_tree(Caps::NONE));
+    let shared = ledger.account(&BudgetScope::Global, Limit::of_tree(caps(i64::MAX, u64::MAX - 1, THREADS / 2)));
+    let full = ledger.account(&BudgetScope::Tree("full".into()), Limit::of_tree(caps(0, 0, 0)));
+    let open = ledger.account(&BudgetScope::Tree("open".into()), Limit::of_tree(Caps::NONE));
     let refused: Accounts = [shared.clone(), full].into_iter().collect();
     let taken: Accounts = [shared, open].into_iter().collect();
     std::thread::scope(|threads| {
@@ -104,13 +104,13 @@ fn nobody_is_refused_by_a_neighbour_who_was_refused_elsewhere() {
 #[test]
 fn accounts_are_made_and_forgotten_while_others_count() {
     let ledger = BudgetLedger::new();
-    let global = ledger.account(&Scope::Global, Limit::of_tree(Caps::NONE));
+    let global = ledger.account(&BudgetScope::Global, Limit::of_tree(Caps::NONE));
     std::thread::scope(|threads| {
         for thread in 0..THREADS {
             let (ledger, global) = (&ledger, &global);
             threads.spawn(move || {
                 for round in 0..ROUNDS {
-                    let scope = Scope::Tree(format!("{thread}-{round}").into());
+                    let scope = BudgetScope::Tree(format!("{thread}-{round}").into());
                     let tree = ledger.account(&scope, Limit::of_tree(caps(1, 1, 1)));
                     let both: Accounts = [global.clone(), tree.clone()].into_iter().collect();
                     let held = ledger.reserve(&both, Amount::of_task(MicroUsd(1), 1).into(), now()).unwrap();

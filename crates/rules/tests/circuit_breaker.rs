@@ -4,12 +4,12 @@ mod common;
 
 use std::sync::Arc;
 
-use chancery_rules::health::{Breaker, BreakerConfig, BreakerState, HealthConfig, PeerPool, Refused, Ticket};
-use chancery_rules::routing::{Outcome, PeerId, TaskSpec};
+use chancery_rules::health::{Breaker, BreakerConfig, BreakerState, BreakerTicket, HealthConfig, PeerPool, Refused};
+use chancery_rules::routing::{CallOutcome, PeerId, TaskSpec};
 use common::{at, millis};
 use proptest::prelude::*;
 
-use Outcome::{Failed, Succeeded, Unjudged};
+use CallOutcome::{Failed, Succeeded, Unjudged};
 
 fn config() -> BreakerConfig {
     BreakerConfig {
@@ -23,7 +23,7 @@ fn config() -> BreakerConfig {
     }
 }
 
-fn call(breaker: &mut Breaker, outcome: Outcome, now: u64) {
+fn call(breaker: &mut Breaker, outcome: CallOutcome, now: u64) {
     let ticket = breaker.admit(at(now)).unwrap();
     breaker.report(ticket, outcome, at(now));
 }
@@ -229,7 +229,7 @@ fn a_clock_put_back_does_not_shut_a_peer_out_for_ever() {
 enum Step {
     Wait(u64),
     Admit,
-    Report(prop::sample::Index, Outcome),
+    Report(prop::sample::Index, CallOutcome),
     Check(prop::sample::Index, bool),
     Begin(prop::sample::Index),
     Lose(prop::sample::Index),
@@ -248,7 +248,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn take(tickets: &mut Vec<Ticket>, index: prop::sample::Index) -> Option<Ticket> {
+fn take(tickets: &mut Vec<BreakerTicket>, index: prop::sample::Index) -> Option<BreakerTicket> {
     (!tickets.is_empty()).then(|| tickets.swap_remove(index.index(tickets.len())))
 }
 

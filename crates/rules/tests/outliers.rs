@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use chancery_rules::health::{Ejections, OutlierConfig, Reason};
+use chancery_rules::health::{EjectionReason, Ejections, OutlierConfig};
 use chancery_rules::routing::{PeerId, PeerSnapshot, Share};
 use common::{at, cold, failing, millis, peer};
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn a_peer_is_out_until_its_time_and_longer_when_it_happens_again_soon() {
     for wait in [1_000, 2_000, 4_000, 4_000] {
         let found = ejections.eject(&pool, at(now));
         assert_eq!(found[0].until, at(now + wait));
-        assert_eq!(found[0].reason, Reason::Failures { failed: Share::ALL, siblings: Share::NONE });
+        assert_eq!(found[0].reason, EjectionReason::Failures { failed: Share::ALL, siblings: Share::NONE });
         assert_eq!(ejections.eject(&pool, at(now)), [], "it is out already");
         assert_eq!(left(&ejections, &pool, now + wait - 1), ["a", "b"]);
         now += wait;

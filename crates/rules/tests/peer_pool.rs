@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use chancery_protocol::AgentCard;
 use chancery_rules::health::{BreakerState, CheckConfig, HealthConfig, OpenCall, PeerPool};
-use chancery_rules::routing::{LowestLatency, Outcome, PeerId, PeerSelector as _, TaskSpec};
+use chancery_rules::routing::{CallOutcome, LowestLatency, PeerId, PeerSelector as _, TaskSpec};
 use common::{at, millis, skill};
 use proptest::prelude::*;
 
-use Outcome::{Failed, Succeeded, Unjudged};
+use CallOutcome::{Failed, Succeeded, Unjudged};
 
 fn pool_of(ids: &[&str]) -> PeerPool {
     let mut pool = PeerPool::new(HealthConfig::default(), millis(300_000));
@@ -24,7 +24,7 @@ fn ids(pool: &PeerPool, now: u64) -> Vec<String> {
     pool.candidates(&TaskSpec::default(), at(now)).into_iter().map(|peer| peer.id.to_string()).collect()
 }
 
-fn call(pool: &mut PeerPool, id: &str, outcome: Outcome, latency: u64, now: u64) -> usize {
+fn call(pool: &mut PeerPool, id: &str, outcome: CallOutcome, latency: u64, now: u64) -> usize {
     let call = pool.start(&id.into(), at(now)).unwrap();
     pool.finish(call, outcome, millis(latency), None, at(now)).len()
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_rules::MicroUsd;
-use chancery_rules::routing::{Outcome, PeerId, PeerRecord, PeerSnapshot, Share};
+use chancery_rules::routing::{CallOutcome, PeerId, PeerRecord, PeerSnapshot, Share};
 use common::{at, millis};
 use proptest::prelude::*;
 
-use Outcome::{Failed, Succeeded, Unjudged};
+use CallOutcome::{Failed, Succeeded, Unjudged};
 
 fn snapshot(record: &PeerRecord, now: u64) -> PeerSnapshot {
     record.snapshot(&PeerId::new("p"), &Arc::default(), at(now))
@@ -21,7 +21,7 @@ fn record() -> PeerRecord {
     PeerRecord::new(millis(10_000), millis(60_000))
 }
 
-fn call(record: &mut PeerRecord, outcome: Outcome, latency: u64, cost: Option<i64>, now: u64) {
+fn call(record: &mut PeerRecord, outcome: CallOutcome, latency: u64, cost: Option<i64>, now: u64) {
     record.started(at(now));
     record.finished(outcome, millis(latency), cost.map(MicroUsd), at(now));
 }

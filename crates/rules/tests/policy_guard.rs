@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use chancery_protocol::{Caller, ErrorKind};
 use chancery_rules::MicroUsd;
+use chancery_rules::budget::Price;
 use chancery_rules::lineage::Attribution;
 use chancery_rules::policy::{
-    Ask, AskedSkill, CallFacts, DEFAULT_CONCURRENCY, Expression, PolicyBook, PolicyConfig, PolicyError, Rules, Slots, TaskPolicy,
-    judge,
+    AskedSkill, CallFacts, DEFAULT_CONCURRENCY, Expression, PolicyBook, PolicyConfig, PolicyError, PolicyQuestion, Rules, Slots,
+    TaskPolicy, judge,
 };
 use proptest::prelude::*;
 
@@ -29,8 +30,18 @@ fn a_skill_that_is_not_allowed_is_refused_and_so_is_one_nobody_knows() {
     let policy = TaskPolicy { allowed_skills: Some(["search".into()].into()), ..TaskPolicy::default() };
     let slots = Arc::new(Slots::default());
     let ask = |skill| {
-        judge(&policy, &Ask { caller: &caller(), skill: &skill, estimate: None, concurrency: DEFAULT_CONCURRENCY }, &slots)
-            .map(drop)
+        judge(
+            &policy,
+            &PolicyQuestion {
+                caller: &caller(),
+                skill: &skill,
+                estimate: None,
+                hint: Price::default(),
+                concurrency: DEFAULT_CONCURRENCY,
+            },
+            &slots,
+        )
+        .map(drop)
     };
     assert_eq!(ask(named("search")), Ok(()));
     assert_eq!(ask(AskedSkill::Only("search".into())), Ok(()));
@@ -41,7 +52,13 @@ fn a_skill_that_is_not_allowed_is_refused_and_so_is_one_nobody_knows() {
     drop(
         judge(
             &free,
-            &Ask { caller: &caller(), skill: &AskedSkill::Unknown, estimate: None, concurrency: DEFAULT_CONCURRENCY },
+            &PolicyQuestion {
+                caller: &caller(),
+                skill: &AskedSkill::Unknown,
+                estimate: None,
+                hint: Price::default(),
+                concurrency: DEFAULT_CONCURRENCY,
+            },
             &slots,
         )
         .unwrap(),
@@ -53,7 +70,17 @@ fn a_skill_that_nobody_lists_is_judged_by_its_name_and_counted_with_those_that_h
     let slots = Arc::new(Slots::default());
     let policy = TaskPolicy { allowed_skills: Some(["hidden".into()].into()), max_concurrency: Some(1), ..TaskPolicy::default() };
     let ask = |policy: &TaskPolicy, skill: AskedSkill| {
-        judge(policy, &Ask { caller: &caller(), skill: &skill, estimate: None, concurrency: DEFAULT_CONCURRENCY }, &slots)
+        judge(
+            policy,
+            &PolicyQuestion {
+                caller: &caller(),
+                skill: &skill,
+                estimate: None,
+                hint: Price::default(),
+                concurrency: DEFAULT_CONCURRENCY,
+            },
+            &slots,
+        )
     };
     let unlisted = |name: &str| AskedSkill::Unlisted(name.into());
     assert_eq!(ask(&policy, unlisted("other")).map(drop), Err(PolicyError::SkillDenied(Some("other".into()))));
@@ -79,9 +106,19 @@ fn the_skill_is_the_one_named_or_the_only_one() {
 #[test]
 fn the_seventeenth_task_of_a_caller_and_skill_is_refused_until_one_ends() {
     let slots = Arc::new(Slots::default());
-    let policy = book("{}").resolve("planner", Some("search"));
+    let policy = book("{}").resolve("default", "planner", Some("search"));
     let ask = |caller: &Caller, skill: &str| {
-        judge(&policy, &Ask { caller, skill: &named(skill), estimate: None, concurrency: DEFAULT_CONCURRENCY }, &slots)
+        judge(
+            &policy,
+            &PolicyQuestion {
+                caller,
+                skill: &named(skill),
+                estimate: None,
+                hint: Price::default(),
+                concurrency: DEFAULT_CONCURRENCY,
+            },
+            &slots,
+        )
     };
     let mut held: Vec<_> = (0..DEFAULT_CONCURRENCY).map(|_| ask(&caller(), "search").unwrap()).collect();
     let full = ask(&caller(), "search").unwrap_err();
@@ -103,7 +140,17 @@ fn a_task_that_is_expected_to_cost_too_much_is_refused_and_gives_its_slot_back()
     let slots = Arc::new(Slots::default());
     let policy = TaskPolicy { max_cost_usd: Some(MicroUsd(50_000)), max_concurrency: Some(1), ..TaskPolicy::default() };
     let ask = |estimate| {
-        judge(&policy, &Ask { caller: &caller(), skill: &named("x"), estimate, concurrency: DEFAULT_CONCURRENCY }, &slots)
+        judge(
+            &policy,
+            &PolicyQuestion {
+                caller: &caller(),
+                skill: &named("x"),
+                estimate,
+                hint: Price::default(),
+                concurrency: DEFAULT_CONCURRENCY,
+            },
+            &slots,
+        )
     };
     let over = ask(Some(MicroUsd(50_001))).unwrap_err();
     assert_eq!(over.kind(), ErrorKind::CostOverPolicy);
@@ -113,6 +160,21 @@ fn a_task_that_is_expected_to_cost_too_much_is_refused_and_gives_its_slot_back()
     assert!(slots.is_empty());
     drop(ask(Some(MicroUsd(50_000))).unwrap());
     drop(ask(None).unwrap());
+}
+
+#[test]
+fn a_caller_that_expects_more_than_the_policy_allows_is_refused_whatever_the_price_is() {
+    let slots = Arc::new(Slots::default());
+    let policy = TaskPolicy { max_cost_usd: Some(MicroUsd(50)), max_tokens: Some(9), ..TaskPolicy::default() };
+    let ask = |usd, tokens| {
+        let (hint, estimate) = (Price { usd: Some(MicroUsd(usd)), tokens: Some(tokens) }, Some(MicroUsd(1)));
+        let ask = PolicyQuestion { caller: &caller(), skill: &named("x"), estimate, hint, concurrency: DEFAULT_CONCURRENCY };
+        judge(&policy, &ask, &slots).map(drop)
+    };
+    assert_eq!(ask(50, 9), Ok(()));
+    assert!(matches!(ask(51, 0), Err(PolicyError::Exceeded { field: "max_cost_usd", .. })));
+    assert!(matches!(ask(0, 10), Err(PolicyError::Exceeded { field: "max_tokens", .. })));
+    assert!(slots.is_empty());
 }
 
 #[test]
@@ -127,7 +189,13 @@ fn the_skill_is_asked_before_the_slot_and_the_slot_before_the_cost() {
     let ask = |skill: &str, cost| {
         judge(
             &policy,
-            &Ask { caller: &caller(), skill: &named(skill), estimate: Some(MicroUsd(cost)), concurrency: DEFAULT_CONCURRENCY },
+            &PolicyQuestion {
+                caller: &caller(),
+                skill: &named(skill),
+                estimate: Some(MicroUsd(cost)),
+                hint: Price::default(),
+                concurrency: DEFAULT_CONCURRENCY,
+            },
             &slots,
         )
     };
@@ -160,7 +228,7 @@ fn the_most_specific_policy_decides_and_what_it_leaves_open_falls_through() {
         }}"#,
     );
     let resolved = |caller, skill| {
-        let policy = book.resolve(caller, skill);
+        let policy = book.resolve("default", caller, skill);
         let skills = policy.allowed_skills.as_ref().unwrap().join(",");
         (policy.max_tokens.unwrap(), policy.max_cost_usd.unwrap().0, policy.max_duration_ms.unwrap(), skills)
     };
@@ -173,8 +241,15 @@ fn the_most_specific_policy_decides_and_what_it_leaves_open_falls_through() {
     assert_eq!(resolved("c", Some("u")), all(3, 3_000_000, 1, "d"));
     assert_eq!(resolved("c", Some("s")), all(4, 3_000_000, 2, "s"));
     assert_eq!(resolved("c", Some("t")), all(3, 3_000_000, 4, "d"));
-    assert_eq!(book.resolve("c", Some("s")).concurrency(), 1);
-    assert_eq!(PolicyBook::default().resolve("c", Some("s")).concurrency(), DEFAULT_CONCURRENCY);
+    assert_eq!(book.resolve("default", "c", Some("s")).concurrency(), 1);
+    assert_eq!(PolicyBook::default().resolve("default", "c", Some("s")).concurrency(), DEFAULT_CONCURRENCY);
+}
+
+#[test]
+fn a_policy_for_a_caller_of_one_tenant_counts_before_one_for_its_name() {
+    let book = book(r#"{ "caller": { "acme/c": { "max_concurrency": 7 }, "c": { "max_concurrency": 8 } } }"#);
+    let most = |tenant| book.resolve(tenant, "c", None).concurrency();
+    assert_eq!((most("acme"), most("other")), (7, 8));
 }
 
 #[test]

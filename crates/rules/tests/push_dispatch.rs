@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_rules::health::BreakerState;
-use chancery_rules::push::{Dispatch, Grant, Next, Origin, Pressure, Report, SlotLimits, push_breaker};
-use chancery_rules::routing::Outcome;
+use chancery_rules::push::{
+    AttemptReport, DeliverySlot, Dispatch, DispatchStep, Pressure, SlotLimits, WebhookOrigin, push_breaker,
+};
+use chancery_rules::routing::CallOutcome;
 use common::at;
 use proptest::prelude::*;
 
-const FINE: Report = Report { health: Outcome::Succeeded, pressure: Pressure::Fine };
-const DOWN: Report = Report { health: Outcome::Failed, pressure: Pressure::Neither };
-const TOO_MUCH: Report = Report { health: Outcome::Succeeded, pressure: Pressure::TooMuch };
+const FINE: AttemptReport = AttemptReport { health: CallOutcome::Succeeded, pressure: Pressure::Fine };
+const DOWN: AttemptReport = AttemptReport { health: CallOutcome::Failed, pressure: Pressure::Neither };
+const TOO_MUCH: AttemptReport = AttemptReport { health: CallOutcome::Succeeded, pressure: Pressure::TooMuch };
 
-fn origin(tenant: &str, name: &str) -> Origin {
-    Origin { tenant: tenant.into(), origin: format!("https://{name}:443").into() }
+fn origin(tenant: &str, name: &str) -> WebhookOrigin {
+    WebhookOrigin { tenant: tenant.into(), origin: format!("https://{name}:443").into() }
 }
 
 fn unrationed() -> SlotLimits {
@@ -35,9 +37,9 @@ fn offer(dispatch: &mut Dispatch, tenant: &str, name: &str, lanes: impl IntoIter
 }
 
 /// Everything that can go now.
-fn go(dispatch: &mut Dispatch, now: Timestamp) -> Vec<Grant> {
+fn go(dispatch: &mut Dispatch, now: Timestamp) -> Vec<DeliverySlot> {
     let mut grants = Vec::new();
-    while let Next::Go(grant) = dispatch.next(now) {
+    while let DispatchStep::Go(grant) = dispatch.next(now) {
         grants.push(grant);
     }
     grants
@@ -97,7 +99,7 @@ fn nobody_gets_more_slots_than_the_node_and_its_tenant_have() {
     (0..4).for_each(|name| offer(&mut dispatch, "b", &format!("b{name}"), 100..109));
     let mut grants = go(&mut dispatch, at(0));
     assert_eq!(grants.len(), 10);
-    let of = |grants: &[Grant], tenant: &str| grants.iter().filter(|grant| *grant.origin().tenant == *tenant).count();
+    let of = |grants: &[DeliverySlot], tenant: &str| grants.iter().filter(|grant| *grant.origin().tenant == *tenant).count();
     assert!(of(&grants, "a") <= 6 && of(&grants, "b") <= 6);
     dispatch.finish(grants.pop().unwrap(), FINE, at(1));
     assert_eq!(go(&mut dispatch, at(1)).len(), 1, "a slot that is handed back is given away again");
@@ -109,7 +111,7 @@ fn lanes_of_one_origin_go_in_the_order_they_came_and_origins_take_turns() {
     offer(&mut dispatch, "t", "a", [1, 2, 3]);
     offer(&mut dispatch, "t", "b", [11, 12, 13]);
     let mut order = Vec::new();
-    while let Next::Go(grant) = dispatch.next(at(0)) {
+    while let DispatchStep::Go(grant) = dispatch.next(at(0)) {
         order.push(grant.lane);
         dispatch.finish(grant, FINE, at(0));
     }
@@ -123,7 +125,7 @@ fn an_origin_that_sends_long_runs_pays_for_them_with_its_turns() {
     offer(&mut dispatch, "t", "short", 1_000..2_000);
     let mut sent = [0_u32; 2];
     for _ in 0..500 {
-        let Next::Go(mut grant) = dispatch.next(at(0)) else { panic!("both wait") };
+        let DispatchStep::Go(mut grant) = dispatch.next(at(0)) else { panic!("both wait") };
         let short = grant.lane >= 1_000;
         sent[usize::from(short)] += 1;
         for _ in 0..if short { 0 } else { 31 } {
@@ -141,27 +143,27 @@ fn a_failing_origin_is_left_alone_without_costing_its_lanes_an_attempt_and_probe
     let mut dispatch = dispatch(unrationed());
     offer(&mut dispatch, "t", "down", 0..20);
     for _ in 0..5 {
-        let Next::Go(grant) = dispatch.next(at(1_000)) else { panic!("not yet") };
+        let DispatchStep::Go(grant) = dispatch.next(at(1_000)) else { panic!("not yet") };
         dispatch.finish(grant, DOWN, at(1_000));
     }
     for lane in 5..20 {
-        let Next::Park { lane: parked, until } = dispatch.next(at(1_001)) else { panic!("{lane} is not parked") };
+        let DispatchStep::Park { lane: parked, until } = dispatch.next(at(1_001)) else { panic!("{lane} is not parked") };
         assert_eq!((parked, until), (lane, at(31_000)));
     }
     assert_eq!(dispatch.closed(at(1_001)), [origin("t", "down")]);
 
     offer(&mut dispatch, "t", "down", 0..3);
-    let Next::Go(probe) = dispatch.next(at(31_000)) else { panic!("one probe goes") };
+    let DispatchStep::Go(probe) = dispatch.next(at(31_000)) else { panic!("one probe goes") };
     assert_eq!(probe.lane, 0);
-    assert!(matches!(dispatch.next(at(31_000)), Next::Park { lane: 1, .. }), "and only one");
+    assert!(matches!(dispatch.next(at(31_000)), DispatchStep::Park { lane: 1, .. }), "and only one");
     dispatch.finish(probe, DOWN, at(31_001));
-    let Next::Park { lane: 2, until } = dispatch.next(at(31_001)) else { panic!("it failed") };
+    let DispatchStep::Park { lane: 2, until } = dispatch.next(at(31_001)) else { panic!("it failed") };
     assert_eq!(until, at(91_001), "twice as long");
 
     offer(&mut dispatch, "t", "down", [7, 8]);
-    let Next::Go(probe) = dispatch.next(at(91_001)) else { panic!("another probe goes") };
+    let DispatchStep::Go(probe) = dispatch.next(at(91_001)) else { panic!("another probe goes") };
     dispatch.finish(probe, FINE, at(91_002));
-    assert!(matches!(dispatch.next(at(91_002)), Next::Go(_)), "it is back");
+    assert!(matches!(dispatch.next(at(91_002)), DispatchStep::Go(_)), "it is back");
 }
 
 #[test]
@@ -169,24 +171,24 @@ fn another_tenants_breaker_is_its_own_but_a_host_is_rationed_for_all() {
     let mut dispatch = dispatch(SlotLimits::default());
     offer(&mut dispatch, "a", "host", 0..5);
     (0..5).for_each(|_| {
-        let Next::Go(grant) = dispatch.next(at(0)) else { panic!() };
+        let DispatchStep::Go(grant) = dispatch.next(at(0)) else { panic!() };
         dispatch.finish(grant, DOWN, at(0));
     });
     offer(&mut dispatch, "b", "host", 100..200);
     let mut sent = 0;
     let until = loop {
         match dispatch.next(at(0)) {
-            Next::Go(grant) => {
+            DispatchStep::Go(grant) => {
                 dispatch.finish(grant, FINE, at(0));
                 sent += 1;
             }
-            Next::Park { .. } => panic!("the breaker is another tenant's"),
-            Next::Wait { until } => break until,
+            DispatchStep::Park { .. } => panic!("the breaker is another tenant's"),
+            DispatchStep::Wait { until } => break until,
         }
     };
     assert_eq!(sent, 45, "five of the fifty were the other tenant's");
     assert_eq!(until, Some(at(20)), "and the next is due in a fiftieth of a second");
-    assert!(matches!(dispatch.next(at(20)), Next::Go(_)));
+    assert!(matches!(dispatch.next(at(20)), DispatchStep::Go(_)));
 }
 
 #[test]
@@ -209,7 +211,7 @@ fn what_nobody_used_for_long_is_forgotten_but_a_failing_origin_is_not() {
     let mut dispatch = dispatch(SlotLimits::default());
     offer(&mut dispatch, "t", "quiet", [1]);
     offer(&mut dispatch, "t", "down", 2..7);
-    while let Next::Go(grant) = dispatch.next(at(0)) {
+    while let DispatchStep::Go(grant) = dispatch.next(at(0)) {
         let report = if grant.lane == 1 { FINE } else { DOWN };
         dispatch.finish(grant, report, at(0));
     }
@@ -240,11 +242,11 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-fn report(how: u8) -> Report {
+fn report(how: u8) -> AttemptReport {
     match how % 8 {
         0 => DOWN,
         1 => TOO_MUCH,
-        2 => Report::NOTHING,
+        2 => AttemptReport::NOTHING,
         _ => FINE,
     }
 }
@@ -257,7 +259,7 @@ proptest! {
         let limits = SlotLimits { in_flight: 12, in_flight_per_tenant: 7, in_flight_per_origin: 3, in_flight_per_origin_most: 5, host_requests_per_second: 4 };
         let mut dispatch = dispatch(limits);
         let origins: Vec<_> = (0..6).map(|number| (["a", "b"][number % 2], format!("h{}", number / 2))).collect();
-        let (mut now, mut held, mut next_lane) = (at(0), VecDeque::<Grant>::new(), 0);
+        let (mut now, mut held, mut next_lane) = (at(0), VecDeque::<DeliverySlot>::new(), 0);
         let (mut offered, mut came_out) = (0_u64, 0_u64);
         let mut requests: HashMap<Arc<str>, Vec<Timestamp>> = HashMap::new();
         for happening in happenings {
@@ -269,16 +271,16 @@ proptest! {
                     offered += lanes;
                 }
                 Happening::Next => match dispatch.next(now) {
-                    Next::Go(grant) => {
+                    DispatchStep::Go(grant) => {
                         requests.entry(grant.origin().origin.clone()).or_default().push(now);
                         held.push_back(grant);
                         came_out += 1;
                     }
-                    Next::Park { until, .. } => {
+                    DispatchStep::Park { until, .. } => {
                         prop_assert!(until > now);
                         came_out += 1;
                     }
-                    Next::Wait { until } => prop_assert!(until.is_none_or(|until| until > now)),
+                    DispatchStep::Wait { until } => prop_assert!(until.is_none_or(|until| until > now)),
                 },
                 Happening::Finish { which, how } => {
                     let which = which % held.len().max(1);
@@ -316,18 +318,18 @@ proptest! {
             }
         }
         // Everything handed back and enough time: every lane comes out once.
-        held.drain(..).for_each(|grant| dispatch.finish(grant, Report::NOTHING, now));
+        held.drain(..).for_each(|grant| dispatch.finish(grant, AttemptReport::NOTHING, now));
         for _ in 0..100_000 {
             if came_out == offered {
                 break;
             }
             match dispatch.next(now) {
-                Next::Go(grant) => {
+                DispatchStep::Go(grant) => {
                     dispatch.finish(grant, FINE, now);
                     came_out += 1;
                 }
-                Next::Park { .. } => came_out += 1,
-                Next::Wait { until } => now = until.unwrap_or(now + Duration::from_secs(60)),
+                DispatchStep::Park { .. } => came_out += 1,
+                DispatchStep::Wait { until } => now = until.unwrap_or(now + Duration::from_secs(60)),
             }
         }
         prop_assert_eq!(came_out, offered);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chancery_protocol::{ArtifactId, Timestamp};
 use chancery_rules::push::{
-    Answer, Bounds, Claim, Cursor, DeadReason, DisableReason, FailClass, Fenced, LaneState, Latitude, Patience, Pending,
-    Schedule, Span, SpanKind, Step, Tried, after, judge, next_span, park,
+    AttemptAnswer, Bounds, Cursor, DeadReason, DisableReason, FailClass, Fenced, LaneAction, LaneClaim, LaneState, Latitude,
+    Pending, RetryPatience, Schedule, Span, SpanKind, TriedAttempt, after, judge, next_span, park,
 };
 use proptest::prelude::*;
 
@@ -27,24 +27,24 @@ fn a_lane_is_claimed_by_one_and_moves_for_the_newest_holder_only() {
     let first = lane.claim(at(1), LEASE).unwrap();
     assert_eq!(lane.claim(at(20), LEASE), None, "it is held");
     let second = lane.claim(at(21), LEASE).unwrap();
-    assert_eq!(second, Claim { epoch: 2, head: 1, span: Some(Span::single(1)) }, "the first holder may have sent it");
-    assert_eq!(lane.settle(first.epoch, Step::Ack { span: Span::single(1), keep: None }, at(22)), Err(Fenced));
+    assert_eq!(second, LaneClaim { epoch: 2, head: 1, span: Some(Span::single(1)) }, "the first holder may have sent it");
+    assert_eq!(lane.settle(first.epoch, LaneAction::Ack { span: Span::single(1), keep: None }, at(22)), Err(Fenced));
     assert_eq!(lane.head, 1);
-    assert!(lane.settle(second.epoch, Step::Ack { span: Span::single(1), keep: keep(at(23)) }, at(23)).unwrap().goes_on);
-    assert!(!lane.settle(second.epoch, Step::Ack { span: Span::single(2), keep: keep(at(24)) }, at(24)).unwrap().goes_on);
+    assert!(lane.settle(second.epoch, LaneAction::Ack { span: Span::single(1), keep: keep(at(23)) }, at(23)).unwrap().goes_on);
+    assert!(!lane.settle(second.epoch, LaneAction::Ack { span: Span::single(2), keep: keep(at(24)) }, at(24)).unwrap().goes_on);
     assert_eq!((lane.head, lane.is_held()), (3, false), "nothing is left, so nothing is held");
-    assert_eq!(lane.settle(second.epoch, Step::Ack { span: Span::single(3), keep: None }, at(25)), Err(Fenced));
+    assert_eq!(lane.settle(second.epoch, LaneAction::Ack { span: Span::single(3), keep: None }, at(25)), Err(Fenced));
 }
 
 #[test]
 fn a_lane_that_waits_to_try_again_is_not_woken_by_more_to_send() {
     let mut lane = Cursor::new(0, 1, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
-    lane.settle(claim.epoch, Step::Retry { span: Span::single(1), next_at: at(100) }, at(2)).unwrap();
+    lane.settle(claim.epoch, LaneAction::Retry { span: Span::single(1), next_at: at(100) }, at(2)).unwrap();
     lane.append(2, at(3));
     assert!(!lane.is_due(at(99)) && lane.is_due(at(100)));
     assert_eq!(lane.claim(at(100), LEASE).unwrap().span, Some(Span::single(1)));
-    lane.settle(2, Step::Ack { span: Span::single(1), keep: None }, at(101)).unwrap();
+    lane.settle(2, LaneAction::Ack { span: Span::single(1), keep: None }, at(101)).unwrap();
     assert!(lane.is_due(at(101)), "and goes on as soon as it is through");
     assert_eq!((lane.attempt, lane.first_fail_at), (0, None));
 }
@@ -54,7 +54,7 @@ fn a_pause_lets_what_is_under_way_end_and_resuming_goes_on_where_it_was() {
     let mut lane = Cursor::new(0, 3, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
     assert!(lane.pause() && !lane.pause());
-    let change = lane.settle(claim.epoch, Step::Ack { span: Span::single(1), keep: keep(at(2)) }, at(2)).unwrap();
+    let change = lane.settle(claim.epoch, LaneAction::Ack { span: Span::single(1), keep: keep(at(2)) }, at(2)).unwrap();
     assert!(!change.goes_on && lane.claim(at(3), LEASE).is_none());
     lane.append(4, at(4));
     assert!(lane.resume(at(5)) && !lane.resume(at(5)));
@@ -66,11 +66,11 @@ fn a_pause_lets_what_is_under_way_end_and_resuming_goes_on_where_it_was() {
 fn what_was_stopped_on_the_way_is_sent_again_as_it_was() {
     let mut lane = Cursor::new(0, 300, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
-    lane.settle(claim.epoch, Step::Release { span: Some(Span::single(1)), next_at: at(1) }, at(1)).unwrap();
+    lane.settle(claim.epoch, LaneAction::Release { span: Some(Span::single(1)), next_at: at(1) }, at(1)).unwrap();
     assert_eq!(lane.claim(at(1), LEASE).unwrap().span, Some(Span::single(1)), "it may have arrived");
     let mut lane = Cursor::new(0, 300, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
-    lane.settle(claim.epoch, Step::Park { next_at: at(2) }, at(1)).unwrap();
+    lane.settle(claim.epoch, LaneAction::Park { next_at: at(2) }, at(1)).unwrap();
     assert_eq!(lane.claim(at(2), LEASE).unwrap().span, None, "this one was never sent");
 }
 
@@ -78,7 +78,7 @@ fn what_was_stopped_on_the_way_is_sent_again_as_it_was() {
 fn a_receiver_that_is_gone_gets_nothing_more_and_what_is_pending_is_kept_as_dead() {
     let mut lane = Cursor::new(0, 5, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
-    let dead = lane.settle(claim.epoch, Step::Gone { to: 5 }, at(1)).unwrap().dead.unwrap();
+    let dead = lane.settle(claim.epoch, LaneAction::Gone { to: 5 }, at(1)).unwrap().dead.unwrap();
     assert_eq!((dead.from, dead.to, dead.reason, lane.state), (1, 5, DeadReason::Gone, LaneState::Gone));
     lane.append(6, at(2));
     assert!(!lane.is_due(at(99)) && !lane.pause() && !lane.resume(at(2)) && !lane.disable());
@@ -90,14 +90,15 @@ fn a_receiver_that_is_gone_gets_nothing_more_and_what_is_pending_is_kept_as_dead
 fn turning_a_lane_on_again_sends_the_task_as_it_is_first() {
     let mut lane = Cursor::new(0, 5, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
-    let dead = lane.settle(claim.epoch, Step::GiveUp { reason: DisableReason::Exhausted, to: 5 }, at(1)).unwrap().dead.unwrap();
+    let dead =
+        lane.settle(claim.epoch, LaneAction::GiveUp { reason: DisableReason::Exhausted, to: 5 }, at(1)).unwrap().dead.unwrap();
     assert_eq!((dead.from, dead.to, dead.reason), (1, 5, DeadReason::Exhausted));
     lane.append(7, at(2));
     assert_eq!(lane.claim(at(3), LEASE), None);
     assert!(lane.enable(at(4)) && !lane.enable(at(4)));
     let claim = lane.claim(at(4), LEASE).unwrap();
     assert_eq!(claim.span, Some(Span::snapshot(7)));
-    lane.settle(claim.epoch, Step::Ack { span: Span::snapshot(7), keep: None }, at(4)).unwrap();
+    lane.settle(claim.epoch, LaneAction::Ack { span: Span::snapshot(7), keep: None }, at(4)).unwrap();
     assert_eq!((lane.head, lane.state), (8, LaneState::Active));
 
     let mut drained = lane;
@@ -113,7 +114,7 @@ fn nothing_moves_a_deleted_lane() {
     let mut lane = Cursor::new(0, 5, at(1));
     let claim = lane.claim(at(1), LEASE).unwrap();
     assert!(lane.delete() && !lane.delete());
-    assert_eq!(lane.settle(claim.epoch, Step::Ack { span: Span::single(1), keep: None }, at(2)), Err(Fenced));
+    assert_eq!(lane.settle(claim.epoch, LaneAction::Ack { span: Span::single(1), keep: None }, at(2)), Err(Fenced));
     lane.append(6, at(2));
     assert!(!lane.enable(at(3)) && lane.claim(at(99), LEASE).is_none());
     assert_eq!((lane.head, lane.tail), (1, 5));
@@ -175,8 +176,8 @@ fn happening() -> impl Strategy<Value = Happening> {
 
 #[derive(Clone, Copy, Default)]
 struct Worker {
-    held: Option<(Claim, Timestamp)>,
-    heard: Option<(Span, Answer)>,
+    held: Option<(LaneClaim, Timestamp)>,
+    heard: Option<(Span, AttemptAnswer)>,
 }
 
 /// The lane, its workers, the receiver and what each of them has seen.
@@ -187,7 +188,7 @@ struct World {
     log: Vec<bool>,
     workers: [Worker; 3],
     bounds: Bounds,
-    patience: Patience,
+    patience: RetryPatience,
     /// What arrived: by id (span), from which entry on. The same id must always be the same range.
     ids: HashMap<Span, u64>,
     /// Entry after the last one the receiver knows, by acknowledged or unacknowledged deliveries, in order.
@@ -206,7 +207,7 @@ impl World {
             log: Vec::new(),
             workers: Default::default(),
             bounds: Bounds { backlog_events: 3, ..Bounds::default() },
-            patience: Patience { schedule, ..Patience::default() },
+            patience: RetryPatience { schedule, ..RetryPatience::default() },
             ids: HashMap::new(),
             received: 1,
             accounted: 1,
@@ -248,7 +249,7 @@ impl World {
     }
 
     /// What this claim is to send, as an engine would decide it.
-    fn span(&self, claim: Claim) -> Option<Span> {
+    fn span(&self, claim: LaneClaim) -> Option<Span> {
         if let Some(span) = claim.span {
             return Some(span);
         }
@@ -269,25 +270,25 @@ impl World {
         }
         let Some(span) = self.span(claim) else { return };
         if span.kind != SpanKind::Single && claim.span.is_none() {
-            let pinned = self.lane.settle(claim.epoch, Step::Pin { span, keep: until }, self.now);
+            let pinned = self.lane.settle(claim.epoch, LaneAction::Pin { span, keep: until }, self.now);
             if !pinned.is_ok_and(|change| change.goes_on) {
                 self.workers[worker] = Worker::default();
                 return;
             }
         }
         let answer = match answer % 16 {
-            0..=5 => Answer::Answered { status: 200, retry_after: None },
-            6 => Answer::Cancelled,
-            7..=9 => Answer::Answered { status: 503, retry_after: None },
-            10 => Answer::Answered { status: 422, retry_after: None },
-            11 => Answer::Answered { status: 401, retry_after: None },
-            12 => Answer::Answered { status: if self.reenabled { 200 } else { 410 }, retry_after: None },
-            13 => Answer::Cancelled,
-            14 => Answer::Blocked,
-            _ => Answer::Failed(FailClass::Timeout),
+            0..=5 => AttemptAnswer::Answered { status: 200, retry_after: None },
+            6 => AttemptAnswer::Cancelled,
+            7..=9 => AttemptAnswer::Answered { status: 503, retry_after: None },
+            10 => AttemptAnswer::Answered { status: 422, retry_after: None },
+            11 => AttemptAnswer::Answered { status: 401, retry_after: None },
+            12 => AttemptAnswer::Answered { status: if self.reenabled { 200 } else { 410 }, retry_after: None },
+            13 => AttemptAnswer::Cancelled,
+            14 => AttemptAnswer::Blocked,
+            _ => AttemptAnswer::Failed(FailClass::Timeout),
         };
-        let taken = matches!(answer, Answer::Answered { status: 200, .. });
-        if taken || (arrives && matches!(answer, Answer::Failed(_) | Answer::Cancelled)) {
+        let taken = matches!(answer, AttemptAnswer::Answered { status: 200, .. });
+        if taken || (arrives && matches!(answer, AttemptAnswer::Failed(_) | AttemptAnswer::Cancelled)) {
             self.arrive(claim.head, span);
         }
         self.workers[worker].heard = Some((span, answer));
@@ -312,7 +313,7 @@ impl World {
     fn settle(&mut self, worker: usize, goes_on: bool) {
         let Worker { held: Some((claim, _)), heard: Some((span, answer)) } = self.workers[worker] else { return };
         let judged = judge(answer, Latitude::default());
-        let tried = Tried { span, oldest: self.now, keep: keep(self.now).filter(|_| goes_on), random: 1 << 63 };
+        let tried = TriedAttempt { span, oldest: self.now, keep: keep(self.now).filter(|_| goes_on), random: 1 << 63 };
         let step = after(judged.verdict, tried, &self.lane, &self.patience, self.now);
         let before = self.lane;
         let settled = self.lane.settle(claim.epoch, step, self.now);
@@ -326,11 +327,11 @@ impl World {
                 if let Some(dead) = change.dead {
                     assert_eq!((dead.from, dead.to >= dead.from), (before.head, true));
                 }
-                let delivered = matches!(step, Step::Ack { .. });
+                let delivered = matches!(step, LaneAction::Ack { .. });
                 assert!(!delivered || self.received > span.to, "acknowledged without having arrived");
                 assert!(delivered || change.dead.is_some() || self.lane.head == before.head, "lost: {step:?}");
                 self.accounted = self.accounted.max(self.lane.head);
-                let next = change.goes_on.then_some((Claim { head: self.lane.head, span: None, ..claim }, self.now + LEASE));
+                let next = change.goes_on.then_some((LaneClaim { head: self.lane.head, span: None, ..claim }, self.now + LEASE));
                 self.workers[worker] = Worker { held: next, heard: None };
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_protocol::{
     Artifact, ArtifactChunk, Json, Message, OpenObject, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Unknown,
 };
-use chancery_rules::task_state::{Head, Refusal, apply, fold, weight};
+use chancery_rules::task_state::{EventRefusal, TaskHead, apply, fold, weight};
 use proptest::prelude::*;
 
 fn created() -> Task {
@@ -45,12 +45,12 @@ fn any_event() -> impl Strategy<Value = TaskEvent> {
 proptest! {
     #[test]
     fn a_terminal_task_never_moves(events in prop::collection::vec(any_event(), 0..40)) {
-        let mut head = Head::of(&created());
+        let mut head = TaskHead::of(&created());
         let mut ended: Option<TaskState> = None;
         for event in &events {
             let verdict = head.advance(event);
             if let Some(state) = ended {
-                prop_assert_eq!(verdict, Err(Refusal::Ended(state)));
+                prop_assert_eq!(verdict, Err(EventRefusal::Ended(state)));
                 prop_assert_eq!(head.state, state);
             } else if head.state.is_terminal() {
                 ended = Some(head.state);
@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn the_fold_of_accepted_events_agrees_with_the_head(events in prop::collection::vec(any_event(), 0..40)) {
-        let mut head = Head::of(&created());
+        let mut head = TaskHead::of(&created());
         let mut log = vec![TaskEvent::Created(Arc::new(created()))];
         let mut stepwise = created();
         for event in events {
@@ -73,7 +73,7 @@ proptest! {
         prop_assert_eq!(folded.status.state, head.state);
         prop_assert_eq!(&folded, &stepwise);
         // Re-reading the head from the task loses nothing that judging needs.
-        let reread = Head::of(&folded);
+        let reread = TaskHead::of(&folded);
         for id in ["a", "b"] {
             prop_assert_eq!(reread.clone().advance(&chunk(id, "x", true)).is_ok(), head.clone().advance(&chunk(id, "x", true)).is_ok());
         }
@@ -95,8 +95,8 @@ fn appending_extends_and_not_appending_replaces() {
 
 #[test]
 fn a_piece_for_an_unknown_artifact_is_refused() {
-    let mut head = Head::of(&created());
-    assert_eq!(head.advance(&chunk("a", "1", true)), Err(Refusal::UnknownArtifact("a".into())));
+    let mut head = TaskHead::of(&created());
+    assert_eq!(head.advance(&chunk("a", "1", true)), Err(EventRefusal::UnknownArtifact("a".into())));
 }
 
 #[test]

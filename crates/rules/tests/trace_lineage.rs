@@ -1,12 +1,16 @@
 //! A call is put under the task it proves, the task it can only be, or under all it could be; never where it says it is.
 
-use chancery_protocol::{ContextId, ErrorKind, TaskId, TraceId};
+use std::sync::LazyLock;
+
+use chancery_protocol::{AgentId, ContextId, ErrorKind, TaskId, TraceId};
 use chancery_rules::MicroUsd;
 use chancery_rules::lineage::{
-    Allowance, Attribution, ClaimedContext, Lineage, LineageConfig, LineageError, LineageFacts, OpenTask, Parent, Presented,
-    TaskContext, TokenCheck, TokenClaims, Unattributed, attribute,
+    AgentIdIndex, AgentRef, Allowance, Attribution, ClaimedContext, LONGEST_LINGER_S, Lineage, LineageConfig, LineageError,
+    LineageFacts, OpenTask, Parent, PresentedToken, TaskContext, TokenCheck, TokenClaims, TraceMark, Unattributed, attribute,
 };
 use proptest::prelude::*;
+
+static TARGET: LazyLock<AgentRef> = LazyLock::new(|| "target".into());
 
 fn usd(micros: i64) -> Allowance {
     Allowance { usd: Some(MicroUsd(micros)), tokens: None }
@@ -20,6 +24,7 @@ fn open(id: &str, trace: u128, above: &[&str], remaining: Allowance) -> OpenTask
     OpenTask {
         id: id.into(),
         root: format!("root-of-{trace}").into(),
+        holder: "worker".into(),
         context,
         context_id: format!("context-{id}").into(),
         remote_id: Some(format!("remote-{id}").into()),
@@ -28,13 +33,25 @@ fn open(id: &str, trace: u128, above: &[&str], remaining: Allowance) -> OpenTask
     }
 }
 
+static IDS: LazyLock<AgentIdIndex> = LazyLock::new(|| {
+    AgentIdIndex::new([("worker".into(), AgentId::from_digest(&[1; 32])), ("target".into(), AgentId::from_digest(&[2; 32]))])
+});
+
 fn facts(open: &[OpenTask]) -> LineageFacts<'_> {
     LineageFacts {
         tenant: "t",
         caller: "worker".into(),
         known_agent: true,
-        token: Presented::Nothing,
+        target: &TARGET,
+        token: PresentedToken::Nothing,
+        mark: TraceMark::Nothing,
         open,
+        tree: &[],
+        named: &[],
+        claimed_tree: &[],
+        ended: None,
+        claimed: None,
+        agent_ids: &IDS,
         context_id: None,
         reference_task_ids: &[],
         traceparent: None,
@@ -55,7 +72,7 @@ fn claims(task: &OpenTask) -> TokenClaims {
 }
 
 fn presented(claims: TokenClaims, parent: Parent) -> LineageFacts<'static> {
-    LineageFacts { token: Presented::Good(Box::new(claims), Box::new(parent)), ..facts(&[]) }
+    LineageFacts { token: PresentedToken::Good(Box::new(claims), Box::new(parent)), ..facts(&[]) }
 }
 
 fn parent(lineage: &Lineage) -> Option<&str> {
@@ -107,7 +124,7 @@ fn every_fault_of_a_token_refuses_the_call() {
     }
     for check in [TokenCheck::Malformed, TokenCheck::Signature, TokenCheck::Expired, TokenCheck::UnknownKey] {
         // Not even where calls without any token are let in as roots.
-        let facts = LineageFacts { token: Presented::Faulty(check), unattributed: Unattributed::Root, ..facts(&[]) };
+        let facts = LineageFacts { token: PresentedToken::Faulty(check), unattributed: Unattributed::Root, ..facts(&[]) };
         let refused = attribute(&facts).unwrap_err();
         assert_eq!((refused, refused.kind()), (LineageError::Invalid(check), ErrorKind::LineageInvalid));
     }
@@ -121,7 +138,7 @@ fn without_a_token_the_open_tasks_of_the_caller_decide() {
     assert!(root.candidates.is_empty() && root.root_task.is_none());
 
     let one = [open("x", 1, &["user", "planner"], usd(5))];
-    let foreign = LineageFacts { token: Presented::Foreign, ..facts(&one) };
+    let foreign = LineageFacts { token: PresentedToken::Foreign, ..facts(&one) };
     for facts in [facts(&one), foreign] {
         let inferred = attribute(&facts).unwrap();
         assert_eq!((inferred.attribution, inferred.context.depth, parent(&inferred)), (Attribution::Inferred, 2, Some("x")));
@@ -186,6 +203,13 @@ fn the_setting_decides_about_agents_that_send_no_token() {
     for open in [&[][..], &one, &several] {
         let denied = LineageFacts { unattributed: Unattributed::Deny, ..facts(open) };
         assert_eq!(attribute(&denied).unwrap_err().kind(), ErrorKind::LineageRequired);
+        // This node's own mark of a task that the caller works on is as good as its token.
+        let task = marked_task();
+        let marked = LineageFacts { mark: TraceMark::Open(task.clone()), unattributed: Unattributed::Deny, ..facts(open) };
+        assert_eq!(attribute(&marked).unwrap().attribution, Attribution::Traced);
+        let of_another = TraceMark::Open(held_by("searcher", task));
+        let marked = LineageFacts { mark: of_another, unattributed: Unattributed::Deny, ..facts(open) };
+        assert_eq!(attribute(&marked).unwrap_err(), LineageError::Required);
         let root = LineageFacts { unattributed: Unattributed::Root, ..facts(open) };
         assert_eq!(attribute(&root).unwrap().attribution, Attribution::Root);
     }
@@ -196,22 +220,144 @@ fn the_setting_decides_about_agents_that_send_no_token() {
     serde_json::from_str::<LineageConfig>(r#"{"unattributed":"guess"}"#).unwrap_err();
 }
 
-#[test]
-fn a_caller_that_is_no_agent_is_not_taken_for_the_agent_of_its_name() {
-    let user = attribute(&LineageFacts { caller: "echo".into(), known_agent: false, ..facts(&[]) }).unwrap();
-    assert_eq!(user.context.visited_agents.to_string(), "caller/echo");
-    assert!(!user.context.visited_agents.contains("echo"));
+fn marked_task() -> OpenTask {
+    open("m", 3, &["user", "planner"], usd(5))
+}
+
+fn claim(text: &str) -> ClaimedContext {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A caller that is no agent of this node.
+fn stranger<'a>() -> LineageFacts<'a> {
+    LineageFacts { caller: "somebody".into(), known_agent: false, ..facts(&[]) }
+}
+
+fn held_by(holder: &str, task: OpenTask) -> OpenTask {
+    OpenTask { holder: holder.into(), ..task }
 }
 
 #[test]
-fn a_forged_context_is_a_claim_and_moves_nothing() {
-    let forged = r#"{"trace_id":"0af7651916cd43dd8448eb211c80319c","depth":0,"visited_agents":[],"root_agent_id":"king"}"#;
-    let claim: ClaimedContext = serde_json::from_str(forged).unwrap();
+fn a_claim_only_makes_a_call_deeper_and_its_path_longer() {
     let tasks = [open("x", 1, &["user", "planner"], usd(5))];
-    // There is no place in the facts where a claim could be put but the trace it names, and that only chooses among open tasks.
-    let lineage = attribute(&LineageFacts { traceparent: claim.trace_id, ..facts(&tasks) }).unwrap();
+    let shallow =
+        claim(r#"{"trace_id":"0af7651916cd43dd8448eb211c80319c","depth":0,"visited_agents":[],"root_agent_id":"king"}"#);
+    let lineage = attribute(&LineageFacts { claimed: Some(&shallow), ..facts(&tasks) }).unwrap();
     assert_eq!(lineage, attribute(&facts(&tasks)).unwrap());
-    assert_eq!(lineage.context.depth, 2);
+    let deep = claim(r#"{"depth":7,"visited_agents":["planner","critic"]}"#);
+    let lineage = attribute(&LineageFacts { claimed: Some(&deep), ..facts(&tasks) }).unwrap();
+    assert_eq!((lineage.attribution, lineage.context.depth, parent(&lineage)), (Attribution::Claimed, 7, Some("x")));
+    assert_eq!(lineage.context.visited_agents.to_string(), "user → planner → worker → critic");
+    // Another node writes where the calls of the agent would stand that it calls, and names agents of its own.
+    let told = LineageFacts { claimed: Some(&deep), token: PresentedToken::Foreign, ..stranger() };
+    let from_node = attribute(&told).unwrap();
+    assert_eq!((from_node.context.depth, from_node.context.visited_agents.to_string()), (6, "somebody".into()));
+    // Those that it names by their AgentIDs count: an agent of this node, and one of its own by the name of one of ours.
+    let distinct = claim(r#"{"depth":2,"visited_agents":["planner","other#02020202","worker#0a0b0c0d"]}"#);
+    let from_node = attribute(&LineageFacts { claimed: Some(&distinct), token: PresentedToken::Foreign, ..stranger() }).unwrap();
+    assert_eq!(from_node.context.visited_agents.to_string(), "somebody → target → worker#0a0b0c0d");
+    let root = attribute(&LineageFacts { claimed: Some(&deep), ..stranger() }).unwrap();
+    assert_eq!((root.attribution, root.context.depth, root.root_task), (Attribution::Claimed, 7, None));
+    // Of a tree that is open it counts as one more place the call may come from.
+    let lineage = attribute(&LineageFacts { claimed: Some(&shallow), claimed_tree: &tasks, ..stranger() }).unwrap();
+    assert_eq!((lineage.attribution, lineage.context.depth, parent(&lineage)), (Attribution::Claimed, 2, Some("x")));
+}
+
+#[test]
+fn a_mark_in_the_trace_places_its_holder_and_strangers_exactly_and_binds_other_agents() {
+    let marked = held_by("searcher", open("m", 1, &["user", "planner"], usd(5)));
+    let by_stranger = attribute(&LineageFacts { mark: TraceMark::Open(marked.clone()), ..stranger() }).unwrap();
+    let holder = LineageFacts { caller: "searcher".into(), ..facts(&[]) };
+    let by_holder = attribute(&LineageFacts { mark: TraceMark::Open(marked.clone()), ..holder }).unwrap();
+    for lineage in [by_stranger, by_holder] {
+        assert_eq!((lineage.attribution, lineage.context.depth, parent(&lineage)), (Attribution::Traced, 2, Some("m")));
+        assert_eq!(lineage.context.visited_agents.to_string(), "user → planner → searcher");
+    }
+    // An agent with a task of its own is bound by both.
+    let own = [open("x", 2, &["client"], usd(1))];
+    let both = attribute(&LineageFacts { mark: TraceMark::Open(marked.clone()), ..facts(&own) }).unwrap();
+    assert_eq!((both.attribution, both.context.depth, both.remaining), (Attribution::Ambiguous, 2, usd(1)));
+    for agent in ["user", "planner", "searcher", "client", "worker"] {
+        assert!(both.context.visited_agents.contains(agent), "{agent}: {}", both.context.visited_agents);
+    }
+    let alone = attribute(&LineageFacts { mark: TraceMark::Open(marked.clone()), ..facts(&[]) }).unwrap();
+    assert_eq!(alone.context.visited_agents.to_string(), "user → planner → searcher → worker");
+    // One that has ended counts only where nothing is open.
+    let late = attribute(&LineageFacts { mark: TraceMark::Ended(marked.clone()), ..stranger() }).unwrap();
+    assert_eq!((late.attribution, late.context.depth), (Attribution::Late, 2));
+    let inferred = attribute(&LineageFacts { mark: TraceMark::Ended(marked), ..facts(&own) }).unwrap();
+    assert_eq!((inferred.attribution, parent(&inferred)), (Attribution::Inferred, Some("x")));
+}
+
+#[test]
+fn in_a_tree_a_call_comes_back_only_if_it_does_so_from_everywhere() {
+    let target: AgentRef = "b".into();
+    let a = held_by("a", open("a", 1, &["user"], usd(5)));
+    let c = held_by("c", open("c", 1, &["user", "a", "b"], usd(3)));
+    let d = held_by("d", open("d", 1, &["user", "a"], usd(4)));
+    // D under A calls B, while A → B → C is open: C waits for B, D and A do not.
+    let tree = [a.clone(), c.clone(), d];
+    let lineage = attribute(&LineageFacts { target: &target, tree: &tree, ..stranger() }).unwrap();
+    assert_eq!((lineage.attribution, lineage.context.depth), (Attribution::Ambiguous, 3), "as deep as the deepest");
+    assert_eq!(lineage.context.visited_agents.to_string(), "user → a → d");
+    assert_eq!(lineage.remaining, usd(3));
+    // From C alone it is a loop.
+    let lineage = attribute(&LineageFacts { target: &target, tree: &[c], ..stranger() }).unwrap();
+    assert_eq!((lineage.attribution, parent(&lineage)), (Attribution::Inferred, Some("c")));
+    assert!(lineage.context.visited_agents.contains("b"));
+    let lineage = attribute(&LineageFacts { target: &target, tree: &[a], ..stranger() }).unwrap();
+    assert_eq!((lineage.attribution, parent(&lineage)), (Attribution::Inferred, Some("a")));
+}
+
+#[test]
+fn an_agents_own_name_for_its_task_places_the_call_and_never_loosens_its_place() {
+    let named = [held_by("a", open("x", 1, &["user", "planner"], usd(5)))];
+    let lineage = attribute(&LineageFacts { named: &named, ..stranger() }).unwrap();
+    assert_eq!((lineage.attribution, lineage.context.depth, parent(&lineage)), (Attribution::Claimed, 2, Some("x")));
+    assert_eq!((lineage.context.visited_agents.to_string(), lineage.remaining), ("user → planner → a".into(), usd(5)));
+    // The agent calls itself: its own task is the only place the call can come from.
+    let target: AgentRef = "a".into();
+    let itself = attribute(&LineageFacts { named: &named, target: &target, ..stranger() }).unwrap();
+    assert!(itself.context.visited_agents.contains("a"));
+    // A mark in the trace is exact. What the message names beside it changes nothing.
+    let marked = || TraceMark::Open(held_by("b", open("m", 2, &["client"], usd(1))));
+    let traced = attribute(&LineageFacts { mark: marked(), ..stranger() }).unwrap();
+    assert_eq!(attribute(&LineageFacts { mark: marked(), named: &named, ..stranger() }).unwrap(), traced);
+    // A tree that is known by its trace pays. The named task makes the call deeper.
+    let tree = [held_by("b", open("m", 2, &["client"], usd(1)))];
+    let both = attribute(&LineageFacts { tree: &tree, named: &named, ..stranger() }).unwrap();
+    assert_eq!((both.attribution, both.context.depth, parent(&both)), (Attribution::Claimed, 2, Some("m")));
+    assert_eq!(both.context.visited_agents.to_string(), "client → b → user → planner → a");
+    // An open task counts before one that has ended.
+    let ended = open("e", 3, &["client"], usd(1));
+    let lineage = attribute(&LineageFacts { named: &named, ended: Some(&ended), ..facts(&[]) }).unwrap();
+    assert_eq!((lineage.attribution, parent(&lineage)), (Attribution::Claimed, Some("x")));
+}
+
+#[test]
+fn what_comes_after_the_end_is_under_the_ended_task() {
+    let ended = open("x", 1, &["user", "planner"], usd(5));
+    let lineage = attribute(&LineageFacts { ended: Some(&ended), ..facts(&[]) }).unwrap();
+    assert_eq!((lineage.attribution, lineage.context.depth, parent(&lineage)), (Attribution::Late, 2, Some("x")));
+    let by_token = attribute(&presented(claims(&ended), Parent::Ended(ended.clone()))).unwrap();
+    assert_eq!((by_token.attribution, by_token.context.depth), (Attribution::Late, 2));
+    // An agent that works on something else does not choose its place by an old token.
+    let own = [open("y", 2, &["client"], usd(1))];
+    let facts = LineageFacts { open: &own, ..presented(claims(&ended), Parent::Ended(ended)) };
+    assert_eq!(attribute(&facts), Err(LineageError::Invalid(TokenCheck::ClosedParent)));
+}
+
+#[test]
+fn the_section_has_its_defaults_and_its_edge() {
+    let config = |text: &str| serde_json::from_str::<LineageConfig>(text);
+    let plain = config("{}").unwrap();
+    assert_eq!((plain.traces, plain.claims, plain.linger_s), (true, true, 60));
+    assert_eq!(config(&format!(r#"{{"linger_s":{LONGEST_LINGER_S}}}"#)).unwrap().linger_s, LONGEST_LINGER_S);
+    config(&format!(r#"{{"linger_s":{}}}"#, LONGEST_LINGER_S + 1)).unwrap_err();
+    for (bytes, is_good) in [(255, false), (256, true), (16_384, true), (16_385, false)] {
+        assert_eq!(config(&format!(r#"{{"max_bytes":{bytes}}}"#)).is_ok(), is_good, "{bytes}");
+    }
+    assert_eq!(plain.max_bytes, 4_096);
 }
 
 fn any_task() -> impl Strategy<Value = OpenTask> {
@@ -225,6 +371,74 @@ fn any_task() -> impl Strategy<Value = OpenTask> {
 }
 
 proptest! {
+    /// Whatever a call brings, it is never shallower, shorter or richer than every task it may come from.
+    #[test]
+    fn nothing_a_call_brings_opens_anything(
+        own in prop::collection::vec(any_task(), 0..3),
+        tree in prop::collection::vec(any_task(), 0..4),
+        named in prop::collection::vec(any_task(), 0..3),
+        claimed_tree in prop::collection::vec(any_task(), 0..3),
+        marked in prop::option::of((any_task(), any::<bool>(), "[a-e]")),
+        ended in prop::option::of(any_task()),
+        claimed in prop::option::of((prop::option::of(0u32..12), prop::collection::vec("[a-e]", 0..4))),
+        known_agent in any::<bool>(),
+        target in "[a-e]",
+    ) {
+        let target: AgentRef = target.into();
+        let own = if known_agent { own } else { Vec::new() };
+        let mark = match marked {
+            Some((task, true, holder)) => TraceMark::Open(held_by(&holder, task)),
+            Some((task, false, holder)) => TraceMark::Ended(held_by(&holder, task)),
+            None => TraceMark::Nothing,
+        };
+        let claimed = claimed.map(|(depth, agents)| {
+            claim(&serde_json::json!({ "depth": depth.unwrap_or(0), "visited_agents": agents }).to_string())
+        });
+        let facts = LineageFacts {
+            known_agent,
+            target: &target,
+            mark: mark.clone(),
+            tree: &tree,
+            named: &named,
+            claimed_tree: &claimed_tree,
+            ended: ended.as_ref().filter(|_| own.is_empty()),
+            claimed: claimed.as_ref(),
+            ..facts(&own)
+        };
+        let lineage = attribute(&facts).unwrap();
+        let marked = match &mark {
+            TraceMark::Open(task) | TraceMark::Ended(task) => Some(task),
+            TraceMark::Nothing => None,
+        };
+        let known: Vec<&OpenTask> = own.iter().chain(&tree).chain(&named).chain(&claimed_tree).chain(&ended).chain(marked).collect();
+        for task in &lineage.candidates {
+            prop_assert!(known.contains(&task));
+            prop_assert!(lineage.context.depth > task.context.depth);
+            prop_assert_eq!(lineage.remaining.and(task.remaining), lineage.remaining);
+            for agent in task.context.visited_agents.to_vec() {
+                prop_assert!(lineage.context.visited_agents.contains(&agent));
+            }
+            prop_assert!(lineage.context.visited_agents.contains(&task.holder));
+        }
+        // Its own open tasks bind an agent whatever else it brings.
+        if let Some(deepest) = own.iter().map(|task| task.context.depth).min() {
+            prop_assert!(lineage.context.depth > deepest);
+        }
+        if let Some(claimed) = &claimed {
+            prop_assert!(lineage.context.depth >= claimed.depth.unwrap_or(0));
+            for agent in claimed.visited_agents.to_vec() {
+                prop_assert!(lineage.context.visited_agents.contains(&agent));
+            }
+        }
+        let nothing = own.is_empty()
+            && tree.is_empty()
+            && named.is_empty()
+            && claimed_tree.is_empty()
+            && mark == TraceMark::Nothing
+            && ended.is_none();
+        prop_assert_eq!(lineage.root_task.is_none(), nothing);
+    }
+
     #[test]
     fn attribution_never_widens(
         tasks in prop::collection::vec(any_task(), 0..6),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chancery_core::push::{
-    LaneStep, NewRegistration, Outbox, PushEvents, PushProfile, Registration, RegistrationId, RegistrationLimits, Span, Step,
+    LaneAction, LaneStep, NewRegistration, Outbox, PushEvents, PushProfile, Registration, RegistrationId, RegistrationLimits,
+    Span,
 };
 use chancery_core::{Append, Creation, LogEntry, Progress, Store, TaskRecord};
 use chancery_protocol::{Caller, Message, Role, TaskEvent, TaskState, Timestamp, TraceId, Version};
@@ -111,7 +112,7 @@ async fn main() {
         let step = |lane: &chancery_core::push::Lane| LaneStep {
             lane: lane.number(),
             epoch: lane.cursor.epoch,
-            step: Step::Ack { span: Span::single(lane.cursor.head), keep: None },
+            step: LaneAction::Ack { span: Span::single(lane.cursor.head), keep: None },
             now,
             attempt: None,
             dead: None,

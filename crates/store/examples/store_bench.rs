@@ -3,6 +3,7 @@
 //! Rows that say `governed` also keep how each task was governed and what it cost, as the service does.
 //!
 //! `cargo run --release -p chancery-store --example store_bench -- [seconds] [only rows that start so] [folder]`
+#![allow(clippy::disallowed_methods, reason = "a benchmark starts its callers itself")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use chancery_core::budget::Amount;
 use chancery_core::budget::{ActualSource, EstimateSource};
 use chancery_core::lineage::{AgentPath, Attribution};
 use chancery_core::{
-    Append, Creation, Fact, Governed, Kinship, LogEntry, MicroUsd, Progress, Rule, Spend, Store, SweepPlan, TaskRecord, Verdict,
+    Append, Creation, Fact, Governed, LineageRecord, LogEntry, MicroUsd, Progress, Rule, Spend, Store, SweepPlan, TaskRecord,
+    Verdict,
 };
 use chancery_protocol::{
     Artifact, ArtifactChunk, Caller, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
@@ -106,7 +108,7 @@ async fn call_until(store: Arc<dyn Store>, end: Instant, is_governed: bool) -> R
         made += 1;
         if made % SWEEP_EVERY == 0 {
             let plan = SweepPlan { keep_at_most: Some(KEPT), at_most: 4 * SWEEP_EVERY, ..SweepPlan::default() };
-            store.sweep(plan, now()).await?;
+            store.sweep(plan).await?;
         }
         // A store that answers at once must not keep the other callers waiting.
         tokio::task::yield_now().await;
@@ -198,9 +200,10 @@ fn appends() -> [Append; 2] {
 
 /// What the rules say to a call that nothing led to.
 fn governed(task: &TaskRecord) -> Governed {
-    let kinship = Kinship {
+    let kinship = LineageRecord {
         root: task.id.clone(),
         trace: TraceId(Uuid::now_v7().as_u128().wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)),
+        made: false,
         parent: None,
         depth: 0,
         path: AgentPath::new(["caller/anonymous".into()]),

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use chancery_core::push::{Change, Cursor, Lane, LaneState, LaneStep, NewRegistration, Registration, Settled, StateChange};
-use chancery_core::{Appended, Note};
+use chancery_core::push::{
+    Cursor, Lane, LaneChange, LaneSettlement, LaneState, LaneStep, NewRegistration, Registration, StateChange,
+};
+use chancery_core::{Appended, RecordNote};
 use chancery_protocol::Timestamp;
 
 /// So many attempts of a lane are kept, the newest.
@@ -48,25 +50,25 @@ pub(crate) fn replace(lane: &mut Lane, new: &NewRegistration) {
 }
 
 /// What the one who claimed it says.
-pub(crate) fn settle(lane: &mut Lane, step: &LaneStep) -> Settled {
+pub(crate) fn settle(lane: &mut Lane, step: &LaneStep) -> LaneSettlement {
     match lane.cursor.settle(step.epoch, step.step, step.now) {
         Ok(change) => {
             if let Some(receipt) = &step.receipt {
                 lane.receipt = Some(receipt.hash);
             }
-            Settled::Done { cursor: lane.cursor, change }
+            LaneSettlement::Done { cursor: lane.cursor, change }
         }
-        Err(_) => Settled::Fenced,
+        Err(_) => LaneSettlement::Fenced,
     }
 }
 
 /// What the record says of a step that was done. Of what was given up it is known only now which entries it was.
-pub(crate) fn told(step: &LaneStep, change: &Change) -> Option<Note> {
+pub(crate) fn told(step: &LaneStep, change: &LaneChange) -> Option<RecordNote> {
     let mut delivered = step.delivered.clone()?;
     if delivered.given_up.is_some() {
         (delivered.from, delivered.seq) = change.dead.map(|dead| (dead.from, dead.to))?;
     }
-    Some(Note::Delivered(delivered))
+    Some(RecordNote::Delivered(delivered))
 }
 
 /// Answers whether it made a difference.

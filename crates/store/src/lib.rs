@@ -6,7 +6,8 @@ mod lanes;
 mod memory;
 mod numbering;
 mod past;
+mod plain_ids;
 mod sqlite;
 
 pub use memory::MemoryStore;
-pub use sqlite::{SqliteOptions, SqliteStore, Synchronous};
+pub use sqlite::{Examined, SqliteOptions, SqliteStore, Synchronous};

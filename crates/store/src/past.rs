@@ -16,12 +16,19 @@ pub(crate) fn add_up(spent: impl IntoIterator<Item = PastSpend>) -> Vec<PastSpen
         let place = *places.entry(key).or_insert(sums.len());
         match sums.get_mut(place) {
             Some(sum) => {
-                sum.settled = sum.settled.saturating_add(past.settled);
-                sum.overrun = sum.overrun.saturating_add(past.overrun);
-                sum.at = sum.at.max(past.at);
+                merge(sum, &past);
+                // A row for each tree would be a row for each task.
+                sum.root = sum.root.take().filter(|root| past.root.as_ref() == Some(root));
             }
             None => sums.push(past),
         }
     }
     sums
+}
+
+/// Adds one cost to another of the same owner, agent and skill.
+pub(crate) fn merge(sum: &mut PastSpend, past: &PastSpend) {
+    sum.settled = sum.settled.saturating_add(past.settled);
+    sum.overrun = sum.overrun.saturating_add(past.overrun);
+    sum.at = sum.at.max(past.at);
 }

@@ -7,7 +7,7 @@ use crate::p1;
 
 /// Asks for the card of an agent, unless it is the one the asker has.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Get {
+pub struct GetCard {
     #[prost(string, tag = "1")]
     pub agent_id: String,
     #[prost(string, tag = "2")]
@@ -49,9 +49,9 @@ pub struct Failure {
 
 /// What the profile can say.
 #[derive(Clone, PartialEq, Eq, prost::Oneof)]
-pub enum Message {
+pub enum AgdiscMessage {
     #[prost(message, tag = "1")]
-    Get(Get),
+    Get(GetCard),
     #[prost(message, tag = "2")]
     Doc(Doc),
     #[prost(message, tag = "3")]
@@ -60,21 +60,21 @@ pub enum Message {
     Failure(Failure),
 }
 
-p1::wrapped!(Message: Get = 1, Doc = 2, NotModified = 3, Failure = 4);
+p1::wrapped!(AgdiscMessage "AgdiscMessage": Get = 1, Doc = 2, NotModified = 3, Failure = 4);
 
-impl Message {
+impl AgdiscMessage {
     pub fn read(msg_type: u64, payload: Bytes) -> Result<Self, Reject> {
         p1::read(msg_type, payload)
     }
 }
 
-impl Get {
+impl GetCard {
     /// The answer to this question if `card` is what there is: all of it, or that nothing has changed.
-    pub fn answer(&self, card: Doc) -> Message {
+    pub fn answer(&self, card: Doc) -> AgdiscMessage {
         if !card.etag.is_empty() && card.etag == self.if_none_match {
-            return Message::NotModified(NotModified { agent_id: card.agent_id, etag: card.etag });
+            return AgdiscMessage::NotModified(NotModified { agent_id: card.agent_id, etag: card.etag });
         }
-        Message::Doc(card)
+        AgdiscMessage::Doc(card)
     }
 }
 
@@ -88,12 +88,12 @@ mod tests {
 
     #[test]
     fn a_card_is_sent_unless_the_asker_has_it() {
-        let asked = |etag: &str| Get { agent_id: "echo".into(), if_none_match: etag.into() };
-        assert_eq!(asked("").answer(card("v1")), Message::Doc(card("v1")));
-        assert_eq!(asked("v0").answer(card("v1")), Message::Doc(card("v1")));
+        let asked = |etag: &str| GetCard { agent_id: "echo".into(), if_none_match: etag.into() };
+        assert_eq!(asked("").answer(card("v1")), AgdiscMessage::Doc(card("v1")));
+        assert_eq!(asked("v0").answer(card("v1")), AgdiscMessage::Doc(card("v1")));
         let unchanged = NotModified { agent_id: "echo".into(), etag: "v1".into() };
-        assert_eq!(asked("v1").answer(card("v1")), Message::NotModified(unchanged));
+        assert_eq!(asked("v1").answer(card("v1")), AgdiscMessage::NotModified(unchanged));
         // A card without an ETag cannot be the same as the asker's.
-        assert_eq!(asked("").answer(card("")), Message::Doc(card("")));
+        assert_eq!(asked("").answer(card("")), AgdiscMessage::Doc(card("")));
     }
 }

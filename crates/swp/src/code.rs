@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a refusal is called on the outside. Many [`Reason`](crate::Reason)s share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum SwpCode {
     InvalidFrame,
     UnsupportedVersion,
     UnknownProfile,
@@ -20,7 +20,7 @@ pub enum Code {
     CompatibilityPolicy,
 }
 
-impl Code {
+impl SwpCode {
     pub const ALL: [Self; 13] = [
         Self::InvalidFrame,
         Self::UnsupportedVersion,
@@ -66,7 +66,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for SwpCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.alias())
     }
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn every_code_has_an_alias_of_its_own_and_the_canonical_form_in_front_of_it() {
-        for (at, code) in Code::ALL.into_iter().enumerate() {
+        for (at, code) in SwpCode::ALL.into_iter().enumerate() {
             assert_eq!(format!("ERR_{code}"), code.canonical());
-            assert!(Code::ALL[at + 1..].iter().all(|other| other.alias() != code.alias()), "{code}");
+            assert!(SwpCode::ALL[at + 1..].iter().all(|other| other.alias() != code.alias()), "{code}");
         }
-        assert_eq!(Code::InvalidProfilePayload.alias(), "INVALID_PROFILE_PAYLOAD");
+        assert_eq!(SwpCode::InvalidProfilePayload.alias(), "INVALID_PROFILE_PAYLOAD");
     }
 }

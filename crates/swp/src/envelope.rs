@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::frame::PREFIX;
-use crate::{Extensions, Limits, Profile, Reason, Reject, Timestamps, uvarint};
+use crate::{Extensions, FrameReason, Profile, Reject, SwpLimits, Timestamps, uvarint};
 
 /// The one version there is.
 pub(crate) const VERSION: u64 = 1;
@@ -44,7 +44,7 @@ impl Envelope {
     }
 
     /// Reads the body of a frame. The octets of id, extensions and payload stay where they are, so keeping an envelope keeps its frame.
-    pub fn decode(mut body: Bytes, limits: &Limits) -> Result<Self, Reject> {
+    pub fn decode(mut body: Bytes, limits: &SwpLimits) -> Result<Self, Reject> {
         let from = &mut body;
         let version = uvarint::read(from)?;
         let profile_id = uvarint::read(from)?;
@@ -53,22 +53,22 @@ impl Envelope {
         let ts_unix_ms = uvarint::read(from)?;
         let msg_id = uvarint::read_bytes(from)?;
         let block = uvarint::read_bytes(from)?;
-        within(Reason::ExtensionsTooLarge, block.len(), limits.max_ext_bytes)?;
+        within(FrameReason::ExtensionsTooLarge, block.len(), limits.max_ext_bytes)?;
         let extensions = Extensions::parse(block)?;
         let payload = uvarint::read_bytes(from)?;
-        within(Reason::PayloadTooLarge, payload.len(), limits.max_payload_bytes)?;
+        within(FrameReason::PayloadTooLarge, payload.len(), limits.max_payload_bytes)?;
         if !body.is_empty() {
-            return Err(Reason::TrailingOctets.into());
+            return Err(FrameReason::TrailingOctets.into());
         }
         Ok(Self { version, profile_id, msg_type, flags, ts_unix_ms, msg_id, extensions, payload })
     }
 
     /// The whole frame, prefix included, unless a peer with these limits would refuse it.
-    pub fn encode(&self, limits: &Limits) -> Result<Bytes, Reject> {
+    pub fn encode(&self, limits: &SwpLimits) -> Result<Bytes, Reject> {
         self.validate(limits, Timestamps::Ignored)?;
-        within(Reason::ExtensionsTooLarge, self.extensions.as_block().len(), limits.max_ext_bytes)?;
+        within(FrameReason::ExtensionsTooLarge, self.extensions.as_block().len(), limits.max_ext_bytes)?;
         let frame = self.encode_as_it_is();
-        within(Reason::FrameTooLarge, frame.len() - PREFIX, limits.max_frame_bytes)?;
+        within(FrameReason::FrameTooLarge, frame.len() - PREFIX, limits.max_frame_bytes)?;
         Ok(frame)
     }
 
@@ -91,7 +91,7 @@ impl Envelope {
     }
 }
 
-pub(crate) fn within(reason: Reason, found: usize, limit: u32) -> Result<(), Reject> {
+pub(crate) fn within(reason: FrameReason, found: usize, limit: u32) -> Result<(), Reject> {
     let (found, limit) = (found as u64, u64::from(limit));
     if found > limit { Err(Reject::beyond(reason, found, limit)) } else { Ok(()) }
 }
@@ -111,18 +111,18 @@ mod tests {
         envelope.encode_as_it_is().slice(PREFIX..)
     }
 
-    fn decoded(envelope: &Envelope, limits: &Limits) -> Option<Reason> {
+    fn decoded(envelope: &Envelope, limits: &SwpLimits) -> Option<FrameReason> {
         Envelope::decode(body(envelope), limits).err().map(|reject| reject.reason())
     }
 
     #[test]
     fn the_extensions_and_the_payload_may_be_as_long_as_their_limits_and_no_longer() {
-        let limits = |max_ext_bytes, max_payload_bytes| Limits { max_ext_bytes, max_payload_bytes, ..Limits::default() };
+        let limits = |max_ext_bytes, max_payload_bytes| SwpLimits { max_ext_bytes, max_payload_bytes, ..SwpLimits::default() };
         assert_eq!(decoded(&envelope(), &limits(5, 4)), None);
-        assert_eq!(decoded(&envelope(), &limits(4, 4)), Some(Reason::ExtensionsTooLarge));
-        assert_eq!(decoded(&envelope(), &limits(5, 3)), Some(Reason::PayloadTooLarge));
+        assert_eq!(decoded(&envelope(), &limits(4, 4)), Some(FrameReason::ExtensionsTooLarge));
+        assert_eq!(decoded(&envelope(), &limits(5, 3)), Some(FrameReason::PayloadTooLarge));
         // The extensions stand first, so they are what is reported when both are too long.
-        assert_eq!(decoded(&envelope(), &limits(4, 3)), Some(Reason::ExtensionsTooLarge));
+        assert_eq!(decoded(&envelope(), &limits(4, 3)), Some(FrameReason::ExtensionsTooLarge));
         for limits in [limits(4, 4), limits(5, 3)] {
             let refused = envelope().encode(&limits).expect_err("is not written either").reason();
             assert_eq!(Some(refused), decoded(&envelope(), &limits));
@@ -132,31 +132,31 @@ mod tests {
     #[test]
     fn an_envelope_is_read_whole_before_any_of_it_is_judged() {
         let wrong = Envelope { version: 2, profile_id: 0, msg_type: 0, msg_id: Bytes::new(), ..envelope() };
-        assert_eq!(decoded(&wrong, &Limits::default()), None);
+        assert_eq!(decoded(&wrong, &SwpLimits::default()), None);
         let short = body(&wrong);
-        let reject = Envelope::decode(short.slice(..short.len() - 1), &Limits::default()).expect_err("is cut");
-        assert_eq!(reject.reason(), Reason::TruncatedField);
+        let reject = Envelope::decode(short.slice(..short.len() - 1), &SwpLimits::default()).expect_err("is cut");
+        assert_eq!(reject.reason(), FrameReason::TruncatedField);
     }
 
     #[test]
     fn an_envelope_cut_anywhere_or_with_an_octet_more_is_refused() {
         let whole = body(&envelope());
         for length in 0..whole.len() {
-            assert!(Envelope::decode(whole.slice(..length), &Limits::default()).is_err(), "{length}");
+            assert!(Envelope::decode(whole.slice(..length), &SwpLimits::default()).is_err(), "{length}");
         }
         let more = Bytes::from([&whole[..], &[0]].concat());
-        let reject = Envelope::decode(more, &Limits::default()).expect_err("goes on");
-        assert_eq!(reject.reason(), Reason::TrailingOctets);
+        let reject = Envelope::decode(more, &SwpLimits::default()).expect_err("goes on");
+        assert_eq!(reject.reason(), FrameReason::TrailingOctets);
     }
 
     #[test]
     fn a_frame_is_written_up_to_the_largest_length_a_peer_takes() {
         let length = body(&envelope()).len() as u32;
-        let limits = |max_frame_bytes| Limits { max_frame_bytes, ..Limits::default() };
+        let limits = |max_frame_bytes| SwpLimits { max_frame_bytes, ..SwpLimits::default() };
         let frame = envelope().encode(&limits(length)).expect("fits");
         assert_eq!(frame[..PREFIX], length.to_be_bytes());
         let reject = envelope().encode(&limits(length - 1)).expect_err("does not fit");
-        assert_eq!(reject.reason(), Reason::FrameTooLarge);
+        assert_eq!(reject.reason(), FrameReason::FrameTooLarge);
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn the_fields_of_an_envelope_lie_where_the_frame_lies() {
         let whole = body(&envelope());
-        let read = Envelope::decode(whole.clone(), &Limits::default()).expect("reads");
+        let read = Envelope::decode(whole.clone(), &SwpLimits::default()).expect("reads");
         for field in [&read.msg_id, read.extensions.as_block(), &read.payload] {
             assert!(whole.as_ptr_range().contains(&field.as_ptr()));
         }

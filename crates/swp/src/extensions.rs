@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::{Reason, Reject, uvarint};
+use crate::{FrameReason, Reject, uvarint};
 
 /// One extension. Types 0 to 15 belong to the core and its bindings, the others to profiles; unknown ones mean nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Extensions {
     pub fn parse(block: Bytes) -> Result<Self, Reject> {
         let mut rest = block.clone();
         while !rest.is_empty() {
-            take(&mut rest).map_err(|_| Reason::MalformedExtension)?;
+            take(&mut rest).map_err(|_| FrameReason::MalformedExtension)?;
         }
         Ok(Self { block })
     }
@@ -46,7 +46,7 @@ impl Extensions {
     }
 }
 
-fn take(rest: &mut Bytes) -> Result<Extension, Reason> {
+fn take(rest: &mut Bytes) -> Result<Extension, FrameReason> {
     let ext_type = uvarint::read(rest)?;
     Ok(Extension { ext_type, value: uvarint::read_bytes(rest)? })
 }
@@ -81,7 +81,7 @@ mod tests {
     fn a_block_that_is_cut_anywhere_inside_a_pair_is_refused() {
         for block in [&[16][..], &[0x80], &[16, 2, 1], &[16, 0, 16], &[0xff; 11]] {
             let reject = Extensions::parse(Bytes::copy_from_slice(block)).expect_err("is malformed");
-            assert_eq!(reject.reason(), Reason::MalformedExtension, "{block:?}");
+            assert_eq!(reject.reason(), FrameReason::MalformedExtension, "{block:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::{Limits, Reason, Reject};
+use crate::{FrameReason, Reject, SwpLimits};
 
 pub(crate) const PREFIX: usize = 4;
 
@@ -18,7 +18,7 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &SwpLimits) -> Self {
         Self { max_frame_bytes: limits.max_frame_bytes, buffer: BytesMut::new(), broken: None }
     }
 
@@ -55,10 +55,10 @@ impl FrameDecoder {
         match self.announced() {
             Err(reject) => Err(self.broken(reject)),
             Ok(_) if self.buffer.is_empty() => Ok(()),
-            Ok(None) => Err(self.broken(Reason::TruncatedPrefix.into())),
+            Ok(None) => Err(self.broken(FrameReason::TruncatedPrefix.into())),
             Ok(Some(length)) if self.buffer.len() - PREFIX < length => {
                 let arrived = (self.buffer.len() - PREFIX) as u64;
-                Err(self.broken(Reject::beyond(Reason::TruncatedBody, arrived, length as u64)))
+                Err(self.broken(Reject::beyond(FrameReason::TruncatedBody, arrived, length as u64)))
             }
             // A whole frame that was not taken out is the caller's, not the peer's fault.
             Ok(Some(_)) => Ok(()),
@@ -70,10 +70,10 @@ impl FrameDecoder {
         let Some(prefix) = self.buffer.first_chunk::<PREFIX>() else { return Ok(None) };
         let length = u32::from_be_bytes(*prefix);
         if length == 0 {
-            return Err(Reason::ZeroLength.into());
+            return Err(FrameReason::ZeroLength.into());
         }
         if length > self.max_frame_bytes {
-            return Err(Reject::beyond(Reason::FrameTooLarge, length.into(), self.max_frame_bytes.into()));
+            return Err(Reject::beyond(FrameReason::FrameTooLarge, length.into(), self.max_frame_bytes.into()));
         }
         Ok(Some(length as usize))
     }
@@ -89,12 +89,12 @@ mod tests {
     use super::*;
 
     fn decoder(max_frame_bytes: u32, octets: &[u8]) -> FrameDecoder {
-        let mut decoder = FrameDecoder::new(&Limits { max_frame_bytes, ..Limits::default() });
+        let mut decoder = FrameDecoder::new(&SwpLimits { max_frame_bytes, ..SwpLimits::default() });
         decoder.push(octets);
         decoder
     }
 
-    fn reason<T>(result: Result<T, Reject>) -> Option<Reason> {
+    fn reason<T>(result: Result<T, Reject>) -> Option<FrameReason> {
         result.err().map(|reject| reject.reason())
     }
 
@@ -111,7 +111,7 @@ mod tests {
     fn a_frame_of_the_largest_length_passes_and_one_octet_more_is_refused_before_it_arrives() {
         assert_eq!(decoder(2, &[0, 0, 0, 2, 1, 2]).next_frame(), Ok(Some(Bytes::from_static(&[1, 2]))));
         let reject = decoder(2, &[0, 0, 0, 3]).next_frame().expect_err("too large");
-        assert_eq!(reject.reason(), Reason::FrameTooLarge);
+        assert_eq!(reject.reason(), FrameReason::FrameTooLarge);
         assert_eq!(reject.measured(), Some(crate::Measured { found: 3, limit: 2 }));
     }
 
@@ -124,18 +124,18 @@ mod tests {
 
     #[test]
     fn a_stream_that_ends_inside_a_prefix_or_a_body_is_refused() {
-        assert_eq!(reason(decoder(9, &[0, 0]).finish()), Some(Reason::TruncatedPrefix));
-        assert_eq!(reason(decoder(9, &[0, 0, 0, 4, 1]).finish()), Some(Reason::TruncatedBody));
-        assert_eq!(reason(decoder(9, &[0, 0, 0, 4]).finish()), Some(Reason::TruncatedBody));
+        assert_eq!(reason(decoder(9, &[0, 0]).finish()), Some(FrameReason::TruncatedPrefix));
+        assert_eq!(reason(decoder(9, &[0, 0, 0, 4, 1]).finish()), Some(FrameReason::TruncatedBody));
+        assert_eq!(reason(decoder(9, &[0, 0, 0, 4]).finish()), Some(FrameReason::TruncatedBody));
     }
 
     #[test]
     fn after_a_wrong_prefix_nothing_more_is_read_or_kept() {
         let mut decoder = decoder(9, &[0, 0, 0, 0]);
-        assert_eq!(reason(decoder.next_frame()), Some(Reason::ZeroLength));
+        assert_eq!(reason(decoder.next_frame()), Some(FrameReason::ZeroLength));
         decoder.push(&[0, 0, 0, 1, 7]);
-        assert_eq!(reason(decoder.next_frame()), Some(Reason::ZeroLength));
-        assert_eq!(reason(decoder.finish()), Some(Reason::ZeroLength));
+        assert_eq!(reason(decoder.next_frame()), Some(FrameReason::ZeroLength));
+        assert_eq!(reason(decoder.finish()), Some(FrameReason::ZeroLength));
         assert!(decoder.buffer.is_empty());
     }
 

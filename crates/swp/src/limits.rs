@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What is taken from a peer. Lengths are in octets, times in milliseconds; a value equal to its limit is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct SwpLimits {
     /// The body of a frame, without its prefix.
     pub max_frame_bytes: u32,
     pub max_payload_bytes: u32,
@@ -29,7 +29,7 @@ pub struct Limits {
     pub max_closed_tasks: u32,
 }
 
-impl Default for Limits {
+impl Default for SwpLimits {
     fn default() -> Self {
         Self {
             max_frame_bytes: 8_388_608,
@@ -49,7 +49,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl SwpLimits {
     /// Values under which no frame at all could pass, each with the name of its field; empty if there are none.
     pub fn faults(&self) -> Vec<(&'static str, &'static str)> {
         let mut faults = Vec::new();
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_protocol_and_have_no_fault() {
-        let limits = Limits::default();
+        let limits = SwpLimits::default();
         assert_eq!(limits.faults(), []);
         assert_eq!((limits.max_frame_bytes, limits.max_payload_bytes), (8 << 20, 8 << 20));
         assert_eq!((limits.min_msg_id_bytes, limits.max_msg_id_bytes, limits.max_ext_bytes), (8, 64, 4096));
@@ -90,17 +90,17 @@ mod tests {
 
     #[test]
     fn limits_that_let_nothing_through_are_all_named() {
-        let limits = Limits { min_msg_id_bytes: 65, max_frame_bytes: 72, rate_window_ms: 0, ..Limits::default() };
+        let limits = SwpLimits { min_msg_id_bytes: 65, max_frame_bytes: 72, rate_window_ms: 0, ..SwpLimits::default() };
         let names: Vec<_> = limits.faults().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["min_msg_id_bytes", "max_frame_bytes", "rate_window_ms"]);
-        let just_enough = Limits { max_frame_bytes: 16, ..Limits::default() };
+        let just_enough = SwpLimits { max_frame_bytes: 16, ..SwpLimits::default() };
         assert_eq!(just_enough.faults(), []);
     }
 
     #[test]
     fn limits_are_read_by_their_names_and_unknown_names_are_refused() {
-        let limits: Limits = toml::from_str("max_ext_bytes = 10").expect("reads");
-        assert_eq!(limits, Limits { max_ext_bytes: 10, ..Limits::default() });
-        assert!(toml::from_str::<Limits>("max_extensions = 10").is_err());
+        let limits: SwpLimits = toml::from_str("max_ext_bytes = 10").expect("reads");
+        assert_eq!(limits, SwpLimits { max_ext_bytes: 10, ..SwpLimits::default() });
+        assert!(toml::from_str::<SwpLimits>("max_extensions = 10").is_err());
     }
 }

@@ -24,27 +24,27 @@ pub struct TraceContext {
 
 /// Asks for the trace context.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Get {
+pub struct GetTraceContext {
     #[prost(bool, tag = "1")]
     pub include_current: bool,
 }
 
 /// What the profile can say.
 #[derive(Clone, PartialEq, Eq, prost::Oneof)]
-pub enum Message {
+pub enum ObsMessage {
     #[prost(message, tag = "1")]
     Set(TraceContext),
     #[prost(message, tag = "2")]
-    Get(Get),
+    Get(GetTraceContext),
     #[prost(message, tag = "3")]
     Doc(TraceContext),
     #[prost(message, tag = "4")]
     Failure(Failure),
 }
 
-p1::wrapped!(Message: Set = 1, Get = 2, Doc = 3, Failure = 4);
+p1::wrapped!(ObsMessage "ObsMessage": Set = 1, Get = 2, Doc = 3, Failure = 4);
 
-impl Message {
+impl ObsMessage {
     pub fn read(msg_type: u64, payload: Bytes) -> Result<Self, Reject> {
         p1::read(msg_type, payload)
     }

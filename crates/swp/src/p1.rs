@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use prost::Message;
 
-use crate::{Reason, Reject};
+use crate::{FrameReason, Reject};
 
 /// The messages of one profile. The number of each in the wrapper is its message type.
 pub(crate) trait Body: Sized {
@@ -18,26 +18,26 @@ pub(crate) trait Body: Sized {
 }
 
 pub(crate) fn supports<B: Body>(msg_type: u64) -> Result<(), Reject> {
-    if B::MSG_TYPES.contains(&msg_type) { Ok(()) } else { Err(Reason::UnsupportedMsgType.into()) }
+    if B::MSG_TYPES.contains(&msg_type) { Ok(()) } else { Err(FrameReason::UnsupportedMsgType.into()) }
 }
 
 /// Reads a payload as the message type of its envelope. Fields of bytes stay where they are.
 pub(crate) fn read<B: Body>(msg_type: u64, payload: Bytes) -> Result<B, Reject> {
     supports::<B>(msg_type)?;
     let wrapper = B::Wrapper::decode(payload).map_err(Reject::malformed)?;
-    let body = B::out_of(wrapper).ok_or(Reason::MissingBody)?;
+    let body = B::out_of(wrapper).ok_or(FrameReason::MissingBody)?;
     if body.msg_type() != msg_type {
-        return Err(Reason::BodyMismatch.into());
+        return Err(FrameReason::BodyMismatch.into());
     }
     Ok(body)
 }
 
 /// What the messages of a profile share: the wrapper around them, and reading and writing through it.
 macro_rules! wrapped {
-    ($message:ident: $($variant:ident = $number:literal),+) => {
+    ($message:ident $oneof:tt: $($variant:ident = $number:literal),+) => {
         #[derive(Clone, PartialEq, prost::Message)]
         pub(crate) struct Wrapper {
-            #[prost(oneof = "Message", tags = "1, 2, 3, 4")]
+            #[prost(oneof = $oneof, tags = "1, 2, 3, 4")]
             body: Option<$message>,
         }
 

@@ -2,25 +2,25 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::{Envelope, FrameDecoder, Limits, Payload, Reject, Timestamps, Traffic};
+use crate::{Envelope, FrameDecoder, FramePayload, Reject, SwpLimits, Timestamps, Traffic};
 
 /// A frame that passed every check but those that need to know about tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     pub envelope: Envelope,
-    pub payload: Payload,
+    pub payload: FramePayload,
 }
 
 /// Reads what a peer sends. A refused frame does not stop the reader: closing the connection is for whoever holds it.
 #[derive(Debug)]
 pub struct Reader {
-    limits: Limits,
+    limits: SwpLimits,
     frames: FrameDecoder,
     traffic: Traffic,
 }
 
 impl Reader {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: SwpLimits) -> Self {
         Self { frames: FrameDecoder::new(&limits), traffic: Traffic::new(&limits), limits }
     }
 
@@ -43,7 +43,7 @@ impl Reader {
         let envelope = Envelope::decode(body, &self.limits)?;
         envelope.validate(&self.limits, timestamps)?;
         self.traffic.admit(&envelope.msg_id, elapsed_ms)?;
-        let payload = Payload::read(&envelope, &self.limits)?;
+        let payload = FramePayload::read(&envelope, &self.limits)?;
         Ok(Received { envelope, payload })
     }
 

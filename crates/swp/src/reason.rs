@@ -2,11 +2,24 @@
 
 use std::fmt;
 
-use crate::Code;
+use crate::SwpCode;
 
-/// Why a frame was refused, as exactly as we know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
+/// Declares the reasons and the list of all of them.
+macro_rules! reasons {
+    ($($name:ident,)*) => {
+        /// Why a frame was refused, as exactly as we know it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum FrameReason {
+            $($name,)*
+        }
+
+        impl FrameReason {
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+        }
+    };
+}
+
+reasons! {
     // the frame
     TruncatedPrefix,
     ZeroLength,
@@ -61,74 +74,24 @@ pub enum Reason {
 
 struct Row {
     name: &'static str,
-    code: Code,
+    code: SwpCode,
     /// The code of the protocol's own list, where that list is finer than what peers compare.
     fine: Option<&'static str>,
     says: &'static str,
 }
 
-const fn row(name: &'static str, code: Code, says: &'static str) -> Row {
+const fn row(name: &'static str, code: SwpCode, says: &'static str) -> Row {
     Row { name, code, fine: None, says }
 }
 
-const fn finer(name: &'static str, code: Code, fine: &'static str, says: &'static str) -> Row {
+const fn finer(name: &'static str, code: SwpCode, fine: &'static str, says: &'static str) -> Row {
     Row { name, code, fine: Some(fine), says }
 }
 
-impl Reason {
-    pub const ALL: [Self; 44] = {
-        use Reason::*;
-        [
-            TruncatedPrefix,
-            ZeroLength,
-            FrameTooLarge,
-            TruncatedBody,
-            UvarintTruncated,
-            UvarintTooLong,
-            UvarintOverflow,
-            TruncatedField,
-            ExtensionsTooLarge,
-            MalformedExtension,
-            PayloadTooLarge,
-            TrailingOctets,
-            UnsupportedVersion,
-            UnknownProfile,
-            MissingMsgType,
-            MsgIdTooShort,
-            MsgIdTooLong,
-            TimestampMissing,
-            TimestampStale,
-            TimestampFuture,
-            RateLimitExceeded,
-            DuplicateMsgId,
-            SecurityPolicy,
-            UnsupportedMsgType,
-            MalformedPayload,
-            MissingBody,
-            BodyMismatch,
-            HandshakeTooLarge,
-            MissingAgentId,
-            MissingTaskId,
-            TaskIdTooLong,
-            MissingKind,
-            EmptyEvent,
-            MissingFailureReason,
-            UnknownTask,
-            TaskConflict,
-            EventAfterResult,
-            ResultConflict,
-            WrongParty,
-            TooManyOpenTasks,
-            InvalidMcpPayload,
-            NotFound,
-            Internal,
-            CompatibilityPolicy,
-        ]
-    };
-
+impl FrameReason {
     #[rustfmt::skip]
     fn row(self) -> Row {
-        use Code::*;
+        use SwpCode::*;
         match self {
             Self::TruncatedPrefix => row("truncated_prefix", InvalidFrame, "the stream ends inside a length prefix"),
             Self::ZeroLength => row("zero_length", InvalidFrame, "a frame of no octets"),
@@ -187,7 +150,7 @@ impl Reason {
     }
 
     /// The coarse code that peers compare.
-    pub fn code(self) -> Code {
+    pub fn code(self) -> SwpCode {
         self.row().code
     }
 
@@ -203,7 +166,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for FrameReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -215,32 +178,32 @@ mod tests {
 
     #[test]
     fn every_reason_is_found_by_its_name_and_has_one_of_its_own() {
-        for reason in Reason::ALL {
-            assert_eq!(Reason::from_name(reason.name()), Some(reason));
+        for reason in FrameReason::ALL {
+            assert_eq!(FrameReason::from_name(reason.name()), Some(reason));
         }
-        assert_eq!(Reason::from_name("no_such_reason"), None);
+        assert_eq!(FrameReason::from_name("no_such_reason"), None);
     }
 
     #[test]
     fn the_list_of_all_reasons_leaves_none_out() {
         // The list is in the order of declaration, so the last one's place is the count.
-        assert_eq!(Reason::CompatibilityPolicy as usize + 1, Reason::ALL.len());
-        for (at, reason) in Reason::ALL.into_iter().enumerate() {
+        assert_eq!(FrameReason::CompatibilityPolicy as usize + 1, FrameReason::ALL.len());
+        for (at, reason) in FrameReason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, at, "{reason}");
         }
     }
 
     #[test]
     fn the_fine_code_is_the_coarse_one_where_the_list_has_no_finer() {
-        assert_eq!(Reason::ZeroLength.fine_code(), "ERR_INVALID_FRAME");
-        assert_eq!(Reason::FrameTooLarge.fine_code(), "ERR_FRAME_TOO_LARGE");
-        assert_eq!(Reason::FrameTooLarge.code().canonical(), "ERR_INVALID_FRAME");
+        assert_eq!(FrameReason::ZeroLength.fine_code(), "ERR_INVALID_FRAME");
+        assert_eq!(FrameReason::FrameTooLarge.fine_code(), "ERR_FRAME_TOO_LARGE");
+        assert_eq!(FrameReason::FrameTooLarge.code().canonical(), "ERR_INVALID_FRAME");
     }
 
     #[test]
     fn the_documented_table_has_the_row_of_every_reason() {
         let page = include_str!("../../../docs/swp.md");
-        for reason in Reason::ALL {
+        for reason in FrameReason::ALL {
             let row = format!("| `{reason}` | {} | `{}` | `{}` |", reason.says(), reason.code(), reason.fine_code());
             assert!(page.contains(&row), "docs/swp.md lacks the row\n{row}");
         }

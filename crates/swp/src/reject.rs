@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Code, Reason};
+use crate::{FrameReason, SwpCode};
 
 /// What was found and what would have been allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,26 +14,26 @@ pub struct Measured {
 /// Why something was refused. Its text holds figures and our own words, and nothing of what the peer sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Reject {
-    reason: Reason,
+    reason: FrameReason,
     measured: Option<Measured>,
     #[source]
     source: Option<prost::DecodeError>,
 }
 
 impl Reject {
-    pub(crate) fn beyond(reason: Reason, found: u64, limit: u64) -> Self {
+    pub(crate) fn beyond(reason: FrameReason, found: u64, limit: u64) -> Self {
         Self { reason, measured: Some(Measured { found, limit }), source: None }
     }
 
     pub(crate) fn malformed(source: prost::DecodeError) -> Self {
-        Self { reason: Reason::MalformedPayload, measured: None, source: Some(source) }
+        Self { reason: FrameReason::MalformedPayload, measured: None, source: Some(source) }
     }
 
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> FrameReason {
         self.reason
     }
 
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> SwpCode {
         self.reason.code()
     }
 
@@ -43,8 +43,8 @@ impl Reject {
     }
 }
 
-impl From<Reason> for Reject {
-    fn from(reason: Reason) -> Self {
+impl From<FrameReason> for Reject {
+    fn from(reason: FrameReason) -> Self {
         Self { reason, measured: None, source: None }
     }
 }
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn a_refusal_says_its_code_what_is_wrong_and_the_figures() {
-        let reject = Reject::beyond(Reason::FrameTooLarge, 8_388_609, 8_388_608);
+        let reject = Reject::beyond(FrameReason::FrameTooLarge, 8_388_609, 8_388_608);
         assert_eq!(reject.to_string(), "INVALID_FRAME: the frame is longer than allowed (8388609, limit 8388608)");
-        assert_eq!(Reject::from(Reason::UnknownTask).to_string(), "INVALID_PROFILE_PAYLOAD: no task of that id was started");
+        assert_eq!(Reject::from(FrameReason::UnknownTask).to_string(), "INVALID_PROFILE_PAYLOAD: no task of that id was started");
     }
 }

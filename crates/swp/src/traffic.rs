@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use crate::{Limits, Reason, Reject};
+use crate::{FrameReason, Reject, SwpLimits};
 
 /// The memory of one connection. Times are milliseconds of any clock that does not go back.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &SwpLimits) -> Self {
         Self {
             max_frames: limits.max_frames_per_window,
             rate_window_ms: limits.rate_window_ms,
@@ -38,12 +38,12 @@ impl Traffic {
             self.frames = 0;
         }
         if self.frames >= self.max_frames {
-            return Err(Reject::beyond(Reason::RateLimitExceeded, u64::from(self.frames) + 1, self.max_frames.into()));
+            return Err(Reject::beyond(FrameReason::RateLimitExceeded, u64::from(self.frames) + 1, self.max_frames.into()));
         }
         self.frames += 1;
         self.forget(now_ms);
         if self.taken.contains(msg_id) {
-            return Err(Reason::DuplicateMsgId.into());
+            return Err(FrameReason::DuplicateMsgId.into());
         }
         if self.duplicate_window_ms > 0 {
             let id: Arc<[u8]> = msg_id.into();
@@ -68,55 +68,55 @@ impl Traffic {
 mod tests {
     use super::*;
 
-    fn refused(traffic: &mut Traffic, msg_id: &str, now_ms: u64) -> Option<Reason> {
+    fn refused(traffic: &mut Traffic, msg_id: &str, now_ms: u64) -> Option<FrameReason> {
         traffic.admit(msg_id.as_bytes(), now_ms).err().map(|reject| reject.reason())
     }
 
     #[test]
     fn a_window_takes_so_many_frames_and_the_next_one_as_many_again() {
-        let mut traffic = Traffic::new(&Limits { max_frames_per_window: 2, ..Limits::default() });
+        let mut traffic = Traffic::new(&SwpLimits { max_frames_per_window: 2, ..SwpLimits::default() });
         assert_eq!([refused(&mut traffic, "a", 7), refused(&mut traffic, "b", 1006)], [None, None]);
-        assert_eq!(refused(&mut traffic, "c", 1006), Some(Reason::RateLimitExceeded));
+        assert_eq!(refused(&mut traffic, "c", 1006), Some(FrameReason::RateLimitExceeded));
         assert_eq!([refused(&mut traffic, "c", 1007), refused(&mut traffic, "d", 1007)], [None, None]);
-        assert_eq!(refused(&mut traffic, "e", 1007), Some(Reason::RateLimitExceeded));
+        assert_eq!(refused(&mut traffic, "e", 1007), Some(FrameReason::RateLimitExceeded));
     }
 
     #[test]
     fn by_default_the_129th_frame_of_a_second_is_one_too_many() {
-        let mut traffic = Traffic::new(&Limits::default());
+        let mut traffic = Traffic::new(&SwpLimits::default());
         for n in 0..128 {
             assert_eq!(refused(&mut traffic, &n.to_string(), 0), None);
         }
-        assert_eq!(refused(&mut traffic, "128", 999), Some(Reason::RateLimitExceeded));
+        assert_eq!(refused(&mut traffic, "128", 999), Some(FrameReason::RateLimitExceeded));
         assert_eq!(refused(&mut traffic, "128", 1000), None);
     }
 
     #[test]
     fn a_message_id_is_free_again_once_its_window_has_passed() {
-        let mut traffic = Traffic::new(&Limits::default());
+        let mut traffic = Traffic::new(&SwpLimits::default());
         assert_eq!(refused(&mut traffic, "a", 0), None);
-        assert_eq!(refused(&mut traffic, "a", 4999), Some(Reason::DuplicateMsgId));
+        assert_eq!(refused(&mut traffic, "a", 4999), Some(FrameReason::DuplicateMsgId));
         assert_eq!(refused(&mut traffic, "b", 4999), None);
         assert_eq!(refused(&mut traffic, "a", 5000), None);
     }
 
     #[test]
     fn the_rate_is_looked_at_before_the_id() {
-        let mut traffic = Traffic::new(&Limits { max_frames_per_window: 1, ..Limits::default() });
+        let mut traffic = Traffic::new(&SwpLimits { max_frames_per_window: 1, ..SwpLimits::default() });
         assert_eq!(refused(&mut traffic, "a", 0), None);
-        assert_eq!(refused(&mut traffic, "a", 0), Some(Reason::RateLimitExceeded));
+        assert_eq!(refused(&mut traffic, "a", 0), Some(FrameReason::RateLimitExceeded));
     }
 
     #[test]
     fn ids_may_repeat_where_no_window_is_set_and_none_is_remembered() {
-        let mut traffic = Traffic::new(&Limits { duplicate_window_ms: 0, ..Limits::default() });
+        let mut traffic = Traffic::new(&SwpLimits { duplicate_window_ms: 0, ..SwpLimits::default() });
         assert_eq!([refused(&mut traffic, "a", 0), refused(&mut traffic, "a", 0)], [None, None]);
         assert!(traffic.recent.is_empty());
     }
 
     #[test]
     fn only_the_ids_of_the_window_are_remembered() {
-        let mut traffic = Traffic::new(&Limits::default());
+        let mut traffic = Traffic::new(&SwpLimits::default());
         for n in 0..10_000u64 {
             assert_eq!(refused(&mut traffic, &n.to_string(), n * 10), None);
         }

@@ -2,21 +2,21 @@
 
 use bytes::{Buf, BufMut, Bytes};
 
-use crate::Reason;
+use crate::FrameReason;
 
 const MOST_OCTETS: usize = 10;
 
 /// Takes a number off the front. Padded forms are read; only too many octets or too many bits are refused.
-pub(crate) fn read(from: &mut Bytes) -> Result<u64, Reason> {
+pub(crate) fn read(from: &mut Bytes) -> Result<u64, FrameReason> {
     let mut value = 0u64;
     for (at, octet) in from.iter().copied().take(MOST_OCTETS).enumerate() {
         let last = at + 1 == MOST_OCTETS;
         if last && octet >= 0x80 {
-            return Err(Reason::UvarintTooLong);
+            return Err(FrameReason::UvarintTooLong);
         }
         // Nine octets hold 63 bits, so the tenth has room for one.
         if last && octet > 1 {
-            return Err(Reason::UvarintOverflow);
+            return Err(FrameReason::UvarintOverflow);
         }
         value |= u64::from(octet & 0x7f) << (7 * at);
         if octet < 0x80 {
@@ -24,15 +24,15 @@ pub(crate) fn read(from: &mut Bytes) -> Result<u64, Reason> {
             return Ok(value);
         }
     }
-    Err(Reason::UvarintTruncated)
+    Err(FrameReason::UvarintTruncated)
 }
 
 /// Takes a length and that many octets off the front; they stay where they are.
-pub(crate) fn read_bytes(from: &mut Bytes) -> Result<Bytes, Reason> {
+pub(crate) fn read_bytes(from: &mut Bytes) -> Result<Bytes, FrameReason> {
     let length = read(from)?;
     match usize::try_from(length) {
         Ok(length) if length <= from.len() => Ok(from.split_to(length)),
-        _ => Err(Reason::TruncatedField),
+        _ => Err(FrameReason::TruncatedField),
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn write_bytes(value: &[u8], to: &mut impl BufMut) {
 mod tests {
     use super::*;
 
-    fn read_all(octets: &'static [u8]) -> Result<(u64, usize), Reason> {
+    fn read_all(octets: &'static [u8]) -> Result<(u64, usize), FrameReason> {
         let mut from = Bytes::from_static(octets);
         read(&mut from).map(|value| (value, from.len()))
     }
@@ -77,16 +77,16 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_end_or_do_not_fit_are_refused() {
-        assert_eq!(read_all(&[]), Err(Reason::UvarintTruncated));
-        assert_eq!(read_all(&[0x80; 9]), Err(Reason::UvarintTruncated));
-        assert_eq!(read_all(&[0x80; 10]), Err(Reason::UvarintTooLong));
-        assert_eq!(read_all(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]), Err(Reason::UvarintOverflow));
+        assert_eq!(read_all(&[]), Err(FrameReason::UvarintTruncated));
+        assert_eq!(read_all(&[0x80; 9]), Err(FrameReason::UvarintTruncated));
+        assert_eq!(read_all(&[0x80; 10]), Err(FrameReason::UvarintTooLong));
+        assert_eq!(read_all(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]), Err(FrameReason::UvarintOverflow));
     }
 
     #[test]
     fn a_field_longer_than_what_is_left_is_refused_whatever_length_it_claims() {
         for octets in [&[2, 0][..], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]] {
-            assert_eq!(read_bytes(&mut Bytes::from_static(octets)), Err(Reason::TruncatedField));
+            assert_eq!(read_bytes(&mut Bytes::from_static(octets)), Err(FrameReason::TruncatedField));
         }
         assert_eq!(read_bytes(&mut Bytes::from_static(&[2, 7, 7])), Ok(Bytes::from_static(&[7, 7])));
     }

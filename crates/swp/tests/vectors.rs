@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use chancery_swp::a2a::{Condition, Message, TaskResult};
+use chancery_swp::a2a::{A2aMessage, ResultCondition, TaskResult};
 use chancery_swp::{
-    Code, Lifecycle, Limits, Outcome, Party, Payload, Reader, Reason, Received, Reject, Speakers, TaskState, Timestamps,
+    FramePayload, FrameReason, Lifecycle, MessageEffect, Party, Reader, Received, Reject, Speakers, SwpCode, SwpLimits,
+    SwpTaskState, Timestamps,
 };
 use serde::Deserialize;
 
@@ -21,7 +22,7 @@ struct Vector {
     says: String,
     id: Option<String>,
     #[serde(default)]
-    limits: Limits,
+    limits: SwpLimits,
     /// Timestamps are checked against this, or not at all.
     now_ms: Option<u64>,
     #[serde(default)]
@@ -93,21 +94,21 @@ impl Connection {
             Some(unknown) => panic!("from {unknown}"),
         };
         let did = match &received.payload {
-            Payload::A2a(message) => name(self.lifecycle.accept(party, message)?),
+            FramePayload::A2a(message) => name(self.lifecycle.accept(party, message)?),
             _ => "read",
         };
         Ok((did, received))
     }
 }
 
-fn name(outcome: Outcome) -> &'static str {
+fn name(outcome: MessageEffect) -> &'static str {
     match outcome {
-        Outcome::Greeted => "greeted",
-        Outcome::Started => "started",
-        Outcome::AlreadyStarted { .. } => "already_started",
-        Outcome::Progressed { .. } => "progressed",
-        Outcome::Closed => "closed",
-        Outcome::AlreadyClosed => "already_closed",
+        MessageEffect::Greeted => "greeted",
+        MessageEffect::Started => "started",
+        MessageEffect::AlreadyStarted { .. } => "already_started",
+        MessageEffect::Progressed { .. } => "progressed",
+        MessageEffect::Closed => "closed",
+        MessageEffect::AlreadyClosed => "already_closed",
     }
 }
 
@@ -122,7 +123,7 @@ fn run(file: &str) -> (usize, usize, BTreeSet<&'static str>) {
             match connection.take(step) {
                 Ok((did, received)) => {
                     assert_eq!(Some(did), step.did.as_deref(), "{place}");
-                    assert_eq!(step.code, Code::OK, "{place}");
+                    assert_eq!(step.code, SwpCode::OK, "{place}");
                     assert_eq!(received.envelope.msg_type, step.msg_type.unwrap_or(received.envelope.msg_type), "{place}");
                     if let Some(payload) = &step.payload {
                         assert_eq!(received.envelope.payload, octets(payload), "{place}");
@@ -148,17 +149,17 @@ fn run(file: &str) -> (usize, usize, BTreeSet<&'static str>) {
 fn answer(vector: &Vector, connection: &mut Connection, last: Option<Received>) {
     let Some(expected) = &vector.answer else { return };
     let condition = match vector.answer_says.as_deref() {
-        Some("malformed_input") => Condition::MalformedInput,
-        Some("unsupported_capability") => Condition::UnsupportedCapability,
+        Some("malformed_input") => ResultCondition::MalformedInput,
+        Some("unsupported_capability") => ResultCondition::UnsupportedCapability,
         other => panic!("{}: answer says {other:?}", vector.says),
     };
-    let Some(Received { envelope, payload: Payload::A2a(Message::Task(task)) }) = last else {
+    let Some(Received { envelope, payload: FramePayload::A2a(A2aMessage::Task(task)) }) = last else {
         panic!("{}: the last frame is no task", vector.says)
     };
-    let result = Message::Result(TaskResult::failure(task.task_id.clone(), condition));
+    let result = A2aMessage::Result(TaskResult::failure(task.task_id.clone(), condition));
     assert_eq!(result.to_payload(), octets(expected), "{}", vector.says);
-    assert_eq!(connection.lifecycle.accept(Party::Us, &result), Ok(Outcome::Closed));
-    assert_eq!(connection.lifecycle.state(&task.task_id), Some(TaskState::Closed));
+    assert_eq!(connection.lifecycle.accept(Party::Us, &result), Ok(MessageEffect::Closed));
+    assert_eq!(connection.lifecycle.state(&task.task_id), Some(SwpTaskState::Closed));
     let reply = envelope.reply(result.msg_type(), 0, result.to_payload());
     assert_eq!((reply.msg_id, reply.msg_type, reply.profile_id), (envelope.msg_id, 4, 2));
 }
@@ -200,9 +201,14 @@ fn all_25_shared_scenarios_are_among_the_vectors() {
 fn every_reason_that_this_crate_gives_has_a_vector_that_meets_it() {
     let files = ["framing.toml", "envelope.toml", "p1.toml", "a2a.toml"];
     let met: BTreeSet<_> = files.into_iter().flat_map(|file| run(file).2).collect();
-    let unmet: Vec<_> = Reason::ALL.into_iter().filter(|reason| !met.contains(reason.name())).collect();
+    let unmet: Vec<_> = FrameReason::ALL.into_iter().filter(|reason| !met.contains(reason.name())).collect();
     // These are for doors to give.
-    let doors =
-        [Reason::SecurityPolicy, Reason::InvalidMcpPayload, Reason::NotFound, Reason::Internal, Reason::CompatibilityPolicy];
+    let doors = [
+        FrameReason::SecurityPolicy,
+        FrameReason::InvalidMcpPayload,
+        FrameReason::NotFound,
+        FrameReason::Internal,
+        FrameReason::CompatibilityPolicy,
+    ];
     assert_eq!(unmet, doors);
 }

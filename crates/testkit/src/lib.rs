@@ -8,4 +8,4 @@ mod store;
 pub use clock::ManualClock;
 pub use plane::{call_context, plane};
 pub use seal::PlainSeal;
-pub use store::{FakeStore, Weather};
+pub use store::{FaultPlan, HookedStore};

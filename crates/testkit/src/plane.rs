@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Agent, Agents, Chancery, Dedupe, Parts, RetentionConfig, Rulebook, Store, TaskLimits, TaskRunner};
+use chancery_core::{Agent, Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, Store, TaskLimits, TaskRunner};
 use chancery_protocol::{AgentCard, Binding, CallContext, Caller, Timestamp, TraceId, Version};
 
 use crate::{ManualClock, PlainSeal};
 
 pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits) -> Chancery {
     let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
-    Chancery::new(Parts {
+    Chancery::new(ChanceryParts {
         agents: Agents::new(Agent {
             name: "agent".into(),
             card: Arc::new(card),
@@ -43,8 +43,10 @@ pub fn call_context() -> CallContext {
         idempotency_key: None,
         last_event_id: None,
         trace: TraceId(1),
+        span: None,
         tracestate: None,
         hop_token: None,
         within: None,
+        via: None,
     }
 }

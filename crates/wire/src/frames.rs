@@ -12,6 +12,27 @@ pub struct Frames {
     suffix: &'static [u8],
     event_id: u64,
     bytes: Vec<u8>,
+    /// Where payloads go that are written for several streams.
+    apart: Option<Vec<Payload>>,
+}
+
+/// The payload of one frame without what stands around it, which differs from stream to stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    name: Option<Box<str>>,
+    last: bool,
+    bytes: Vec<u8>,
+}
+
+impl Payload {
+    /// Bytes that are the whole of a frame.
+    pub fn whole(bytes: Vec<u8>) -> Self {
+        Self { name: None, last: true, bytes }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Frames {
@@ -24,6 +45,28 @@ impl Frames {
     pub fn json_rpc(id: &str) -> Self {
         let prefix = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#).into_bytes();
         Self { prefix, suffix: b"}", ..Self::default() }
+    }
+
+    /// Only the payloads, for several streams to share.
+    pub fn apart() -> Self {
+        Self { apart: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// The payloads written so far.
+    pub fn take_payloads(&mut self) -> Vec<Payload> {
+        self.apart.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Writes what stands before a shared payload.
+    pub fn before(&mut self, payload: &Payload) {
+        let name = payload.name.as_deref().filter(|_| self.prefix.is_empty());
+        self.head(name, payload.last);
+    }
+
+    /// Writes what stands after a shared payload.
+    pub fn after(&mut self) {
+        self.bytes.extend_from_slice(self.suffix);
+        self.bytes.extend_from_slice(b"\n\n");
     }
 
     /// The id the next frames belong to.
@@ -49,11 +92,28 @@ impl Frames {
     }
 
     fn frame<T: Serialize + ?Sized>(&mut self, name: Option<&str>, payload: &T, last: bool) {
-        use std::io::Write as _;
+        if let Some(apart) = &mut self.apart {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            if serde_json::to_writer(&mut bytes, payload).is_ok() {
+                apart.push(Payload { name: name.map(Into::into), last, bytes });
+            }
+            return;
+        }
         if self.bytes.capacity() == 0 {
             self.bytes.reserve(USUAL_FRAMES);
         }
         let start = self.bytes.len();
+        self.head(name, last);
+        if serde_json::to_writer(&mut self.bytes, payload).is_err() {
+            // Our own types always serialise; a frame that does not is left out rather than sent broken.
+            self.bytes.truncate(start);
+            return;
+        }
+        self.after();
+    }
+
+    fn head(&mut self, name: Option<&str>, last: bool) {
+        use std::io::Write as _;
         // Writing to a Vec cannot fail.
         if let Some(name) = name {
             let _ = writeln!(self.bytes, "event: {name}");
@@ -63,13 +123,6 @@ impl Frames {
         }
         self.bytes.extend_from_slice(b"data: ");
         self.bytes.extend_from_slice(&self.prefix);
-        if serde_json::to_writer(&mut self.bytes, payload).is_err() {
-            // Our own types always serialise; a frame that does not is left out rather than sent broken.
-            self.bytes.truncate(start);
-            return;
-        }
-        self.bytes.extend_from_slice(self.suffix);
-        self.bytes.extend_from_slice(b"\n\n");
     }
 
     /// Adds a comment, which clients skip: a heartbeat, or the reason of a close.
@@ -82,6 +135,14 @@ impl Frames {
     /// Adds an error event in the shape of the caller's version and binding.
     pub fn error(&mut self, payload: &[u8]) {
         self.bytes.extend_from_slice(b"event: error\ndata: ");
+        self.bytes.extend_from_slice(payload);
+        self.bytes.extend_from_slice(b"\n\n");
+    }
+
+    /// Adds an error as an event like any other. Clients of 0.3 read the code in it; the Python SDK 1.3 takes one that is named
+    /// `error` for a broken stream and drops the code.
+    pub fn refusal(&mut self, payload: &[u8]) {
+        self.bytes.extend_from_slice(b"data: ");
         self.bytes.extend_from_slice(payload);
         self.bytes.extend_from_slice(b"\n\n");
     }
@@ -128,6 +189,29 @@ mod tests {
         let mut frames = Frames::json_rpc("1");
         frames.push_named("status", "a", true);
         assert!(!String::from_utf8(frames.take()).unwrap().contains("event"));
+    }
+
+    #[test]
+    fn a_payload_written_apart_stands_in_each_stream_as_if_it_were_written_there() {
+        let mut apart = Frames::apart();
+        apart.push_named("status", "a", false);
+        apart.push("b", true);
+        let payloads = apart.take_payloads();
+        for mut frames in [Frames::bare(), Frames::json_rpc("7")] {
+            frames.set_event_id(2);
+            let mut there = frames.clone();
+            there.push_named("status", "a", false);
+            there.push("b", true);
+            let mut joined = Vec::new();
+            for payload in &payloads {
+                frames.before(payload);
+                joined.extend(frames.take());
+                joined.extend_from_slice(payload.bytes());
+                frames.after();
+                joined.extend(frames.take());
+            }
+            assert_eq!(String::from_utf8(joined).unwrap(), String::from_utf8(there.take()).unwrap());
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The JSON forms of the protocol, one codec each.
 
 pub mod card;
+pub mod codecs;
 pub mod decode;
 mod face;
 pub mod methods;
 pub mod original;
+pub mod paging;
 pub(crate) mod part;
 mod peer;
 pub mod push;

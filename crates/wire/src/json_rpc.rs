@@ -36,8 +36,9 @@ struct Members<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Reads the envelope of a text that was scanned.
-pub fn open(text: &str) -> Result<Envelope<'_>, NotACall<'_>> {
+/// Reads the envelope of a text that was scanned. An id of more than `id_bytes` bytes is refused: it is repeated in every answer and
+/// in every event of a stream.
+pub fn open(text: &str, id_bytes: usize) -> Result<Envelope<'_>, NotACall<'_>> {
     let refuse = |id, error| Err(NotACall { id, error });
     let invalid = |message: &'static str| Error::new(ErrorKind::InvalidRequest, message);
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -57,6 +58,11 @@ pub fn open(text: &str) -> Result<Envelope<'_>, NotACall<'_>> {
     if !(id == "null" || id.starts_with(['"', '-']) || id.starts_with(|first: char| first.is_ascii_digit())) {
         return refuse("null", invalid("id: must be a string, a number or null"));
     }
+    let length = id_length(id);
+    if length > id_bytes {
+        let reason = format!("id: has {length} bytes, more than limits.json_rpc_id_bytes = {id_bytes}");
+        return refuse("null", Error::new(ErrorKind::InvalidRequest, reason));
+    }
     if members.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
         return refuse(id, invalid("jsonrpc: must be \"2.0\""));
     }
@@ -72,9 +78,18 @@ pub fn open(text: &str) -> Result<Envelope<'_>, NotACall<'_>> {
     Ok(Envelope { id, method, params: if params == "null" { "{}" } else { params } })
 }
 
+/// The bytes of an id: those of its text if it is a string, or else its digits with sign, point and exponent.
+fn id_length(id: &str) -> usize {
+    match id.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(written) if written.contains('\\') => serde_json::from_str::<Cow<'_, str>>(id).map_or(id.len(), |text| text.len()),
+        Some(written) => written.len(),
+        None => id.len(),
+    }
+}
+
 /// The call in a text that was scanned, if it is written the way most are. Its params are one value only if they can be read as
-/// one; if they cannot, or the method is not known, the envelope has to be opened.
-pub fn usual_call(text: &str) -> Option<Envelope<'_>> {
+/// one; if they cannot, the method is not known or the id is too long, the envelope has to be opened.
+pub fn usual_call(text: &str, id_bytes: usize) -> Option<Envelope<'_>> {
     let (mut jsonrpc, mut id, mut method, mut params) = (None, None, None, None);
     let mut members = members(text);
     for (name, value) in &mut members {
@@ -89,7 +104,7 @@ pub fn usual_call(text: &str) -> Option<Envelope<'_>> {
     let plain = |text: &&str| text.bytes().all(|byte| byte >= b' ' && byte != b'\\');
     let quoted = |text: &&str| text.len() > 1 && text.starts_with('"') && plain(text);
     let counted = |text: &&str| matches!(text.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
-    let id = id.filter(|id| quoted(id) || counted(id))?;
+    let id = id.filter(|id| (quoted(id) || counted(id)) && id_length(id) <= id_bytes)?;
     let method = method.filter(quoted).map(|method| &method[1..method.len() - 1])?;
     let params = params.filter(|params| params.starts_with('{'))?;
     let whole = members.rest() == "}" && jsonrpc == Some("\"2.0\"");
@@ -98,13 +113,27 @@ pub fn usual_call(text: &str) -> Option<Envelope<'_>> {
 
 /// Writes a response around a result that `write` appends.
 pub fn respond(id: &str, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
+    respond_in(Vec::with_capacity(1024), id, write)
+}
+
+/// The same into a buffer that has room for it.
+pub fn respond_in(mut out: Vec<u8>, id: &str, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    begin(&mut out, id);
+    write(&mut out);
+    end(&mut out);
+    out
+}
+
+/// Writes what stands before a result.
+pub fn begin(out: &mut Vec<u8>, id: &str) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.as_bytes());
     out.extend_from_slice(br#","result":"#);
-    write(&mut out);
+}
+
+/// Writes what stands after a result.
+pub fn end(out: &mut Vec<u8>) {
     out.push(b'}');
-    out
 }
 
 /// A response, with its result or its error still as text.
@@ -178,9 +207,9 @@ mod tests {
 
     #[test]
     fn a_call_is_opened_without_reading_its_params() {
-        let call = open(r#" {"jsonrpc":"2.0","method":"Get\u0054ask","id":"a\"b","params":{"id":[1,{}]}} "#).unwrap();
+        let call = open(r#" {"jsonrpc":"2.0","method":"Get\u0054ask","id":"a\"b","params":{"id":[1,{}]}} "#, 256).unwrap();
         assert_eq!((call.id, &*call.method, call.params), (r#""a\"b""#, "GetTask", r#"{"id":[1,{}]}"#));
-        assert_eq!(open(r#"{"jsonrpc":"2.0","method":"m","id":1}"#).unwrap().params, "{}");
+        assert_eq!(open(r#"{"jsonrpc":"2.0","method":"m","id":1}"#, 256).unwrap().params, "{}");
     }
 
     #[test]
@@ -190,7 +219,7 @@ mod tests {
             r#"{"id": 12, "jsonrpc": "2.0", "method": "m", "params": {}}"#,
             r#"{"method":"m","params":{"a":"\"}"},"id":"€","jsonrpc":"2.0"}"#,
         ] {
-            let (usual, opened) = (usual_call(usual).unwrap(), open(usual).unwrap());
+            let (usual, opened) = (usual_call(usual, 256).unwrap(), open(usual, 256).unwrap());
             assert_eq!((usual.id, usual.method, usual.params), (opened.id, opened.method, opened.params));
         }
         for other in [
@@ -211,7 +240,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"m";"params":{}}"#,
         ] {
-            assert!(usual_call(other).is_none(), "{other}");
+            assert!(usual_call(other, 256).is_none(), "{other}");
         }
     }
 
@@ -231,9 +260,27 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":5,"method":"m","params":[1]}"#, ErrorKind::InvalidParams, "5", "params"),
         ];
         for (text, kind, id, word) in cases {
-            let refused = open(text).unwrap_err();
+            let refused = open(text, 256).unwrap_err();
             assert_eq!((refused.error.kind, refused.id), (kind, id), "{text}");
             assert!(refused.error.message.contains(word), "{text}: {}", refused.error);
+        }
+    }
+
+    #[test]
+    fn an_id_is_as_long_as_it_may_be_and_no_longer() {
+        let string = |bytes: usize| format!("\"{}\"", "i".repeat(bytes));
+        let ids = [string(8), string(9), "12345678".into(), "123456789".into(), r#""\u0069iiiiiii""#.into(), r#""éééé""#.into()];
+        let allowed = [true, false, true, false, true, true];
+        for (id, allowed) in ids.into_iter().zip(allowed) {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":{{}}}}"#);
+            match open(&text, 8) {
+                Ok(call) => assert_eq!((call.id, allowed), (&*id, true)),
+                Err(refused) => {
+                    assert_eq!((refused.id, refused.error.kind, allowed), ("null", ErrorKind::InvalidRequest, false), "{id}");
+                    assert!(refused.error.message.contains("limits.json_rpc_id_bytes = 8"), "{}", refused.error);
+                    assert!(usual_call(&text, 8).is_none(), "{id}");
+                }
+            }
         }
     }
 

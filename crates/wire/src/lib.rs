@@ -12,7 +12,7 @@ mod scan;
 pub mod swp;
 pub mod tolerant;
 
-pub use codec::{Codec, Face};
-pub use frames::Frames;
+pub use codec::{Codec, TaskNames};
+pub use frames::{Frames, Payload};
 pub use notification::{Notification, NotificationForm, read_notification};
 pub use scan::{JsonLimits, scan};

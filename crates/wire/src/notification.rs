@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::codec::{Codec, Face};
+use crate::codec::{Codec, TaskNames};
 use crate::json::original::Original;
 use crate::json::v0_3::V0_3;
 use crate::json::v1_0::V1_0;
@@ -40,7 +40,7 @@ impl NotificationForm {
 pub struct Notification {
     pub form: NotificationForm,
     /// The names of its task. A message need not belong to one.
-    pub face: Option<Face>,
+    pub face: Option<TaskNames>,
     pub event: TaskEvent,
 }
 
@@ -89,6 +89,6 @@ fn original_task(text: &str) -> Result<Notification, Error> {
     let Reply::Task(shown) = Original.decode_reply(Operation::GetTask, text)? else {
         return Err(Error::new(ErrorKind::InvalidAgentResponse, "not a task"));
     };
-    let face = Face { client_task_id: shown.client_task_id, ..Face::of_task(&shown.task) };
+    let face = TaskNames { client_task_id: shown.client_task_id, ..TaskNames::of_task(&shown.task) };
     Ok(Notification { form: NotificationForm::Original, face: Some(face), event: TaskEvent::Created(shown.task) })
 }

@@ -1,6 +1,7 @@
 //! The protobuf forms of the protocol: the official gRPC service of 1.0 (`v1`) and that of 0.3 (`v0_3`).
 //!
-//! Both have the same parts, so a door says one line per method over one generic helper:
+//! Both have the same parts, so a door says one line per method over one generic helper. What is the same in both schemas but
+//! for names is written once, as the macros of `objects` and `calls`:
 //!
 //! - `request::send_message(message) -> Result<Request, Error>`, one function per method: what a caller asks. Faults name
 //!   the field by the schema's own names.
@@ -13,8 +14,10 @@
 //! The generated stubs are `generated::lf_a2a_v1::a2a_service_server` and `generated::a2a_v1::a2a_service_server`, with
 //! `_client` beside them; `v1::proto` and `v0_3::proto` are short names for the two modules.
 
+mod calls;
 mod codec;
 mod fields;
+mod objects;
 mod structs;
 pub mod v0_3;
 pub mod v1;

@@ -24,7 +24,7 @@ pub use self::reply::reply;
 use self::rewrite::Rewriter;
 use self::unreadable::MemberFault;
 pub use self::unreadable::Unreadable;
-use crate::codec::{Codec, Face};
+use crate::codec::{Codec, TaskNames};
 use crate::json::original::Original;
 use crate::json::v0_3::V0_3;
 use crate::json::v0_3::rest::V0_3Rest;
@@ -117,7 +117,7 @@ impl StrictReader {
 }
 
 /// An event, and the names it gives its task.
-type FacedEvent = (Option<Face>, TaskEvent);
+type FacedEvent = (Option<TaskNames>, TaskEvent);
 
 /// Reads the events of one stream. It counts the artifacts that come without an id, so that each keeps a name of its own.
 #[derive(Clone, Debug)]

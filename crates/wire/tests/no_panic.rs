@@ -24,7 +24,7 @@ const SAMPLES: [&str; 6] = [
 fn read(bytes: &[u8]) {
     let limits = JsonLimits::default();
     let Ok(text) = scan(bytes, &limits) else { return };
-    let params = match json_rpc::open(text) {
+    let params = match json_rpc::open(text, 256) {
         Ok(call) => call.params,
         Err(refused) => {
             let written = errors::json_rpc(&refused.error, Version::V1_0, refused.id);

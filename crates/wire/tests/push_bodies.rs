@@ -2,22 +2,28 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Message, Role, Shown, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp, Version};
-use chancery_wire::json::push::{Kind, Shape, Told, body};
+use chancery_protocol::{Message, NamedTask, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp, Version};
+use chancery_wire::json::push::{Kind, NotificationBody, Shape, body};
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v1_0::V1_0;
-use chancery_wire::{Codec, Face};
+use chancery_wire::{Codec, TaskNames};
 use serde_json::{Value, json};
 
-fn face() -> Face {
-    Face { task_id: "task-2".into(), context_id: "context-1".into(), client_task_id: Some("mine".into()), artifacts: vec![] }
+fn face() -> TaskNames {
+    TaskNames {
+        task_id: "task-2".into(),
+        context_id: "context-1".into(),
+        client_task_id: Some("mine".into()),
+        artifacts: vec![],
+        stays_open: false,
+    }
 }
 
 fn status(state: TaskState) -> TaskStatus {
     TaskStatus { state, message: None, timestamp: None, unknown: Default::default() }
 }
 
-fn shown() -> Shown {
+fn shown() -> NamedTask {
     let task = Task {
         id: "task-2".into(),
         context_id: "context-1".into(),
@@ -27,10 +33,10 @@ fn shown() -> Shown {
         metadata: None,
         unknown: Default::default(),
     };
-    Shown { task: Arc::new(task), dialect: Version::Original.into(), client_task_id: Some("mine".into()) }
+    NamedTask { task: Arc::new(task), dialect: Version::Original.into(), client_task_id: Some("mine".into()) }
 }
 
-fn told(shape: Shape, told: Told<'_>) -> Value {
+fn told(shape: Shape, told: NotificationBody<'_>) -> Value {
     let body = body(shape, told, "msg_0_1_2").unwrap();
     serde_json::from_slice(&body.bytes).unwrap()
 }
@@ -39,9 +45,14 @@ fn told(shape: Shape, told: Told<'_>) -> Value {
 fn again(document: &Value) -> Value {
     let id = document["id"].as_str().unwrap();
     let (face, event) = V0_3.decode_event(&document["result"].to_string()).unwrap();
-    let face =
-        face.unwrap_or_else(|| Face { task_id: "".into(), context_id: "".into(), client_task_id: None, artifacts: vec![] });
-    let written = body(Shape::Envelope, Told::Event(&face, &event), id).unwrap();
+    let face = face.unwrap_or_else(|| TaskNames {
+        task_id: "".into(),
+        context_id: "".into(),
+        client_task_id: None,
+        artifacts: vec![],
+        stays_open: false,
+    });
+    let written = body(Shape::Envelope, NotificationBody::Event(&face, &event), id).unwrap();
     assert_eq!(written.kind.as_str(), document["result"]["kind"].as_str().unwrap());
     serde_json::from_slice(&written.bytes).unwrap()
 }
@@ -120,7 +131,7 @@ fn working() -> TaskEvent {
 #[test]
 fn each_version_is_told_in_its_own_shape() {
     let (face, event) = (face(), working());
-    let event = Told::Event(&face, &event);
+    let event = NotificationBody::Event(&face, &event);
     assert_eq!(told(Shape::V1, event)["statusUpdate"]["status"]["state"], "TASK_STATE_WORKING");
     assert_eq!(told(Shape::V0_3Event, event)["kind"], "status-update");
     assert_eq!(told(Shape::Envelope, event)["id"], "msg_0_1_2");
@@ -128,7 +139,7 @@ fn each_version_is_told_in_its_own_shape() {
     assert_eq!(body(Shape::Original, event, ""), None);
 
     let shown = shown();
-    let task = Told::Task(&shown);
+    let task = NotificationBody::Task(&shown);
     assert_eq!(told(Shape::V1, task)["task"]["id"], "task-2");
     let (_, read) = V1_0.decode_event(&told(Shape::V1, task).to_string()).unwrap();
     assert_eq!(read, TaskEvent::Created(Arc::clone(&shown.task)));
@@ -143,14 +154,14 @@ fn each_version_is_told_in_its_own_shape() {
 fn what_the_caller_said_is_told_to_nobody() {
     let (face, said) = (face(), TaskEvent::Said(Arc::new(Message::text(Role::User, "m", "hi"))));
     for shape in [Shape::V1, Shape::V0_3Task, Shape::V0_3Event, Shape::Original, Shape::Envelope] {
-        assert_eq!(body(shape, Told::Event(&face, &said), ""), None);
+        assert_eq!(body(shape, NotificationBody::Event(&face, &said), ""), None);
     }
 }
 
 #[test]
 fn a_message_alone_is_told_as_one() {
     let (face, reply) = (face(), TaskEvent::Replied(Arc::new(Message::text(Role::Agent, "m-9", "hi"))));
-    let event = Told::Event(&face, &reply);
+    let event = NotificationBody::Event(&face, &reply);
     assert_eq!(told(Shape::V1, event)["message"]["messageId"], "m-9");
     assert_eq!(told(Shape::V0_3Task, event)["kind"], "message");
     assert_eq!(told(Shape::Envelope, event)["id"], "m-9");

@@ -11,7 +11,7 @@ use chancery_wire::json::original::Original;
 use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v0_3::rest::V0_3Rest;
 use chancery_wire::json::v1_0::V1_0;
-use chancery_wire::{Codec, Face, Frames};
+use chancery_wire::{Codec, Frames, TaskNames};
 use lost::Form;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -70,7 +70,13 @@ fn reply_returns(codec: &dyn Codec, form: Form, reply: &Reply) -> Result<(), Tes
 fn event_returns(codec: &dyn Codec, form: Form, event: &TaskEvent) -> Result<(), TestCaseError> {
     let Some(expected) = form.event(event) else { return Ok(()) };
     let mut frames = Frames::bare();
-    let face = Face { task_id: "t".into(), context_id: "c".into(), client_task_id: Some("mine".into()), artifacts: Vec::new() };
+    let face = TaskNames {
+        task_id: "t".into(),
+        context_id: "c".into(),
+        client_task_id: Some("mine".into()),
+        artifacts: Vec::new(),
+        stays_open: false,
+    };
     codec.encode_event(&mut frames, &face, event);
     let text = text(frames.take());
     let payloads: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();

@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn any_task_is_read_or_refused(input in octets(), extensions in extensions(), kind in ".{1,10}") {
         let Ok(given) = Given::of(&extensions) else { return Ok(()) };
-        let task = a2a::Task { task_id: Bytes::from_static(b"t"), kind, input };
+        let task = a2a::SwpTaskMessage { task_id: Bytes::from_static(b"t"), kind, input };
         for declared in Convention::ALL {
             let _ = read_task(&task, Some("skill"), "name", &given, declared, &JsonLimits::default());
         }
@@ -60,7 +60,7 @@ proptest! {
             let task_id = Bytes::from_static(b"t");
             let _ = match is_result {
                 true => hearer.result(a2a::TaskResult { task_id, ok, output: octets, error_message: words }, &extensions),
-                false => hearer.event(a2a::Event { task_id, message: words, event_payload: octets }, &extensions),
+                false => hearer.event(a2a::SwpEventMessage { task_id, message: words, event_payload: octets }, &extensions),
             };
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V0_3];
 
-fn read(claimed: impl Into<ClaimedForm>, text: &str) -> ReadAnswer<(Option<chancery_wire::Face>, TaskEvent)> {
+fn read(claimed: impl Into<ClaimedForm>, text: &str) -> ReadAnswer<(Option<chancery_wire::TaskNames>, TaskEvent)> {
     match tolerant::event(claimed, text) {
         Ok(Some(read)) => read,
         other => panic!("{other:?}: {text}"),

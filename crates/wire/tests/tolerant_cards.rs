@@ -37,6 +37,23 @@ fn a_card_as_it_should_be_deviates_in_nothing() {
 }
 
 #[test]
+fn a_signature_of_the_wrong_type_is_read_as_an_empty_one_and_never_as_absent() {
+    for signatures in [json!({}), json!("s"), json!([7]), json!([{ "protected": 1 }])] {
+        for whole in [card(), older()] {
+            let mut card = whole;
+            card["signatures"] = signatures.clone();
+            let (read, leniencies) = read(&card);
+            assert_eq!(read.card.signatures.len(), 1, "{signatures}");
+            assert_eq!((&*read.card.signatures[0].protected, &*read.card.signatures[0].signature), ("", ""));
+            assert!(leniencies.contains(&Leniency::IncompleteCard), "{signatures}");
+        }
+    }
+    let mut unsigned = card();
+    unsigned["signatures"] = json!([]);
+    assert!(read(&unsigned).0.card.signatures.is_empty());
+}
+
+#[test]
 fn law_1_4_1_members_that_are_missing_null_or_of_the_wrong_type_are_empty() {
     let members =
         ["name", "description", "version", "capabilities", "provider", "skills", "defaultInputModes", "defaultOutputModes"];

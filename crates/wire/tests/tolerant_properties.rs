@@ -14,7 +14,7 @@ use chancery_wire::json::v0_3::V0_3;
 use chancery_wire::json::v0_3::rest::V0_3Rest;
 use chancery_wire::json::v1_0::V1_0;
 use chancery_wire::tolerant::{self, ClaimedForm};
-use chancery_wire::{Codec, Face, Frames};
+use chancery_wire::{Codec, Frames, TaskNames};
 use lost::Form;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -34,7 +34,13 @@ fn claims() -> [ClaimedForm; 4] {
 /// An event as a stream of this form has it. Nothing, where it is not one frame there.
 fn written(codec: &dyn Codec, event: &TaskEvent) -> Option<String> {
     let mut frames = Frames::bare();
-    let face = Face { task_id: "t".into(), context_id: "c".into(), client_task_id: Some("mine".into()), artifacts: Vec::new() };
+    let face = TaskNames {
+        task_id: "t".into(),
+        context_id: "c".into(),
+        client_task_id: Some("mine".into()),
+        artifacts: Vec::new(),
+        stays_open: false,
+    };
     codec.encode_event(&mut frames, &face, event);
     let text = String::from_utf8(frames.take()).expect("JSON is UTF-8");
     let mut payloads = text.lines().filter_map(|line| line.strip_prefix("data: "));

@@ -1,10 +1,10 @@
-// Drives a server with the JS SDK 0.3: `driver.mjs BASE_URL`, every binding, no version header anywhere.
+// Drives a server with the JS SDK 0.3: `driver.mjs BASE_URL [without-credentials]`, every binding, no version header anywhere.
 
 import { readFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import * as sdk from '@a2a-js/sdk/client';
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
-import { require, run } from '../checks.mjs';
+import { asked, require, run } from '../checks.mjs';
 
 const PROTOCOL = '0.3';
 
@@ -88,8 +88,8 @@ class Agent {
     return answer.kind === 'message' ? neutralEvent(answer) : neutralTask(answer);
   }
 
-  async *stream(text) {
-    yield* neutralEvents((await this.client()).sendMessageStream(this.request(text)));
+  async *stream(text, options) {
+    yield* neutralEvents((await this.client()).sendMessageStream(this.request(text, options)));
   }
 
   async get(id, historyLength) {
@@ -125,7 +125,8 @@ class Agent {
 }
 
 const { version: sdkVersion } = JSON.parse(await readFile(new URL('node_modules/@a2a-js/sdk/package.json', import.meta.url)));
-for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC']) {
-  await run(new Agent(process.argv[2], binding), { sdkVersion, protocol: PROTOCOL, binding });
+const { operations, bindings } = asked(process.argv[3]);
+for (const binding of bindings) {
+  await run(new Agent(process.argv[2], binding), { sdkVersion, protocol: PROTOCOL, binding, operations });
 }
 process.exit(0); // open channels would keep the process alive

@@ -6,7 +6,7 @@ import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestT
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import * as errors from '@a2a-js/sdk/errors';
 import { Role, TaskState } from '@a2a-js/sdk';
-import { run } from '../checks.mjs';
+import { asked, run } from '../checks.mjs';
 
 const state = (status) => TaskState[status.state].replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
 const texts = (parts) => parts.map((part) => (part.content?.$case === 'text' ? part.content.value : undefined));
@@ -101,8 +101,8 @@ class Agent {
     return 'messageId' in answer ? neutralMessage(answer) : neutralTask(answer);
   }
 
-  async *stream(text) {
-    yield* neutralEvents((await this.client()).sendMessageStream(this.request(text)));
+  async *stream(text, options) {
+    yield* neutralEvents((await this.client()).sendMessageStream(this.request(text, options)));
   }
 
   async get(id, historyLength) {
@@ -142,9 +142,10 @@ class Agent {
 }
 
 const { version: sdkVersion } = JSON.parse(await readFile(new URL('node_modules/@a2a-js/sdk/package.json', import.meta.url)));
+const { operations, bindings } = asked(process.argv[3]);
 for (const protocol of ['1.0', '0.3']) {
-  for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC']) {
-    await run(new Agent(process.argv[2], protocol, binding), { sdkVersion, protocol, binding });
+  for (const binding of bindings) {
+    await run(new Agent(process.argv[2], protocol, binding), { sdkVersion, protocol, binding, operations });
   }
 }
 process.exit(0); // open channels would keep the process alive

@@ -1,4 +1,4 @@
-"""Drives a server with the Python SDK 0.3: `driver.py BASE_URL`, every binding, no version header anywhere."""
+"""Drives a server with the Python SDK 0.3: `driver.py BASE_URL [without-credentials]`, every binding, no version header anywhere."""
 
 import asyncio
 import importlib.metadata
@@ -125,8 +125,8 @@ class Agent:
         [item] = [item async for item in self.sent(False, text, **options)]
         return neutral_event(item) if isinstance(item, Message) else neutral_task(item[0])
 
-    async def stream(self, text):
-        async for item in self.sent(True, text):
+    async def stream(self, text, **options):
+        async for item in self.sent(True, text, **options):
             yield neutral_event(item)
 
     async def get(self, task_id, history_length=None):
@@ -143,6 +143,11 @@ class Agent:
             yield neutral_event(item)
 
     lists_push = False
+
+    @property
+    def resubscribe_shows_errors(self):
+        """Over HTTP+JSON this SDK reads no HTTP status of a resubscription: every refusal is a content type it did not want."""
+        return self.binding != "HTTP+JSON"
 
     async def create_push(self, task_id, url):
         client = await self.client(streaming=True)
@@ -168,13 +173,13 @@ class Agent:
         return ERRORS[self.binding].get(wire, f"{type(error).__name__}: {error}")
 
 
-async def main(base):
+async def main(base, operations, bindings):
     version = importlib.metadata.version("a2a-sdk")
     async with httpx.AsyncClient(timeout=checks.SECONDS_PER_CHECK) as http:
-        for binding in ("JSONRPC", "HTTP+JSON", "GRPC"):
+        for binding in bindings:
             agent = Agent(base, http, binding)
-            await checks.run(agent, sdk_version=version, protocol=PROTOCOL, binding=binding)
+            await checks.run(agent, sdk_version=version, protocol=PROTOCOL, binding=binding, operations=operations)
             await agent.close()
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[1], *checks.asked(sys.argv[2:])))

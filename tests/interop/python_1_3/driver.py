@@ -110,9 +110,11 @@ class Agent:
         [response] = [r async for r in client.send_message(self.request(text, **options))]
         return neutral_task(response.task) if response.HasField("task") else neutral_event(response)
 
-    async def stream(self, text):
+    resubscribe_shows_errors = True
+
+    async def stream(self, text, **options):
         client = await self.client(streaming=True)
-        async for response in client.send_message(self.request(text)):
+        async for response in client.send_message(self.request(text, **options)):
             yield neutral_event(response)
 
     async def get(self, task_id, history_length=None):
@@ -167,14 +169,14 @@ class Agent:
         return ERRORS.get(type(error), f"{type(error).__name__}: {error}")
 
 
-async def main(base):
+async def main(base, operations, bindings):
     version = importlib.metadata.version("a2a-sdk")
     async with httpx.AsyncClient(timeout=checks.SECONDS_PER_CHECK) as http:
         for protocol in ("1.0", "0.3"):
-            for binding in ("JSONRPC", "HTTP+JSON", "GRPC"):
+            for binding in bindings:
                 agent = Agent(base, http, protocol, binding)
-                await checks.run(agent, sdk_version=version, protocol=protocol, binding=binding)
+                await checks.run(agent, sdk_version=version, protocol=protocol, binding=binding, operations=operations)
                 await agent.close()
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[1], *checks.asked(sys.argv[2:])))

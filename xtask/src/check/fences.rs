@@ -5,13 +5,13 @@ use crate::packages::Package;
 
 struct Fence {
     crates: &'static [&'static str],
-    place: Place,
+    place: FenceSide,
     /// Whether tests may climb over.
     open_for_tests: bool,
     reason: &'static str,
 }
 
-enum Place {
+enum FenceSide {
     OnlyIn(&'static [&'static str]),
     NotIn(&'static [&'static str]),
 }
@@ -41,37 +41,37 @@ const OFFICIAL_SDK: &[&str] = &["a2a-client-lf", "a2a-grpc", "a2a-lf", "a2a-pb",
 const FENCES: &[Fence] = &[
     Fence {
         crates: SQL,
-        place: Place::OnlyIn(&["chancery-store"]),
+        place: FenceSide::OnlyIn(&["chancery-store"]),
         open_for_tests: false,
         reason: "only the store has SQL: ask for what you need through a port of core",
     },
     Fence {
         crates: SOCKETS,
-        place: Place::NotIn(&["chancery-protocol", "chancery-rules", "chancery-core", "chancery-swp"]),
+        place: FenceSide::NotIn(&["chancery-protocol", "chancery-rules", "chancery-core", "chancery-swp"]),
         open_for_tests: false,
         reason: "no sockets and no HTTP here: that belongs to inbound, outbound or wire",
     },
     Fence {
         crates: ASYNC,
-        place: Place::NotIn(&["chancery-protocol", "chancery-rules"]),
+        place: FenceSide::NotIn(&["chancery-protocol", "chancery-rules"]),
         open_for_tests: false,
         reason: "plain functions and plain data only: waiting belongs to core",
     },
     Fence {
         crates: &["anyhow"],
-        place: Place::OnlyIn(&["chancery", "chancery-bench", "xtask", "xtask-codegen"]),
+        place: FenceSide::OnlyIn(&["chancery", "chancery-bench", "xtask", "xtask-codegen"]),
         open_for_tests: true,
         reason: "only programs use anyhow: give this crate a thiserror error that keeps its source",
     },
     Fence {
         crates: &["protox", "prost-build", "tonic-build", "tonic-prost-build"],
-        place: Place::OnlyIn(&["xtask-codegen"]),
+        place: FenceSide::OnlyIn(&["xtask-codegen"]),
         open_for_tests: false,
         reason: "generated code is committed: `cargo xtask codegen` writes it",
     },
     Fence {
         crates: OFFICIAL_SDK,
-        place: Place::OnlyIn(&["chancery-a2a-sdk"]),
+        place: FenceSide::OnlyIn(&["chancery-a2a-sdk"]),
         open_for_tests: true,
         reason: "the model is ours: the official crates are for interop tests and the SDK adapter",
     },
@@ -100,8 +100,8 @@ pub(super) fn violations(packages: &[Package]) -> Vec<Violation> {
 impl Fence {
     fn keeps_out(&self, package: &str) -> bool {
         match self.place {
-            Place::OnlyIn(packages) => !packages.contains(&package),
-            Place::NotIn(packages) => packages.contains(&package),
+            FenceSide::OnlyIn(packages) => !packages.contains(&package),
+            FenceSide::NotIn(packages) => packages.contains(&package),
         }
     }
 }

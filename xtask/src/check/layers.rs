@@ -57,6 +57,8 @@ const TABLE: &[Room] = &[
     room(TESTKIT, &["chancery-core", "chancery-protocol", "chancery-rules"], &[]),
     // Runs agents written for the official SDK. Outside the binary, so `chancery` does not list it.
     room("chancery-a2a-sdk", &["chancery-core", "chancery-protocol"], &["chancery", TESTKIT]),
+    // Runs agents written for the rvagent crates, whose wire is the original protocol.
+    room("chancery-rvagent", &["chancery-core", "chancery-protocol", "chancery-wire"], &["chancery", TESTKIT]),
     room("chancery-bench", THE_HOUSE, &[TESTKIT]),
     room("xtask", &[], &[]),
     room("xtask-codegen", &[], &[]),

@@ -6,8 +6,12 @@ mod layers;
 mod lockfiles;
 mod machine_paths;
 pub(crate) mod opening;
+mod proof_types;
 mod rust_text;
+mod secret_comparisons;
 mod sizes;
+mod threat_rows;
+mod type_names;
 mod unwraps;
 
 use std::fmt;
@@ -56,10 +60,14 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
     violations.extend(layers::violations(packages));
     violations.extend(fences::violations(packages));
     violations.extend(features::violations(packages));
+    violations.extend(threat_rows::violations(files));
+    violations.extend(type_names::violations(files));
     for file in files {
         violations.extend(opening::violations(file));
         violations.extend(sizes::violations(file));
         violations.extend(unwraps::violations(file));
+        violations.extend(secret_comparisons::violations(file));
+        violations.extend(proof_types::violations(file));
         violations.extend(machine_paths::violations(file));
         violations.extend(lockfiles::violations(file));
         violations.extend(features::unlinted(file));

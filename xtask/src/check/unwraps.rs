@@ -22,7 +22,7 @@ pub(super) fn violations(file: &File) -> Vec<Violation> {
 }
 
 /// Sources that end up in the binary. The testkit is test code that happens to be a crate.
-fn is_shipped(path: &str) -> bool {
+pub(super) fn is_shipped(path: &str) -> bool {
     let names: Vec<&str> = path.split('/').collect();
     let shipped = match names[..] {
         ["crates", "testkit", ..] => false,
@@ -33,7 +33,7 @@ fn is_shipped(path: &str) -> bool {
 }
 
 /// The blocks that a `#[cfg(test)]` or `#[test]`-like attribute opens.
-fn test_blocks(code: &str) -> Vec<std::ops::Range<usize>> {
+pub(super) fn test_blocks(code: &str) -> Vec<std::ops::Range<usize>> {
     let attributes = ["#[cfg(test)]", "#[test]", "#[tokio::test"];
     let starts = attributes.iter().flat_map(|attribute| code.match_indices(attribute));
     starts

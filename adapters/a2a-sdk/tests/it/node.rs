@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use chancery_a2a_sdk::SdkRunner;
 use chancery_core::{
-    Agent, Agents, Answer, Chancery, Dedupe, LogEntry, Next, Parts, RetentionConfig, Rulebook, Subscription, TaskLimits,
+    Agent, Agents, Answer, Chancery, ChanceryParts, Dedupe, LogEntry, NextEvents, RetentionConfig, Rulebook, Subscription,
+    TaskLimits,
 };
 use chancery_protocol::{
-    AgentCard, Binding, CallContext, Caller, CancelTask, Error, GetTask, Message, Metadata, Reply, Request, Role,
-    SendConfiguration, SendMessage, Sent, Shown, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp, TraceId,
-    Version,
+    AgentCard, Binding, CallContext, Caller, CancelTask, Error, GetTask, Message, Metadata, NamedTask, Reply, Request, Role,
+    SendConfiguration, SendMessage, Sent, SubscribeToTask, Task, TaskEvent, TaskId, TaskState, Timestamp, TraceId, Version,
 };
 use chancery_store::MemoryStore;
 use chancery_testkit::{ManualClock, PlainSeal};
@@ -29,7 +29,7 @@ impl Node {
         let released = Arc::clone(&executor.released);
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
         let runner = Arc::new(SdkRunner::new(executor));
-        let chancery = Chancery::new(Parts {
+        let chancery = Chancery::new(ChanceryParts {
             agents: Agents::new(Agent {
                 name: "scripted".into(),
                 card: Arc::new(card),
@@ -68,9 +68,11 @@ impl Node {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            span: None,
             tracestate: None,
             hop_token: None,
             within: None,
+            via: None,
         };
         self.chancery.call(&context, request).await
     }
@@ -119,7 +121,7 @@ impl Node {
 
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Arc<Task>, Error> {
         match self.call(Version::V1_0, Request::CancelTask(CancelTask { tenant: None, id: id.clone(), metadata: None })).await? {
-            Answer::Reply(Reply::Task(Shown { task, .. })) => Ok(task),
+            Answer::Reply(Reply::Task(NamedTask { task, .. })) => Ok(task),
             other => panic!("{other:?}"),
         }
     }
@@ -148,7 +150,7 @@ fn task_of(sent: Sent) -> Arc<Task> {
 /// All that a stream still shows.
 pub(crate) async fn rest(mut stream: Subscription) -> Vec<Arc<LogEntry>> {
     let mut seen = Vec::new();
-    while let Next::Events(entries) = stream.next().await.expect("a stream that ends well") {
+    while let NextEvents::Events(entries) = stream.next().await.expect("a stream that ends well") {
         seen.extend(entries);
     }
     seen

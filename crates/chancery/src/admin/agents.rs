@@ -10,26 +10,27 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Fault;
-use crate::agent_book::{AgentBookError, AgentRecord};
-use crate::gateway::{Fleet, FleetError};
+use crate::agent_registry::{AgentBookError, AgentRecord};
+use crate::gateway::{FleetError, Gateway};
 
 /// The doors, which these routes are behind, do not keep the fleet alive: it shows its agents at those doors.
 #[derive(Clone)]
-struct Held(Weak<Fleet>);
+struct GatewayHandle(Weak<Gateway>);
 
-impl Held {
-    fn fleet(&self) -> Result<Arc<Fleet>, Fault> {
+impl GatewayHandle {
+    fn fleet(&self) -> Result<Arc<Gateway>, Fault> {
         self.0.upgrade().ok_or_else(|| Fault(StatusCode::SERVICE_UNAVAILABLE, "the node is shutting down".to_owned()))
     }
 }
 
-pub(super) fn routes(fleet: &Arc<Fleet>) -> Router {
+pub(super) fn routes(fleet: &Arc<Gateway>) -> Router {
     Router::new()
         .route("/admin/v1/agents", get(list).post(add))
         .route("/admin/v1/agents/{name}", get(show).delete(remove))
         .route("/admin/v1/agents/{name}/approve", post(approve))
         .route("/admin/v1/agents/{name}/health", get(health))
-        .with_state(Held(Arc::downgrade(fleet)))
+        .route("/admin/v1/agents/{name}/url", get(address).post(rotate))
+        .with_state(GatewayHandle(Arc::downgrade(fleet)))
 }
 
 impl From<FleetError> for Fault {
@@ -51,19 +52,19 @@ impl From<FleetError> for Fault {
     }
 }
 
-async fn list(State(held): State<Held>) -> Result<Json<Value>, Fault> {
+async fn list(State(held): State<GatewayHandle>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.list()))
 }
 
-async fn add(State(held): State<Held>, Json(record): Json<AgentRecord>) -> Result<Json<Value>, Fault> {
+async fn add(State(held): State<GatewayHandle>, Json(record): Json<AgentRecord>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.add(record).await?))
 }
 
-async fn show(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn show(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.one(&name)?))
 }
 
-async fn remove(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn remove(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
     held.fleet()?.remove(&name).await?;
     Ok(Json(json!({ "name": name })))
 }
@@ -75,10 +76,22 @@ struct Approve {
     digest: Option<String>,
 }
 
-async fn approve(State(held): State<Held>, Path(name): Path<String>, Json(how): Json<Approve>) -> Result<Json<Value>, Fault> {
+async fn approve(
+    State(held): State<GatewayHandle>,
+    Path(name): Path<String>,
+    Json(how): Json<Approve>,
+) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.approve(&name, how.anew, how.digest.as_deref()).await?))
 }
 
-async fn health(State(held): State<Held>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn address(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    Ok(Json(held.fleet()?.address(&name, false)?))
+}
+
+async fn rotate(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+    Ok(Json(held.fleet()?.address(&name, true)?))
+}
+
+async fn health(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.health(&name)?))
 }

@@ -10,24 +10,24 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::Fault;
-use crate::reload::{Behind, ReloadError, Reloader};
+use crate::reload::{ReloadError, Reloader, ReloaderHandle};
 
-pub(super) fn routes(reloader: &Behind) -> Router {
+pub(super) fn routes(reloader: &ReloaderHandle) -> Router {
     Router::new().route("/admin/v1/config", get(config)).route("/admin/v1/reload", post(reload)).with_state(Arc::clone(reloader))
 }
 
-fn held(reloader: &Behind) -> Result<Arc<Reloader>, Fault> {
+fn held(reloader: &ReloaderHandle) -> Result<Arc<Reloader>, Fault> {
     reloader
         .get()
         .and_then(Weak::upgrade)
         .ok_or_else(|| Fault(StatusCode::SERVICE_UNAVAILABLE, "the node is starting or shutting down".to_owned()))
 }
 
-async fn config(State(reloader): State<Behind>) -> Result<Json<Value>, Fault> {
+async fn config(State(reloader): State<ReloaderHandle>) -> Result<Json<Value>, Fault> {
     Ok(Json(held(&reloader)?.report()))
 }
 
-async fn reload(State(reloader): State<Behind>) -> Response {
+async fn reload(State(reloader): State<ReloaderHandle>) -> Response {
     let reloader = match held(&reloader) {
         Ok(reloader) => reloader,
         Err(fault) => return fault.into_response(),
@@ -36,6 +36,7 @@ async fn reload(State(reloader): State<Behind>) -> Response {
         Ok(reloaded) => {
             let mut report = reloader.report();
             report["changed"] = json!(reloaded.changed);
+            report["changes"] = json!(reloaded.changes);
             Json(report).into_response()
         }
         Err(error @ ReloadError::NoFile) => Fault(StatusCode::CONFLICT, error.to_string()).into_response(),

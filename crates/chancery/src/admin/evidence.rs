@@ -10,15 +10,15 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use chancery_core::Record;
-use chancery_evidence::export::{ExportFault, Wanted, examine, export};
+use chancery_evidence::export::{ExportFault, ExportSelection, examine, export};
 use chancery_evidence::record::check_signers;
 use chancery_protocol::{Timestamp, TraceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Fault, Office};
+use super::{AdminState, Fault};
 
-pub(super) fn routes(office: Office) -> Router {
+pub(super) fn routes(office: AdminState) -> Router {
     Router::new().route("/admin/v1/evidence", get(stand)).route("/admin/v1/evidence/bundle", get(bundle)).with_state(office)
 }
 
@@ -34,12 +34,14 @@ impl From<ExportFault> for Fault {
     }
 }
 
-/// The record, if only keys of this node signed it.
-async fn record(office: &Office) -> Result<Arc<dyn Record>, Fault> {
+/// The record, if only keys of this node signed it and no checkpoint of it is gone.
+async fn record(office: &AdminState) -> Result<Arc<dyn Record>, Fault> {
     let none = "this node keeps no record: its tasks are in memory, or evidence.record is false in its config";
     let record = office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))?;
     let checkpoints = record.checkpoints(0).await.map_err(ExportFault::from)?;
     check_signers(&checkpoints, &office.keys.signers()).map_err(ExportFault::from)?;
+    let missing = office.keys.record_mark.compare(&checkpoints);
+    missing.map_err(|missing| Fault(StatusCode::CONFLICT, format!("the record is damaged: {missing}")))?;
     Ok(record)
 }
 
@@ -50,7 +52,7 @@ async fn aside<T: Send + 'static>(work: impl Future<Output = Result<T, ExportFau
     Ok(done.map_err(|fault| Fault(StatusCode::INTERNAL_SERVER_ERROR, fault.to_string()))??)
 }
 
-async fn stand(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+async fn stand(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     let record = record(&office).await?;
     let looked_at = Arc::clone(&record);
     let stand = aside(async move { examine(&*looked_at).await }).await?;
@@ -62,35 +64,38 @@ async fn stand(State(office): State<Office>) -> Result<Json<Value>, Fault> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct ExportQuery {
     task: Option<String>,
     trace: Option<String>,
     since: Option<String>,
     until: Option<String>,
 }
 
-impl Asked {
-    fn wanted(self) -> Result<Wanted, String> {
+impl ExportQuery {
+    fn wanted(self) -> Result<ExportSelection, String> {
         let time = |name: &str, text: Option<String>| {
             text.map(|text| Timestamp::parse(&text).map_err(|fault| format!("{name}: {fault}"))).transpose()
         };
         match self {
-            Self { task: Some(task), trace: None, since: None, until: None } => Ok(Wanted::Task(task)),
+            Self { task: Some(task), trace: None, since: None, until: None } => Ok(ExportSelection::Task(task)),
             Self { task: None, trace: Some(trace), since: None, until: None } => {
                 let id = (trace.len() == 32).then(|| u128::from_str_radix(&trace, 16).ok()).flatten();
-                id.map(|id| Wanted::Trace(TraceId(id), BTreeSet::new())).ok_or_else(|| "trace: 32 hexadecimal digits".to_owned())
+                id.map(|id| ExportSelection::Trace(TraceId(id), BTreeSet::new()))
+                    .ok_or_else(|| "trace: 32 hexadecimal digits".to_owned())
             }
-            Self { task: None, trace: None, since, until } => Ok(Wanted::Between(time("since", since)?, time("until", until)?)),
+            Self { task: None, trace: None, since, until } => {
+                Ok(ExportSelection::Between(time("since", since)?, time("until", until)?))
+            }
             _ => Err("a task, a trace, or a stretch of time; not two of them".to_owned()),
         }
     }
 }
 
-async fn bundle(State(office): State<Office>, asked: Result<Query<Asked>, QueryRejection>) -> Result<Response, Fault> {
+async fn bundle(State(office): State<AdminState>, asked: Result<Query<ExportQuery>, QueryRejection>) -> Result<Response, Fault> {
     let bad = |why: String| Fault(StatusCode::BAD_REQUEST, why);
     let Query(asked) = asked.map_err(|rejection| bad(rejection.body_text()))?;
     let mut wanted = asked.wanted().map_err(bad)?;
-    if let Wanted::Trace(trace, known) = &mut wanted {
+    if let ExportSelection::Trace(trace, known) = &mut wanted {
         let trees = office.house.chancery.trees(&trace.to_string()).await?;
         known.extend(trees.iter().flat_map(|tree| &tree.tasks).map(|task| task.task.as_str().to_owned()));
     }

@@ -1,35 +1,33 @@
-//! `/admin/v1/{trees,explain,decisions,budgets,freezes}`: what calls led to, cost and were refused for, and the stop button.
+//! `/admin/v1/{trees,explain,decisions,budgets,bill}`: what calls led to, cost and were refused for.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use chancery_core::budget::{Account, Amount, Caps, Standing};
-use chancery_core::{CascadeOutcome, Cascaded, Chancery, Decision, FreezeScope, MicroUsd, Tree};
-use chancery_identity::credentials::CallerRecord;
-use chancery_protocol::{Caller, Error, TaskId};
+use chancery_core::budget::{Account, Amount, BudgetStanding, Caps};
+use chancery_core::{BillBy, CallTree, CascadeOutcome, Cascaded, Chancery, Decision, MicroUsd};
+use chancery_protocol::{Error, TaskId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Fault, Office};
+use super::scopes::{self, ScopeQuery};
+use super::{AdminState, Fault};
 
-/// Who freezes and thaws here.
-const OPERATOR: &str = "operator";
-/// Of a reason: enough for a sentence or two, and it is shown to every caller that is kept out.
-const WHY_BYTES: usize = 1024;
-const NAME_BYTES: usize = 512;
+/// A bill goes back no further than a hundred years.
+const LONGEST_BILL_SECONDS: u64 = 36_525 * 24 * 60 * 60;
 
-pub(super) fn routes(office: Office) -> Router {
+pub(super) fn routes(office: AdminState) -> Router {
     Router::new()
         .route("/admin/v1/trees/{id}", get(trees))
         .route("/admin/v1/trees/{id}/cancel", post(cancel))
         .route("/admin/v1/explain/{id}", get(explain))
         .route("/admin/v1/decisions", get(decisions))
         .route("/admin/v1/budgets", get(budgets))
-        .route("/admin/v1/freezes", get(freezes).post(freeze).delete(thaw))
+        .route("/admin/v1/bill", get(bill))
         .with_state(office)
 }
 
@@ -40,25 +38,38 @@ impl From<Error> for Fault {
     }
 }
 
-fn bad(message: impl Into<String>) -> Fault {
+pub(super) fn bad(message: impl Into<String>) -> Fault {
     Fault(StatusCode::BAD_REQUEST, message.into())
 }
 
-fn unknown(message: impl Into<String>) -> Fault {
+pub(super) fn unknown(message: impl Into<String>) -> Fault {
     Fault(StatusCode::NOT_FOUND, message.into())
 }
 
-async fn trees(State(office): State<Office>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TreeQuery {
+    /// An id that nothing is kept of is no fault: there are no trees to show.
+    #[serde(default)]
+    unknown_ok: bool,
+}
+
+async fn trees(
+    State(office): State<AdminState>,
+    Path(id): Path<String>,
+    query: Result<Query<TreeQuery>, QueryRejection>,
+) -> Result<Json<Value>, Fault> {
+    let Query(TreeQuery { unknown_ok }) = query.map_err(|fault| bad(fault.body_text()))?;
     let chancery = &office.house.chancery;
     let trees = chancery.trees(&id).await?;
-    if trees.is_empty() {
-        return Err(unknown(format!("no tree is kept that {id} is the trace or a task of")));
+    if trees.is_empty() && !unknown_ok {
+        return Err(scopes::unknown_tree(chancery, &id).await?);
     }
     Ok(Json(json!({ "now": chancery.now(), "trees": trees.iter().map(with_subtrees).collect::<Vec<_>>() })))
 }
 
 /// A tree with what each task cost, alone and together with all below it.
-fn with_subtrees(tree: &Tree) -> Value {
+fn with_subtrees(tree: &CallTree) -> Value {
     let mut below: HashMap<&TaskId, (Amount, u64)> = HashMap::new();
     // Those that were called come after those that called them.
     for task in tree.tasks.iter().rev() {
@@ -81,7 +92,7 @@ fn with_subtrees(tree: &Tree) -> Value {
     shown
 }
 
-async fn cancel(State(office): State<Office>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+async fn cancel(State(office): State<AdminState>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
     let chancery = &office.house.chancery;
     let task = task_of(chancery, &id).await?;
     let mut cascade = chancery.cancel_tree(&task).await;
@@ -110,20 +121,10 @@ async fn task_of(chancery: &Chancery, id: &str) -> Result<TaskId, Fault> {
     if chancery_protocol::TraceId::from_hex(id).is_none() {
         return Ok(TaskId::from(id));
     }
-    root_of(chancery, id).await?.ok_or_else(|| unknown(format!("no tree is kept with the trace {id}")))
+    scopes::root_of(chancery, id).await?.ok_or_else(|| unknown(format!("no tree is kept with the trace {id}")))
 }
 
-/// The root of the tree that a trace or a task belongs to, if it is kept.
-async fn root_of(chancery: &Chancery, id: &str) -> Result<Option<TaskId>, Fault> {
-    let trees = chancery.trees(id).await?;
-    if let [_, _, ..] = &trees[..] {
-        let roots: Vec<&str> = trees.iter().map(|tree| tree.root.as_str()).collect();
-        return Err(bad(format!("the trace has several trees; name one by its root: {}", roots.join(", "))));
-    }
-    Ok(trees.into_iter().next().map(|tree| tree.root))
-}
-
-async fn explain(State(office): State<Office>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+async fn explain(State(office): State<AdminState>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
     let chancery = &office.house.chancery;
     let task = TaskId::from(id.as_str());
     if let Some((governed, later)) = chancery.explain_task(&task).await? {
@@ -137,6 +138,7 @@ async fn explain(State(office): State<Office>, Path(id): Path<String>) -> Result
             "created_at": stored.task.created_at,
             "lineage": &*governed.kinship,
             "spend": governed.spend,
+            "lineage_sent": chancery.sent_lineage(&task),
             "verdicts": &*governed.verdicts,
             "later": later.iter().map(with_page).collect::<Vec<_>>(),
         })));
@@ -158,11 +160,14 @@ fn with_page(decision: &Decision) -> Value {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct HowMany {
+struct DecisionsQuery {
     limit: Option<usize>,
 }
 
-async fn decisions(State(office): State<Office>, query: Result<Query<HowMany>, QueryRejection>) -> Result<Json<Value>, Fault> {
+async fn decisions(
+    State(office): State<AdminState>,
+    query: Result<Query<DecisionsQuery>, QueryRejection>,
+) -> Result<Json<Value>, Fault> {
     let limit = query.map_err(|fault| bad(fault.body_text()))?.limit.unwrap_or(50);
     if !(1..=1000).contains(&limit) {
         return Err(bad("limit: must be from 1 to 1000"));
@@ -171,14 +176,25 @@ async fn decisions(State(office): State<Office>, query: Result<Query<HowMany>, Q
     Ok(Json(json!({ "decisions": decisions.iter().map(with_page).collect::<Vec<_>>() })))
 }
 
-async fn budgets(State(office): State<Office>) -> Json<Value> {
+/// All budgets, or those of the scope that is asked for, which is named.
+async fn budgets(
+    State(office): State<AdminState>,
+    query: Result<Query<ScopeQuery>, QueryRejection>,
+) -> Result<Json<Value>, Fault> {
+    let Query(query) = query.map_err(|fault| bad(fault.body_text()))?;
     let mut budgets = office.house.chancery.budgets();
     budgets.sort_by(|(one, _), (other, _)| one.scope().cmp(other.scope()));
-    Json(json!({ "budgets": budgets.iter().map(|(account, standing)| budget(account, standing)).collect::<Vec<_>>() }))
+    let wanted = scopes::of_budgets(&office, &query, &budgets).await?;
+    budgets.retain(|(account, _)| wanted.as_ref().is_none_or(|wanted| wanted.has(account)));
+    let mut shown = json!({ "budgets": budgets.iter().map(|(account, standing)| budget(account, standing)).collect::<Vec<_>>() });
+    if let Some(wanted) = wanted {
+        shown["scope"] = json!(wanted.to_string());
+    }
+    Ok(Json(shown))
 }
 
-fn budget(account: &Account, standing: &Standing) -> Value {
-    let Standing { limit, settled, reserved, overrun } = standing;
+fn budget(account: &Account, standing: &BudgetStanding) -> Value {
+    let BudgetStanding { limit, settled, reserved, overrun } = standing;
     let taken = settled.saturating_add(*reserved).saturating_add(*overrun);
     let remaining = Caps {
         usd: limit.caps.usd.map(|cap| MicroUsd((cap.0 - taken.usd.0).max(0))),
@@ -191,101 +207,42 @@ fn budget(account: &Account, standing: &Standing) -> Value {
     })
 }
 
-async fn freezes(State(office): State<Office>) -> Json<Value> {
-    Json(json!({ "freezes": office.house.chancery.freezes().await }))
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct What {
-    scope: String,
-    name: Option<String>,
-    why: Option<String>,
+struct BillQuery {
+    /// How far the bill goes back.
+    since_seconds: u64,
+    #[serde(default = "by_agent")]
+    by: BillBy,
 }
 
-async fn freeze(State(office): State<Office>, what: Result<Json<What>, JsonRejection>) -> Result<Json<Value>, Fault> {
-    let Json(what) = what.map_err(|fault| bad(fault.body_text()))?;
-    if what.why.as_ref().is_some_and(|why| why.len() > WHY_BYTES) {
-        return Err(bad(format!("why: at most {WHY_BYTES} bytes")));
-    }
-    let chancery = &office.house.chancery;
-    let scope = scope(chancery, &what).await?;
-    if let FreezeScope::Tree(name) = &scope
-        && chancery.trees(name).await?.is_empty()
-    {
-        return Err(unknown(format!("no tree is kept that {name} is the trace or a task of")));
-    }
-    if let FreezeScope::Agent(name) = &scope
-        && chancery.agents().get(name).is_none()
-    {
-        let agents = chancery.agents();
-        let names: Vec<&str> = agents.iter().map(|agent| &*agent.name).collect();
-        return Err(unknown(format!("there is no agent {name} here, only {}", names.join(", "))));
-    }
-    let known = is_known(&office, &scope);
-    let frozen = chancery.freeze(scope, OPERATOR, what.why.as_deref()).await?;
-    let mut shown = json!(frozen);
-    shown["known"] = json!(known);
-    Ok(Json(shown))
+fn by_agent() -> BillBy {
+    BillBy::Agent
 }
 
-async fn thaw(State(office): State<Office>, what: Result<Query<What>, QueryRejection>) -> Result<Json<Value>, Fault> {
-    let Query(what) = what.map_err(|fault| bad(fault.body_text()))?;
-    let chancery = &office.house.chancery;
-    let scope = scope(chancery, &what).await?;
-    if !chancery.thaw(&scope, OPERATOR).await? {
-        return Err(unknown(format!("{scope} is not frozen")));
+/// What was spent. The lines add up to the total, to the millionth of a dollar.
+async fn bill(State(office): State<AdminState>, query: Result<Query<BillQuery>, QueryRejection>) -> Result<Json<Value>, Fault> {
+    let Query(BillQuery { since_seconds, by }) = query.map_err(|fault| bad(fault.body_text()))?;
+    if since_seconds > LONGEST_BILL_SECONDS {
+        return Err(bad(format!("since_seconds: must be at most {LONGEST_BILL_SECONDS}, which is 100 years")));
     }
-    Ok(Json(json!(scope)))
-}
-
-/// What is named, as freezes are kept: trees by their root, callers with their tenant.
-async fn scope(chancery: &Chancery, what: &What) -> Result<FreezeScope, Fault> {
-    let name = what.name.as_deref().filter(|name| !name.is_empty());
-    if what.scope == "everything" {
-        return match name {
-            None => Ok(FreezeScope::Everything),
-            Some(_) => Err(bad("name: there is only one everything; leave the name out")),
-        };
-    }
-    let kinds = ["tree", "caller", "agent", "tenant"];
-    if !kinds.contains(&what.scope.as_str()) {
-        return Err(bad(format!("scope: is one of {}, everything; not {:?}", kinds.join(", "), what.scope)));
-    }
-    let name = name.ok_or_else(|| bad(format!("name: say which {}", what.scope)))?;
-    if name.len() > NAME_BYTES {
-        return Err(bad(format!("name: at most {NAME_BYTES} bytes")));
-    }
-    Ok(match what.scope.as_str() {
-        "tree" => FreezeScope::Tree(match root_of(chancery, name).await? {
-            Some(root) => root.as_str().into(),
-            None => name.into(),
-        }),
-        "caller" => match name.split_once('/') {
-            Some((tenant, caller)) if !tenant.is_empty() && !caller.is_empty() => FreezeScope::Caller(name.into()),
-            Some(_) => return Err(bad("name: a caller is NAME or TENANT/NAME")),
-            None => FreezeScope::caller(&Caller::new(CallerRecord::new(name).tenant, name)),
-        },
-        "agent" => FreezeScope::Agent(name.into()),
-        _ => FreezeScope::Tenant(name.into()),
-    })
-}
-
-/// Whether the node has heard of it. Callers may also be known by tokens and certificates alone, so this is no fault.
-fn is_known(office: &Office, scope: &FreezeScope) -> bool {
-    let listed = office.callers.list();
-    let callers = listed.iter().map(|(record, _)| Caller::new(record.tenant.as_str(), record.name.as_str()));
-    let mut callers = callers.chain(office.open.then(|| Caller::new(CallerRecord::new("").tenant, "anonymous")));
-    match scope {
-        FreezeScope::Caller(_) => callers.any(|caller| FreezeScope::caller(&caller) == *scope),
-        FreezeScope::Tenant(tenant) => callers.any(|caller| caller.tenant == *tenant),
-        _ => true,
-    }
+    let bill = office.house.chancery.bill(Duration::from_secs(since_seconds), by).await?;
+    let shown = |cost: Amount| json!({ "usd": cost.usd, "tokens": cost.tokens, "tasks": cost.tasks });
+    let line = |name: Option<&str>, cost: Amount| {
+        let mut line = shown(cost);
+        line[by.as_str()] = json!(name);
+        line
+    };
+    Ok(Json(json!({
+        "by": by, "since": bill.since, "until": bill.until, "kept_since": bill.kept_since,
+        "lines": bill.lines.iter().map(|one| line(one.name.as_deref(), one.cost)).collect::<Vec<_>>(),
+        "total": shown(bill.total),
+    })))
 }
 
 #[cfg(test)]
 mod tests {
-    use chancery_core::budget::{BudgetLedger, Limit, Scope, Window};
+    use chancery_core::budget::{BudgetLedger, BudgetScope, BudgetWindow, Limit};
     use chancery_protocol::Timestamp;
 
     use super::*;
@@ -294,10 +251,10 @@ mod tests {
     fn what_is_left_of_a_budget_counts_what_is_held_and_what_was_overrun() {
         let ledger = BudgetLedger::new();
         let caps = Caps { usd: Some(MicroUsd(1_000_000)), tokens: Some(10), tasks: None };
-        let account = ledger.account(&Scope::Global, Limit { caps, window: Window::MINUTE });
+        let account = ledger.account(&BudgetScope::Global, Limit { caps, window: BudgetWindow::MINUTE });
         let standing = ledger.standing(&account, Timestamp::from_micros(0));
         let amount = |usd| Amount { usd: MicroUsd(usd), tokens: 6, tasks: 1 };
-        let standing = Standing { settled: amount(500_000), reserved: amount(250_000), overrun: amount(0), ..standing };
+        let standing = BudgetStanding { settled: amount(500_000), reserved: amount(250_000), overrun: amount(0), ..standing };
         let shown = budget(&account, &standing);
         assert_eq!(shown["remaining"], json!({ "usd": "0.25", "tokens": 0, "tasks": null }));
         assert_eq!((&shown["scope"], &shown["window"]), (&json!("global"), &json!("1m")));

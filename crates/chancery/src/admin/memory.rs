@@ -10,16 +10,17 @@ use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chancery_core::spawn_watched;
 use chancery_identity::Algorithm;
 use chancery_identity::keys::MemoryGrants;
-use chancery_memory::{Capability, Published, Witness};
+use chancery_memory::{Capability, PublishedCollection, Witness};
 use chancery_protocol::{AgentId, Error, ErrorKind};
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Fault, Office};
+use super::{AdminState, Fault};
 use crate::memory::NodeMemory;
 
 /// Pieces of an upload that wait to be written.
@@ -27,14 +28,14 @@ const PIECES: usize = 8;
 const MAX_QUERIES: usize = 256;
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-impl Office {
+impl AdminState {
     fn memory(&self) -> Result<&NodeMemory, Fault> {
         let none = || Fault(StatusCode::CONFLICT, "this node has no memory tier; set memory.tier in its config".to_owned());
         self.memory.as_ref().ok_or_else(none)
     }
 }
 
-pub(super) fn routes(office: Office) -> Router {
+pub(super) fn routes(office: AdminState) -> Router {
     Router::new()
         .route("/admin/v1/memory", get(shown))
         .route("/admin/v1/memory/collections", put(publish))
@@ -53,7 +54,7 @@ fn json_of(value: impl Serialize) -> Json<Value> {
     Json(serde_json::to_value(value).unwrap_or_default())
 }
 
-async fn shown(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+async fn shown(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     let memory = office.memory()?;
     let ring = memory.keys.ring();
     let key = ring.signing::<MemoryGrants>(None, Algorithm::EdDsa, office.clock.now());
@@ -66,15 +67,15 @@ async fn shown(State(office): State<Office>) -> Result<Json<Value>, Fault> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct How {
+struct PublishQuery {
     memory_class: Option<String>,
 }
 
 /// The body is a `ruvec1` file of any length up to the limit; no more than a few pieces of it are held.
-async fn publish(State(office): State<Office>, Query(how): Query<How>, body: Body) -> Result<Json<Value>, Fault> {
+async fn publish(State(office): State<AdminState>, Query(how): Query<PublishQuery>, body: Body) -> Result<Json<Value>, Fault> {
     let memory = office.memory()?.clone();
     let (pieces, mut taken) = mpsc::channel::<bytes::Bytes>(PIECES);
-    let writing = tokio::spawn(async move {
+    let writing = spawn_watched("upload of a collection", async move {
         memory
             .blocking(move |gate, _| {
                 let mut incoming = gate.tier().begin()?;
@@ -86,7 +87,8 @@ async fn publish(State(office): State<Office>, Query(how): Query<How>, body: Bod
             .await
     });
     let broken = read(body.into_data_stream(), pieces).await;
-    let published: Result<Published, Error> = writing.await.map_err(|_| Error::new(ErrorKind::Internal, "the work broke off"))?;
+    let published: Result<PublishedCollection, Error> =
+        writing.await.map_err(|_| Error::new(ErrorKind::Internal, "the work broke off"))?;
     if broken {
         return Err(Fault(StatusCode::BAD_REQUEST, "the upload broke off".to_owned()));
     }
@@ -113,7 +115,7 @@ struct Resolve {
     data_ref: Option<String>,
 }
 
-async fn resolve(State(office): State<Office>, body: Result<Json<Resolve>, JsonRejection>) -> Result<Json<Value>, Fault> {
+async fn resolve(State(office): State<AdminState>, body: Result<Json<Resolve>, JsonRejection>) -> Result<Json<Value>, Fault> {
     let Resolve { witness, data_ref } = said(body)?;
     let wanted = (witness.to_string(), data_ref.clone().unwrap_or_default());
     let found = office.memory()?.blocking(move |gate, _| gate.tier().resolve(&witness, data_ref.as_deref())).await;
@@ -128,7 +130,7 @@ struct Search {
     k: usize,
 }
 
-async fn search(State(office): State<Office>, body: Result<Json<Search>, JsonRejection>) -> Result<Json<Value>, Fault> {
+async fn search(State(office): State<AdminState>, body: Result<Json<Search>, JsonRejection>) -> Result<Json<Value>, Fault> {
     let Search { witness, queries, k } = said(body)?;
     if queries.is_empty() || queries.len() > MAX_QUERIES {
         return Err(Fault(StatusCode::BAD_REQUEST, "queries: must be from 1 to 256".to_owned()));
@@ -150,7 +152,7 @@ struct NewGrant {
     lasts_seconds: Option<u64>,
 }
 
-async fn grant(State(office): State<Office>, body: Result<Json<NewGrant>, JsonRejection>) -> Result<Json<Value>, Fault> {
+async fn grant(State(office): State<AdminState>, body: Result<Json<NewGrant>, JsonRejection>) -> Result<Json<Value>, Fault> {
     let NewGrant { witness, mut capabilities, grantee, presenter, lasts_seconds } = said(body)?;
     capabilities.sort_unstable();
     capabilities.dedup();
@@ -169,7 +171,7 @@ async fn grant(State(office): State<Office>, body: Result<Json<NewGrant>, JsonRe
     Ok(Json(json!({ "id": grant.id, "grant": text, "says": grant })))
 }
 
-async fn grants(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+async fn grants(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     let now = office.clock.now();
     let listed = office.memory()?.blocking(|gate, ring| gate.grants(ring).list()).await?;
     let state = |revoked, expires_at| match revoked {
@@ -182,7 +184,7 @@ async fn grants(State(office): State<Office>) -> Result<Json<Value>, Fault> {
     Ok(Json(json!({ "grants": shown })))
 }
 
-async fn revoke(State(office): State<Office>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+async fn revoke(State(office): State<AdminState>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
     let now = office.clock.now();
     let revoked = id.clone();
     office.memory()?.blocking(move |gate, ring| gate.grants(ring).revoke(&revoked, now)).await?;

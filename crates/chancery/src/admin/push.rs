@@ -12,20 +12,20 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use chancery_core::StoreError;
-use chancery_core::notify::{Answer, Engine};
+use chancery_core::notify::{AttemptAnswer, Engine};
 use chancery_core::push::{DeadFilter, Lane, LaneFilter, StateChange};
 use chancery_protocol::{TaskId, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Fault, Office};
+use super::{AdminState, Fault};
 use crate::config::push_origin;
 
 /// The most that one call shows or changes.
 const MOST: usize = 10_000;
 const PAGE: usize = 100;
 
-pub(super) fn routes(office: Office) -> Router {
+pub(super) fn routes(office: AdminState) -> Router {
     let secrets = secrets::routes(office.clone());
     Router::new()
         .route("/admin/v1/push/lanes", get(lanes))
@@ -53,7 +53,7 @@ impl From<StoreError> for Fault {
     }
 }
 
-impl Office {
+impl AdminState {
     fn engine(&self) -> Result<&Arc<Engine>, Fault> {
         let off = || Fault(StatusCode::CONFLICT, "this node has no webhooks: push.enabled is false".to_owned());
         self.engine.as_ref().ok_or_else(off)
@@ -67,7 +67,7 @@ fn bad(message: impl Into<String>) -> Fault {
 /// Which registrations are meant, and where in their list to begin.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Which {
+struct LaneQuery {
     tenant: Option<String>,
     origin: Option<String>,
     task: Option<String>,
@@ -78,7 +78,7 @@ struct Which {
     limit: Option<usize>,
 }
 
-impl Which {
+impl LaneQuery {
     fn filter(&self) -> Result<LaneFilter, Fault> {
         if let Some(state) = &self.state
             && !["active", "paused", "disabled", "gone"].contains(&state.as_str())
@@ -114,7 +114,7 @@ fn limit(given: Option<usize>, usual: usize) -> Result<usize, Fault> {
     if (1..=MOST).contains(&limit) { Ok(limit) } else { Err(bad(format!("limit: must be from 1 to {MOST}"))) }
 }
 
-async fn lanes(State(office): State<Office>, Query(which): Query<Which>) -> Result<Json<Value>, Fault> {
+async fn lanes(State(office): State<AdminState>, Query(which): Query<LaneQuery>) -> Result<Json<Value>, Fault> {
     let page = office.engine()?.outbox().lanes(&which.filter()?, which.after, limit(which.limit, PAGE)?).await?;
     Ok(Json(json!({ "lanes": page.lanes.iter().map(shown::lane).collect::<Vec<_>>(), "next": page.next })))
 }
@@ -125,7 +125,7 @@ async fn found(engine: &Engine, lane: u64) -> Result<Lane, Fault> {
     found.ok_or_else(|| Fault(StatusCode::NOT_FOUND, format!("there is no lane {lane}")))
 }
 
-async fn lane(State(office): State<Office>, Path(number): Path<u64>) -> Result<Json<Value>, Fault> {
+async fn lane(State(office): State<AdminState>, Path(number): Path<u64>) -> Result<Json<Value>, Fault> {
     let engine = office.engine()?;
     let found = found(engine, number).await?;
     let attempts = engine.outbox().attempts(number, Timestamp::default(), PAGE).await?;
@@ -134,28 +134,28 @@ async fn lane(State(office): State<Office>, Path(number): Path<u64>) -> Result<J
     Ok(Json(shown))
 }
 
-async fn origins(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+async fn origins(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     let (in_flight, standings) = office.engine()?.standings();
     Ok(Json(json!({ "in_flight": in_flight, "origins": standings.iter().map(shown::origin).collect::<Vec<_>>() })))
 }
 
-async fn pause(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+async fn pause(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Pause).await
 }
 
-async fn resume(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+async fn resume(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Resume).await
 }
 
-async fn disable(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+async fn disable(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Disable).await
 }
 
-async fn enable(State(office): State<Office>, Json(which): Json<Which>) -> Result<Json<Value>, Fault> {
+async fn enable(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Enable).await
 }
 
-async fn change(office: &Office, which: &Which, change: StateChange) -> Result<Json<Value>, Fault> {
+async fn change(office: &AdminState, which: &LaneQuery, change: StateChange) -> Result<Json<Value>, Fault> {
     let (filter, most) = (which.named()?, limit(which.limit, MOST)?);
     let changed = office.engine()?.change_state(&filter, change, which.after, most).await?;
     let next = changed.last().filter(|_| changed.len() == most).map(|(lane, _)| *lane);
@@ -166,16 +166,16 @@ async fn change(office: &Office, which: &Which, change: StateChange) -> Result<J
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which1 {
+struct LaneIdQuery {
     lane: u64,
 }
 
-async fn test(State(office): State<Office>, Json(Which1 { lane }): Json<Which1>) -> Result<Json<Value>, Fault> {
+async fn test(State(office): State<AdminState>, Json(LaneIdQuery { lane }): Json<LaneIdQuery>) -> Result<Json<Value>, Fault> {
     let engine = office.engine()?;
     let found = found(engine, lane).await?;
     let outcome = engine.try_out(&found).await.map_err(|error| Fault(StatusCode::CONFLICT, error.message.into_owned()))?;
     let http = match outcome.answer {
-        Answer::Answered { status, .. } => Some(status),
+        AttemptAnswer::Answered { status, .. } => Some(status),
         _ => None,
     };
     let meaning = engine.meaning(&found, &outcome);
@@ -213,18 +213,18 @@ impl Letters {
     }
 }
 
-async fn dead(State(office): State<Office>, Query(which): Query<Letters>) -> Result<Json<Value>, Fault> {
+async fn dead(State(office): State<AdminState>, Query(which): Query<Letters>) -> Result<Json<Value>, Fault> {
     let page = office.engine()?.outbox().dead_letters(&which.filter()?, which.after, limit(which.limit, PAGE)?).await?;
     Ok(Json(json!({ "letters": page.letters.iter().map(shown::letter).collect::<Vec<_>>(), "next": page.next })))
 }
 
-async fn letter(State(office): State<Office>, Path(id): Path<u64>) -> Result<Json<Value>, Fault> {
+async fn letter(State(office): State<AdminState>, Path(id): Path<u64>) -> Result<Json<Value>, Fault> {
     let found = office.engine()?.outbox().dead_letter(id).await?;
     let letter = found.ok_or_else(|| Fault(StatusCode::NOT_FOUND, format!("there is no dead letter {id}")))?;
     Ok(Json(shown::whole_letter(&letter)))
 }
 
-async fn replay(State(office): State<Office>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
+async fn replay(State(office): State<AdminState>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
     let (engine, filter, most) = (office.engine()?, which.filter()?, limit(which.limit, MOST)?);
     let ids: Vec<u64> = if which.dry_run {
         engine.outbox().dead_letters(&filter, which.after, most).await?.letters.iter().map(|letter| letter.id).collect()
@@ -235,7 +235,7 @@ async fn replay(State(office): State<Office>, Json(which): Json<Letters>) -> Res
     Ok(Json(json!({ "letters": ids, "next": next, "dry_run": which.dry_run })))
 }
 
-async fn purge(State(office): State<Office>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
+async fn purge(State(office): State<AdminState>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
     let (engine, filter, most) = (office.engine()?, which.filter()?, limit(which.limit, MOST)?);
     let purged = if which.dry_run {
         engine.outbox().dead_letters(&filter, which.after, most).await?.letters.len() as u64
@@ -254,7 +254,7 @@ struct Receipts {
     limit: Option<usize>,
 }
 
-async fn receipts(State(office): State<Office>, Query(which): Query<Receipts>) -> Result<Json<Value>, Fault> {
+async fn receipts(State(office): State<AdminState>, Query(which): Query<Receipts>) -> Result<Json<Value>, Fault> {
     let most = limit(which.limit, PAGE)?;
     let receipts = office.engine()?.outbox().receipts(which.lane, which.after, most).await?;
     let next = receipts.last().filter(|_| receipts.len() == most).map(|(number, _)| *number);
@@ -262,9 +262,12 @@ async fn receipts(State(office): State<Office>, Query(which): Query<Receipts>) -
     Ok(Json(json!({ "receipts": shown, "next": next })))
 }
 
-async fn metrics(State(office): State<Office>) -> Result<Response, Fault> {
-    let engine = office.engine()?;
-    let load = engine.outbox().outbox_load().await?;
-    let text = figures::text(engine, load);
+async fn metrics(State(office): State<AdminState>) -> Result<Response, Fault> {
+    // Calls are placed whether or not there are webhooks.
+    let mut text = figures::placed(&office.house.chancery.placement_totals());
+    if let Some(engine) = &office.engine {
+        let load = engine.outbox().outbox_load().await?;
+        text += &figures::text(engine, load);
+    }
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }

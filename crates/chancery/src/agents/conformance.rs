@@ -35,21 +35,16 @@ impl TaskRunner for Conformance {
             }
             Directive::Authorize(time) => {
                 let reason = updates.text("please authorise this");
-                updates.await_authorization(reason).await?;
-                if rest(&turn, time).await {
-                    complete(updates, vec![Part::text("authorised")]).await
-                } else {
-                    Ok(updates.canceled())
-                }
+                let waiting = updates.await_authorization(reason).await?;
+                let is_authorised = tokio::select! {
+                    is_authorised = rest(&turn, time) => is_authorised,
+                    () = waiting.message_waits() => return Ok(waiting.finish()),
+                };
+                let updates = waiting.go_on();
+                if is_authorised { complete(updates, vec![Part::text("authorised")]).await } else { Ok(updates.canceled()) }
             }
-            Directive::Stream { chunks, pause } => stream(&turn, updates, chunks, pause).await,
-            Directive::Steps(steps) => {
-                for step in 1..=steps {
-                    let message = updates.text(format!("step {step} of {steps}"));
-                    updates.working(Some(message)).await?;
-                }
-                Ok(updates.complete(None))
-            }
+            Directive::Stream { chunks, pause, bytes } => stream(&turn, updates, chunks, pause, bytes).await,
+            Directive::Steps { count, pause } => step_by_step(&turn, updates, count, pause).await,
             Directive::Sleep(time) => {
                 updates.working(None).await?;
                 if rest(&turn, time).await { Ok(updates.complete(None)) } else { Ok(updates.canceled()) }
@@ -83,7 +78,13 @@ async fn complete(mut updates: TaskUpdateSink, parts: Vec<Part>) -> Result<Finis
     Ok(updates.complete(None))
 }
 
-async fn stream(turn: &Turn, mut updates: TaskUpdateSink, chunks: u64, pause: Duration) -> Result<Finished, RunError> {
+async fn stream(
+    turn: &Turn,
+    mut updates: TaskUpdateSink,
+    chunks: u64,
+    pause: Duration,
+    bytes: usize,
+) -> Result<Finished, RunError> {
     let id = updates.new_artifact_id();
     for chunk in 1..=chunks {
         // The first one comes at once: callers wait for it to see whether they get a task or a message.
@@ -91,8 +92,22 @@ async fn stream(turn: &Turn, mut updates: TaskUpdateSink, chunks: u64, pause: Du
         if !rest(turn, pause).await {
             return Ok(updates.canceled());
         }
-        let piece = Artifact::new(id.clone(), vec![Part::text(format!("chunk-{chunk} "))]);
+        let mut text = format!("chunk-{chunk} ");
+        text.extend(std::iter::repeat_n(' ', bytes.saturating_sub(text.len())));
+        let piece = Artifact::new(id.clone(), vec![Part::text(text)]);
         updates.chunk(piece, chunk > 1, chunk == chunks).await?;
+    }
+    Ok(updates.complete(None))
+}
+
+async fn step_by_step(turn: &Turn, mut updates: TaskUpdateSink, count: u64, pause: Duration) -> Result<Finished, RunError> {
+    for step in 1..=count {
+        let pause = if step > 1 { pause } else { Duration::ZERO };
+        if !rest(turn, pause).await {
+            return Ok(updates.canceled());
+        }
+        let message = updates.text(format!("step {step} of {count}"));
+        updates.working(Some(message)).await?;
     }
     Ok(updates.complete(None))
 }
@@ -123,8 +138,8 @@ const EXAMPLES: [&str; 16] = [
     "ask QUESTION",
     "auth REASON",
     "authorize MS",
-    "stream CHUNKS [PAUSE_MS]",
-    "steps COUNT",
+    "stream CHUNKS [PAUSE_MS [BYTES]]",
+    "steps COUNT [PAUSE_MS]",
     "sleep MS",
     "stubborn MS",
     "message TEXT",

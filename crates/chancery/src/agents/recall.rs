@@ -13,7 +13,7 @@ use super::card::new_card;
 const MAX_QUERIES: usize = 256;
 
 #[derive(Debug)]
-pub struct Recall;
+pub struct RecallAgent;
 
 /// What a message may say beside the witness.
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ fn ten() -> usize {
 }
 
 #[async_trait]
-impl TaskRunner for Recall {
+impl TaskRunner for RecallAgent {
     async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
         let answer = answer(&turn).await.map_err(RunError::refused)?;
         let artifact = ArtifactKind::StructuredJson { value: answer, schema: None }.to_artifact(updates.new_artifact_id());

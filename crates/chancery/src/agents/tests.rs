@@ -30,9 +30,11 @@ fn context() -> CallContext {
         idempotency_key: None,
         last_event_id: None,
         trace: TraceId(1),
+        span: None,
         tracestate: None,
         hop_token: None,
         within: None,
+        via: None,
     }
 }
 

@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use chancery::AgentRecord;
 use chancery::config::RemoteCredentials;
 use chancery::protocol::AgentId;
-use chancery_outbound::discovery::Verify;
+use chancery_outbound::discovery::CardVerification;
 use serde_json::Value;
 
 use self::call_flags::CallFlags;
 use self::doctor::Doctor;
-use self::keeper::Keeper;
+use self::keeper::AgentsAccess;
 use super::credentials::OwnCertificate;
 use super::nearby::holder;
 use super::{Failure, Shared, remark, show};
@@ -30,15 +30,16 @@ Examples:
   chancery agents doctor http://localhost:9001 --call           what works with an agent, before it is added
   chancery agents approve research --digest DIGEST              take over the card that waits, if it is still that one
   chancery agents health research                               how each of its replicas does
+  chancery agents url research                                  the base URL to give to the agent, so that its calls are placed
   chancery agents remove research
 
 The first card seen of an added agent is pinned: one that names other addresses, skills, schemes, modes or capabilities is
 held back, and calls go on by the old one, until you approve it. A card that somebody else signed is refused.
-Agents of the config file are changed there. `add`, `approve` and `health` need a node that runs.";
+Agents of the config file are changed there. `add`, `approve`, `health` and `url` need a node that runs.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Agents {
+pub(super) struct AgentsCommand {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -70,6 +71,19 @@ enum Command {
     },
     /// Show how the replicas of an agent do
     Health { name: String },
+    /// Print the address of an agent: the base URL to give to it, by which the node knows that it calls
+    ///
+    /// Configure the agent with this URL in the place of the node's own: its peers are URL/agents/OTHER, and cards under it
+    /// name it on. Calls of an agent that passes on neither a hop token nor its trace are placed by it, so that loops are found
+    /// and tree budgets hold. The URL says who calls, never who may; whoever else has it can spend the money of that agent's tasks.
+    /// JSON-RPC and HTTP+JSON only: gRPC and SWP have no path to put it in. A node with --memory has other
+    /// addresses after each start.
+    Url {
+        name: String,
+        /// Make another address; the old one holds for 24 hours
+        #[arg(long)]
+        rotate: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -82,7 +96,7 @@ struct Add {
     name: String,
     /// What its card's signature has to be
     #[arg(long, value_name = "HOW", default_value = "if-present", value_parser = verify)]
-    verify: Verify,
+    verify: CardVerification,
     /// Who it must be
     #[arg(long, value_name = "ID")]
     agent_id: Option<AgentId>,
@@ -108,11 +122,11 @@ struct Add {
     calls: CallFlags,
 }
 
-fn verify(text: &str) -> Result<Verify, &'static str> {
+fn verify(text: &str) -> Result<CardVerification, &'static str> {
     match text {
-        "off" => Ok(Verify::Off),
-        "if-present" => Ok(Verify::IfPresent),
-        "require" => Ok(Verify::Require),
+        "off" => Ok(CardVerification::Off),
+        "if-present" => Ok(CardVerification::IfPresent),
+        "require" => Ok(CardVerification::Require),
         _ => Err("it is off, if-present or require"),
     }
 }
@@ -138,14 +152,14 @@ impl Add {
     }
 }
 
-impl Agents {
+impl AgentsCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         // It looks at an agent and not at a node.
         let command = match self.command {
             Command::Doctor(doctor) => return doctor.run(shared).await,
             command => command,
         };
-        let keeper = Keeper::find(holder(shared, &self.own, false).await?)?;
+        let keeper = AgentsAccess::find(holder(shared, &self.own, false).await?)?;
         let json = shared.json;
         match command {
             Command::Doctor(_) => Ok(()),
@@ -165,6 +179,10 @@ impl Agents {
             Command::Approve { name, anew, digest } => {
                 let answer = keeper.approve(&name, anew, digest.as_deref()).await?;
                 tell(&answer, json, approved)
+            }
+            Command::Url { name, rotate } => {
+                let answer = keeper.url(&name, rotate).await?;
+                tell(&answer, json, |answer| addressed(answer, rotate))
             }
             Command::Health { name } => {
                 let answer = keeper.health(&name).await?;
@@ -194,6 +212,16 @@ fn added(agent: &Value) {
     }
 }
 
+fn addressed(answer: &Value, rotated: bool) {
+    let (name, url) =
+        (show::safe(answer["name"].as_str().unwrap_or_default()), show::safe(answer["url"].as_str().unwrap_or_default()));
+    show::print_line(&url);
+    remark(&format!("configure {name} with this URL in the place of the node's own; its peers are {url}/agents/OTHER"));
+    if rotated {
+        remark("the address before this one holds for 24 hours");
+    }
+}
+
 fn removed(answer: &Value) {
     let name = show::safe(answer["name"].as_str().unwrap_or_default());
     remark(&format!("{name} is no longer served; its tasks stay, and show again if it is added again under its name"));
@@ -207,7 +235,7 @@ fn approved(answer: &Value) {
     remark(&format!("{name} is called by its new card from now on"));
 }
 
-async fn list(keeper: &Keeper, json: bool) -> Result<(), Failure> {
+async fn list(keeper: &AgentsAccess, json: bool) -> Result<(), Failure> {
     let answer = keeper.list().await?;
     if json {
         show::print_json(&answer.to_string());
@@ -217,7 +245,7 @@ async fn list(keeper: &Keeper, json: bool) -> Result<(), Failure> {
     if !agents.is_empty() {
         show::print(&table::list(agents));
     }
-    if matches!(keeper, Keeper::Book(_)) {
+    if matches!(keeper, AgentsAccess::Book(_)) {
         remark("no node runs here: agents of its config file are not in this list");
     }
     Ok(())

@@ -1,31 +1,95 @@
-//! What an answer says of cost and lineage, on one line.
+//! `chancery bill`: what was spent, by tree, caller, agent, skill or tenant.
 
-use chancery::protocol::Metadata;
-use chancery_core::GOVERNANCE_EXTENSION;
+mod account;
+mod csv;
+
+use std::time::Duration;
+
 use serde_json::Value;
 
-use super::show;
+pub(super) use self::account::line;
+use super::credentials::OwnCertificate;
+use super::duration::duration;
+use super::{Failure, Shared, nearby, remark, show};
 
-/// Nothing if the answer has no such account.
-pub(super) fn line(metadata: Option<&Metadata>) -> Option<String> {
-    let account = metadata?.get(GOVERNANCE_EXTENSION)?;
-    let (cost, subtree, left, lineage) = (&account["cost"], &account["subtree_cost"], &account["remaining"], &account["lineage"]);
-    let mut said = vec![format!("cost {} USD ({})", show::text(&cost["usd"]), show::text(&cost["source"]))];
-    let tokens = |name: &str| account[name].as_u64();
-    if let (Some(input), Some(output)) = (tokens("gen_ai.usage.input_tokens"), tokens("gen_ai.usage.output_tokens")) {
-        said.push(format!("{input}+{output} tokens"));
+const EXAMPLES: &str = "\
+Examples:
+  chancery bill --since 30d                       what each agent cost in the last 30 days
+  chancery bill --since 24h --by caller           what each caller spent, as TENANT/NAME
+  chancery bill --since 7d --by root              what each delegation tree cost, by its root task (see `chancery tree ID`)
+  chancery bill --since 30d --by tenant --csv > bill.csv
+  chancery --json bill --since 1h --by skill
+
+The bill has every turn that was settled in that time, with what its agent reported or what was estimated for it, also if its task
+is forgotten by now ([retention] max_cost_age_hours). Work that still runs is not in it. The lines add up to the total, to the
+millionth of a dollar. In CSV a name that a spreadsheet would take for a formula has a ' before it.";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct BillCommand {
+    #[command(flatten)]
+    own: OwnCertificate,
+    /// How far back: a number with s, m, h or d, as in 90s, 10m, 24h or 30d
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    since: Duration,
+    /// What each line is for
+    #[arg(long, value_name = "WHAT", default_value = "agent", value_parser = ["root", "caller", "agent", "skill", "tenant"])]
+    by: String,
+    /// Print comma-separated values with a header line and without the total
+    #[arg(long)]
+    csv: bool,
+}
+
+impl BillCommand {
+    pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
+        if self.csv && shared.json {
+            return Err(Failure::Usage("--csv and --json are two forms of the same answer; choose one".to_owned()));
+        }
+        let admin = nearby::admin(shared, &self.own)?;
+        let bill = admin.bill(self.since.as_secs(), &self.by).await?;
+        if shared.json {
+            show::print_json(&bill.to_string());
+            return Ok(());
+        }
+        let lines = show::items(&bill["lines"]);
+        if self.csv {
+            let head = [self.by.as_str(), "usd", "tokens", "tasks"].map(str::to_owned);
+            let rows = lines.iter().map(|line| [&self.by, "usd", "tokens", "tasks"].map(|of| plain(&line[of])));
+            show::print(&csv::table(std::iter::once(head).chain(rows)));
+        } else if lines.is_empty() {
+            remark(&format!("nothing was settled since {}", show::text(&bill["since"])));
+        } else {
+            show::print(&table(&self.by, lines, &bill["total"]));
+        }
+        if let Some(notice) = incomplete(&bill) {
+            remark(&notice);
+        }
+        Ok(())
     }
-    if subtree["tasks"].as_u64().is_some_and(|tasks| tasks > 1) {
-        said.push(format!("{} USD in {} tasks", show::text(&subtree["usd"]), subtree["tasks"]));
-    }
-    let left = [("usd", "USD"), ("tokens", "tokens")].into_iter().filter(|(of, _)| !left[of].is_null());
-    said.extend(left.map(|(of, unit)| format!("{} {unit} left", show::text(&account["remaining"][of]))));
-    let place = |name: &str| match &lineage[name] {
-        Value::Null => String::new(),
-        known => show::text(known),
-    };
-    said.push(format!("trace {} depth {} ({})", place("trace_id"), place("depth"), place("attribution")));
-    Some(said.join(", "))
+}
+
+/// A row for each line, and the total under them.
+fn table(by: &str, lines: &[Value], total: &Value) -> String {
+    let head = [by.to_uppercase(), "USD".to_owned(), "TOKENS".to_owned(), "TASKS".to_owned()];
+    let row =
+        |name: String, cost: &Value| [name, show::text(&cost["usd"]), show::text(&cost["tokens"]), show::text(&cost["tasks"])];
+    let rows = lines.iter().map(|line| row(show::text(&line[by]), line));
+    show::columns(std::iter::once(head).chain(rows).chain([row("total".to_owned(), total)]).collect())
+}
+
+/// What is missing from a bill that goes further back than costs are kept.
+fn incomplete(bill: &Value) -> Option<String> {
+    let (since, kept) = (bill["since"].as_str()?, bill["kept_since"].as_str()?);
+    // Both are written alike, so that they sort as texts.
+    (since < kept).then(|| {
+        let kept = show::safe(kept);
+        format!("before {kept} only tasks that are still kept are in the bill ([retention] max_cost_age_hours)")
+    })
+}
+
+/// A member for programs: nothing where it is not there.
+fn plain(value: &Value) -> String {
+    if value.is_null() { String::new() } else { show::text(value) }
 }
 
 #[cfg(test)]
@@ -34,31 +98,23 @@ mod tests {
 
     use super::*;
 
-    fn told(account: Value) -> Option<String> {
-        let Value::Object(metadata) = json!({ GOVERNANCE_EXTENSION: account }) else { unreachable!() };
-        line(Some(&Metadata::from_object(metadata)))
+    #[test]
+    fn lines_stand_over_their_total_and_what_has_no_name_is_a_dash() {
+        let lines = [
+            json!({ "skill": "sum", "usd": "0.030001", "tokens": 12, "tasks": 2 }),
+            json!({ "skill": null, "usd": "0", "tokens": 0, "tasks": 1 }),
+        ];
+        let total = json!({ "usd": "0.030001", "tokens": 12, "tasks": 3 });
+        let expected = "SKILL  USD       TOKENS  TASKS\nsum    0.030001  12      2\n-      0         0       1\ntotal  0.030001  12      3\n";
+        assert_eq!(table("skill", &lines, &total), expected);
     }
 
     #[test]
-    fn an_account_is_one_line_with_only_what_there_is_to_say() {
-        let lineage = json!({ "trace_id": "ab", "depth": 0, "attribution": "root" });
-        let least = json!({
-            "cost": { "usd": "0", "source": "estimated" }, "subtree_cost": { "usd": "0", "tasks": 1 },
-            "remaining": { "usd": null, "tokens": null }, "lineage": lineage,
-        });
-        assert_eq!(told(least).unwrap(), "cost 0 USD (estimated), trace ab depth 0 (root)");
-        let most = json!({
-            "cost": { "usd": "0.02", "source": "reported" }, "subtree_cost": { "usd": "0.05", "tasks": 3 },
-            "remaining": { "usd": "0.95", "tokens": 10 }, "lineage": lineage,
-            "gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 2,
-        });
-        let line =
-            "cost 0.02 USD (reported), 7+2 tokens, 0.05 USD in 3 tasks, 0.95 USD left, 10 tokens left, trace ab depth 0 (root)";
-        assert_eq!(told(most).unwrap(), line);
-        assert_eq!(line_of_nothing(), None);
-    }
-
-    fn line_of_nothing() -> Option<String> {
-        line(Some(&Metadata::from_object(serde_json::Map::new()))).or_else(|| line(None))
+    fn a_bill_that_goes_back_too_far_says_so() {
+        let bill = |kept: Value| json!({ "since": "2026-01-02T00:00:00.000Z", "kept_since": kept });
+        assert_eq!(incomplete(&bill(Value::Null)), None);
+        assert_eq!(incomplete(&bill(json!("2026-01-02T00:00:00.000Z"))), None);
+        let notice = incomplete(&bill(json!("2026-01-02T00:00:00.001Z"))).unwrap();
+        assert!(notice.contains("max_cost_age_hours"), "{notice}");
     }
 }

@@ -1,5 +1,6 @@
 //! `chancery budgets`: every cap something counts against, and how much of it is taken.
 
+use chancery_outbound::ScopeName;
 use chancery_rules::MicroUsd;
 use serde_json::Value;
 
@@ -8,12 +9,14 @@ use super::{Failure, Shared, nearby, remark, show};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery budgets             a line per cap: of the node, tenants, callers, agents, skills and open trees
+  chancery budgets                    a line per cap: of the node, tenants, callers, agents, skills and open trees
+  chancery budgets caller             those of callers
+  chancery budgets caller planner     those of one caller, of whichever tenant; TENANT/NAME where tenants share the name
   chancery budgets --json
 
 SPENT counts within the window, which slides; HELD is set aside for tasks that run; OVER is what agents reported past what
 had been set aside, and takes room like the rest. In the bar: █ spent and over, ▒ held, · left. Caps are set in [budget] of the
-config file.";
+config file. A name that means nobody, or several, is an error that says who it could be.";
 
 const BAR: u128 = 20;
 
@@ -22,19 +25,30 @@ const BAR: u128 = 20;
 pub(super) struct Budgets {
     #[command(flatten)]
     own: OwnCertificate,
+    /// Only budgets of this kind
+    #[arg(value_name = "KIND", value_parser = ["global", "tenant", "caller", "agent", "skill", "tree"])]
+    kind: Option<String>,
+    /// Only those of this one; of a tree, any of its tasks
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// A name that means nobody here is no error
+    #[arg(long)]
+    unknown_ok: bool,
 }
 
 impl Budgets {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?;
-        let answer = admin.budgets().await?;
+        let scope = |kind| ScopeName { kind, name: self.name.as_deref(), unknown_ok: self.unknown_ok };
+        let answer = admin.budgets(self.kind.as_deref().map(scope)).await?;
         if shared.json {
             show::print_json(&answer.to_string());
             return Ok(());
         }
         let rows: Vec<_> = show::items(&answer["budgets"]).iter().flat_map(rows).collect();
         if rows.is_empty() {
-            remark("nothing is counted: there is no cap in [budget], or nobody has called yet");
+            let of = answer["scope"].as_str().map(|scope| format!(" for {}", show::safe(scope))).unwrap_or_default();
+            remark(&format!("nothing is counted{of}: there is no cap in [budget], or nobody has called yet"));
             return Ok(());
         }
         let head = ["BUDGET", "WINDOW", "OF", "LIMIT", "SPENT", "HELD", "OVER", "LEFT", ""].map(str::to_owned);

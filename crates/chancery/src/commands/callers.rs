@@ -5,10 +5,10 @@ mod keeper;
 use std::time::Duration;
 
 use chancery::identity::credentials::{CallerRecord, CertificateName, TokenSubject};
-use chancery::protocol::{AgentId, Grant, MayCall};
+use chancery::protocol::{AgentId, CallGrant, MayCall};
 use serde_json::Value;
 
-use self::keeper::Keeper;
+use self::keeper::CallersAccess;
 use super::credentials::OwnCertificate;
 use super::duration::duration;
 use super::nearby::holder;
@@ -30,7 +30,7 @@ changed there.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Callers {
+pub(super) struct CallersCommand {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -66,7 +66,7 @@ struct Add {
     agent: Option<String>,
     /// An agent it may call, or one skill of it; can be given several times [default: everything]
     #[arg(long, value_name = "AGENT[/SKILL]")]
-    may_call: Vec<Grant>,
+    may_call: Vec<CallGrant>,
     /// A name of its certificate: spiffe://…, uri:URI, dns:NAME or sha256:HEX
     #[arg(long = "certificate", value_name = "NAME")]
     certificates: Vec<CertificateName>,
@@ -100,10 +100,10 @@ impl Add {
     }
 }
 
-impl Callers {
+impl CallersCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let adds = matches!(self.command, Command::Add(_));
-        let keeper = Keeper::find(holder(shared, &self.own, adds).await?)?;
+        let keeper = CallersAccess::find(holder(shared, &self.own, adds).await?)?;
         match self.command {
             Command::Add(add) => hand_over(&keeper.add(add.record()).await?, shared.json),
             Command::List => list(&keeper, shared.json).await,
@@ -149,7 +149,7 @@ fn hand_over(answer: &Value, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(keeper: &Keeper, json: bool) -> Result<(), Failure> {
+async fn list(keeper: &CallersAccess, json: bool) -> Result<(), Failure> {
     let answer = keeper.list().await?;
     if json {
         show::print_json(&answer.to_string());
@@ -160,7 +160,7 @@ async fn list(keeper: &Keeper, json: bool) -> Result<(), Failure> {
         let head = ["CALLER", "TENANT", "MAY CALL", "PROVES ITSELF BY", "FROM"].map(str::to_owned);
         show::print(&show::columns(std::iter::once(head).chain(callers.iter().map(row)).collect()));
     }
-    if matches!(keeper, Keeper::Book(_)) {
+    if matches!(keeper, CallersAccess::Book(_)) {
         remark("no node runs here: callers of its config file are not in this list");
     } else if callers.is_empty() {
         remark("nobody; everybody on this machine may call. Add callers with `chancery callers add NAME`");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chancery::identity::SigningKey;
 use chancery_core::{Clock as _, SystemClock};
-use chancery_outbound::{ClientCertificate, Peer, RequestSigner, Terms, Trust};
+use chancery_outbound::{ClientCertificate, ConnectionTerms, RequestSigner, TrustedRoots, TypedUrl};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -18,7 +18,7 @@ const KEY_VARIABLE: &str = "CHANCERY_KEY";
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Credentials")]
-pub(super) struct Credentials {
+pub(super) struct CredentialArgs {
     /// The environment variable with the caller's key or token [default: CHANCERY_KEY, if it is set]
     #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
     key_env: Option<String>,
@@ -47,19 +47,15 @@ pub(super) struct OwnCertificate {
     client_key: Option<PathBuf>,
 }
 
-impl Credentials {
+impl CredentialArgs {
     /// `trust` is what is known of the server already.
-    pub(super) fn terms(&self, trust: Option<Trust>) -> Result<Terms, Failure> {
+    pub(super) fn terms(&self, trust: Option<TrustedRoots>) -> Result<ConnectionTerms, Failure> {
         let signer = self.sign_with.as_deref().map(signer).transpose()?;
         let trust = match (trust, &self.ca_file) {
-            (_, Some(file)) => Trust::Also(certificates(file)?),
+            (_, Some(file)) => TrustedRoots::Also(certificates(file)?),
             (known, None) => known.unwrap_or_default(),
         };
-        Ok(Terms { secret: self.secret(signer.is_some())?, signer, certificate: self.own.load()?, trust })
-    }
-
-    pub(super) fn ca_file(&self) -> Option<&Path> {
-        self.ca_file.as_deref()
+        Ok(ConnectionTerms { secret: self.secret(signer.is_some())?, signer, certificate: self.own.load()?, trust })
     }
 
     /// The variable that nobody named is left alone where something else says who calls.
@@ -95,8 +91,8 @@ impl OwnCertificate {
 }
 
 /// Says so if a secret goes where others can read it.
-pub(super) fn warn_of_plain(peer: &Peer, terms: &Terms) {
-    if terms.secret.is_some() && peer.is_plain() && !peer.is_loopback() {
+pub(super) fn warn_of_plain(typed: &TypedUrl) {
+    if typed.terms().secret.is_some() && typed.is_plain() && !typed.is_loopback() {
         complain("the key goes over plain http, where everybody on the way can read it; use https");
     }
 }

@@ -18,9 +18,9 @@ use anyhow::Context as _;
 use tokio::time::Instant;
 
 use self::agents::Order;
-use self::audience::Audience;
+use self::audience::DemoOutput;
 use self::play::{Played, Scene};
-use self::stage::Stage;
+use self::stage::DemoStage;
 use super::{Failure, Shared};
 
 /// Whatever has not ended by then did not end by itself.
@@ -34,6 +34,7 @@ Examples:
   chancery demo --set recursion.deny_revisit=false    the loop runs until it is too deep instead
   chancery demo --set budget.tree.max_usd=0.02        the loop runs out of money instead
   chancery demo --set lineage.unattributed='\"deny\"'   who drops the token is turned away
+  chancery demo --open                                no callers: agents are known by addresses of their own
   chancery demo --json                                what happens, an object a line
 
 Three agents and a control plane are started in this process, on free ports of the loopback, with keys made for the moment.
@@ -46,6 +47,9 @@ pub(super) struct Demo {
     /// A setting of the control plane, as its config file would have it; can be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Play the same scenes on a node without callers, whose agents call at addresses of their own (`chancery agents url NAME`)
+    #[arg(long)]
+    open: bool,
 }
 
 impl Demo {
@@ -61,8 +65,8 @@ impl Demo {
 
     async fn show(self, json: bool) -> Result<(), Failure> {
         let until = Instant::now() + LONGEST;
-        let stage = Stage::set_up(&self.set).await?;
-        let mut audience = Audience::of(json, &stage);
+        let stage = DemoStage::set_up(&self.set, self.open).await?;
+        let mut audience = DemoOutput::of(json, &stage);
         let mut played = Vec::new();
         for scene in scenes() {
             played.push(play::play(&stage, scene, until, &mut audience).await?);

@@ -22,7 +22,7 @@ enum EvidenceCommand {
     /// Write a bundle of what the node on this machine has recorded
     Export(export::Export),
     /// Check a bundle, without any node, and name the first fault
-    Verify(verify::Verify),
+    Verify(verify::VerifyBundleCommand),
     /// Go through the record of the node on this machine and say how it stands
     Status(status::Status),
 }

@@ -14,7 +14,12 @@ Examples:
 
 Rules are asked in this order, and the first that says no ends it: lineage, freeze, budget, recursion, selector, policy.
 A task that looks at shared memory is asked for its grant each time: memory.
-An agent's answer that could not be read is shown by its shape, without its content: answer.";
+Of an agent elsewhere the selector says where it is told of its lineage; `sent` is how many bytes that added to its last call.
+An agent's answer that could not be read is shown by its shape, without its content: answer.
+
+Of a budget, hint_usd is what the caller said, estimate_usd what was held. With a price in the config or on the card a cap is
+never passed. With a learnt price (observed, policy, remainder) a cap can be passed by at most the sum of (report - reservation)
+over the calls of that agent and skill in flight when the first report above its reservation was settled.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -118,11 +123,32 @@ fn task(answer: &Value) -> String {
     }
     let sources = format!("estimate: {}, actual: {}", show::text(&spend["estimated_by"]), show::text(&spend["known_by"]));
     facts.push(["known by".to_owned(), sources]);
+    facts.extend(guarantee(spend["estimated_by"].as_str().unwrap_or_default()).map(|cap| ["caps".to_owned(), cap.to_owned()]));
     if lineage["claimed"].is_object() {
         facts.push(["claimed".to_owned(), show::safe(&lineage["claimed"].to_string())]);
     }
+    facts.extend(sent(&answer["lineage_sent"]).map(|sent| ["sent".to_owned(), sent]));
     let later = show::items(&answer["later"]).iter().map(|later| format!("\n{}", decision(later)));
     format!("{}\n{}{}", show::columns(facts), verdicts(&answer["verdicts"]), later.collect::<String>())
+}
+
+/// How many bytes the lineage of a task added to the call of its agent. Known while the task is open, and for a moment after it.
+fn sent(lineage: &Value) -> Option<String> {
+    let bytes = lineage["bytes"].as_u64()?;
+    let cut = if lineage["cut"] == true { "; cut to fit" } else { "" };
+    let (by, most) = (show::text(&lineage["by"]), show::text(&lineage["max_bytes"]));
+    Some(format!("{bytes} bytes of lineage by {by}, of at most {most}{cut}"))
+}
+
+/// What the caps of a call are worth, by where its estimate came from. Without a cap there is nothing to say.
+fn guarantee(estimated_by: &str) -> Option<&'static str> {
+    match estimated_by.strip_suffix("+hint").unwrap_or(estimated_by) {
+        "config" | "card" => Some("hold: the price is known beforehand"),
+        "observed" | "policy" | "remainder" => {
+            Some("hold, but for what calls in flight report above their reservations: the price is learnt")
+        }
+        _ => None,
+    }
 }
 
 /// A line for each rule that was asked.
@@ -141,6 +167,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_task_is_told_what_its_caps_are_worth() {
+        let shown = |estimated_by: &str| task(&json!({ "spend": { "estimated_by": estimated_by } }));
+        for known in ["config", "config+hint", "card", "card+hint"] {
+            assert!(shown(known).contains("caps      hold: the price is known beforehand\n"), "{known}: {}", shown(known));
+        }
+        for learnt in ["observed", "observed+hint", "policy", "remainder"] {
+            assert!(shown(learnt).contains("caps      hold, but for what calls in flight report"), "{learnt}: {}", shown(learnt));
+        }
+        assert!(!shown("none").contains("caps"));
+    }
+
+    #[test]
+    fn a_task_says_how_many_bytes_its_lineage_added() {
+        let shown = |sent: serde_json::Value| task(&json!({ "lineage_sent": sent }));
+        let sent = shown(json!({ "by": "header", "bytes": 812, "max_bytes": 2048, "cut": false }));
+        assert!(sent.contains("812 bytes of lineage by header, of at most 2048\n"), "{sent}");
+        let cut = shown(json!({ "by": "both", "bytes": 250, "max_bytes": 256, "cut": true }));
+        assert!(cut.contains("250 bytes of lineage by both, of at most 256; cut to fit\n"), "{cut}");
+        assert!(!shown(json!(null)).contains("bytes of lineage"));
+    }
 
     #[test]
     fn a_refusal_is_told_rule_by_rule_with_its_page() {

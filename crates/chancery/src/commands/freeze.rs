@@ -1,5 +1,6 @@
 //! `chancery freeze` and `chancery thaw`: the stop button, and its release.
 
+use chancery_outbound::ScopeName;
 use serde_json::Value;
 
 use super::credentials::OwnCertificate;
@@ -9,14 +10,17 @@ const FREEZE_EXAMPLES: &str = "\
 Examples:
   chancery freeze tree TASK                        nothing new is done for the tree a task belongs to
   chancery freeze caller planner --why 'runaway'   nothing new of one caller; the reason is shown to it
-  chancery freeze caller acme/planner              the same of a caller of another tenant than `default`
+  chancery freeze caller acme/planner              the same where two tenants have a caller `planner`
   chancery freeze agent research                   nothing new is given to one agent
   chancery freeze tenant acme
   chancery freeze everything
   chancery freeze list                             what is frozen, by whom and since when
 
 From the moment the command returns nothing new is admitted there; callers get FROZEN. It holds over restarts, until
-`chancery thaw`. What is running goes on: stop it with `chancery tree TASK --cancel`.";
+`chancery thaw`. What is running goes on: stop it with `chancery tree TASK --cancel`.
+
+A name alone means the one caller that has it, of whichever tenant, and the answer says which. A name that nobody has, or that
+callers of two tenants have, freezes nothing and ends with 1. To freeze somebody who has yet to come, say --unknown-ok.";
 
 const THAW_EXAMPLES: &str = "\
 Examples:
@@ -28,7 +32,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = FREEZE_EXAMPLES)]
-pub(super) struct Freeze {
+pub(super) struct FreezeCommandArgs {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -36,6 +40,9 @@ pub(super) struct Freeze {
     /// Why; kept, and shown to those who are kept out
     #[arg(long, global = true, value_name = "TEXT")]
     why: Option<String>,
+    /// Freeze it although nobody of that name is known; a caller without a tenant is then one of `default`
+    #[arg(long, global = true)]
+    unknown_ok: bool,
 }
 
 #[derive(clap::Subcommand)]
@@ -43,7 +50,7 @@ enum FreezeCommand {
     /// List what is frozen
     List,
     #[command(flatten)]
-    What(What),
+    Scope(FreezableScope),
 }
 
 #[derive(clap::Args)]
@@ -52,17 +59,20 @@ pub(super) struct Thaw {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
-    what: What,
+    scope: FreezableScope,
+    /// What is not frozen, or not known, is no error
+    #[arg(long, global = true)]
+    unknown_ok: bool,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum FreezableScope {
     /// A delegation tree, by its trace or any of its tasks
     Tree {
         #[arg(value_name = "TRACE|TASK")]
         id: String,
     },
-    /// A caller: NAME of the tenant `default`, or TENANT/NAME
+    /// A caller: NAME, or TENANT/NAME where tenants have callers of the same name
     Caller { name: String },
     /// An agent of the node
     Agent { name: String },
@@ -72,22 +82,23 @@ enum What {
     Everything,
 }
 
-impl What {
-    fn named(&self) -> (&'static str, Option<&str>) {
-        match self {
-            Self::Tree { id } => ("tree", Some(id)),
-            Self::Caller { name } => ("caller", Some(name)),
-            Self::Agent { name } => ("agent", Some(name)),
-            Self::Tenant { name } => ("tenant", Some(name)),
+impl FreezableScope {
+    fn named(&self, unknown_ok: bool) -> ScopeName<'_> {
+        let (kind, name) = match self {
+            Self::Tree { id } => ("tree", Some(id.as_str())),
+            Self::Caller { name } => ("caller", Some(name.as_str())),
+            Self::Agent { name } => ("agent", Some(name.as_str())),
+            Self::Tenant { name } => ("tenant", Some(name.as_str())),
             Self::Everything => ("everything", None),
-        }
+        };
+        ScopeName { kind, name, unknown_ok }
     }
 }
 
-impl Freeze {
+impl FreezeCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?;
-        let FreezeCommand::What(what) = &self.command else {
+        let FreezeCommand::Scope(scope) = &self.command else {
             let answer = admin.freezes().await?;
             if shared.json {
                 show::print_json(&answer.to_string());
@@ -96,15 +107,14 @@ impl Freeze {
             }
             return Ok(());
         };
-        let (scope, name) = what.named();
-        let frozen = admin.freeze(scope, name, self.why.as_deref()).await?;
+        let frozen = admin.freeze(scope.named(self.unknown_ok), self.why.as_deref()).await?;
         if shared.json {
             show::print_json(&frozen.to_string());
             return Ok(());
         }
         show::print_line(&format!("{} frozen", named(&frozen)));
         if frozen["known"] == false {
-            remark("nobody of that name is known here yet; whoever comes under it is kept out");
+            remark("nobody of that name is known here; whoever comes under it is kept out");
         }
         Ok(())
     }
@@ -113,10 +123,11 @@ impl Freeze {
 impl Thaw {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?;
-        let (scope, name) = self.what.named();
-        let thawed = admin.thaw(scope, name).await?;
+        let thawed = admin.thaw(self.scope.named(self.unknown_ok)).await?;
         if shared.json {
             show::print_json(&thawed.to_string());
+        } else if thawed["thawed"] == false {
+            remark(&format!("{} is not frozen", named(&thawed)));
         } else {
             show::print_line(&format!("{} thawed", named(&thawed)));
         }

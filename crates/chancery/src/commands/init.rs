@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use chancery::config::{SCHEMA_FILE, schema, template};
+use chancery::config::{SCHEMA_FILE, TakenOver, from_rvagent, schema, template};
 
 use super::{Failure, remark, show};
 
@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   chancery init                                       chancery.toml and chancery.schema.json in this folder
   chancery init --agent http://localhost:9001         for a node in front of the agent there
+  chancery init --from a2a.toml                       takes the config of an rvagent-a2a server over (docs/from-rvagent.md)
   chancery init --config /etc/chancery/node.toml      elsewhere; the schema is put beside it
 
 Every setting is in the file with its default and a word about it. Editors that know #:schema complete and check it.";
@@ -25,6 +26,9 @@ pub(super) struct Init {
     /// An agent elsewhere to stand in front of; can be given several times [default: the echo agent]
     #[arg(long = "agent", value_name = "URL")]
     agents: Vec<String>,
+    /// The config of an rvagent-a2a server to take over, TOML or JSON
+    #[arg(long, value_name = "FILE", conflicts_with = "agents")]
+    from: Option<PathBuf>,
     /// Write over files that are there
     #[arg(long)]
     force: bool,
@@ -32,7 +36,10 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let text = template(&self.agents);
+        let TakenOver { text, remarks } = match &self.from {
+            Some(file) => taken_over(file)?,
+            None => TakenOver { text: template(&self.agents), remarks: Vec::new() },
+        };
         if let Err(faults) = chancery::Config::parse(&text) {
             let reasons: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
             return Err(Failure::Usage(format!("--agent: {}", reasons.join("; "))));
@@ -47,9 +54,22 @@ impl Init {
         write(&schema_file, &schema_text(), self.force)?;
         write(&self.config, &text, self.force)?;
         show::print_line(&self.config.display().to_string());
+        for said in &remarks {
+            remark(said);
+        }
         remark(&format!("serve it with `chancery serve --config {}`", self.config.display()));
         Ok(())
     }
+}
+
+/// The config that an `a2a.toml` means, or every fault of it at once.
+fn taken_over(file: &Path) -> Result<TakenOver, Failure> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Failure::Refused(format!("cannot read {}: {error}", file.display())))?;
+    from_rvagent(&text).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("{}:{fault}", file.display())).collect();
+        Failure::Refused(lines.join("\n"))
+    })
 }
 
 /// The schema as it is printed and written.

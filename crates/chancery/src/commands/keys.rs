@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use chancery::identity::KeyUse;
 use chancery::protocol::Timestamp;
-use chancery::{KeyChest, show_key};
+use chancery::{KeyRegistry, show_key};
 use chancery_core::{Clock as _, SystemClock};
 use chancery_outbound::Admin;
 use serde_json::{Value, json};
 
 use super::credentials::OwnCertificate;
 use super::duration::duration;
-use super::nearby::{Holder, holder};
+use super::nearby::{FolderHolder, holder};
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,7 @@ for --overlap after it has signed for the last time. Both commands work while th
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Keys {
+pub(super) struct KeysCommandArgs {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -64,7 +64,7 @@ struct Rotate {
     yes: bool,
 }
 
-impl Keys {
+impl KeysCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let keeper = Keeper::find(holder(shared, &self.own, false).await?)?;
         match self.command {
@@ -167,17 +167,17 @@ fn text(value: &Value) -> String {
 /// Whoever has the keys: a node that runs, or their file.
 enum Keeper {
     Node(Box<Admin>),
-    File(KeyChest),
+    File(KeyRegistry),
 }
 
 impl Keeper {
-    fn find(holder: Holder) -> Result<Self, Failure> {
+    fn find(holder: FolderHolder) -> Result<Self, Failure> {
         let folder = match holder {
-            Holder::Node(admin) => return Ok(Self::Node(admin)),
-            Holder::Us(folder) => Some(folder),
-            Holder::Nobody => None,
+            FolderHolder::Node(admin) => return Ok(Self::Node(admin)),
+            FolderHolder::Us(folder) => Some(folder),
+            FolderHolder::Nobody => None,
         };
-        let opened = KeyChest::open(folder.as_ref().map(Arc::clone));
+        let opened = KeyRegistry::open(folder.as_ref().map(Arc::clone));
         opened.map(Self::File).map_err(|fault| Failure::Refused(fault.to_string()))
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_memory::{Capability, Shape};
+use chancery_memory::{Capability, VectorShape};
 use chancery_protocol::AgentId;
 use futures::{Stream, stream};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ const LOADING: Duration = Duration::from_secs(600);
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Memory {
+pub(super) struct MemoryCommandArgs {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -104,7 +104,7 @@ fn capability(text: &str) -> Result<Capability, &'static str> {
     text.parse()
 }
 
-impl Memory {
+impl MemoryCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?.patient(LOADING);
         let (answer, line) = match self.command {
@@ -204,14 +204,14 @@ fn from_lines(file: &Path) -> Result<Vec<u8>, Failure> {
     let fault = |place: usize, fault: &dyn std::fmt::Display| Failure::Usage(format!("{}:{place}: {fault}", file.display()));
     let lines = std::fs::read_to_string(file).map_err(|unread| fault(0, &unread))?;
     let mut records = Vec::new();
-    let mut shape = Shape { count: 0, dim: 0 };
+    let mut shape = VectorShape { count: 0, dim: 0 };
     for (place, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let Line { id, vector } = serde_json::from_str(line).map_err(|wrong| fault(place + 1, &wrong))?;
         let dim = u32::try_from(vector.len()).unwrap_or(u32::MAX);
         if shape.count > 0 && dim != shape.dim {
             return Err(fault(place + 1, &format!("{dim} numbers, and {} in the lines before", shape.dim)));
         }
-        shape = Shape { count: shape.count + 1, dim };
+        shape = VectorShape { count: shape.count + 1, dim };
         records.extend_from_slice(&id.to_le_bytes());
         records.extend(vector.iter().flat_map(|number| number.to_le_bytes()));
     }

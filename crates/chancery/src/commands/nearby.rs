@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use chancery::identity::credentials::CertificateName;
 use chancery::{DataFolder, FolderError};
-use chancery_outbound::{Admin, Peer, Terms, Trust};
+use chancery_outbound::{Admin, ConnectionTerms, TrustedRoots, TypedUrl};
 
 use super::credentials::OwnCertificate;
 use super::{Failure, Shared};
@@ -19,13 +19,13 @@ const LOOK_UP_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: (Duration, u32) = (Duration::from_millis(50), 100);
 
 /// Where the node is, and what it has to show for being the one.
-pub(super) struct Place {
+pub(super) struct NodeLocation {
     pub(super) url: String,
-    pub(super) trust: Trust,
+    pub(super) trust: TrustedRoots,
 }
 
 /// Who has the data folder.
-pub(super) enum Holder {
+pub(super) enum FolderHolder {
     /// A node that runs.
     Node(Box<Admin>),
     /// This command, now.
@@ -35,7 +35,7 @@ pub(super) enum Holder {
 }
 
 /// Where the node that runs in the data folder is.
-pub(super) fn place(shared: &Shared) -> Result<Place, Failure> {
+pub(super) fn place(shared: &Shared) -> Result<NodeLocation, Failure> {
     let folder = folder(shared)?;
     written(&folder).ok_or_else(|| {
         Failure::Unreachable(format!(
@@ -53,21 +53,21 @@ pub(super) fn admin(shared: &Shared, own: &OwnCertificate) -> Result<Admin, Fail
 
 /// The node if one runs; otherwise its folder, which nobody else has until the command ends. With `make` a folder that is
 /// not there is made.
-pub(super) async fn holder(shared: &Shared, own: &OwnCertificate, make: bool) -> Result<Holder, Failure> {
+pub(super) async fn holder(shared: &Shared, own: &OwnCertificate, make: bool) -> Result<FolderHolder, Failure> {
     let folder = folder(shared)?;
     if !make && !folder.exists() {
-        return Ok(Holder::Nobody);
+        return Ok(FolderHolder::Nobody);
     }
     let (pause, times) = LOOK_AGAIN;
     for _ in 0..times {
         // The lock tells whether a node runs, not what an earlier one wrote down.
         match DataFolder::claim(&folder) {
-            Ok(folder) => return Ok(Holder::Us(Arc::new(folder))),
+            Ok(folder) => return Ok(FolderHolder::Us(Arc::new(folder))),
             Err(FolderError::InUse { .. }) => {}
             Err(fault) => return Err(anyhow!(fault).into()),
         }
         if let Some(place) = written(&folder) {
-            return admin_at(shared, place, own).map(|admin| Holder::Node(Box::new(admin)));
+            return admin_at(shared, place, own).map(|admin| FolderHolder::Node(Box::new(admin)));
         }
         tokio::time::sleep(pause).await;
     }
@@ -77,21 +77,21 @@ pub(super) async fn holder(shared: &Shared, own: &OwnCertificate, make: bool) ->
     )))
 }
 
-fn written(folder: &std::path::Path) -> Option<Place> {
+fn written(folder: &std::path::Path) -> Option<NodeLocation> {
     let node = DataFolder::whereabouts(folder)?;
     let trust = match node.certificate {
-        Some(CertificateName::Sha256(pinned)) => Trust::Exactly(pinned),
-        _ => Trust::System,
+        Some(CertificateName::Sha256(pinned)) => TrustedRoots::Exactly(pinned),
+        _ => TrustedRoots::System,
     };
-    Some(Place { url: node.url, trust })
+    Some(NodeLocation { url: node.url, trust })
 }
 
-fn admin_at(shared: &Shared, place: Place, own: &OwnCertificate) -> Result<Admin, Failure> {
+fn admin_at(shared: &Shared, place: NodeLocation, own: &OwnCertificate) -> Result<Admin, Failure> {
     let file = DataFolder::admin_token_file(&folder(shared)?);
     let token = std::fs::read_to_string(&file)
         .map_err(|error| Failure::Refused(format!("cannot read the admin token in {}: {error}", file.display())))?;
-    let terms = Terms { certificate: own.load()?, trust: place.trust, ..Terms::default() };
-    Ok(Admin::new(Peer::with_terms(&place.url, LOOK_UP_WITHIN, terms)?, token.trim()))
+    let terms = ConnectionTerms { certificate: own.load()?, trust: place.trust, ..ConnectionTerms::default() };
+    Ok(Admin::new(TypedUrl::new(&place.url, terms)?, LOOK_UP_WITHIN, token.trim()))
 }
 
 pub(super) fn folder(shared: &Shared) -> Result<PathBuf, Failure> {

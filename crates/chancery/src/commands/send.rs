@@ -1,39 +1,52 @@
-//! `chancery send`: a message to an agent, and what it answers.
+//! `chancery send`: a message to an agent of any version and binding, and what it answers.
 
-use std::io::Read as _;
-use std::sync::Arc;
+mod answer;
+mod message;
+
 use std::time::Duration;
 
-use chancery::protocol::{
-    Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Task, TaskEvent, TaskState, TaskStatus,
-};
-use chancery_core::GOVERNANCE_EXTENSION;
-use chancery_outbound::{Conditions, Peer, new_message_id};
+use chancery::protocol::{Binding, Reply, Request, SendMessage};
+use chancery_outbound::client::{CallConditions, ClientError};
+use chancery_outbound::{AgentClient, ClientLimits, EventStream, Interface, TypedAgent, TypedUrl};
 
-use super::credentials::{Credentials, warn_of_plain};
-use super::{Failure, Shared, bill, nearby, remark, show};
+use self::answer::{StreamProgress, show_reply};
+use self::message::MessageFlags;
+use super::credentials::{CredentialArgs, warn_of_plain};
+use super::interface_flags::InterfaceFlags;
+use super::{Failure, Shared, nearby, remark, show};
+
+/// How long an agent may take to show its card.
+const CARD_WITHIN: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
   chancery send hello                                     to the node on this machine
   chancery send parrot hello                              to its agent named parrot
-  chancery send https://agent.example.org hello           to an agent elsewhere, over JSON-RPC of A2A 1.0
-  chancery agents add URL --name parrot                   agents of other versions and bindings: by the node in front
+  chancery send https://agent.example.org hello           to an agent elsewhere, in the version and binding its card names
+  chancery send --binding GRPC --a2a-version 0.3 https://agent.example.org hello
+  chancery send swp://agents.example.org:7777/echo hello  over SWP
   chancery send --stream 'stream 5 200'                   print the answer piece by piece
   chancery send --task TASK 'complete blue'               answer a task that asked for something
+  chancery send --skill translate --budget 0.25 hello     ask for one skill, and let it cost 0.25 USD at most
+  chancery send --data '{\"city\":\"Bern\"}' --file map.png 'what is this?'
+  chancery send --metadata customer=42 --idempotency-key order-7 'ship it'
+  chancery --data FOLDER send hello                       to the node with that data folder
   echo long text | chancery send -                        take the text from stdin
   CHANCERY_KEY=$KEY chancery send hello                   as the caller with that key
   chancery send --sign-with agent.pem hello               as the agent with that key, by a signature
 
-The answer's text goes to stdout; the task's id and state, and what it cost where the agent says so, go to stderr. With --json stdout has what the server sent,
-an object a line.";
+The agent's card is fetched first and says how the agent is called. An agent without a card is called at the URL itself, as A2A 1.0
+over JSON-RPC unless --binding and --a2a-version say otherwise.
+
+The answer's text goes to stdout; the task's id and state, and what it cost where the agent says so, go to stderr. With --json stdout
+has the answer in the JSON of A2A 1.0, whatever the agent speaks, an object a line.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Send {
+pub(super) struct SendCommand {
     /// Whom to say it to, by URL or by the name it has on the node of this machine [default: that node's first agent], and what
     /// to say; `-` reads it from stdin
-    #[arg(required = true, num_args = 1..=2, value_names = ["URL|NAME", "TEXT"])]
+    #[arg(num_args = 1..=2, value_names = ["URL|NAME", "TEXT"], required_unless_present_any = ["data", "files"])]
     words: Vec<String>,
     /// The agent's address [default: the node on this machine]
     #[arg(long, value_name = "URL")]
@@ -44,26 +57,31 @@ pub(super) struct Send {
     /// Print events as they come
     #[arg(long)]
     stream: bool,
-    /// The task to continue
-    #[arg(long, value_name = "ID")]
-    task: Option<String>,
-    /// The conversation a new task belongs to
-    #[arg(long, value_name = "ID")]
-    context: Option<String>,
-    /// The same key again attaches to the task it made the first time
-    #[arg(long, value_name = "KEY")]
-    idempotency_key: Option<String>,
     /// Print the task's id as soon as there is one, and leave it to run
     #[arg(long, conflicts_with = "stream")]
     no_wait: bool,
-    /// How many seconds to wait for an answer
+    #[command(flatten)]
+    interface: InterfaceFlags,
+    /// How many seconds to wait for an answer, or for the next event of a stream
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
     #[command(flatten)]
-    credentials: Credentials,
+    message: MessageFlags,
+    #[command(flatten)]
+    credentials: CredentialArgs,
 }
 
-impl Send {
+/// A message on its way to one agent.
+struct Sending<'a> {
+    agent: &'a TypedAgent,
+    conditions: CallConditions,
+    limits: ClientLimits,
+    json: bool,
+    is_stream: bool,
+    no_wait: bool,
+}
+
+impl SendCommand {
     pub(super) async fn run(mut self, shared: &Shared) -> Result<(), Failure> {
         self.address()?;
         let (mut url, trust) = match &self.url {
@@ -73,25 +91,38 @@ impl Send {
         if let Some(agent) = &self.agent {
             url = format!("{}/agents/{agent}", url.trim_end_matches('/'));
         }
-        let terms = self.credentials.terms(trust)?;
-        let peer = Peer::with_terms(&url, Duration::from_secs(self.timeout), terms.clone())?;
-        warn_of_plain(&peer, &terms);
-        let conditions = Conditions {
-            idempotency_key: self.idempotency_key.clone(),
-            extensions: vec![GOVERNANCE_EXTENSION.to_owned()],
-            ..Conditions::default()
-        };
-        let send = self.message()?;
-        if self.stream {
-            stream(&peer, send, &conditions, shared.json).await
-        } else {
-            ask(&peer, send, &conditions, shared.json).await
+        let wanted = self.interface.wanted()?;
+        let is_nearby = trust.is_some();
+        let typed = TypedUrl::new(&url, self.credentials.terms(trust)?)?;
+        let typed = if is_nearby { typed.staying_here() } else { typed };
+        warn_of_plain(&typed);
+        let send = self.message.message(self.words.last().map(String::as_str), self.no_wait)?;
+        let timeout = Duration::from_secs(self.timeout);
+        let agent = TypedAgent::find(typed, wanted, timeout.min(CARD_WITHIN)).await?;
+        self.tell_of_guesses(&agent);
+        let mut conditions = agent.conditions()?;
+        conditions.idempotency_key = self.message.idempotency_key.clone();
+        if !self.stream {
+            conditions.deadline = Some(timeout);
         }
+        let sending = Sending {
+            agent: &agent,
+            conditions,
+            limits: limits(timeout),
+            json: shared.json,
+            is_stream: self.stream,
+            no_wait: self.no_wait,
+        };
+        sending.put(send).await
     }
 
-    /// The first of two words says whom, as the options do.
+    /// The first of two words says whom, as the options do. So does an only word that is a URL, where the message is data or files.
     fn address(&mut self) -> Result<(), Failure> {
-        if self.words.len() < 2 {
+        let is_only_address = self.words.len() == 1
+            && self.message.has_parts()
+            && self.words[0].contains("://")
+            && !self.words[0].contains(char::is_whitespace);
+        if self.words.len() < 2 && !is_only_address {
             return Ok(());
         }
         let whom = self.words.remove(0);
@@ -108,189 +139,100 @@ impl Send {
         Ok(())
     }
 
-    fn message(&self) -> Result<SendMessage, Failure> {
-        let text = match self.words.last().map(String::as_str).unwrap_or_default() {
-            "-" => {
-                let mut text = String::new();
-                let read = std::io::stdin().read_to_string(&mut text);
-                read.map_err(|error| Failure::Usage(format!("cannot read the text from stdin: {error}")))?;
-                text
-            }
-            text => text.to_owned(),
+    /// What the operator should know who relies on the card, or on a budget being kept.
+    fn tell_of_guesses(&self, agent: &TypedAgent) {
+        if let (Some(reason), [interface, ..]) = (agent.without_card(), agent.interfaces()) {
+            let (version, binding) = (interface.version, interface.binding.as_str());
+            remark(&show::safe(&format!("{reason}; it is called as A2A {version} over {binding}")));
+        }
+        if agent.typed().terms().secret.is_some() && agent.interfaces().first().is_some_and(|one| one.binding == Binding::Swp) {
+            remark("SWP carries no key, so none is shown; show a certificate with --client-cert and --client-key");
+        }
+        let knows = |card: &chancery::protocol::AgentCard| {
+            card.capabilities.extensions.iter().any(|one| one.uri == chancery_core::GOVERNANCE_EXTENSION)
         };
-        // A message is part of what a key stands for, so the same key must make the same message.
-        let message_id = self.idempotency_key.clone().unwrap_or_else(new_message_id);
-        let mut message = Message::text(Role::User, message_id, text);
-        message.task_id = self.task.as_deref().map(Into::into);
-        message.context_id = self.context.as_deref().map(Into::into);
-        let configuration = SendConfiguration { return_immediately: self.no_wait, ..SendConfiguration::default() };
-        Ok(SendMessage {
-            tenant: None,
-            message: Arc::new(message),
-            configuration,
-            metadata: None,
-            client_task_id: None,
-            unknown: Default::default(),
-        })
+        if self.message.budget.is_some() && !agent.card().is_some_and(knows) {
+            remark("the agent's card does not say that it keeps budgets; --budget is sent, and may be ignored");
+        }
     }
 }
 
-async fn ask(peer: &Peer, send: SendMessage, conditions: &Conditions, json: bool) -> Result<(), Failure> {
-    let answered = peer.call(&Request::SendMessage(send), conditions).await?;
-    if json {
-        show::print_json(&answered.result);
-    }
-    match answered.reply {
-        Reply::Sent(Sent::Task(shown)) => {
-            if !json {
-                show_task(&shown.task);
+impl Sending<'_> {
+    /// Puts the message to the first interface of the agent that knows what is asked. One that does not has done nothing.
+    async fn put(&self, send: SendMessage) -> Result<(), Failure> {
+        let all = self.agent.interfaces();
+        let mut first_refusal = None;
+        for (at, interface) in all.iter().enumerate() {
+            if self.no_wait && interface.binding == Binding::Swp {
+                return Err(Failure::Usage("an agent over SWP is waited for; leave out --no-wait".to_owned()));
             }
-            conclude(shown.task.id.as_str(), &shown.task.status, bill::line(shown.task.metadata.as_ref()))
-        }
-        Reply::Sent(Sent::Message(message)) => {
-            if !json {
-                show::print_line(&show::message(&message));
-            }
-            tell(bill::line(message.metadata.as_ref()));
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// What a task came to: its artifacts, or what it said last. A task that goes on is shown by its id.
-fn show_task(task: &Task) {
-    let said = task.status.message.as_deref();
-    if !task.status.state.is_terminal() && !task.status.state.is_interrupted() {
-        show::print_line(&show::safe(task.id.as_str()));
-        return;
-    }
-    for artifact in &task.artifacts {
-        show::print_line(&show::parts(&artifact.parts));
-    }
-    if let Some(message) = said.filter(|_| task.status.state.is_interrupted() || succeeded_without_artifact(task)) {
-        show::print_line(&show::message(message));
-    }
-}
-
-fn succeeded_without_artifact(task: &Task) -> bool {
-    task.status.state == TaskState::Completed && task.artifacts.is_empty()
-}
-
-/// What it cost goes to stderr: it is not the answer.
-fn tell(bill: Option<String>) {
-    if let Some(bill) = bill {
-        remark(&bill);
-    }
-}
-
-/// Says on stderr how the task stands and what it cost, and whether that is a failure.
-fn conclude(id: &str, status: &TaskStatus, bill: Option<String>) -> Result<(), Failure> {
-    let (id, state) = (show::safe(id), show::state(status.state));
-    let reason = status.message.as_deref().map(|message| format!(": {}", show::message(message))).unwrap_or_default();
-    match status.state {
-        TaskState::Failed | TaskState::Rejected | TaskState::Canceled => {
-            tell(bill);
-            Err(Failure::Refused(format!("task {id} {state}{reason}")))
-        }
-        TaskState::InputRequired | TaskState::AuthRequired => {
-            remark(&format!("task {id} {state}; go on with: chancery send --task {id} TEXT"));
-            Ok(())
-        }
-        _ => {
-            remark(&format!("task {id} {state}"));
-            tell(bill);
-            Ok(())
-        }
-    }
-}
-
-async fn stream(peer: &Peer, send: SendMessage, conditions: &Conditions, json: bool) -> Result<(), Failure> {
-    let mut events = peer.stream(&Request::StreamMessage(send), conditions).await?;
-    let mut shown = Shown::default();
-    while let Some(streamed) = events.next().await? {
-        if json {
-            show::print_json(&streamed.result);
-        }
-        shown.take(&streamed.event, json);
-    }
-    shown.end_line();
-    shown.conclude()
-}
-
-/// What a stream has shown so far.
-#[derive(Default)]
-struct Shown {
-    id: Option<String>,
-    status: Option<TaskStatus>,
-    replied: bool,
-    bill: Option<String>,
-    /// Text was printed and the line is still open.
-    open_line: bool,
-}
-
-impl Shown {
-    fn take(&mut self, event: &TaskEvent, json: bool) {
-        match event {
-            TaskEvent::Created(task) => {
-                self.id = Some(task.id.to_string());
-                self.status = Some(task.status.clone());
-                if !json {
-                    remark(&format!("task {} {}", show::safe(task.id.as_str()), show::state(task.status.state)));
+            let client = self.agent.client(interface, self.limits.clone())?;
+            let send = self.agent.addressed(send.clone(), interface.version, self.conditions.trace);
+            match self.call(&client, send).await {
+                Ok(answered) => return self.show(answered, interface).await,
+                Err(error) if self.agent.may_know_another(&error) && at + 1 < all.len() => {
+                    first_refusal.get_or_insert(self.agent.explained(interface, &error));
+                }
+                Err(error) => {
+                    // Of several refusals, the first is of what the card prefers.
+                    let refusal = first_refusal.filter(|_| self.agent.may_know_another(&error));
+                    return Err(refusal.unwrap_or_else(|| self.agent.explained(interface, &error)).into());
                 }
             }
-            TaskEvent::Status(change) => {
-                self.status = Some(change.status.clone());
-                self.bill = bill::line(change.metadata.as_ref()).or(self.bill.take());
-                if let Some(message) = change.status.message.as_deref().filter(|_| !json) {
-                    self.end_line();
-                    // What is asked of the caller is a result; what is said on the way is not.
-                    if change.status.state.is_interrupted() {
-                        show::print_line(&show::message(message));
-                    } else if !change.status.state.is_terminal() {
-                        remark(&format!("{}: {}", show::state(change.status.state), show::message(message)));
-                    }
-                }
-            }
-            TaskEvent::Artifact(chunk) if !json => {
-                if !chunk.append {
-                    self.end_line();
-                }
-                let text = show::parts(&chunk.artifact.parts);
-                self.open_line = !text.ends_with('\n') && (self.open_line || !text.is_empty());
-                show::print(&text);
-            }
-            TaskEvent::Replied(message) => {
-                self.replied = true;
-                self.bill = bill::line(message.metadata.as_ref());
-                if !json {
-                    show::print_line(&show::message(message));
-                }
-            }
-            TaskEvent::Artifact(_) | TaskEvent::Said(_) => {}
         }
+        Err(Failure::Refused("the agent has no interface that can be called".to_owned()))
     }
 
-    fn end_line(&mut self) {
-        if std::mem::take(&mut self.open_line) {
-            show::print("\n");
+    async fn call(&self, client: &AgentClient, send: SendMessage) -> Result<Answered, ClientError> {
+        if self.is_stream {
+            match client.stream(&Request::StreamMessage(send.clone()), &self.conditions).await {
+                Err(error) if error.is_no_streaming() => remark("the agent does not stream; its answer comes whole"),
+                opened => return opened.map(|events| Answered::Events(Box::new(events))),
+            }
         }
+        client.call(&Request::SendMessage(send), &self.conditions).await.map(Answered::Whole)
     }
 
-    fn conclude(self) -> Result<(), Failure> {
-        match (self.id, self.status) {
-            _ if self.replied => {
-                tell(self.bill);
-                Ok(())
+    async fn show(&self, answered: Answered, interface: &Interface) -> Result<(), Failure> {
+        let mut events = match answered {
+            Answered::Whole(reply) => return show_reply(&reply, self.json),
+            Answered::Events(events) => events,
+        };
+        let mut shown = StreamProgress::default();
+        loop {
+            match events.next().await {
+                Ok(Some(heard)) => shown.take(&heard, self.json),
+                Ok(None) => break,
+                Err(error) => {
+                    shown.end_line();
+                    return Err(self.agent.explained(interface, &error).into());
+                }
             }
-            (Some(id), Some(status)) if status.state.is_terminal() || status.state.is_interrupted() => {
-                conclude(&id, &status, self.bill)
-            }
-            (Some(id), _) => Err(Failure::Unreachable(format!(
-                "the stream ended before the task did; see what becomes of it with: chancery tasks watch {}",
-                show::safe(&id)
-            ))),
-            (None, _) => Err(Failure::Unreachable("the stream ended before it began".to_owned())),
         }
+        shown.end_line();
+        if let Some(unreadable) = events.unreadable() {
+            remark(&show::safe(&format!("{} events could not be read; {unreadable}", events.skipped())));
+        }
+        shown.conclude()
+    }
+}
+
+/// What an agent answered with.
+enum Answered {
+    Whole(Reply),
+    Events(Box<EventStream>),
+}
+
+/// An operator waits for one answer, and may want a large one.
+fn limits(timeout: Duration) -> ClientLimits {
+    ClientLimits {
+        connect_ms: 5_000,
+        read_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).max(1),
+        answer_bytes: 256 * 1024 * 1024,
+        event_bytes: 64 * 1024 * 1024,
+        json_depth: 128,
+        json_nodes: 10_000_000,
+        retries: 0,
+        ..ClientLimits::default()
     }
 }

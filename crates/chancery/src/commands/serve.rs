@@ -1,19 +1,21 @@
 //! `chancery serve`: a node, from its first line on stdout to its last on stderr.
 
+mod signals;
+
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::agents::BuiltIn;
-use chancery::config::{AgentConfig, Config, ConfigFile, PublicUrl, SwpUrl};
-use chancery::{Announced, DataFolder, Node, NodeBuilder, ReloadError, Whereabouts};
+use chancery::config::{AgentConfig, Config, ConfigFile, NodeHost, Places, PublicUrl, SwpUrl};
+use chancery::{DataFolder, Node, NodeBuilder, Preflight, Surroundings, Whereabouts};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use self::signals::{reload_on_hang_up, stop_on_signal};
 use super::{Failure, Shared};
 
 /// How long running turns, and then the store, may take to finish after a stop.
@@ -36,11 +38,15 @@ deviations. An agent that is given by its URL alone gets the name on its card. L
 #[command(after_help = EXAMPLES)]
 pub(super) struct Serve {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7420]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, visible_alias = "bind", value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
     /// What cards and links say [default: http:// and the address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// One more host to answer to, without a port; can be given several times, and takes the place of `hosts` in the file.
+    /// Without callers the node answers to the loopback, its address, the public URL and these, and to no other host
+    #[arg(long = "host", value_name = "HOST")]
+    hosts: Vec<NodeHost>,
     /// An agent to serve: `echo`, `conformance`, or the URL of one to stand in front of; can be given several times, the
     /// first one also answers at the root [default: echo]
     #[arg(long = "agent", value_name = "AGENT|URL", value_parser = agent_choice)]
@@ -54,7 +60,7 @@ pub(super) struct Serve {
     /// Read settings from a TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Listen beyond the loopback although no callers are configured
+    /// Listen beyond the loopback although no callers are configured, and answer to every host if none is configured
     #[arg(long)]
     insecure: bool,
 }
@@ -100,6 +106,7 @@ fn chosen(choices: &[AgentChoice]) -> Vec<(String, AgentConfig)> {
 struct Flags {
     listen: Option<SocketAddr>,
     public_url: Option<PublicUrl>,
+    hosts: Vec<NodeHost>,
     agents: Vec<(String, AgentConfig)>,
     agent_name: Option<String>,
 }
@@ -111,6 +118,9 @@ impl Flags {
         }
         if let Some(url) = &self.public_url {
             config.node.public_url = Some(url.clone());
+        }
+        if !self.hosts.is_empty() {
+            config.node.hosts.clone_from(&self.hosts);
         }
         if !self.agents.is_empty() {
             config.agents.clone_from(&self.agents);
@@ -127,6 +137,8 @@ impl Flags {
 /// What a node is started with.
 struct Start {
     config: Config,
+    /// The config file, and where its keys stand.
+    source: Option<(PathBuf, Places)>,
     builder: NodeBuilder,
     folder: Option<PathBuf>,
     in_memory: bool,
@@ -150,11 +162,13 @@ impl Serve {
         let flags = Flags {
             listen: self.listen,
             public_url: public_url.map_err(|fault| Failure::Usage(format!("--public-url {fault}")))?,
+            hosts: self.hosts,
             agents: chosen(&self.agents),
             agent_name: self.agent_name,
         };
         let file = self.config.as_deref().map(ConfigFile::read).transpose();
         let file = file.map_err(|fault| Failure::Usage(fault.to_string()))?;
+        let source = file.as_ref().map(|file| (file.path.clone(), file.places.clone()));
         let config = flags.over(file.as_ref().map_or_else(Config::default, |file| file.config.clone()));
         let builder = match file {
             Some(file) => Node::builder().config_file(file, move |config| flags.over(config)),
@@ -169,14 +183,15 @@ impl Serve {
                 })?),
                 given => given,
             };
-        Ok(Start { config, builder, folder, in_memory: self.memory, insecure: self.insecure })
+        Ok(Start { config, source, builder, folder, in_memory: self.memory, insecure: self.insecure })
     }
 }
 
 async fn serve(start: Start) -> Result<(), Failure> {
     // From here on a signal is a stop, also while the node is still starting.
     let stop = stop_on_signal()?;
-    let Start { config, builder, folder, in_memory, insecure } = start;
+    look_ahead(&start)?;
+    let Start { config, builder, folder, in_memory, insecure, .. } = start;
     let listen = config.node.listen;
     let listener =
         TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen} (--listen takes another address)"))?;
@@ -186,8 +201,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let public_url = config.node.public_url.as_ref().map_or_else(|| base.clone(), ToString::to_string);
 
     let (slim, slim_url) = listen_for_swp(&config).await?;
-    let mut builder = builder.public_url(public_url.clone()).swp_url(slim_url);
-    builder = builder.answer_before_commit(std::env::var_os("CHANCERY_TEST_ANSWER_BEFORE_COMMIT").is_some_and(|set| set == "1"));
+    let mut builder = builder.public_url(public_url.clone()).swp_url(slim_url).insecure(insecure);
     if let Some(folder) = folder {
         builder = builder.data(folder);
     }
@@ -197,6 +211,11 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let node = builder.build().await.map_err(|fault| anyhow!(fault))?;
     let node = Arc::new(node);
     judge_exposure(&node, address, insecure)?;
+    if node.is_open() && !node.refuses_other_hosts() {
+        tracing::warn!(
+            "--insecure without `hosts`: every Host is answered, so that a web page can call the agents by DNS rebinding; set `hosts`, or --host NAME"
+        );
+    }
     if let Some(slim) = &slim {
         judge_plain_swp(&node, slim.local_addr().context("the SWP listener has no address")?, insecure)?;
     }
@@ -209,10 +228,21 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let announced = announced.map(Arc::new);
     introduce(&base, node.is_open(), &node.agents_elsewhere());
     tracing::info!(%address, public_url, "serving");
+    if node.is_open() && node.agents_elsewhere().len() > 1 {
+        tracing::warn!(
+            "no callers are configured: calls between agents are placed by their hop token, their trace or their address. \
+             An agent that passes on none of them begins trees of its own; loops and tree caps do not see it. \
+             `chancery agents url NAME` gives an agent its address; `[callers]` makes it certain."
+        );
+    }
 
     reload_on_hang_up(&node, announced.as_ref().map(Arc::downgrade), whereabouts)?;
+    let failed = node.failed();
     let stopping = async {
-        stop.cancelled().await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = failed.cancelled() => stop.cancel(),
+        }
         drop(announced);
         tracing::info!("stopping");
         node.shut_down(PATIENCE).await
@@ -227,8 +257,35 @@ async fn serve(start: Start) -> Result<(), Failure> {
         ((), (), stored) = ending => stored.context("the store did not close in order")?,
         () = overdue(&stop) => tracing::warn!("gave up waiting; what was acknowledged is kept"),
     }
+    if failed.is_cancelled() {
+        let names: Vec<_> = node.loop_panics().into_keys().collect();
+        return Err(Failure::Refused(format!(
+            "a background loop of the node panicked ({}); the log has the reason",
+            names.join(", ")
+        )));
+    }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Refuses what no node can be made of, all of it at once, before anything is made.
+fn look_ahead(start: &Start) -> Result<(), Failure> {
+    let Start { config, source, folder, insecure, .. } = start;
+    let none = Places::default();
+    let places = source.as_ref().map_or(&none, |(_, places)| places);
+    let around = Surroundings { folder: folder.as_deref(), insecure: *insecure, offline: false };
+    let Preflight { faults, unmatched } = chancery::preflight(config, places, &around);
+    for fault in unmatched {
+        tracing::warn!(%fault, "a budget or policy of the config bounds nobody");
+    }
+    let lines: Vec<String> = faults
+        .iter()
+        .map(|fault| match source {
+            Some((file, _)) => format!("{}:{fault}", file.display()),
+            None => fault.message.clone(),
+        })
+        .collect();
+    if lines.is_empty() { Ok(()) } else { Err(Failure::Usage(lines.join("\n"))) }
 }
 
 /// The SWP listener and the address that cards say, if there is to be one.
@@ -245,15 +302,10 @@ async fn listen_for_swp(config: &Config) -> Result<(Option<TcpListener>, Option<
 
 /// Frames are not sent in plain where others could read them, and without TLS nobody can show who it is.
 fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
-    if node.speaks_tls() {
-        return Ok(());
+    if let Some(fault) = chancery::plain_swp_fault(address, node.speaks_tls(), insecure) {
+        return Err(Failure::Usage(fault));
     }
-    if !address.ip().is_loopback() && !insecure {
-        return Err(Failure::Usage(format!(
-            "{address} is not a loopback address, and without [tls] SWP is in plain: set [tls] with client_ca_file, or say --insecure"
-        )));
-    }
-    if !node.is_open() {
+    if !node.is_open() && !node.speaks_tls() {
         tracing::warn!(%address, "callers are authenticated, and without [tls] no SWP peer can be: all of them are turned away");
     }
     Ok(())
@@ -261,13 +313,10 @@ fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(
 
 /// Nobody gets in from outside by accident.
 fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
-    let from_outside = !address.ip().is_loopback();
-    match (node.is_open(), from_outside) {
-        (true, true) if !insecure => Err(Failure::Usage(format!(
-            "{address} is not a loopback address, and without callers nobody is authenticated: anybody who reaches it could use the \
-             agents and read every task. Add callers ([callers.NAME] in the config, or `chancery callers add NAME`), or \
-             say --insecure"
-        ))),
+    if let Some(fault) = chancery::open_listener_fault(address, node.is_open(), insecure) {
+        return Err(Failure::Usage(fault));
+    }
+    match (node.is_open(), !address.ip().is_loopback()) {
         (true, true) => {
             tracing::warn!(%address, "callers are not authenticated: anybody who reaches this address can use the agents and read every task");
             Ok(())
@@ -282,33 +331,6 @@ fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<()
         }
         (false, _) => Ok(()),
     }
-}
-
-/// Reads config and certificate anew at every SIGHUP, as those who renew certificates expect, and writes down which certificate
-/// it is now.
-fn reload_on_hang_up(node: &Arc<Node>, announced: Option<Weak<Announced>>, mut here: Whereabouts) -> Result<(), Failure> {
-    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
-    let node = Arc::clone(node);
-    tokio::spawn(async move {
-        while hang_up.recv().await.is_some() {
-            match node.reload().await {
-                // What is wrong with a file was logged where it was found.
-                Ok(_) | Err(ReloadError::Rejected(_)) => {}
-                Err(error @ ReloadError::NoFile) => tracing::debug!(%error, "nothing to reload"),
-            }
-            match node.reload_tls() {
-                Ok(()) if node.speaks_tls() => tracing::info!("certificates were read anew"),
-                Ok(()) => {}
-                Err(error) => tracing::error!(%error, "the old certificate stays"),
-            }
-            here.certificate = node.certificate();
-            let announced = announced.as_ref().and_then(Weak::upgrade);
-            if let Some(Err(error)) = announced.map(|announced| announced.change(&here)) {
-                tracing::error!(%error, "commands on this machine will not know the new certificate");
-            }
-        }
-    });
-    Ok(())
 }
 
 /// The address as somebody on this machine can dial it.
@@ -332,27 +354,6 @@ fn introduce(base: &str, open: bool, elsewhere: &[String]) {
     let mut out = std::io::stdout().lock();
     // A reader that went away is no reason not to serve.
     let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
-}
-
-/// Fires at the first SIGTERM or SIGINT. A second one ends the process there and then.
-fn stop_on_signal() -> Result<CancellationToken, Failure> {
-    let stop = CancellationToken::new();
-    let fired = stop.clone();
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            if fired.is_cancelled() {
-                std::process::exit(1);
-            }
-            fired.cancel();
-        }
-    });
-    Ok(stop)
 }
 
 async fn overdue(stop: &CancellationToken) {

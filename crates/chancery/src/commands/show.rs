@@ -35,6 +35,19 @@ pub(super) fn safe(text: &str) -> String {
     shown
 }
 
+/// The same on one line: line ends and tabs are made visible, too.
+pub(super) fn one_line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_unsafe(character) {
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
 /// JSON text with the same characters as escapes. JSON already has those below U+0020 escaped, so the rest can only
 /// stand inside strings, where an escape means the same.
 fn safe_json(json: &str) -> String {

@@ -24,9 +24,9 @@ pub(super) struct Swp {
 #[derive(Subcommand)]
 enum SwpCommand {
     /// Send a task to an SWP agent and print what it reports
-    Send(send::Send),
+    Send(send::SwpSendCommand),
     /// Take tasks, print every frame, and answer each task with its own input
-    Listen(listen::Listen),
+    Listen(listen::SwpListenCommand),
     /// Read frames as one connection would and say of each whether it is taken, and what it holds
     Decode(decode::Decode),
 }

@@ -24,7 +24,7 @@ but its agent did not say that it stopped). If anything could not be cancelled t
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Tree {
+pub(super) struct TreeCommand {
     #[command(flatten)]
     own: OwnCertificate,
     /// A trace, or any task
@@ -33,15 +33,23 @@ pub(super) struct Tree {
     /// Cancel the task (or the root of the trace) and everything below it
     #[arg(long)]
     cancel: bool,
+    /// An id that nothing is kept of is no error
+    #[arg(long)]
+    unknown_ok: bool,
 }
 
-impl Tree {
+impl TreeCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?;
-        if self.cancel {
+        if self.cancel && !self.unknown_ok {
             return cancel(&admin, &self.id, shared.json).await;
         }
-        let answer = admin.trees(&self.id).await?;
+        let answer = admin.trees(&self.id, self.unknown_ok).await?;
+        if show::items(&answer["trees"]).is_empty() {
+            remark(&format!("nothing is kept of {}", show::safe(&self.id)));
+        } else if self.cancel {
+            return cancel(&admin, &self.id, shared.json).await;
+        }
         if shared.json {
             show::print_json(&answer.to_string());
         } else {

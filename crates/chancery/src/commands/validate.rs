@@ -1,9 +1,10 @@
 //! `chancery validate`: all that is wrong with a config file, at once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use chancery::config::{AgentSource, Config, ConfigError, ConfigFile};
-use chancery::{AgentBook, DataFolder};
+use anyhow::Context as _;
+use chancery::config::{AgentSource, Config, ConfigError, ConfigFault, ConfigFile};
+use chancery::{AgentRegistry, DataFolder, Preflight, Surroundings};
 use serde_json::{Value, json};
 
 use super::{Failure, Shared, show};
@@ -12,45 +13,71 @@ const EXAMPLES: &str = "\
 Examples:
   chancery validate                    chancery.toml in this folder
   chancery validate node.toml --json   the faults as JSON
+  chancery validate --offline          without this machine: no variables, no other files, no data folder
 
-Faults are printed as FILE:LINE:COLUMN: MESSAGE, and the exit code is 2 if there are any. Agents that were added with
-`chancery agents add` are known from the data folder. What only shows when a node starts (variables of its environment, files
-of keys and certificates) is not looked at.";
+Faults are printed as FILE:LINE:COLUMN: MESSAGE, and the exit code is 2 if there are any. The checks are those of `chancery serve`:
+variables of the environment, keys, certificates, and a public address without callers. Agents and callers that were added are known
+from the data folder. Budgets and policies for callers, tenants and agents that are not there bound nobody, and are faults here; `serve`
+only warns of them. No database is opened, no address is taken, and no agent is called.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Validate {
     #[arg(value_name = "FILE", default_value = "chancery.toml")]
     file: PathBuf,
+    /// Leave out what depends on this machine: variables of the environment, files, and the data folder
+    #[arg(long)]
+    offline: bool,
+    /// Budgets and policies may name callers, tenants and agents that are not there yet
+    #[arg(long)]
+    unknown_ok: bool,
+    /// Check it for `chancery serve --insecure`
+    #[arg(long)]
+    insecure: bool,
 }
 
 impl Validate {
     pub(super) fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let said = || Config::load(&self.file).ok().and_then(|config| config.node.data);
-        let folder = shared.data.clone().or_else(said).or_else(DataFolder::default_path);
-        let added = folder.map(|folder| AgentBook::names_in(&folder)).unwrap_or_default();
         let shown = self.file.display();
-        let error = match ConfigFile::check(&self.file, &added) {
-            Ok(sound) => {
-                if shared.json {
-                    show::print_json(
-                        &json!({ "file": self.file, "ok": true, "faults": [], "holds": counts(&sound.config) }).to_string(),
-                    );
-                } else {
-                    show::print_line(&format!("OK {shown}: {}", summary(&sound.config)));
-                }
-                return Ok(());
+        let said = || Config::load(&self.file).ok().and_then(|config| config.node.data);
+        let folder = shared.data.clone().or_else(said).or_else(DataFolder::default_path).filter(|_| !self.offline);
+        let added = folder.as_deref().map(AgentRegistry::names_in).unwrap_or_default();
+        let (config, faults) = match ConfigFile::check(&self.file, &added) {
+            Ok(read) => {
+                let faults = self.faults(&read, folder.as_deref())?;
+                (Some(read.config), faults)
             }
             Err(error @ ConfigError::Unreadable { .. }) => return Err(Failure::Usage(error.to_string())),
-            Err(error) => error,
+            Err(error) => (None, error.faults()),
         };
-        let faults = error.faults();
+        if let Some(config) = config.filter(|_| faults.is_empty()) {
+            if shared.json {
+                let sound = json!({ "file": self.file, "ok": true, "faults": [], "holds": counts(&config) });
+                show::print_json(&sound.to_string());
+            } else {
+                show::print_line(&format!("OK {shown}: {}", summary(&config)));
+            }
+            return Ok(());
+        }
         if shared.json {
             show::print_json(&json!({ "file": self.file, "ok": false, "faults": faults }).to_string());
         } else {
-            show::print_line(&show::safe(&error.to_string()));
+            let lines: Vec<String> = faults.iter().map(|fault| format!("{shown}:{fault}")).collect();
+            show::print_line(&show::safe(&lines.join("\n")));
         }
         Err(Failure::Usage(format!("{} in {shown}", many(faults.len(), "fault"))))
+    }
+
+    /// What a start would refuse, and what would bound nobody.
+    fn faults(&self, read: &ConfigFile, folder: Option<&Path>) -> Result<Vec<ConfigFault>, Failure> {
+        // What calls others is made, and not used; some of it wants to know where it will run.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
+        let _inside = runtime.enter();
+        let around = Surroundings { folder, insecure: self.insecure, offline: self.offline };
+        let Preflight { mut faults, unmatched } = chancery::preflight(&read.config, &read.places, &around);
+        faults.extend(unmatched.into_iter().filter(|_| !self.unknown_ok));
+        faults.sort_by_key(|fault| (fault.line, fault.column));
+        Ok(faults)
     }
 }
 

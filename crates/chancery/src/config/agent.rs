@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use chancery_outbound::discovery::Verify;
-use chancery_outbound::remote::StreamMode;
+use chancery_outbound::discovery::CardVerification;
+use chancery_outbound::remote::{LineageSetting, StreamMode};
 use chancery_protocol::{AgentId, AgentSkill, Version};
 use serde::{Deserialize, Serialize};
 
 use super::call_settings::{BindingSetting, CallSettings};
+use super::effect::{CompareKeys as _, TakesEffect, declare_keys, effect_of};
 use super::governance::PriceConfig;
 use super::keys::KeySource;
 use super::names::{HostName, TenantName};
@@ -64,7 +65,7 @@ pub enum AgentSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConfig {
     pub urls: Vec<String>,
-    pub verify: Verify,
+    pub verify: CardVerification,
     /// Who it must be.
     pub agent_id: Option<AgentId>,
     /// Public keys its card may be signed with, as JWK or JWKS.
@@ -80,8 +81,8 @@ pub struct RemoteConfig {
 
 impl RemoteConfig {
     /// Who has to prove something is held to it, if nobody says otherwise.
-    fn pins(verify: Verify, agent_id: Option<&AgentId>) -> bool {
-        verify == Verify::Require || agent_id.is_some()
+    fn pins(verify: CardVerification, agent_id: Option<&AgentId>) -> bool {
+        verify == CardVerification::Require || agent_id.is_some()
     }
 }
 
@@ -111,7 +112,7 @@ impl AgentConfig {
     pub fn at(url: impl Into<String>) -> Self {
         Self::from(AgentSource::Remote(Box::new(RemoteConfig {
             urls: vec![url.into()],
-            verify: Verify::default(),
+            verify: CardVerification::default(),
             agent_id: None,
             card_keys: None,
             credentials: RemoteCredentials::default(),
@@ -166,7 +167,7 @@ impl From<&ExtendedSkill> for AgentSkill {
 struct Fields {
     run: Option<BuiltIn>,
     url: OneOrMore<String>,
-    verify: Option<Verify>,
+    verify: Option<CardVerification>,
     agent_id: Option<AgentId>,
     card_keys: Option<PathBuf>,
     credentials: Option<RemoteCredentials>,
@@ -185,11 +186,71 @@ struct Fields {
     binding: Option<BindingSetting>,
     version: Option<Version>,
     stream: StreamMode,
+    lineage: LineageSetting,
     headers: BTreeMap<String, String>,
     headers_env: BTreeMap<String, String>,
     timeout_ms: Option<u64>,
     input_modes: Option<Vec<String>>,
     strict: bool,
+}
+
+// Keys of agents are made or read once: a card that is signed with another key is another agent's.
+declare_keys!(Fields {
+    run: Live,
+    url: Live,
+    verify: Live,
+    agent_id: Live,
+    card_keys: Live,
+    credentials: Live,
+    pin: Live,
+    title: Live,
+    description: Live,
+    key_file: Restart,
+    key_env: Restart,
+    extended_skills: Live,
+    hosts: Live,
+    tenants: Live,
+    price: Live,
+    enforce_input_modes: Live,
+    card_file: Live,
+    address: Live,
+    binding: Live,
+    version: Live,
+    stream: Live,
+    headers: Live,
+    headers_env: Live,
+    timeout_ms: Live,
+    input_modes: Live,
+    strict: Live,
+    lineage: Live,
+});
+
+/// When a change of a key of an agent's section takes effect.
+pub(super) fn effect(key: &str) -> TakesEffect {
+    effect_of::<Fields>(key)
+}
+
+/// The keys that say who does the work, where they differ.
+pub(super) fn changed_in_source(before: &AgentSource, after: &AgentSource) -> Vec<&'static str> {
+    let (before, after) = match (before, after) {
+        (AgentSource::BuiltIn(before), AgentSource::BuiltIn(after)) if before == after => return Vec::new(),
+        (AgentSource::BuiltIn(_), AgentSource::BuiltIn(_)) => return vec!["run"],
+        (AgentSource::Remote(before), AgentSource::Remote(after)) => (before, after),
+        _ => return vec!["run", "url"],
+    };
+    let RemoteConfig { urls, verify, agent_id, card_keys, credentials, pin, local, calls } = &**before;
+    let differs = [
+        ("url", *urls != after.urls),
+        ("verify", *verify != after.verify),
+        ("agent_id", *agent_id != after.agent_id),
+        ("card_keys", *card_keys != after.card_keys),
+        ("credentials", *credentials != after.credentials),
+        ("pin", *pin != after.pin),
+        ("run", *local != after.local),
+    ];
+    let mut changed: Vec<_> = differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect();
+    changed.extend(calls.changed(&after.calls));
+    changed
 }
 
 impl Fields {
@@ -200,6 +261,7 @@ impl Fields {
             binding: self.binding,
             version: self.version,
             stream: self.stream,
+            lineage: self.lineage,
             headers: self.headers.clone(),
             headers_env: self.headers_env.clone(),
             timeout_ms: self.timeout_ms,

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 
 use chancery_core::notify::Schedule;
 use chancery_inbound::ClientCertificates;
-use chancery_protocol::MayCall;
+use chancery_protocol::{AgentId, MayCall};
+use chancery_rules::lineage::is_distinct;
 use chancery_rules::routing::Fallback;
 use url::Url;
 
 use super::Config;
 use super::agent::{AgentSource, RemoteConfig};
-use super::fault::Fault;
+use super::fault::ConfigFault;
 use super::names::HostName;
 use super::nearest::nearest;
 use super::places::Places;
 
 /// Everything that contradicts itself, whatever else the node is told on its command line or has in its data folder.
-pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
+pub(super) fn faults(config: &Config, places: &Places) -> Vec<ConfigFault> {
     [
         addresses(config, places),
         fallbacks(config, places),
@@ -32,7 +33,7 @@ pub(super) fn faults(config: &Config, places: &Places) -> Vec<Fault> {
 }
 
 /// Over TLS both sides of SWP show who they are.
-fn slim_wire(config: &Config, places: &Places) -> Vec<Fault> {
+fn slim_wire(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let tls = &config.tls;
     let one_sided = config.swp.door.listen.is_some() && tls.cert_file.is_some() && tls.client_ca_file.is_none();
     let fault = || places.fault("swp.listen", "needs tls.client_ca_file beside [tls]: SWP callers show certificates");
@@ -40,7 +41,7 @@ fn slim_wire(config: &Config, places: &Places) -> Vec<Fault> {
 }
 
 /// What would do nothing, or leave nobody anything to do.
-fn in_vain(config: &Config, places: &Places) -> Vec<Fault> {
+fn in_vain(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let (tls, doors) = (&config.tls, &config.limits.inbound);
     let asks_nobody = tls.client_certificates == ClientCertificates::Required && tls.client_ca_file.is_none();
     let scheme = config.memory.tier.as_deref().and_then(|tier| tier.split_once("://")).map(|(scheme, _)| scheme);
@@ -63,27 +64,28 @@ fn in_vain(config: &Config, places: &Places) -> Vec<Fault> {
 }
 
 /// An agent's host is not the node's. Where that is told on the command line, the start finds it out.
-fn hosts(config: &Config, places: &Places) -> Vec<Fault> {
+fn hosts(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let own = config.node.public_url.as_ref().and_then(|url| url.url().host_str());
-    let is_own = |host: &&HostName| Some(host.name()) == own;
+    let is_named = |host: &HostName| config.node.hosts.iter().any(|named| named.as_str() == host.name());
+    let is_own = |host: &&HostName| Some(host.name()) == own || is_named(host);
     let of_agents = config.agents.iter().filter_map(|(name, agent)| Some((name, agent.hosts.iter().find(is_own)?)));
     of_agents.map(|(name, host)| places.fault(&format!("agents.{name}.hosts"), &host.is_the_nodes_own())).collect()
 }
 
 /// When webhooks are tried again.
-fn schedule(config: &Config, places: &Places) -> Vec<Fault> {
+fn schedule(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let fault = Schedule::new(config.push.notify.schedule_s.clone()).err();
     fault.iter().map(|fault| places.fault("push.schedule_s", &fault.to_string())).collect()
 }
 
 /// Rules in the operator's own words have to be understood.
-fn rules(config: &Config, places: &Places) -> Vec<Fault> {
+fn rules(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let faults = config.rulebook().err().unwrap_or_default();
     faults.iter().map(|fault| places.fault("policy.rules", fault)).collect()
 }
 
 /// Agents elsewhere need addresses that can be called. Two at one address that are told the same are one by mistake.
-fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
+fn addresses(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let (mut faults, mut taken) = (Vec::new(), BTreeMap::<String, (&str, &RemoteConfig)>::new());
     for (name, agent) in &config.agents {
         let AgentSource::Remote(remote) = &agent.source else { continue };
@@ -117,7 +119,7 @@ fn addresses(config: &Config, places: &Places) -> Vec<Fault> {
 }
 
 /// What runs here beside agents elsewhere is used only as what routing falls back to.
-fn fallbacks(config: &Config, places: &Places) -> Vec<Fault> {
+fn fallbacks(config: &Config, places: &Places) -> Vec<ConfigFault> {
     if config.routing.fallback == Fallback::Local {
         return Vec::new();
     }
@@ -135,7 +137,7 @@ fn same_terms(one: &RemoteConfig, other: &RemoteConfig) -> bool {
 }
 
 /// Callers can only prove themselves by what this node looks at.
-fn proofs(config: &Config, places: &Places) -> Vec<Fault> {
+fn proofs(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let issuers: Vec<&str> = places.names_in("issuers").collect();
     let mut faults = Vec::new();
     for caller in &config.callers {
@@ -153,7 +155,7 @@ fn proofs(config: &Config, places: &Places) -> Vec<Fault> {
 }
 
 /// A largest value that is smaller than the first.
-fn bounds(config: &Config, places: &Places) -> Vec<Fault> {
+fn bounds(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let (tasks, follow) = (&config.limits.tasks, &config.peers.follow);
     let mut pairs = vec![
         ("peers", "reconnect_ms", number(follow.reconnect_ms), "reconnect_most_ms", number(follow.reconnect_most_ms)),
@@ -177,7 +179,7 @@ fn number(value: u64) -> i64 {
 }
 
 /// Grants and callers that name agents which are neither in the config nor among `others`: whoever wrote one meant another.
-pub(super) fn unknown_agents(config: &Config, places: &Places, others: &[String]) -> Vec<Fault> {
+pub(crate) fn unknown_agents(config: &Config, places: &Places, others: &[String]) -> Vec<ConfigFault> {
     let mut known: Vec<&str> = config.agents.iter().map(|(name, _)| name.as_str()).collect();
     known.extend(others.iter().map(String::as_str));
     // One with a fault of its own is there all the same.
@@ -204,6 +206,32 @@ pub(super) fn unknown_agents(config: &Config, places: &Places, others: &[String]
         }
     }
     faults
+}
+
+/// Entries of `recursion.revisit_allowlist` that let nobody be called again: they name no agent, and no AgentID of one. `others` are
+/// agents and AgentIDs that are known beside the config.
+pub(crate) fn unknown_revisits(config: &Config, places: &Places, others: &[String]) -> Vec<ConfigFault> {
+    let known: Vec<&str> = config.agents.iter().map(|(name, _)| name.as_str()).chain(others.iter().map(String::as_str)).collect();
+    let pinned = |entry: &str| {
+        config.agents.iter().any(|(_, agent)| match &agent.source {
+            AgentSource::Remote(remote) => remote.agent_id.as_ref().is_some_and(|id| id.as_str() == entry),
+            AgentSource::BuiltIn(_) => false,
+        })
+    };
+    let name_of = |entry: &str| entry.rsplit_once('#').map_or(entry.to_owned(), |(name, _)| name.to_owned());
+    let is_known = |entry: &str| {
+        let is_tagged = entry.contains('#') && is_distinct(entry);
+        known.contains(&entry) || pinned(entry) || is_tagged && known.contains(&name_of(entry).as_str())
+    };
+    let fault = |entry: &str| {
+        let message = match entry.parse::<AgentId>() {
+            Ok(_) => format!("no agent here has the AgentID {entry}; name the agent, or pin it with [agents.NAME] agent_id"),
+            Err(_) => format!("there is no agent {entry} here{}", meant(entry, &known)),
+        };
+        places.fault("recursion.revisit_allowlist", &message)
+    };
+    let listed = config.governance.recursion.revisit_allowlist.iter();
+    listed.filter(|entry| !is_known(entry)).map(|entry| fault(entry)).collect()
 }
 
 fn granted(may_call: &MayCall) -> Vec<&str> {
@@ -259,5 +287,27 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(unknown_agents(&config, &places, &[]).len(), 3);
+    }
+
+    #[test]
+    fn an_agent_that_may_be_called_again_is_one_of_this_node() {
+        let (pinned, added, nobodys) = ("ab".repeat(32), "cd".repeat(32), "ef".repeat(32));
+        let listed = format!("'echo', 'far', 'far#0a1b2c3d', 'added', '{pinned}', '{added}'");
+        let text = |listed: &str| {
+            format!(
+                "[agents.echo]\nrun = 'echo'\n[agents.far]\nurl = 'http://127.0.0.1:1'\nagent_id = '{pinned}'\n\
+                 [recursion]\nrevisit_allowlist = [{listed}]\n"
+            )
+        };
+        let found = |listed: &str| {
+            let (config, places) = Config::read(&text(listed)).unwrap();
+            let known = ["added".to_owned(), added.clone()];
+            unknown_revisits(&config, &places, &known).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&listed), Vec::<String>::new());
+        let [typo, tagged, id] = &found(&format!("'ehco', 'echo', 'nobody#0a1b2c3d', '{nobodys}'"))[..] else { panic!() };
+        assert!(typo.ends_with("recursion.revisit_allowlist: there is no agent ehco here; did you mean `echo`?"), "{typo}");
+        assert!(tagged.contains("there is no agent nobody#0a1b2c3d here"), "{tagged}");
+        assert!(id.contains(&format!("no agent here has the AgentID {nobodys}")), "{id}");
     }
 }

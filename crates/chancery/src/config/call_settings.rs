@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chancery_outbound::remote::{AgentSettings, StreamMode};
+use chancery_outbound::remote::{AgentSettings, LineageSetting, StreamMode};
 use chancery_protocol::{Binding, Version};
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+use super::effect::declare_section;
 
 /// Overrides of an agent's card and habits. The default leaves everything to the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,9 @@ pub struct CallSettings {
     pub version: Option<Version>,
     #[serde(skip_serializing_if = "is_default")]
     pub stream: StreamMode,
+    /// Where it is told of the lineage of its tasks.
+    #[serde(skip_serializing_if = "is_default")]
+    pub lineage: LineageSetting,
     /// Sent with every call and every fetch of the card.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
@@ -42,6 +47,20 @@ pub struct CallSettings {
     #[serde(skip_serializing_if = "is_default")]
     pub strict: bool,
 }
+
+declare_section!(CallSettings {
+    card_file: Live,
+    address: Live,
+    binding: Live,
+    version: Live,
+    stream: Live,
+    headers: Live,
+    headers_env: Live,
+    timeout_ms: Live,
+    input_modes: Live,
+    strict: Live,
+    lineage: Live,
+});
 
 /// A binding as it is written in a config: in the words of cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +168,7 @@ impl CallSettings {
             binding: self.binding.map(Binding::from),
             version: self.version,
             stream: self.stream,
+            lineage: self.lineage,
             headers,
             timeout: self.timeout_ms.map(Duration::from_millis),
             strict: self.strict,

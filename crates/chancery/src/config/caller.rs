@@ -1,9 +1,10 @@
 //! The `[callers.NAME]` sections: who may call, and how they prove it.
 
-use chancery_identity::credentials::{ApiKey, CallerRecord, Callers, CertificateName, KeyHash, KeyRecord, TokenSubject};
+use chancery_identity::credentials::{ApiKey, ApiKeyRecord, CallerRecord, Callers, CertificateName, KeyHash, TokenSubject};
 use chancery_protocol::{AgentId, AgentName, MayCall, Timestamp};
 use serde::Deserialize;
 
+use super::effect::{TakesEffect, declare_keys, effect_of};
 use super::one_or_more::{Granted, OneOrMore};
 use super::section::Section;
 
@@ -23,7 +24,7 @@ impl CallerConfig {
         let Some(name) = &self.key_env else { return Ok(record) };
         let key = variable(name).ok_or_else(|| format!("callers.{}: the environment has no {name}", record.name))?;
         let hash = ApiKey::given(&key).map_err(|fault| format!("callers.{}: the key in {name}: {fault}", record.name))?;
-        record.keys.push(KeyRecord { hash, made_at: Timestamp::default(), expires_at: None });
+        record.keys.push(ApiKeyRecord { hash, made_at: Timestamp::default(), expires_at: None });
         Ok(record)
     }
 }
@@ -39,6 +40,22 @@ struct Fields {
     certificate: OneOrMore<CertificateName>,
     agent_id: OneOrMore<AgentId>,
     token: OneOrMore<TokenSubject>,
+}
+
+declare_keys!(Fields {
+    key_env: Live,
+    key_hash: Live,
+    tenant: Live,
+    agent: Live,
+    may_call: Live,
+    certificate: Live,
+    agent_id: Live,
+    token: Live,
+});
+
+/// When a change of a key of a caller's section takes effect.
+pub(super) fn effect(key: &str) -> TakesEffect {
+    effect_of::<Fields>(key)
 }
 
 /// The keys a caller's section can have.
@@ -59,7 +76,7 @@ pub(super) fn read_all(callers: &mut Section<'_, '_>) -> Vec<CallerConfig> {
         if let Some(grants) = fields.may_call {
             record.may_call = MayCall::Only(grants.into_iter().map(|granted| granted.0).collect());
         }
-        let never = |hash| KeyRecord { hash, made_at: Timestamp::default(), expires_at: None };
+        let never = |hash| ApiKeyRecord { hash, made_at: Timestamp::default(), expires_at: None };
         record.keys = fields.key_hash.0.into_iter().map(never).collect();
         record.certificates = fields.certificate.0;
         record.agent_ids = fields.agent_id.0;

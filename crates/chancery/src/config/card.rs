@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use chancery_inbound::Headerless;
 use serde::{Deserialize, Serialize};
 
+use super::effect::declare_section;
+
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CardConfig {
@@ -13,6 +15,8 @@ pub struct CardConfig {
     /// The bindings that cards list for each version, the preferred one first.
     pub bindings: Vec<CardBinding>,
 }
+
+declare_section!(CardConfig { headerless: Live, bindings: Live });
 
 impl Default for CardConfig {
     fn default() -> Self {

@@ -10,7 +10,7 @@ use super::places::Places;
 
 /// One fault, at a line and column counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct ConfigFault {
     pub line: usize,
     pub column: usize,
     pub message: String,
@@ -21,26 +21,26 @@ pub enum ConfigError {
     #[error("cannot read {file}: {reason}", file = file.display())]
     Unreadable { file: PathBuf, reason: String },
     #[error("{}", listed(file, faults))]
-    Faulty { file: PathBuf, faults: Vec<Fault> },
+    Faulty { file: PathBuf, faults: Vec<ConfigFault> },
 }
 
 /// A line per fault, in the form editors and terminals make clickable.
-fn listed(file: &std::path::Path, faults: &[Fault]) -> String {
+fn listed(file: &std::path::Path, faults: &[ConfigFault]) -> String {
     let lines: Vec<_> = faults.iter().map(|fault| format!("{}:{fault}", file.display())).collect();
     lines.join("\n")
 }
 
 impl ConfigError {
     /// The faults one by one; a file that cannot be read has one, at its beginning.
-    pub fn faults(&self) -> Vec<Fault> {
+    pub fn faults(&self) -> Vec<ConfigFault> {
         match self {
-            Self::Unreadable { .. } => vec![Fault { line: 1, column: 1, message: self.to_string() }],
+            Self::Unreadable { .. } => vec![ConfigFault { line: 1, column: 1, message: self.to_string() }],
             Self::Faulty { faults, .. } => faults.clone(),
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Fault {
 /// Faults as they are found, by their place in the text.
 pub(super) struct Faults<'t> {
     text: &'t str,
-    found: Vec<(usize, Fault)>,
+    found: Vec<(usize, ConfigFault)>,
     /// Where each key that was read stands.
     noted: Vec<(String, (usize, usize))>,
 }
@@ -70,7 +70,7 @@ impl<'t> Faults<'t> {
 
     pub(super) fn add(&mut self, span: &Range<usize>, message: String) {
         let (line, column) = place(self.text, span.start);
-        self.found.push((span.start, Fault { line, column, message }));
+        self.found.push((span.start, ConfigFault { line, column, message }));
     }
 
     pub(super) fn lines(&self) -> Vec<usize> {
@@ -87,14 +87,14 @@ impl<'t> Faults<'t> {
         self.found.extend(others.found.into_iter().filter(|(_, fault)| !lines.contains(&fault.line)));
     }
 
-    pub(super) fn into_sorted(mut self) -> Vec<Fault> {
+    pub(super) fn into_sorted(mut self) -> Vec<ConfigFault> {
         self.found.sort_by_key(|(at, _)| *at);
         self.found.into_iter().map(|(_, fault)| fault).collect()
     }
 }
 
 /// Line and column of a byte, counted from 1, columns in characters.
-fn place(text: &str, at: usize) -> (usize, usize) {
+pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use chancery_identity::SealKey;
 
 use super::agreement::unknown_agents;
-use super::{Config, ConfigError, Fault, Places};
+use super::{Config, ConfigError, ConfigFault, Places};
 
 /// One reading of a config file.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl ConfigFile {
         Self::of(path, &text, Config::read_and(&text, grants))
     }
 
-    fn of(path: &Path, text: &str, read: Result<(Config, Places), Vec<Fault>>) -> Result<Self, ConfigError> {
+    fn of(path: &Path, text: &str, read: Result<(Config, Places), Vec<ConfigFault>>) -> Result<Self, ConfigError> {
         let (config, places) = read.map_err(|faults| ConfigError::Faulty { file: path.to_owned(), faults })?;
         Ok(Self { path: path.to_owned(), digest: digest(text), config, places })
     }

@@ -4,6 +4,7 @@ use chancery_identity::credentials::{Accept, Issuer, Issuers, TokenAlgorithm};
 use chancery_protocol::MayCall;
 use serde::Deserialize;
 
+use super::effect::{TakesEffect, declare_keys, effect_of};
 use super::one_or_more::{Granted, OneOrMore};
 use super::section::Section;
 
@@ -20,6 +21,24 @@ struct Fields {
     tenant_claim: Option<String>,
     may_call: Option<Vec<Granted>>,
     max_lifetime_s: Option<u32>,
+}
+
+declare_keys!(Fields {
+    issuer: Live,
+    audience: Live,
+    jwks_url: Live,
+    algorithms: Live,
+    leeway_s: Live,
+    accept: Live,
+    caller_claim: Live,
+    tenant_claim: Live,
+    may_call: Live,
+    max_lifetime_s: Live,
+});
+
+/// When a change of a key of an issuer's section takes effect.
+pub(super) fn effect(key: &str) -> TakesEffect {
+    effect_of::<Fields>(key)
 }
 
 /// The keys an issuer's section can have.
@@ -41,12 +60,14 @@ pub(super) fn read_all(issuers: &mut Section<'_, '_>) -> Vec<Issuer> {
         let mut issuer = Issuer { audiences: fields.audience.0, ..Issuer::new(name, iss, "") };
         issuer.jwks_url = fields.jwks_url;
         issuer.tenant_claim = fields.tenant_claim;
-        issuer.max_lifetime_s = fields.max_lifetime_s;
         if let Some(algorithms) = fields.algorithms {
             issuer.algorithms = algorithms;
         }
         if let Some(leeway_s) = fields.leeway_s {
             issuer.leeway_s = leeway_s;
+        }
+        if let Some(max_lifetime_s) = fields.max_lifetime_s {
+            issuer.max_lifetime_s = max_lifetime_s;
         }
         if let Some(accept) = fields.accept {
             issuer.accept = accept;

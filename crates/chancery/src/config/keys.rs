@@ -8,6 +8,7 @@ use chancery_identity::keys::Domain;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
+use super::effect::{TakesEffect, declare_keys, effect_of};
 use super::section::Section;
 
 /// A private key in PEM (PKCS#8), or the 32 bytes of an Ed25519 seed in hex or base64.
@@ -74,6 +75,13 @@ pub struct KeysConfig {
 struct Fields {
     file: Option<PathBuf>,
     env: Option<String>,
+}
+
+declare_keys!(Fields { file: Restart, env: Restart });
+
+/// When another source of a key takes effect.
+pub(super) fn effect() -> TakesEffect {
+    effect_of::<Fields>("file")
 }
 
 pub(super) fn read(keys: &mut Section<'_, '_>) -> KeysConfig {

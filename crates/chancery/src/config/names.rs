@@ -1,4 +1,4 @@
-//! Names that lead to an agent beside its path: hosts and tenants.
+//! Names that the node and its agents are called by: hosts, and tenants that lead to an agent.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use url::{Host, Url};
 const LONGEST_TENANT: usize = 64;
 
 /// What a path begins with that means something else.
-const TAKEN: [&str; 7] = ["agents", "admin", "tasks", "v1", "extendedAgentCard", "healthz", "readyz"];
+const TAKEN: [&str; 8] = ["agents", "admin", "tasks", "v1", "extendedAgentCard", "healthz", "livez", "readyz"];
 
 /// A host by its name, in lower case, with a port if cards are to say one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +70,47 @@ impl From<HostName> for String {
     }
 }
 
+/// A host that the node itself answers to: a name, or an address in the form that URLs have it. Every port of it counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NodeHost(String);
+
+impl NodeHost {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for NodeHost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl TryFrom<String> for NodeHost {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        // An IPv6 address is also meant without the brackets that URLs put around it.
+        let host =
+            text.parse().map(|address| Ok(Host::Ipv6(address))).unwrap_or_else(|_| Host::parse(text.trim_end_matches('.')));
+        match host {
+            Ok(_) if text.contains('*') => Err(format!("{text:?}: a host is named whole, without `*`")),
+            Ok(host) => Ok(Self(host.to_string())),
+            Err(_) if text.contains(':') => Err(format!("{text:?} is no host; leave scheme and port out, every port counts")),
+            Err(fault) => Err(format!("{text:?} is no host: {fault}")),
+        }
+    }
+}
+
+impl From<NodeHost> for String {
+    fn from(host: NodeHost) -> Self {
+        host.0
+    }
+}
+
 /// A tenant as calls name it, also as a part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -125,6 +166,24 @@ mod tests {
         }
         for bad in ["", "127.0.0.1", "[::1]", "localhost", "a b", "http://a", "a/b", "a:x", "a:99999", "u@a"] {
             assert!(HostName::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_the_node_is_a_name_or_an_address_without_a_port() {
+        for (text, kept) in [
+            ("Box.Internal", "box.internal"),
+            ("box.", "box"),
+            ("my_service", "my_service"),
+            ("10.1.2.3", "10.1.2.3"),
+            ("fd00::1", "[fd00::1]"),
+            ("[FD00::1]", "[fd00::1]"),
+            ("bücher.example", "xn--bcher-kva.example"),
+        ] {
+            assert_eq!(NodeHost::try_from(text.to_owned()).unwrap().as_str(), kept);
+        }
+        for bad in ["", "a:1", "http://a", "a/b", "a b", "u@a", "*", "*.example"] {
+            assert!(NodeHost::try_from(bad.to_owned()).is_err(), "{bad}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The name somebody probably meant.
 
 /// The name closest to `word`, if any is close enough to be a slip of the hand.
-pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let close_enough = (word.chars().count() / 3).max(2);
     let distances = names.into_iter().map(|name| (distance(word, name), name));
     distances.min_by_key(|(distance, _)| *distance).filter(|(distance, _)| *distance <= close_enough).map(|(_, name)| name)

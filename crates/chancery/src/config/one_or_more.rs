@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use chancery_protocol::Grant;
+use chancery_protocol::CallGrant;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
@@ -50,7 +50,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Either<T> {
 }
 
 /// `AGENT`, or `AGENT/SKILL`.
-pub(super) struct Granted(pub(super) Grant);
+pub(super) struct Granted(pub(super) CallGrant);
 
 impl<'de> Deserialize<'de> for Granted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

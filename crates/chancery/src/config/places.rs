@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fault::Fault;
+use super::fault::ConfigFault;
 
 /// Line and column of each key that was read, by its whole name: `listen`, `callers.planner.may_call`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Places(BTreeMap<String, (usize, usize)>);
 
 impl Places {
     /// A fault at a key; where the key is not written, at its section, or else at the beginning.
-    pub fn fault(&self, key: &str, message: &str) -> Fault {
+    pub fn fault(&self, key: &str, message: &str) -> ConfigFault {
         let mut name = key;
         let (line, column) = loop {
             match (self.0.get(name), name.rfind('.')) {
@@ -19,7 +19,12 @@ impl Places {
                 (None, None) => break (1, 1),
             }
         };
-        Fault { line, column, message: format!("{key}: {message}") }
+        ConfigFault { line, column, message: format!("{key}: {message}") }
+    }
+
+    /// The same keys elsewhere.
+    pub(super) fn moved(self, to: impl Fn((usize, usize)) -> (usize, usize)) -> Self {
+        Self(self.0.into_iter().map(|(key, place)| (key, to(place))).collect())
     }
 
     pub fn has(&self, key: &str) -> bool {

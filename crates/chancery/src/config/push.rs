@@ -10,10 +10,11 @@ use chancery_outbound::push::{CourierConfig, OriginRules};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::effect::declare_section;
 use super::section::Section;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PushConfig {
+pub struct PushSection {
     pub offer: PushOffer,
     pub limits: PushLimits,
     pub courier: CourierConfig,
@@ -35,13 +36,15 @@ pub struct PushOffer {
     pub snapshot: bool,
 }
 
+declare_section!(PushOffer { enabled: Restart, show_secrets: Restart, snapshot: Restart });
+
 impl Default for PushOffer {
     fn default() -> Self {
         Self { enabled: true, show_secrets: false, snapshot: false }
     }
 }
 
-impl PushConfig {
+impl PushSection {
     pub(crate) fn engine(&self) -> EngineConfig {
         let lenient = self.origins.iter().filter(|(_, rules)| rules.retry_4xx).map(|(origin, _)| origin.as_str().into());
         EngineConfig {
@@ -58,8 +61,8 @@ impl PushConfig {
     }
 }
 
-pub(super) fn read(push: &mut Section<'_, '_>) -> PushConfig {
-    PushConfig {
+pub(super) fn read(push: &mut Section<'_, '_>) -> PushSection {
+    PushSection {
         offer: push.fields(),
         limits: push.fields(),
         courier: push.fields(),

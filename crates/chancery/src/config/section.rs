@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
 
-use super::fault::{Fault, Faults};
+use super::effect::{ChangedKey, ConfigKeys};
+use super::fault::{ConfigFault, Faults};
 use super::fields::field_names;
 use super::nearest::nearest;
 use super::places::Places;
@@ -38,6 +39,8 @@ struct Outline {
     properties: Map<String, Value>,
     /// Of tables under names that whoever writes the config chooses.
     others: Option<Value>,
+    /// Every key that can stand here or below, with when a change of it takes effect.
+    keys: Vec<ChangedKey>,
 }
 
 impl Outline {
@@ -54,8 +57,8 @@ impl Outline {
 pub(super) fn read<T>(
     text: &str,
     read: impl FnOnce(&mut Section<'_, '_>) -> T,
-    check: impl FnOnce(&T, &Places) -> Vec<Fault>,
-) -> Result<(T, Places), Vec<Fault>> {
+    check: impl FnOnce(&T, &Places) -> Vec<ConfigFault>,
+) -> Result<(T, Places), Vec<ConfigFault>> {
     let (document, mistakes) = DeTable::parse_recoverable(text);
     let mut faults = Faults::new(text);
     for mistake in mistakes {
@@ -70,8 +73,8 @@ pub(super) fn read<T>(
     let mut faults = faults.into_sorted();
     let contradictions = check(&value, &places);
     // A line that could not be read says nothing that could contradict another.
-    let unread = |fault: &Fault| faults.iter().any(|found| found.line == fault.line);
-    let contradictions: Vec<Fault> = contradictions.into_iter().filter(|fault| !unread(fault)).collect();
+    let unread = |fault: &ConfigFault| faults.iter().any(|found| found.line == fault.line);
+    let contradictions: Vec<ConfigFault> = contradictions.into_iter().filter(|fault| !unread(fault)).collect();
     faults.extend(contradictions);
     faults.sort_by_key(|fault| (fault.line, fault.column));
     if faults.is_empty() { Ok((value, places)) } else { Err(faults) }
@@ -86,6 +89,15 @@ pub(super) fn outline<T>(read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Value 
     file.outline.take().unwrap_or_default().schema()
 }
 
+/// Every key that `read` would ask a text for, by its whole name.
+pub(super) fn declared_keys<T>(read: impl FnOnce(&mut Section<'_, '_>) -> T) -> Vec<ChangedKey> {
+    let mut faults = Faults::new("");
+    let mut file = Section::new(String::new(), 0..0, DeTable::new(), &mut faults);
+    file.outline = Some(Outline::default());
+    read(&mut file);
+    file.outline.take().unwrap_or_default().keys
+}
+
 impl<'f, 't> Section<'f, 't> {
     fn new(path: String, place: Range<usize>, table: DeTable<'t>, faults: &'f mut Faults<'t>) -> Self {
         let mut left: Vec<Entry<'t>> = table.into_iter().collect();
@@ -95,9 +107,16 @@ impl<'f, 't> Section<'f, 't> {
     }
 
     /// Reads the keys that a struct knows. Each is tried by itself, so that one bad value does not hide the next.
-    pub(super) fn fields<T: DeserializeOwned + Default>(&mut self) -> T {
+    pub(super) fn fields<T: DeserializeOwned + Default + ConfigKeys>(&mut self) -> T {
         let names = field_names::<T>();
         self.known.extend(names);
+        if let Some(outline) = &mut self.outline {
+            let key = |(name, takes_effect): &(&str, _)| ChangedKey {
+                key: format!("{}{name}", self.path),
+                takes_effect: *takes_effect,
+            };
+            outline.keys.extend(T::KEYS.iter().map(key));
+        }
         if let Some(outline) = &mut self.outline
             && let Some(Value::Object(properties)) = shape::<T>().get_mut("properties").map(Value::take)
         {
@@ -137,7 +156,7 @@ impl<'f, 't> Section<'f, 't> {
     /// Reads every table that is left, under whatever name.
     pub(super) fn each(&mut self, mut read: impl FnMut(&str, &mut Section<'_, 't>)) {
         if self.outline.is_some() {
-            let ((), schema) = self.outlined("name", |section| read("name", section));
+            let ((), schema) = self.outlined("NAME", |section| read("NAME", section));
             if let Some(outline) = &mut self.outline {
                 outline.others = Some(schema);
             }
@@ -153,7 +172,11 @@ impl<'f, 't> Section<'f, 't> {
         let mut section = Section::new(format!("{}{name}.", self.path), 0..0, DeTable::new(), self.faults);
         section.outline = Some(Outline::default());
         let read = read(&mut section);
-        (read, section.outline.take().unwrap_or_default().schema())
+        let mut inner = section.outline.take().unwrap_or_default();
+        if let Some(outline) = &mut self.outline {
+            outline.keys.append(&mut inner.keys);
+        }
+        (read, inner.schema())
     }
 
     fn inner<T>(

@@ -6,7 +6,7 @@ mod probe;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use self::probe::{Asked, Scalar, Step, accepts, ask};
+use self::probe::{ProbeStep, ProbedType, Scalar, accepts, ask};
 
 /// The JSON Schema of what `T` is read from.
 pub(super) fn shape<T: DeserializeOwned>() -> Value {
@@ -19,24 +19,24 @@ pub(super) fn closed(properties: Map<String, Value>) -> Value {
 }
 
 /// The shape of what is found by following `steps` from `T`.
-fn at<T: DeserializeOwned>(steps: &mut Vec<Step>) -> Value {
+fn at<T: DeserializeOwned>(steps: &mut Vec<ProbeStep>) -> Value {
     match ask::<T>(steps) {
-        Some(Asked::Bool) => json!({ "type": "boolean" }),
-        Some(Asked::Number) => json!({ "type": "number" }),
-        Some(Asked::Text) => json!({ "type": "string" }),
-        Some(Asked::Integer { least, most }) => integer::<T>(steps, least, most),
-        Some(Asked::List) => json!({ "type": "array", "items": next::<T>(steps, Step::Inside) }),
-        Some(Asked::Table) => json!({ "type": "object", "additionalProperties": next::<T>(steps, Step::Inside) }),
-        Some(Asked::Struct(fields)) => {
-            closed(fields.iter().map(|field| ((*field).to_owned(), next::<T>(steps, Step::Field(field)))).collect())
+        Some(ProbedType::Bool) => json!({ "type": "boolean" }),
+        Some(ProbedType::Number) => json!({ "type": "number" }),
+        Some(ProbedType::Text) => json!({ "type": "string" }),
+        Some(ProbedType::Integer { least, most }) => integer::<T>(steps, least, most),
+        Some(ProbedType::List) => json!({ "type": "array", "items": next::<T>(steps, ProbeStep::Inside) }),
+        Some(ProbedType::Table) => json!({ "type": "object", "additionalProperties": next::<T>(steps, ProbeStep::Inside) }),
+        Some(ProbedType::Struct(fields)) => {
+            closed(fields.iter().map(|field| ((*field).to_owned(), next::<T>(steps, ProbeStep::Field(field)))).collect())
         }
-        Some(Asked::OneOf(variants)) => one_of::<T>(steps, variants),
-        Some(Asked::Anything) => several::<T>(steps),
-        Some(Asked::Nothing) | None => json!({}),
+        Some(ProbedType::OneOf(variants)) => one_of::<T>(steps, variants),
+        Some(ProbedType::Anything) => several::<T>(steps),
+        Some(ProbedType::Nothing) | None => json!({}),
     }
 }
 
-fn next<T: DeserializeOwned>(steps: &mut Vec<Step>, step: Step) -> Value {
+fn next<T: DeserializeOwned>(steps: &mut Vec<ProbeStep>, step: ProbeStep) -> Value {
     steps.push(step);
     let shape = at::<T>(steps);
     steps.pop();
@@ -44,9 +44,9 @@ fn next<T: DeserializeOwned>(steps: &mut Vec<Step>, step: Step) -> Value {
 }
 
 /// Bounds tighter than those of the number's type are found by trying.
-fn integer<T: DeserializeOwned>(steps: &mut Vec<Step>, least: i64, most: i64) -> Value {
-    let taken = |number: i64, steps: &mut Vec<Step>| {
-        steps.push(Step::Number(number));
+fn integer<T: DeserializeOwned>(steps: &mut Vec<ProbeStep>, least: i64, most: i64) -> Value {
+    let taken = |number: i64, steps: &mut Vec<ProbeStep>| {
+        steps.push(ProbeStep::Number(number));
         let taken = accepts::<T>(steps);
         steps.pop();
         taken
@@ -69,11 +69,11 @@ fn integer<T: DeserializeOwned>(steps: &mut Vec<Step>, least: i64, most: i64) ->
 }
 
 /// Words; a variant that carries something is a table with the variant's name as its only key.
-fn one_of<T: DeserializeOwned>(steps: &mut Vec<Step>, variants: &[&'static str]) -> Value {
+fn one_of<T: DeserializeOwned>(steps: &mut Vec<ProbeStep>, variants: &[&'static str]) -> Value {
     let (mut words, mut tables) = (Vec::new(), Vec::new());
     for variant in variants {
-        steps.push(Step::Variant(variant));
-        if matches!(ask::<T>(steps), Some(Asked::Nothing)) {
+        steps.push(ProbeStep::Variant(variant));
+        if matches!(ask::<T>(steps), Some(ProbedType::Nothing)) {
             words.push(*variant);
         } else {
             let inside = at::<T>(steps);
@@ -93,9 +93,9 @@ fn one_of<T: DeserializeOwned>(steps: &mut Vec<Step>, variants: &[&'static str])
 
 /// For a type that takes values of several kinds: those it takes. Where a list of something is among them, that something
 /// can stand alone too.
-fn several<T: DeserializeOwned>(steps: &mut Vec<Step>) -> Value {
-    steps.push(Step::As(Scalar::List));
-    let item = ask::<T>(steps).filter(|asked| !matches!(asked, Asked::Anything)).map(|_| at::<T>(steps));
+fn several<T: DeserializeOwned>(steps: &mut Vec<ProbeStep>) -> Value {
+    steps.push(ProbeStep::As(Scalar::List));
+    let item = ask::<T>(steps).filter(|asked| !matches!(asked, ProbedType::Anything)).map(|_| at::<T>(steps));
     steps.pop();
     if let Some(item) = item {
         return json!({ "anyOf": [item, { "type": "array", "items": item }] });
@@ -104,7 +104,7 @@ fn several<T: DeserializeOwned>(steps: &mut Vec<Step>) -> Value {
     let taken: Vec<&str> = kinds
         .into_iter()
         .filter(|(kind, _)| {
-            steps.push(Step::As(*kind));
+            steps.push(ProbeStep::As(*kind));
             let taken = accepts::<T>(steps);
             steps.pop();
             taken

@@ -8,13 +8,14 @@ use chancery_wire::swp::{BINDING, PORT, codec};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::effect::declare_section;
 use super::section::Section;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SwpConfig {
     pub door: SwpDoor,
     pub rules: SwpRules,
-    pub limits: codec::Limits,
+    pub limits: codec::SwpLimits,
 }
 
 /// Without an address nobody listens for SWP.
@@ -25,6 +26,8 @@ pub struct SwpDoor {
     /// What cards say.
     pub public_url: Option<SwpUrl>,
 }
+
+declare_section!(SwpDoor { listen: Restart, public_url: Restart });
 
 impl SwpConfig {
     pub(crate) fn settings(&self) -> SwpSettings {

@@ -10,12 +10,6 @@ pub const SCHEMA_FILE: &str = "chancery.schema.json";
 /// A config file with every key at its default, commented, which tells editors where its schema is. Agents at `urls` take
 /// the place of the echo agent.
 pub fn template(urls: &[String]) -> String {
-    let body = if urls.is_empty() { SHIPPED.to_owned() } else { with_agents(urls) };
-    format!("#:schema ./{SCHEMA_FILE}\n\n{body}")
-}
-
-fn with_agents(urls: &[String]) -> String {
-    let (before, rest) = SHIPPED.split_once("[agents.echo]\n").unwrap_or((SHIPPED, ""));
     let sections: Vec<String> = urls
         .iter()
         .enumerate()
@@ -24,6 +18,36 @@ fn with_agents(urls: &[String]) -> String {
             format!("[agents.{name}]\nurl = {}\n\n", toml::Value::from(url.as_str()))
         })
         .collect();
+    template_of(&sections)
+}
+
+/// The same with these sections of agents in the place of the echo agent.
+pub(super) fn template_of(sections: &[String]) -> String {
+    let body = if sections.is_empty() { SHIPPED.to_owned() } else { with_agents(sections) };
+    format!("#:schema ./{SCHEMA_FILE}\n\n{body}")
+}
+
+/// Gives a key of a section another value. The section and the key may be commented out; the word about the key stays.
+pub(super) fn set(text: &mut String, section: &str, key: &str, value: &str) {
+    let (header, start) = (format!("[{section}]"), format!("{key} = "));
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let bare = |line: &str| line.strip_prefix("# ").unwrap_or(line).to_owned();
+    let Some(top) = lines.iter().position(|line| bare(line) == header) else { return };
+    lines[top] = header;
+    let is_header = |line: &String| bare(line).starts_with('[') && bare(line).ends_with(']');
+    let end = lines.iter().skip(top + 1).position(is_header).map_or(lines.len(), |next| top + 1 + next);
+    let place = (top + 1..end).find(|place| bare(&lines[*place]).starts_with(&start));
+    let remark = place.and_then(|place| lines[place].split_once(" # ").map(|(_, remark)| format!(" # {}", remark.trim())));
+    let line = format!("{start}{value}{}", remark.unwrap_or_default());
+    match place {
+        Some(place) => lines[place] = line,
+        None => lines.insert(top + 1, line),
+    }
+    *text = lines.join("\n") + "\n";
+}
+
+fn with_agents(sections: &[String]) -> String {
+    let (before, rest) = SHIPPED.split_once("[agents.echo]\n").unwrap_or((SHIPPED, ""));
     // What was said of the echo agent stays as an example.
     let (echo, rest) = rest.split_once("\n\n").unwrap_or((rest, ""));
     let echo: Vec<String> = std::iter::once("# [agents.echo]".to_owned())

@@ -30,7 +30,7 @@ fn what_is_set_is_taken_and_the_rest_stays_as_it_was() {
     assert_eq!(config.node.listen.to_string(), "127.0.0.2:1");
     assert_eq!(config.node.public_url.unwrap().to_string(), "https://h/a");
     assert_eq!(config.node.dedupe, Dedupe::MessageId);
-    let limits = Limits::default();
+    let limits = LimitsConfig::default();
     assert_eq!(config.limits.inbound, InboundLimits { body_bytes: 5, ..limits.inbound });
     assert_eq!(config.limits.json, JsonLimits { json_depth: 3, ..limits.json });
     assert_eq!(config.limits.tasks, TaskLimits { page_size: 7, ..limits.tasks });
@@ -122,10 +122,11 @@ fn all_names() -> Vec<&'static str> {
         field_names::<StoreConfig>(),
         field_names::<EvidenceConfig>(),
         field_names::<IdentityConfig>(),
+        field_names::<chancery_outbound::JwksLimits>(),
         field_names::<TlsConfig>(),
         field_names::<SwpDoor>(),
         field_names::<chancery_inbound::SwpRules>(),
-        field_names::<chancery_wire::swp::codec::Limits>(),
+        field_names::<chancery_wire::swp::codec::SwpLimits>(),
         field_names::<GuardConfig>(),
         field_names::<DiscoveryConfig>(),
         field_names::<ClientLimits>(),

@@ -7,6 +7,7 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde::Deserialize;
 
+use super::effect::declare_section;
 use super::section::Section;
 
 /// Files in PEM.
@@ -21,12 +22,25 @@ pub struct TlsConfig {
     pub client_certificates: ClientCertificates,
 }
 
+declare_section!(TlsConfig { cert_file: Restart, key_file: Restart, client_ca_file: Restart, client_certificates: Restart });
+
 #[derive(Debug, thiserror::Error)]
 #[error("tls.{key}: {} {fault}", file.display())]
 pub struct TlsFileError {
     key: &'static str,
     file: PathBuf,
     fault: String,
+}
+
+impl TlsFileError {
+    /// The key of `[tls]` that names the file.
+    pub(crate) fn key(&self) -> &'static str {
+        self.key
+    }
+
+    pub(crate) fn reason(&self) -> String {
+        format!("{} {}", self.file.display(), self.fault)
+    }
 }
 
 pub(super) fn read(tls: &mut Section<'_, '_>) -> TlsConfig {

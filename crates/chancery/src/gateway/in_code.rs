@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use chancery_core::TaskRunner;
 use chancery_core::routing::PeerSelector;
+use chancery_core::{SkillRouting, TaskRunner};
 use chancery_rules::routing::RoutingConfig;
 
 /// Runners and a selector given in code.
@@ -26,10 +26,17 @@ impl fmt::Debug for InCode {
 }
 
 impl InCode {
+    /// How calls at the root address are routed by skill.
+    pub(crate) fn skill_routing(&self, config: &RoutingConfig) -> SkillRouting {
+        let routing = SkillRouting::new(config, rand::random());
+        self.selector(config).into_iter().fold(routing, SkillRouting::choosing_by)
+    }
+
     /// The selector that counts instead of the config's. An operator who says something about routing outranks the program.
     pub(super) fn selector(&self, config: &RoutingConfig) -> Option<Arc<dyn PeerSelector>> {
         let selector = self.selector.clone()?;
-        if self.outranks_config || *config == RoutingConfig::default() {
+        let silent = RoutingConfig { by_skill: config.by_skill, ..RoutingConfig::default() };
+        if self.outranks_config || *config == silent {
             return Some(selector);
         }
         tracing::info!(selector = selector.name(), "the config's [routing] counts, and not the selector given in code");
@@ -49,6 +56,8 @@ mod tests {
         let in_code = InCode { selector: Some(Arc::new(LowestLatency)), ..InCode::default() };
         assert!(in_code.selector(&silent).is_some());
         assert!(in_code.selector(&said).is_none(), "operators outrank programs");
+        let by_address = RoutingConfig { by_skill: false, ..RoutingConfig::default() };
+        assert!(in_code.selector(&by_address).is_some(), "that says nothing about how to choose");
         let insists = InCode { outranks_config: true, ..in_code };
         assert!(insists.selector(&said).is_some());
         assert!(InCode::default().selector(&silent).is_none());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use chancery_protocol::Timestamp;
 use url::Url;
 
-use super::gather::Standing;
-use super::remote::{Remote, Workplace};
+use super::gather::ServedAgents;
+use super::remote::{Remote, RemoteParts};
 use crate::config::{AgentConfig, AgentSource};
 
 /// As long as a name may be.
@@ -18,10 +18,10 @@ const LONGEST: usize = 64;
 /// A name that was taken before counts, so that tasks and keys are found again. A data folder from before agents were named by
 /// their cards has keys for `agent`, `agent-2` and so on: there those names stay.
 pub(super) async fn settle_names(
-    place: &Workplace,
+    place: &RemoteParts,
     elsewhere: Vec<(usize, String, AgentConfig)>,
     taken: impl Iterator<Item = String>,
-    standing: Option<&Standing>,
+    standing: Option<&ServedAgents>,
     now: Timestamp,
 ) -> Vec<(usize, String, AgentConfig)> {
     let mut taken: BTreeSet<String> = taken.collect();
@@ -45,26 +45,28 @@ pub(super) async fn settle_names(
             }
             None if is_there => looks.push((index, by_address, agent, None)),
             None => {
-                let look = Remote::new(&by_address, &agent, false, place).ok().flatten().map(|remote| {
-                    tokio::spawn(async move {
-                        remote.first_cards(now).await;
-                        remote.card_name()
-                    })
+                let look = Remote::new(&by_address, &agent, false, place).ok().flatten().map(|remote| async move {
+                    remote.first_cards(now).await;
+                    remote.card_name()
                 });
                 looks.push((index, by_address, agent, Some((url, look))));
             }
         }
     }
+    let looked = looks.into_iter().map(|(index, name, agent, look)| async move {
+        let look = match look {
+            Some((url, Some(look))) => Some((url, look.await)),
+            Some((url, None)) => Some((url, None)),
+            None => None,
+        };
+        (index, name, agent, look)
+    });
     let mut named = Vec::new();
-    for (index, name, agent, look) in looks {
-        let Some((url, look)) = look else {
+    for (index, name, agent, look) in futures::future::join_all(looked).await {
+        let Some((url, card_name)) = look else {
             taken.insert(name.clone());
             named.push((index, name, agent));
             continue;
-        };
-        let card_name = match look {
-            Some(look) => look.await.ok().flatten(),
-            None => None,
         };
         let from_card = card_name.as_deref().and_then(agent_slug);
         let name = unique(from_card.as_deref().unwrap_or(&name), &taken);
@@ -78,7 +80,7 @@ pub(super) async fn settle_names(
     named
 }
 
-fn keep(place: &Workplace, url: &str, name: &str) {
+fn keep(place: &RemoteParts, url: &str, name: &str) {
     if let Err(error) = place.book.keep_name(url, name) {
         tracing::error!(agent = name, %error, "the name of an agent could not be kept; it may have another after a restart");
     }
@@ -127,7 +129,7 @@ pub(super) fn unique(name: &str, taken: &BTreeSet<String>) -> String {
 }
 
 /// A remote agent that was named by host and port, under the name that its card says now.
-pub(super) fn renamed(remote: &Remote, taken: &BTreeSet<String>, place: &Workplace) -> Option<Arc<Remote>> {
+pub(super) fn renamed(remote: &Remote, taken: &BTreeSet<String>, place: &RemoteParts) -> Option<Arc<Remote>> {
     let (name, url) = (agent_slug(&remote.card_name()?)?, remote.config.urls.first()?);
     let name = unique(&name, taken);
     let agent = AgentConfig { unnamed: true, ..AgentConfig::from(AgentSource::Remote(Box::new(remote.config.clone()))) };

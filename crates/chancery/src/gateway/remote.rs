@@ -9,8 +9,8 @@ use std::time::Duration;
 use chancery_core::{Clock, TaskRunner};
 use chancery_identity::{Jwk, Jwks, PublicKey, SealKey};
 use chancery_outbound::ClientCertificate;
-use chancery_outbound::client::Credentials;
-use chancery_outbound::discovery::{CardSettings, Discovery, DiscoveryError, PeerAddress, PinKeeper};
+use chancery_outbound::client::AgentCredentials;
+use chancery_outbound::discovery::{CardDiscovery, CardSettings, DiscoveryError, PeerLocation, PinKeeper};
 use chancery_outbound::guard::WayOut;
 use chancery_outbound::remote::{FactsKeeper, Pool, RemoteRunner, Replica};
 use chancery_protocol::{AgentCard, AgentName, Timestamp};
@@ -21,7 +21,7 @@ use url::{Host, Url};
 
 use super::front::{front, front_extended};
 use super::in_code::InCode;
-use crate::agent_book::AgentBook;
+use crate::agent_registry::AgentRegistry;
 use crate::config::{AgentConfig, AgentSource, Config, RemoteConfig, RemoteCredentials, SwpUrl};
 use crate::new_card;
 
@@ -29,12 +29,12 @@ use crate::new_card;
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// What agents elsewhere are reached with.
 #[derive(Clone, Debug)]
-pub(crate) struct Workplace {
+pub(crate) struct RemoteParts {
     pub(crate) config: Arc<Config>,
     pub(crate) public_url: Url,
     pub(crate) swp_url: Option<SwpUrl>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) book: Arc<AgentBook>,
+    pub(crate) book: Arc<AgentRegistry>,
     /// Whether callers prove who they are, so that there is somebody to show extended cards to.
     pub(crate) knows_callers: bool,
     pub(crate) in_code: InCode,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Local {
 
 /// The cards of an agent as they are shown here.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct ShownCards {
     pub(crate) card: AgentCard,
     /// For callers who proved who they are.
     pub(crate) extended: Option<AgentCard>,
@@ -75,15 +75,17 @@ pub(crate) struct Remote {
     /// Named by its host and port, until its card says its name.
     pub(crate) provisional: bool,
     /// What was shown last.
-    shown: Mutex<Option<Shown>>,
+    shown: Mutex<Option<ShownCards>>,
+    /// The cards that were read last, before they are mounted.
+    latest: Mutex<Option<ShownCards>>,
     /// Fires when the agent is removed.
     pub(crate) gone: CancellationToken,
 }
 
 impl Remote {
-    pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &Workplace) -> Result<Option<Self>, String> {
+    pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &RemoteParts) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let Workplace { config, public_url, swp_url, clock, book, knows_callers, in_code, .. } = place;
+        let RemoteParts { config, public_url, swp_url, clock, book, knows_callers, in_code, .. } = place;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.map(|url| url.map(dialable)).collect::<Result<Vec<_>, _>>()?;
         let own: Vec<Url> = std::iter::once(public_url.clone()).chain(swp_url.as_ref().and_then(SwpUrl::as_web)).collect();
@@ -94,10 +96,10 @@ impl Remote {
         let way_out = WayOut::new(&config.outbound, &written_down, &own)?;
         let keys = remote.card_keys.as_deref().map(card_keys).transpose()?.unwrap_or_default();
         let credentials = credentials(&remote.credentials)?;
-        let discovery = Discovery::new(way_out.trusted().client(), config.discovery.clone());
+        let discovery = CardDiscovery::new(way_out.trusted().client(), config.discovery.clone());
         let discovery = Arc::new(discovery.showing(credentials.certificate().cloned()));
         let replica = |url: &Url| {
-            let address = PeerAddress {
+            let address = PeerLocation {
                 name: replica_name(name, url),
                 url: url.to_string(),
                 verify: remote.verify,
@@ -139,6 +141,7 @@ impl Remote {
             knows_callers: *knows_callers,
             provisional: agent.unnamed && remote.urls.first().is_some_and(|url| book.name_of(url).is_none()),
             shown: Mutex::default(),
+            latest: Mutex::default(),
             gone: CancellationToken::new(),
         }))
     }
@@ -154,7 +157,7 @@ impl Remote {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    pub(crate) fn runner(&self, place: &Workplace) -> Arc<dyn TaskRunner> {
+    pub(crate) fn runner(&self, place: &RemoteParts) -> Arc<dyn TaskRunner> {
         let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow);
         Arc::new(match &self.local {
             Some(Local(local)) => runner.with_local(Arc::clone(local)),
@@ -166,11 +169,26 @@ impl Remote {
         &self.pool
     }
 
+    /// The cards that were read last, if any were.
+    pub(crate) fn latest(&self) -> Option<ShownCards> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep_latest(&self, cards: &ShownCards) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(cards.clone());
+    }
+
     /// The cards to begin with: the agent's, the one that was approved, or one that says that it has not been reached.
-    pub(crate) async fn first_cards(&self, now: Timestamp) -> Shown {
+    pub(crate) async fn first_cards(&self, now: Timestamp) -> ShownCards {
+        let cards = self.look_first(now).await;
+        self.keep_latest(&cards);
+        cards
+    }
+
+    async fn look_first(&self, now: Timestamp) -> ShownCards {
         if let Ok(Some(card)) = tokio::time::timeout(FIRST_LOOK, self.card(now)).await {
             let extended = tokio::time::timeout(FIRST_LOOK, self.extended(now)).await.ok().flatten();
-            return Shown { card, extended };
+            return ShownCards { card, extended };
         }
         let fault = self.pool.replicas().find_map(|replica| replica.seen().fault);
         let reason = fault.as_ref().map_or_else(|| "no answer yet".to_owned(), ToString::to_string);
@@ -178,7 +196,7 @@ impl Remote {
         tracing::warn!(agent = %self.name, url, reason, "the agent has no card yet; it is served as soon as it has");
         let approved = self.pool.replicas().find_map(|replica| replica.seen().counts);
         let card = approved.map_or_else(|| self.stand_in(fault.as_ref()), |found| self.shown_as(front(&found, &self.public_url)));
-        Shown { card, extended: None }
+        ShownCards { card, extended: None }
     }
 
     /// A card for an agent whose own cannot be shown. It says so, and why.
@@ -193,16 +211,17 @@ impl Remote {
     }
 
     /// The cards if they are others than were shown last.
-    pub(crate) async fn fresh_cards(&self, now: Timestamp) -> Option<Shown> {
+    pub(crate) async fn fresh_cards(&self, now: Timestamp) -> Option<ShownCards> {
         let cards = match self.card(now).await {
-            Some(card) => Shown { card, extended: self.extended(now).await },
+            Some(card) => ShownCards { card, extended: self.extended(now).await },
             // A stand-in says why there is no card, which may have changed. A card that was shown before stays.
             None if self.pool.replicas().all(|replica| replica.seen().counts.is_none()) => {
                 let fault = self.pool.replicas().find_map(|replica| replica.seen().fault);
-                Shown { card: self.stand_in(fault.as_ref()), extended: None }
+                ShownCards { card: self.stand_in(fault.as_ref()), extended: None }
             }
             None => return None,
         };
+        self.keep_latest(&cards);
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.as_ref() == Some(&cards) {
             return None;
@@ -302,19 +321,19 @@ fn card_keys(file: &Path) -> Result<Vec<PublicKey>, String> {
     keys.iter().map(|key| key.public_key().map_err(|fault| bad(fault.to_string()))).collect()
 }
 
-fn credentials(config: &RemoteCredentials) -> Result<Credentials, String> {
+fn credentials(config: &RemoteCredentials) -> Result<AgentCredentials, String> {
     let variable = |name: &String| std::env::var(name).map_err(|_| format!("credentials: the environment has no {name}"));
     if let (Some(cert_file), Some(key_file)) = (&config.cert_file, &config.key_file) {
         if config.bearer_env.is_some() || config.api_key_env.is_some() {
             return Err("credentials: a certificate, a bearer token or an API key, and only one of them".to_owned());
         }
-        return certificate(cert_file, key_file).map(Credentials::Certificate);
+        return certificate(cert_file, key_file).map(AgentCredentials::Certificate);
     }
     match (&config.bearer_env, &config.api_key_env) {
         (Some(_), Some(_)) => Err("credentials: a bearer token or an API key, not both".to_owned()),
-        (Some(name), None) => variable(name).map(Credentials::bearer),
-        (None, Some(name)) => variable(name).map(Credentials::api_key),
-        (None, None) => Ok(Credentials::None),
+        (Some(name), None) => variable(name).map(AgentCredentials::bearer),
+        (None, Some(name)) => variable(name).map(AgentCredentials::api_key),
+        (None, None) => Ok(AgentCredentials::None),
     }
 }
 

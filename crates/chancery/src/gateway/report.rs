@@ -8,7 +8,7 @@ use chancery_wire::tolerant::Leniency;
 use serde_json::{Value, json};
 
 use super::remote::Remote;
-use crate::agent_book::AgentRecord;
+use crate::agent_registry::AgentRecord;
 
 pub(super) fn built_in(agent: &Agent) -> Value {
     let state = if agent.exposed { "served" } else { "hidden" };

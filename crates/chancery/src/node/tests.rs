@@ -1,5 +1,7 @@
 //! What a node refuses to be built from, the addresses it puts on cards, and what outlives it.
 
+use std::time::Duration;
+
 use super::*;
 use crate::agents::BuiltIn;
 
@@ -34,8 +36,10 @@ async fn cards_name_the_addresses_their_agents_answer_at() {
         crate::agents::interfaces("https://elsewhere", false, &crate::config::CardConfig::default().bindings);
     let node = Node::builder().agent("a", own.clone(), crate::agents::Echo::default()).build().await.unwrap();
     let mut mounted = AgentCard::clone(&node.chancery().agents().first().card);
-    let push = mounted.capabilities.extensions.pop();
-    assert!(push.is_some_and(|extension| extension.uri.ends_with("/push-delivery/v1")));
+    for added in ["/push-envelope/v1", "/push-delivery/v1"] {
+        let extension = mounted.capabilities.extensions.pop();
+        assert!(extension.is_some_and(|extension| extension.uri.ends_with(added)), "{added}");
+    }
     assert_eq!(mounted.capabilities.push_notifications.replace(false), Some(true));
     let declared = mounted.capabilities.extensions.pop();
     assert_eq!(declared.map(|extension| extension.uri).as_deref(), Some(chancery_core::GOVERNANCE_EXTENSION));
@@ -52,4 +56,45 @@ async fn tasks_in_a_folder_outlive_the_node_and_the_folder_is_free_again() {
         assert!(matches!(second, Err(BuildError::Folder(crate::FolderError::InUse { .. }))));
         node.shut_down(Duration::from_secs(60)).await.unwrap();
     }
+}
+
+/// Serves a node until something ends it.
+async fn serve(node: &Node) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    node.serve(listener, tokio_util::sync::CancellationToken::new()).await;
+}
+
+#[tokio::test]
+async fn a_panic_in_a_loop_that_the_node_needs_ends_its_serving_and_in_another_one_does_not() {
+    let node = with_agents(&["a"]).build().await.unwrap();
+    let loops = node.chancery().loops();
+    loops.start("decoration", LoopNeed::Optional, async { panic!("for a test") });
+    while node.loop_panics().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!node.failed().is_cancelled());
+    loops.start("heart", LoopNeed::Vital, async { panic!("for a test") });
+    serve(&node).await;
+    assert_eq!(node.loop_panics(), [("decoration", 1), ("heart", 1)].into());
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_every_loop_of_the_node_and_each_has_a_name() {
+    let home = tempfile::tempdir().unwrap();
+    let node = with_agents(&["a"]).sqlite(home.path()).build().await.unwrap();
+    let names: Vec<_> = node.chancery().loops().running().into_keys().collect();
+    assert_eq!(names, ["agent cards", "keys and cards", "record", "retention", "webhook deliveries", "webhook retention"]);
+    node.shut_down(Duration::from_secs(60)).await.unwrap();
+    assert!(node.chancery().loops().running().is_empty());
+    assert!(node.loop_panics().is_empty());
+}
+
+#[tokio::test]
+async fn a_router_keeps_its_node_and_the_last_of_both_to_go_ends_it() {
+    let node = with_agents(&["a"]).build().await.unwrap();
+    let (router, stopping) = (node.router(), node.chancery().shutdown_token());
+    drop(node);
+    assert!(!stopping.is_cancelled(), "the router answers on");
+    drop(router);
+    assert!(stopping.is_cancelled());
 }

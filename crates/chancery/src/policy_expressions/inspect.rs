@@ -12,7 +12,7 @@ pub(super) const MAX_BRACKETS: usize = 32;
 /// What the standard library has for the types there are. Operators have names no function can have.
 const FUNCTIONS: [&str; 9] = ["size", "contains", "startsWith", "endsWith", "int", "double", "string", "bool", "type"];
 
-pub(super) struct Fault {
+pub(super) struct ExpressionFault {
     pub(super) node: u64,
     pub(super) what: String,
 }
@@ -34,7 +34,7 @@ pub(super) fn check_brackets(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn check(program: &Program) -> Result<(), Fault> {
+pub(super) fn check(program: &Program) -> Result<(), ExpressionFault> {
     Walk::default().visit(program.expression(), 0)
 }
 
@@ -58,8 +58,8 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn visit(&mut self, node: &'a IdedExpr, depth: usize) -> Result<(), Fault> {
-        let fault = |what: String| Err(Fault { node: node.id, what });
+    fn visit(&mut self, node: &'a IdedExpr, depth: usize) -> Result<(), ExpressionFault> {
+        let fault = |what: String| Err(ExpressionFault { node: node.id, what });
         if depth > MAX_NESTING {
             return fault(format!("it is nested more than {MAX_NESTING} deep"));
         }

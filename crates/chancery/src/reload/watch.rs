@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::LoopNeed;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
@@ -54,8 +55,9 @@ impl Reloader {
             let _ = since_start.send(Happened::Settled);
         }
         drop(since_start);
-        let (reloader, stopping) = (Arc::clone(self), self.grounds.chancery.shutdown_token());
-        tokio::spawn(async move {
+        let (reloader, stopping) = (Arc::clone(self), self.running.chancery().shutdown_token());
+        let loops = self.running.chancery().loops().clone();
+        loops.start("config file", LoopNeed::Optional, async move {
             let _watcher = watcher;
             loop {
                 tokio::select! {

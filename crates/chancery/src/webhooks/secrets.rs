@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chancery_core::push::{Sealed, Vault as _};
+use chancery_core::push::{SealedSecret, Vault as _};
 use chancery_identity::webhook::{HmacSecret, RotationFault, SecretSet};
 use chancery_protocol::Timestamp;
 use secrecy::ExposeSecret as _;
@@ -32,19 +32,19 @@ pub(crate) enum SecretsError {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    origins: BTreeMap<String, Written>,
+    origins: BTreeMap<String, SealedEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SealedEntry {
     kek_id: String,
     sealed: String,
 }
 
 /// By `scheme://host:port`. What is changed is kept before it is used.
 #[derive(Debug)]
-pub(crate) struct SecretBook {
+pub(crate) struct SecretRegistry {
     vault: Arc<KeyVault>,
     folder: Option<Arc<DataFolder>>,
     sets: Mutex<BTreeMap<String, SecretSet>>,
@@ -52,13 +52,13 @@ pub(crate) struct SecretBook {
 
 /// As operators see one: never what it is.
 #[derive(Debug, Serialize)]
-pub(crate) struct Agreed {
+pub(crate) struct AgreedSecretSummary {
     pub(crate) origin: String,
     /// Secrets that sign now, the old ones among them.
     pub(crate) signing: usize,
 }
 
-impl SecretBook {
+impl SecretRegistry {
     /// Without a folder they last as long as the process.
     pub(crate) fn open(folder: Option<Arc<DataFolder>>, vault: Arc<KeyVault>) -> Result<Self, SecretsError> {
         let kept = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
@@ -66,9 +66,9 @@ impl SecretBook {
             Some(bytes) => serde_json::from_slice(&bytes).map_err(|_| SecretsError::Damaged)?,
             None => File::default(),
         };
-        let open = |(origin, written): (String, Written)| {
+        let open = |(origin, written): (String, SealedEntry)| {
             let bytes = STANDARD.decode(&written.sealed).ok()?;
-            let sealed = Sealed { kek_id: written.kek_id.into(), bytes: bytes.into() };
+            let sealed = SealedSecret { kek_id: written.kek_id.into(), bytes: bytes.into() };
             let plain = vault.open(&bound(&origin), &sealed)?;
             Some((origin, SecretSet::from_json(plain.expose_text()?).ok()?))
         };
@@ -84,9 +84,11 @@ impl SecretBook {
         self.lock().clone().into_iter().collect()
     }
 
-    pub(crate) fn shown(&self, now: Timestamp) -> Vec<Agreed> {
+    pub(crate) fn shown(&self, now: Timestamp) -> Vec<AgreedSecretSummary> {
         let sets = self.lock();
-        sets.iter().map(|(origin, set)| Agreed { origin: origin.clone(), signing: set.signing(now).count() }).collect()
+        sets.iter()
+            .map(|(origin, set)| AgreedSecretSummary { origin: origin.clone(), signing: set.signing(now).count() })
+            .collect()
     }
 
     /// The first one for an origin, or one in place of another, which signs too until the grace is over.
@@ -119,7 +121,7 @@ impl SecretBook {
         if let Some(folder) = &self.folder {
             let write = |(origin, set): (&String, &SecretSet)| {
                 let sealed = self.vault.seal(&bound(origin), set.to_json()?.expose_secret().as_bytes());
-                let written = Written { kek_id: sealed.kek_id.to_string(), sealed: STANDARD.encode(&sealed.bytes) };
+                let written = SealedEntry { kek_id: sealed.kek_id.to_string(), sealed: STANDARD.encode(&sealed.bytes) };
                 Ok((origin.clone(), written))
             };
             let file = File { origins: changed.iter().map(write).collect::<Result<_, RotationFault>>()? };
@@ -148,14 +150,14 @@ mod tests {
         let folder = Arc::new(DataFolder::claim(home.path()).unwrap());
         let open = || {
             let vault = Arc::new(KeyVault::open(Some(Arc::clone(&folder)), NOW).unwrap());
-            (SecretBook::open(Some(Arc::clone(&folder)), Arc::clone(&vault)).unwrap(), vault)
+            (SecretRegistry::open(Some(Arc::clone(&folder)), Arc::clone(&vault)).unwrap(), vault)
         };
         let (first, second) = (HmacSecret::generate().unwrap(), HmacSecret::generate().unwrap());
         let (book, _) = open();
         book.set(ORIGIN, first.clone(), Duration::ZERO, NOW).unwrap();
         book.set(ORIGIN, second.clone(), Duration::from_secs(60), NOW).unwrap();
         let (book, vault) = open();
-        let signing = |book: &SecretBook, at| book.sets()[ORIGIN].signing(at).cloned().collect::<Vec<_>>();
+        let signing = |book: &SecretRegistry, at| book.sets()[ORIGIN].signing(at).cloned().collect::<Vec<_>>();
         assert_eq!(signing(&book, NOW), [second.clone(), first.clone()]);
         let text = std::fs::read_to_string(home.path().join(FILE)).unwrap();
         assert!(!text.contains("whsec_"), "{text}");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_core::push::{Sealed, Secret, Vault};
+use chancery_core::push::{SealedSecret, SecretBytes, Vault};
 use chancery_identity::webhook::{VaultFault, VaultRing};
 use chancery_protocol::Timestamp;
 use secrecy::ExposeSecret as _;
@@ -23,6 +23,8 @@ pub(crate) enum VaultError {
 /// What is changed is kept before it is used: nothing is ever sealed by a key that could be lost.
 pub(crate) struct KeyVault {
     ring: Mutex<VaultRing>,
+    /// Whether there was no file at this start.
+    made_now: bool,
     folder: Option<Arc<DataFolder>>,
 }
 
@@ -44,7 +46,19 @@ impl KeyVault {
         if let Some(folder) = folder.as_ref().filter(|_| kept.is_none()) {
             folder.write(FILE, ring.to_json().map_err(fault)?.expose_secret().as_bytes())?;
         }
-        Ok(Self { ring: Mutex::new(ring), folder })
+        Ok(Self { ring: Mutex::new(ring), made_now: kept.is_none() && folder.is_some(), folder })
+    }
+
+    /// Says what follows if the file was made anew in a folder whose database has registrations.
+    pub(crate) fn warn_if_lost(&self, registrations: u64) {
+        if self.made_now && registrations > 0 {
+            tracing::warn!(
+                registrations,
+                "{FILE} is missing, and there was one: new keys are made. What registrations of webhooks keep secret, and the \
+                 secrets agreed with origins, cannot be opened: deliveries that need them fail. Stop the node and put {FILE} back \
+                 from a backup, or let the receivers register anew"
+            );
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, VaultRing> {
@@ -83,20 +97,20 @@ impl Vault for KeyVault {
         Arc::clone(self.lock().current())
     }
 
-    fn seal(&self, bound: &[u8], plain: &[u8]) -> Sealed {
+    fn seal(&self, bound: &[u8], plain: &[u8]) -> SealedSecret {
         match self.lock().seal(bound, plain) {
-            Ok(sealed) => Sealed { kek_id: sealed.kek_id, bytes: sealed.bytes.into() },
+            Ok(sealed) => SealedSecret { kek_id: sealed.kek_id, bytes: sealed.bytes.into() },
             Err(error) => {
                 // Nothing opens that, so deliveries fail and say why.
                 tracing::error!(%error, "a webhook's secrets could not be sealed");
-                Sealed { kek_id: "".into(), bytes: Vec::new().into() }
+                SealedSecret { kek_id: "".into(), bytes: Vec::new().into() }
             }
         }
     }
 
-    fn open(&self, bound: &[u8], sealed: &Sealed) -> Option<Secret> {
+    fn open(&self, bound: &[u8], sealed: &SealedSecret) -> Option<SecretBytes> {
         let opened = self.lock().open(bound, &sealed.kek_id, &sealed.bytes).ok()?;
-        Some(Secret::new(opened.expose_secret().as_slice()))
+        Some(SecretBytes::new(opened.expose_secret().as_slice()))
     }
 }
 

@@ -68,6 +68,7 @@ pub(crate) const FRAMEWORKS: &[Framework] = &[
         left_out: &[],
         in_ci: false,
     },
+    Framework { name: "ag2", packages: &["ag2==1.2.1"], variants: &["default"], left_out: &[], in_ci: false },
     Framework { name: "crewai", packages: &["crewai==1.15.30"], variants: &["default"], left_out: &[], in_ci: false },
 ];
 

@@ -5,25 +5,25 @@ use std::process::Command;
 use crate::table::Family;
 use crate::toolbox::Toolbox;
 
-const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
+pub(crate) const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
 
 #[rustfmt::skip]
 const V1_0: &[&str] = &[
     "card", "send", "message", "multi-turn", "stream", "get", "list", "cancel", "resubscribe", "resubscribe-parked",
-    "task-not-found", "task-not-cancelable", "push",
+    "task-not-found", "refused-stream", "task-not-cancelable", "push",
 ];
 
 /// As 1.0, but no SDK has a list operation for 0.3.
 #[rustfmt::skip]
 const V0_3: &[&str] = &[
     "card", "send", "message", "multi-turn", "stream", "get", "cancel", "resubscribe", "resubscribe-parked",
-    "task-not-found", "task-not-cancelable", "push",
+    "task-not-found", "refused-stream", "task-not-cancelable", "push",
 ];
 
 #[rustfmt::skip]
 const ORIGINAL: &[&str] = &[
     "card", "send", "executor", "multi-turn", "rejected-as-failed", "get", "cancel", "stream", "send-subscribe", "resubscribe",
-    "resubscribe-get", "task-not-found", "task-not-cancelable", "push",
+    "resubscribe-get", "task-not-found", "refused-stream", "task-not-cancelable", "push",
 ];
 
 /// Every row the drivers must produce. A driver that prints fewer, or others, fails the test.

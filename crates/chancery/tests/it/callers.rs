@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use chancery::identity::SigningKey;
 use chancery::identity::keys::Cards;
@@ -276,4 +278,53 @@ fn no_key_is_ever_logged_or_kept() {
             assert!(!bytes.contains(key.as_str()), "{}", path.display());
         }
     }
+}
+
+/// Who is let in is told that there is no such task.
+async fn is_let_in(client: &reqwest::Client, url: &str, key: &str) -> bool {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": "nobody" } });
+    let request = client.post(url).header("A2A-Version", "1.0").header("x-api-key", key).json(&body);
+    let answer: Value = request.send().await.expect("an answer").json().await.expect("JSON");
+    answer["error"]["code"] == -32001
+}
+
+/// Whoever is let in after the command has come back would be let in by a key that its owner takes for dead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_is_revoked_under_load_is_out_when_the_command_comes_back_and_the_others_stay_in() {
+    let home = Home::new();
+    let (stolen, kept) = (add(&home, &["stolen"]), add(&home, &["kept"]));
+    let limits = "[limits]\ncalls_per_second_per_caller = 0\ncalls_per_second_per_address = 0\n";
+    let server = Setup::in_home(&home).config(limits).start();
+    let (revoked, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let [before, after, late] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
+    let loads: Vec<_> = (0..8)
+        .map(|_| {
+            let (revoked, stop, url, key) = (Arc::clone(&revoked), Arc::clone(&stop), server.url().to_owned(), stolen.clone());
+            let (before, after, late) = (Arc::clone(&before), Arc::clone(&after), Arc::clone(&late));
+            tokio::spawn(async move {
+                let client = reqwest::Client::new();
+                while !stop.load(Ordering::SeqCst) {
+                    // Noted before the call begins: only what begins afterwards counts.
+                    let is_revoked = revoked.load(Ordering::SeqCst);
+                    match (is_revoked, is_let_in(&client, &url, &key).await) {
+                        (false, true) => drop(before.fetch_add(1, Ordering::SeqCst)),
+                        (true, false) => drop(after.fetch_add(1, Ordering::SeqCst)),
+                        (true, true) => drop(late.fetch_add(1, Ordering::SeqCst)),
+                        (false, false) => {}
+                    }
+                }
+            })
+        })
+        .collect();
+    crate::patience::soon("calls are let in", async || (before.load(Ordering::SeqCst) > 50).then_some(())).await;
+    let ran = run(&home, ["callers", "revoke", "stolen"]);
+    revoked.store(true, Ordering::SeqCst);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    crate::patience::soon("calls are turned away", async || (after.load(Ordering::SeqCst) > 50).then_some(())).await;
+    stop.store(true, Ordering::SeqCst);
+    for load in loads {
+        load.await.expect("it ends");
+    }
+    assert_eq!(late.load(Ordering::SeqCst), 0, "let in after the caller was revoked");
+    assert!(is_let_in(&reqwest::Client::new(), server.url(), &kept).await, "the other caller stays");
 }

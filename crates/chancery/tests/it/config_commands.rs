@@ -59,10 +59,10 @@ chancery.toml:8:20: routing.default_selector: unknown variant `fast`, expected o
     assert_eq!(answer["faults"][0], first);
 
     std::fs::write(home.path().join("chancery.toml"), "[agents.echo]\nrun = 'echo'\n[callers.a]\nkey_env = 'K'\n").unwrap();
-    let ran = run(&home, ["validate"]);
+    let ran = run(&home, ["validate", "--offline"]);
     let ok = "OK chancery.toml: listens at 127.0.0.1:7420, agents echo, 1 caller\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), ok, ""));
-    let ran = run(&home, ["validate", "--json"]);
+    let ran = run(&home, ["validate", "--offline", "--json"]);
     assert_eq!(ran.json()["holds"]["callers"], json!(1));
     let ran = run(&home, ["validate", "no-such.toml"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
@@ -76,7 +76,9 @@ fn validate_knows_the_agents_that_were_added() {
     let elsewhere = Setup::conformance().start();
     let ran = run(&home, ["agents", "add", elsewhere.url(), "--name", "added"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    std::fs::write(home.path().join("chancery.toml"), "[callers.a]\nkey_env = 'K'\nmay_call = ['added', 'echo']\n").unwrap();
+    let hash = chancery_identity::credentials::KeyHash::of("the-key-of-somebody");
+    let config = format!("[callers.a]\nkey_hash = '{hash}'\nmay_call = ['added', 'echo']\n");
+    std::fs::write(home.path().join("chancery.toml"), config).unwrap();
     let ran = run(&home, ["validate"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
     drop(server);

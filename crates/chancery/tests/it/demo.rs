@@ -89,6 +89,21 @@ fn the_loop_is_refused_with_its_path_whether_its_agents_echo_their_tokens_or_not
     }
 }
 
+/// No callers, and agents that are known by the addresses they call at.
+#[test]
+fn on_an_open_node_the_same_scenes_end_the_same_way() {
+    let ran = run(&Home::new(), ["demo", "--open", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("/via/"), "an address is nobody else's to see");
+    let shown = Shown { events: ran.stdout.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect() };
+    shown.stays_within_every_cap();
+    assert_eq!(shown.tasks(1), [("a", "root"), ("b", "verified"), ("c", "verified")]);
+    assert_eq!(shown.refused(1), [("RECURSION_REVISIT", "verified")]);
+    assert_eq!(shown.tasks(2), [("a", "root"), ("b", "verified"), ("c", "inferred")]);
+    assert_eq!(shown.refused(2), [("RECURSION_REVISIT", "inferred")]);
+    assert!(shown.refused(3).iter().all(|(code, _)| *code == "BUDGET_EXHAUSTED"), "{:?}", shown.refused(3));
+}
+
 #[test]
 fn without_the_rule_that_stops_it_the_loop_runs_until_it_is_too_deep() {
     let shown = Shown::with(&["recursion.deny_revisit=false"]);

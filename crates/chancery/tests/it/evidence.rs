@@ -4,6 +4,7 @@ mod cards;
 mod deliveries;
 mod live;
 mod record;
+mod removed;
 mod retention;
 mod signers;
 mod verifying;

@@ -1,4 +1,5 @@
 //! Stories told to the built server and the built command line, a file per story.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 mod bad_configs;
 mod certificates;
@@ -18,9 +19,11 @@ mod cli;
 mod config;
 mod config_commands;
 mod config_reload;
+mod config_start;
 mod crash;
 mod credentials;
 mod demo;
+mod disk;
 mod doors;
 mod evidence;
 mod gateway;
@@ -28,9 +31,12 @@ mod keys;
 mod limits;
 mod memory;
 mod mount;
+mod operate_bill;
+mod operate_budgets;
 mod operate_explain;
 mod operate_freeze;
 mod operate_house;
+mod operate_scopes;
 mod operate_spans;
 mod operate_trees;
 mod own_certificate;
@@ -43,6 +49,8 @@ mod push_receiving;
 mod scenarios;
 mod secrets;
 mod serve;
+mod skill_routes;
 mod swp;
 mod tenancy;
 mod tls;
+mod unread;

@@ -17,9 +17,9 @@ impl Drop for Running {
 }
 
 /// Where cargo put the example. `cargo test --test it` alone does not build it.
-fn build() -> std::path::PathBuf {
+pub(crate) fn build(example: &str) -> std::path::PathBuf {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["build", "--package", "chancery", "--example", "mount", "--message-format", "json"]);
+    command.args(["build", "--package", "chancery", "--example", example, "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }
@@ -33,7 +33,7 @@ fn build() -> std::path::PathBuf {
 #[tokio::test]
 async fn an_agent_is_mounted_in_at_most_25_lines_beside_the_apps_own_pages() {
     assert!(EXAMPLE.lines().count() <= 25);
-    let mut running = Running(Command::new(build()).stdout(Stdio::piped()).spawn().expect("the example starts"));
+    let mut running = Running(Command::new(build("mount")).stdout(Stdio::piped()).spawn().expect("the example starts"));
     let mut url = String::new();
     BufReader::new(running.0.stdout.take().expect("piped")).read_line(&mut url).expect("a line");
     let url = url.trim_end();

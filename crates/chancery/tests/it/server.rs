@@ -61,6 +61,13 @@ impl Setup {
         Self { home: home.clone(), command }
     }
 
+    /// Another program that says where it is as the built server does.
+    pub(crate) fn of_program(home: &Home, program: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.current_dir(home.path()).stdin(Stdio::null());
+        Self { home: home.clone(), command }
+    }
+
     /// A server with the conformance agent that keeps its tasks in memory, and its token and address in its home.
     pub(crate) fn conformance() -> Self {
         let home = Home::new();
@@ -104,7 +111,12 @@ impl Setup {
     }
 
     /// Starts it and waits until it says where it is.
-    pub(crate) fn start(mut self) -> Server {
+    pub(crate) fn start(self) -> Server {
+        self.try_start().unwrap_or_else(|(status, log)| panic!("no address was printed, {status}: {log}"))
+    }
+
+    /// The same for a server that may not start: how it ended then, and what it logged.
+    pub(crate) fn try_start(mut self) -> Result<Server, (ExitStatus, String)> {
         let log = self.home.path().join("log");
         self.command.stdout(Stdio::piped()).stderr(File::create(&log).expect("the home takes files"));
         let mut process = self.command.spawn().expect("the built server starts");
@@ -115,10 +127,9 @@ impl Setup {
             line.trim_end().to_owned()
         };
         let (url, curl) = (line(), line());
-        let server = Server { process, url, curl, stdout, home: self.home, log };
+        let mut server = Server { process, url, curl, stdout, home: self.home, log };
         let somewhere = ["http://127.0.0.1:", "https://127.0.0.1:"].iter().any(|start| server.url.starts_with(start));
-        assert!(somewhere, "no address was printed: {}", server.log());
-        server
+        if somewhere { Ok(server) } else { Err((exit_of(&mut server.process), server.log())) }
     }
 }
 

@@ -202,3 +202,27 @@ async fn beyond_the_loopback_callers_are_enough_to_start_and_tls_to_start_withou
     assert!(warns(&server, "not authenticated"), "{}", server.log());
     assert!(Path::new(&home.path().join("node.pem")).exists());
 }
+
+#[test]
+fn a_certificate_that_is_not_for_the_nodes_own_names_is_a_warning_at_start() {
+    const WARNING: &str = "does not cover the host that callers use";
+    let nodes = Signer::new("nodes");
+    let log = |certificate: &Signed, config: &str| {
+        let home = Home::new();
+        put_node(&home, certificate);
+        let server = start(&home, &format!("{config}{TLS}"));
+        server.log()
+    };
+    let covered = log(&nodes.node(), "");
+    assert!(!covered.contains(WARNING), "{covered}");
+    let public = "public_url = 'https://agents.example.org'\n";
+    let both = log(&nodes.named(&["127.0.0.1", "agents.example.org"]), public);
+    assert!(!both.contains(WARNING), "{both}");
+    let listen = log(&nodes.named(&["agents.example.org"]), public);
+    let told = |log: &str, words: &[&str]| {
+        log.lines().any(|line| line.contains("WARN") && line.contains(WARNING) && words.iter().all(|word| line.contains(word)))
+    };
+    assert!(told(&listen, &["127.0.0.1", "agents.example.org", "listen"]), "{listen}");
+    let elsewhere = log(&nodes.node(), public);
+    assert!(told(&elsewhere, &["agents.example.org", "127.0.0.1, localhost", "public_url"]), "{elsewhere}");
+}

@@ -1,167 +1,20 @@
 //! The service without doors, over a store that counts what is asked of it and a clock that tests move.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chancery::{AgentCard, TaskLimits, TaskRunner, new_card};
 use chancery_core::{
-    Agent, Agents, Answer, Append, Appended, Chancery, Clock, Decision, Dedupe, Freeze, FreezeScope, Governed, Keyed, Ledger,
-    LedgerRow, Link, ListCursor, ListFilter, Listed, LogEntry, Names, Next, Note, Parts, RetentionConfig, Rulebook, Seal, Spend,
-    Store, StoreError, Stored, Subscription, SweepPlan,
+    Agent, Agents, Answer, Chancery, ChanceryParts, Clock, Dedupe, LogEntry, NextEvents, RetentionConfig, Rulebook, Seal, Store,
+    Subscription,
 };
 use chancery_identity::SealKey;
 use chancery_protocol::{
-    AgentName, Binding, CallContext, Caller, ContextId, Error, Message, Reply, Request, Role, SendConfiguration, SendMessage,
-    Sent, SubscribeToTask, Task, TaskId, Timestamp, TraceId, Version,
+    Binding, CallContext, Caller, Error, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, SubscribeToTask,
+    Task, TaskId, Timestamp, TraceId, Version,
 };
-use tokio::sync::Semaphore;
-
-/// Hands everything on, and counts.
-#[derive(Debug)]
-pub(crate) struct CountingStore {
-    inner: Arc<dyn Store>,
-    reads: AtomicU64,
-    entries_read: AtomicU64,
-    /// One permit lets one append through.
-    gate: Semaphore,
-}
-
-impl CountingStore {
-    /// Finds, lists and log reads so far.
-    pub(crate) fn reads(&self) -> u64 {
-        self.reads.load(Ordering::SeqCst)
-    }
-
-    /// Log entries handed out so far.
-    pub(crate) fn entries_read(&self) -> u64 {
-        self.entries_read.load(Ordering::SeqCst)
-    }
-
-    /// From now on, every append waits for `admit`.
-    pub(crate) fn close_gate(&self) {
-        self.gate.forget_permits(Semaphore::MAX_PERMITS);
-    }
-
-    pub(crate) fn admit(&self, appends: usize) {
-        self.gate.add_permits(appends);
-    }
-
-    fn one_read(&self) {
-        self.reads.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-#[chancery::async_trait]
-impl Store for CountingStore {
-    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
-        self.gate.acquire().await.expect("the gate stays").forget();
-        self.inner.append(append).await
-    }
-
-    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError> {
-        self.inner.withdraw(task, note).await
-    }
-
-    async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
-        self.one_read();
-        self.inner.find(owner, id, names).await
-    }
-
-    async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
-        self.one_read();
-        self.inner.keyed(owner, key, now).await
-    }
-
-    async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
-        self.one_read();
-        self.inner.find_any(id).await
-    }
-
-    async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError> {
-        self.inner.link(task).await
-    }
-
-    async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError> {
-        self.inner.context_link(owner, agent, context).await
-    }
-
-    async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {
-        self.one_read();
-        let entries = self.inner.entries(task, after, limit).await?;
-        self.entries_read.fetch_add(entries.len() as u64, Ordering::SeqCst);
-        Ok(entries)
-    }
-
-    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Listed, StoreError> {
-        self.one_read();
-        self.inner.list(filter, after, limit).await
-    }
-
-    async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
-        self.inner.unfinished().await
-    }
-
-    async fn governed(&self, task: &TaskId) -> Result<Option<Governed>, StoreError> {
-        self.inner.governed(task).await
-    }
-
-    async fn tree(&self, root: &TaskId) -> Result<Vec<LedgerRow>, StoreError> {
-        self.inner.tree(root).await
-    }
-
-    async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
-        self.inner.roots(trace).await
-    }
-
-    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {
-        self.inner.ledger(settled_since).await
-    }
-
-    async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
-        self.inner.settle(task, spend).await
-    }
-
-    async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
-        self.inner.decide(decision).await
-    }
-
-    async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError> {
-        self.inner.decision(id).await
-    }
-
-    async fn decisions_of(&self, task: &TaskId) -> Result<Vec<Decision>, StoreError> {
-        self.inner.decisions_of(task).await
-    }
-
-    async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
-        self.inner.decisions(limit).await
-    }
-
-    async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {
-        self.inner.freezes().await
-    }
-
-    async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
-        self.inner.freeze(freeze).await
-    }
-
-    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError> {
-        self.inner.thaw(scope, note).await
-    }
-
-    async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
-        self.inner.sweep(plan, now).await
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.inner.check().await
-    }
-
-    async fn close(&self, patience: Duration) -> Result<(), StoreError> {
-        self.inner.close(patience).await
-    }
-}
+use chancery_testkit::HookedStore;
 
 /// Stands still until it is moved.
 #[derive(Debug)]
@@ -176,6 +29,10 @@ impl HandClock {
 impl Clock for HandClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.load(Ordering::SeqCst)).unwrap_or(0))
     }
 }
 
@@ -202,7 +59,7 @@ impl Seal for TestSeal {
 
 pub(crate) struct Workshop {
     pub(crate) chancery: Chancery,
-    pub(crate) store: Arc<CountingStore>,
+    pub(crate) store: Arc<HookedStore>,
     pub(crate) clock: Arc<HandClock>,
 }
 
@@ -212,10 +69,9 @@ fn card() -> AgentCard {
 
 impl Workshop {
     pub(crate) fn new(store: impl Store + 'static, runner: Arc<dyn TaskRunner>, limits: TaskLimits) -> Self {
-        let (reads, entries_read) = (AtomicU64::new(0), AtomicU64::new(0));
-        let store = Arc::new(CountingStore { inner: Arc::new(store), reads, entries_read, gate: Semaphore::new(1_000_000) });
+        let store = Arc::new(HookedStore::over(store));
         let clock = Arc::new(HandClock(AtomicI64::new(1_800_000_000_000_000)));
-        let chancery = Chancery::new(Parts {
+        let chancery = Chancery::new(ChanceryParts {
             agents: Agents::new(Agent {
                 name: "workshop".into(),
                 card: Arc::new(card()),
@@ -249,9 +105,11 @@ impl Workshop {
             idempotency_key: None,
             last_event_id: None,
             trace: TraceId(1),
+            span: None,
             tracestate: None,
             hop_token: None,
             within: None,
+            via: None,
         }
     }
 
@@ -297,7 +155,7 @@ fn stream_of(answer: Result<Answer, Error>) -> Box<Subscription> {
 /// Every event up to the end of the stream.
 pub(crate) async fn all_events(mut subscription: Box<Subscription>) -> Vec<Arc<LogEntry>> {
     let mut all = Vec::new();
-    while let Next::Events(events) = subscription.next().await.expect("events") {
+    while let NextEvents::Events(events) = subscription.next().await.expect("events") {
         all.extend(events);
     }
     all

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Amount, Caps, Estimated, Settled, room};
+use chancery_rules::budget::{Amount, Caps, Estimated, SettledReservation, room};
 use chancery_rules::policy::{PolicyError, Slot, TaskPolicy};
 use tracing::Span;
 use tracing::field::Empty;
 
 use super::Governance;
-use super::held::Held;
+use super::held_budget::HeldBudget;
+use super::node::{SubtreeCost, TreeNode};
 use super::prices::{self, Prices};
-use super::report::Report;
-use super::trees::{Node, SubtreeCost};
+use super::report::CostReport;
 use crate::Spend;
 
 #[derive(Debug)]
 pub(crate) struct Allotment {
     pub(crate) govern: Arc<Governance>,
-    pub(crate) node: Arc<Node>,
-    pub(crate) held: Arc<Held>,
+    pub(crate) node: Arc<TreeNode>,
+    pub(crate) held: Arc<HeldBudget>,
     /// Free again when this is dropped.
     pub(crate) _slot: Option<Slot>,
     pub(crate) policy: Arc<TaskPolicy>,
@@ -30,7 +30,7 @@ pub(crate) struct Allotment {
     /// What earlier turns of the task cost.
     pub(crate) before: Spend,
     /// What was reported in this turn.
-    pub(crate) heard: Report,
+    pub(crate) heard: CostReport,
     /// The node was started anew meanwhile: nobody knows what the turn did until then.
     pub(crate) interrupted: bool,
     /// Whether the caller wants to be told what it cost.
@@ -41,7 +41,7 @@ pub(crate) struct Allotment {
 
 /// The span of a turn, with the place of its task in its tree. Seen from `RUST_LOG=debug` on: its fields cost as much as the rest of
 /// a quick turn.
-pub(crate) fn span_of(node: &Node) -> Span {
+pub(crate) fn span_of(node: &TreeNode) -> Span {
     tracing::debug_span!(
         "turn",
         task = %node.record.id,
@@ -57,13 +57,13 @@ pub(crate) fn span_of(node: &Node) -> Span {
 
 /// Why a turn is stopped from outside, beside being cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum TurnStop {
     Policy(PolicyError),
     /// What it reports is more than it was given, and there is no more.
     Spent(String),
 }
 
-impl Stop {
+impl TurnStop {
     /// What the task's caller reads.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -75,7 +75,7 @@ impl Stop {
 
 /// How a turn was settled, for the store and for the caller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Closed {
+pub(crate) struct SettledTurn {
     pub(crate) spend: Spend,
     pub(crate) subtree: SubtreeCost,
     pub(crate) remaining: Caps,
@@ -99,15 +99,15 @@ impl Allotment {
     }
 
     /// What it may spend, where there is a cap on it.
-    pub(crate) fn granted(&self, now: Timestamp) -> Caps {
-        let free = self.govern.ledger.remaining(&self.held.accounts(), now);
+    pub(crate) fn granted(&self) -> Caps {
+        let free = self.govern.ledger.remaining(&self.held.accounts(), self.govern.now());
         let held = self.held.amount();
         Caps { usd: free.usd.map(|_| held.usd), tokens: free.tokens.map(|_| held.tokens), tasks: None }
     }
 
     /// The same for an agent elsewhere, whose cap this is: it gets room for more than was observed, as far as there is more.
-    pub(crate) fn granted_elsewhere(&self, now: Timestamp) -> Caps {
-        let (granted, held) = (self.granted(now), self.held.amount());
+    pub(crate) fn granted_elsewhere(&self) -> Caps {
+        let (granted, held) = (self.granted(), self.held.amount());
         let mut room = room(&self.estimated, held);
         let most_usd = self.policy.max_cost_usd.map_or(room.usd.0, |most| (most.0 - held.usd.0).max(0));
         let most_tokens = self.policy.max_tokens.map_or(room.tokens, |most| most.saturating_sub(held.tokens));
@@ -116,22 +116,22 @@ impl Allotment {
         if room == Amount::default() {
             return granted;
         }
-        self.held.raise(&self.node, &self.govern.ledger, room, now);
-        self.granted(now)
+        self.held.raise(&self.node, &self.govern.ledger, room, self.govern.now());
+        self.granted()
     }
 
     /// The agent says how far it is: it gets more if it needs more and there is more, or it is stopped.
-    pub(crate) fn weigh(&mut self, report: &Report, now: Timestamp) -> Option<Stop> {
+    pub(crate) fn weigh(&mut self, report: &CostReport) -> Option<TurnStop> {
         let report = &report.without(self.node.told());
         let tokens = report.tokens().unwrap_or(0);
         if let Err(error) = self.policy.check_tokens(tokens) {
-            return Some(Stop::Policy(error));
+            return Some(TurnStop::Policy(error));
         }
         if let (Some(usd), Some(limit)) = (report.usd(), self.policy.max_cost_usd)
             && usd > limit
         {
             let error = PolicyError::Exceeded { field: "max_cost_usd", actual: usd.to_string(), limit: limit.to_string() };
-            return Some(Stop::Policy(error));
+            return Some(TurnStop::Policy(error));
         }
         let before = self.before.settled.saturating_add(self.before.overrun);
         let held = self.held.amount();
@@ -141,11 +141,12 @@ impl Allotment {
         if missing == Amount::default() {
             return None;
         }
+        let now = self.govern.now();
         let capped = self.govern.ledger.remaining(&self.held.accounts(), now);
         let more = self.held.raise(&self.node, &self.govern.ledger, missing, now);
         let short = |cap: bool, got: bool| cap && !got;
         if short(capped.usd.is_some(), more.usd >= missing.usd) || short(capped.tokens.is_some(), more.tokens >= missing.tokens) {
-            return Some(Stop::Spent(format!(
+            return Some(TurnStop::Spent(format!(
                 "the task reports {} USD and {} tokens; it was given {} USD and {} tokens, and no more is left",
                 MicroUsd(usd),
                 tokens,
@@ -157,7 +158,7 @@ impl Allotment {
     }
 
     /// The agent reports something, which is said of this turn.
-    pub(crate) fn hear(&mut self, report: Report) {
+    pub(crate) fn hear(&mut self, report: CostReport) {
         self.heard = self.heard.and(report);
     }
 
@@ -168,20 +169,21 @@ impl Allotment {
         }
     }
 
-    /// Ends the turn: what it cost is settled, the slot is free. The report is that of the whole task.
-    pub(crate) fn close(self, report: &Report, now: Timestamp) -> Closed {
+    /// Ends the turn: what it cost is settled, the slot is free. The report is that of the whole task, `at`
+    /// what the wall clock says, for the store.
+    pub(crate) fn close(self, report: &CostReport, at: Timestamp) -> SettledTurn {
         let Self { govern, node, held, estimated, prices, before, heard, interrupted, announced, span, .. } = self;
         let report = &report.as_far_as_in(heard).without(node.told());
         let accounts = held.accounts();
         let counted = before.settled.saturating_add(before.overrun);
         let actual = prices::cost(report, counted, prices, estimated);
-        govern.observed.learn(&node.record.agent, node.kinship.skill.as_ref(), &actual);
         let amount = Amount::of_task(actual.usd, actual.tokens);
-        let settled = match (held.take(), interrupted) {
-            (Some(reservation), true) => govern.ledger.expire(reservation, amount, now),
-            (Some(reservation), false) => govern.ledger.settle(reservation, amount, now),
-            (None, _) => Settled::default(),
-        };
+        let (reservation, now) = (held.take(), govern.now());
+        let settled = govern.observed.settle(&node.record.agent, node.kinship.skill.as_ref(), &actual, || match reservation {
+            Some(reservation) if interrupted => govern.ledger.expire(reservation, amount, now),
+            Some(reservation) => govern.ledger.settle(reservation, amount, now),
+            None => SettledReservation::default(),
+        });
         node.add_cost(settled.settled.saturating_add(settled.overrun));
         let spend = Spend {
             reserved: Amount::default(),
@@ -189,8 +191,8 @@ impl Allotment {
             overrun: before.overrun.saturating_add(settled.overrun),
             estimated_by: estimated.usd,
             known_by: Some(actual.usd_source),
-            settled_at: Some(now),
-            earlier: Settled { settled: before.settled, overrun: before.overrun },
+            settled_at: Some(at),
+            earlier: SettledReservation { settled: before.settled, overrun: before.overrun },
         };
         for (name, tokens) in report.tokens_by_name() {
             span.record(name, tokens);
@@ -205,6 +207,6 @@ impl Allotment {
         }
         // Asked for only by those who are told.
         let remaining = if announced { govern.ledger.remaining(&accounts, now) } else { Caps::NONE };
-        Closed { spend, subtree: node.subtree_cost(), remaining }
+        SettledTurn { spend, subtree: node.subtree_cost(), remaining }
     }
 }

@@ -11,17 +11,24 @@ use chancery_rules::lineage::Attribution;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::allot::Closed;
-use super::report::Report;
+use super::allot::SettledTurn;
+use super::node::{SubtreeCost, TreeNode};
+use super::report::CostReport;
 use super::terms::GOVERNANCE_EXTENSION;
-use super::trees::{Node, SubtreeCost};
+use crate::looks::MemoryLooks;
 
 /// The ADR's place for the same.
 const VENDOR: &str = "ruvector";
 
 /// Adds the account to the metadata of a task's last event.
-pub(crate) fn announce(event: TaskEvent, node: &Node, closed: &Closed, report: &Report) -> TaskEvent {
-    let account = account(node, closed, report).into_json();
+pub(crate) fn announce(
+    event: TaskEvent,
+    node: &TreeNode,
+    closed: &SettledTurn,
+    report: &CostReport,
+    looks: &MemoryLooks,
+) -> TaskEvent {
+    let account = account(node, closed, report, looks).into_json();
     let with = |metadata: Option<Metadata>| {
         let ours = Metadata::of(&BTreeMap::from([(GOVERNANCE_EXTENSION, &account), (VENDOR, &account)]));
         Some(metadata.map_or_else(|| ours.clone(), |metadata| metadata.merged(&ours)))
@@ -85,6 +92,8 @@ struct Account<'a> {
     tokens: BTreeMap<&'static str, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     overrun: Option<Overrun>,
+    #[serde(skip_serializing_if = "MemoryLooks::is_empty")]
+    memory_looks: &'a MemoryLooks,
 }
 
 #[derive(Serialize)]
@@ -111,8 +120,8 @@ struct Overrun {
     usd: MicroUsd,
 }
 
-fn account(node: &Node, closed: &Closed, report: &Report) -> Metadata {
-    let Closed { spend, subtree, remaining } = *closed;
+fn account(node: &TreeNode, closed: &SettledTurn, report: &CostReport, looks: &MemoryLooks) -> Metadata {
+    let SettledTurn { spend, subtree, remaining } = *closed;
     let kinship = &node.kinship;
     Metadata::of(&Account {
         cost: Cost { usd: spend.settled.saturating_add(spend.overrun).usd, source: spend.known_by },
@@ -121,6 +130,7 @@ fn account(node: &Node, closed: &Closed, report: &Report) -> Metadata {
         lineage: Lineage { trace_id: kinship.trace, depth: kinship.depth, attribution: &kinship.attribution },
         tokens: report.tokens_by_name().collect(),
         overrun: (spend.overrun.usd.0 > 0).then_some(Overrun { usd: spend.overrun.usd }),
+        memory_looks: looks,
     })
 }
 

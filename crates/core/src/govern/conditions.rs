@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 
 /// The budgets that are not a tree's, the widest first, and the bounds.
 #[derive(Debug)]
-pub(crate) struct Conditions {
+pub(crate) struct CallBounds {
     pub(crate) accounts: Accounts,
     pub(crate) policy: Arc<TaskPolicy>,
 }
@@ -23,7 +23,7 @@ const MOST_REMEMBERED: usize = 10_000;
 
 /// Belongs to one set of rules and goes with it.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(RwLock<HashMap<Asking, Arc<Conditions>, RandomState>>);
+pub(super) struct Remembered(RwLock<HashMap<Asking, Arc<CallBounds>, RandomState>>);
 
 impl Remembered {
     pub(super) fn get(
@@ -31,8 +31,8 @@ impl Remembered {
         caller: &Caller,
         agent: &AgentName,
         skill: Option<&Arc<str>>,
-        put_together: impl FnOnce() -> Conditions,
-    ) -> Arc<Conditions> {
+        put_together: impl FnOnce() -> CallBounds,
+    ) -> Arc<CallBounds> {
         let asking = (caller.clone(), agent.clone(), skill.cloned());
         if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&asking) {
             return Arc::clone(known);

@@ -48,7 +48,7 @@ pub(crate) struct Unfrozen(Arc<List>);
 
 /// The right to replace the list: one at a time.
 #[derive(Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct FreezeListEdit<'a> {
     freezes: &'a Freezes,
     let_go: MutexGuard<'a, Vec<oneshot::Receiver<()>>>,
 }
@@ -68,8 +68,8 @@ impl Freezes {
     }
 
     /// Waits only for others that change the list.
-    pub(crate) async fn change(&self) -> Change<'_> {
-        Change { freezes: self, let_go: self.let_go.lock().await }
+    pub(crate) async fn change(&self) -> FreezeListEdit<'_> {
+        FreezeListEdit { freezes: self, let_go: self.let_go.lock().await }
     }
 
     pub(crate) fn list(&self) -> Vec<Freeze> {
@@ -77,7 +77,7 @@ impl Freezes {
     }
 }
 
-impl Change<'_> {
+impl FreezeListEdit<'_> {
     /// Puts the list in force as it is after this. All that was being admitted has been when it comes back. If nobody waits for that,
     /// whoever changes the list next does.
     pub(crate) async fn apply<T>(mut self, edit: impl FnOnce(&mut Frozen) -> T) -> T {

@@ -4,10 +4,17 @@ pub(crate) mod allot;
 pub(crate) mod announce;
 pub(crate) mod conditions;
 pub(crate) mod freezes;
-pub(crate) mod held;
+pub(crate) mod held_budget;
+pub(crate) mod lineage_bytes;
+mod lingering;
+pub(crate) mod marks;
+pub(crate) mod node;
+mod own_names;
+mod placements;
 pub(crate) mod prices;
 pub(crate) mod queue;
 pub(crate) mod report;
+pub(crate) mod steady;
 pub(crate) mod terms;
 pub(crate) mod trees;
 
@@ -19,22 +26,26 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chancery_protocol::{AgentName, Caller, TaskId, Timestamp};
 use chancery_rules::budget::{
-    Account, Accounts, BudgetConfig, BudgetLedger, Caps, EVERYBODY_ELSE, Estimate, Estimated, Limit, Price, Reservation, Scope,
-    Window,
+    Account, Accounts, BudgetConfig, BudgetLedger, BudgetScope, BudgetWindow, Caps, EVERYBODY_ELSE, Estimate, Limit, Price,
+    Reservation,
 };
 use chancery_rules::lineage::LineageConfig;
-use chancery_rules::policy::{PolicyBook, Rules, Slots, TaskPolicy};
+use chancery_rules::policy::{PolicyBook, Rules, Slots};
 use chancery_rules::recursion::RecursionPolicy;
 
-use self::conditions::{Conditions, Remembered};
+use self::conditions::{CallBounds, Remembered};
 use self::freezes::Freezes;
-use self::prices::Observed;
-use self::prices::Prices;
-use self::queue::{Hindrance, Place, Queues};
+pub use self::lineage_bytes::{LineageHeaders, SentLineage, token_header_bytes};
+pub use self::node::SubtreeCost;
+use self::node::TreeNode;
+pub use self::placements::PlacedCalls;
+use self::placements::Placements;
+use self::prices::{LearntPrices, Prices};
+use self::queue::{BudgetQueues, Hindrance, QueueTicket};
+use self::steady::SteadyTime;
 pub use self::terms::GOVERNANCE_EXTENSION;
-use self::terms::Terms;
-pub use self::trees::SubtreeCost;
-use self::trees::{Node, Trees};
+use self::trees::Trees;
+use crate::Clock;
 use crate::agents::Agent;
 
 /// What an operator set, put together. Swapped as a whole.
@@ -90,21 +101,39 @@ pub(crate) struct Governance {
     pub(crate) slots: Arc<Slots>,
     pub(crate) trees: Trees,
     pub(crate) freezes: Freezes,
-    pub(crate) queues: Queues,
-    pub(crate) observed: Observed,
+    pub(crate) queues: BudgetQueues,
+    pub(crate) observed: LearntPrices,
+    pub(crate) placements: Placements,
+    time: SteadyTime,
 }
 
 impl Governance {
-    pub(crate) fn new(rules: Rulebook) -> Self {
+    pub(crate) fn new(rules: Rulebook, clock: Arc<dyn Clock>) -> Self {
+        let ledger = Arc::new(BudgetLedger::new());
+        ledger.set_unknown_share(rules.budget.unknown_share);
+        let trees = Trees::default();
+        trees.set_linger(rules.lineage.linger());
         Self {
             rules: ArcSwap::from_pointee(InForce::from(rules)),
-            ledger: Arc::default(),
+            ledger,
             slots: Arc::default(),
-            trees: Trees::default(),
+            trees,
             freezes: Freezes::default(),
-            queues: Queues::default(),
-            observed: Observed::default(),
+            queues: BudgetQueues::default(),
+            observed: LearntPrices::default(),
+            time: SteadyTime::new(clock),
+            placements: Placements::default(),
         }
+    }
+
+    /// The time by which the ledger counts.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.time.now()
+    }
+
+    /// The same for a moment that the store knows by the wall clock.
+    pub(crate) fn of_stored(&self, at: Timestamp) -> Timestamp {
+        self.time.of_stored(at)
     }
 
     /// What holds for calls of this kind: their budgets that are no tree's, and their bounds.
@@ -114,10 +143,10 @@ impl Governance {
         caller: &Caller,
         agent: &AgentName,
         skill: Option<&Arc<str>>,
-    ) -> Arc<Conditions> {
-        rules.remembered.get(caller, agent, skill, || Conditions {
+    ) -> Arc<CallBounds> {
+        rules.remembered.get(caller, agent, skill, || CallBounds {
             accounts: self.accounts(rules, caller, agent, skill).into_iter().collect(),
-            policy: rules.policy.resolve(&caller.name, skill.map(|skill| &**skill)),
+            policy: rules.policy.resolve(&caller.tenant, &caller.name, skill.map(|skill| &**skill)),
         })
     }
 
@@ -133,46 +162,34 @@ impl Governance {
         let (tenant, name) = (&caller.tenant, &caller.name);
         let global = budget.global.limit();
         let mut accounts = Vec::new();
-        let mut add = |limit: Option<Limit>, scope: &dyn Fn() -> Scope| {
+        let mut add = |limit: Option<Limit>, scope: &dyn Fn() -> BudgetScope| {
             if let Some(limit) = limit {
                 accounts.push(self.ledger.account(&scope(), limit));
             }
         };
-        add((global.caps != Caps::NONE).then_some(global), &|| Scope::Global);
-        add(budget.tenant(tenant), &|| Scope::Tenant(Arc::clone(tenant)));
-        add(budget.caller(tenant, name), &|| Scope::Caller { tenant: Arc::clone(tenant), name: Arc::clone(name) });
-        add(budget.agent(agent), &|| Scope::Agent(Arc::clone(agent)));
+        add((global.caps != Caps::NONE).then_some(global), &|| BudgetScope::Global);
+        add(budget.tenant(tenant), &|| BudgetScope::Tenant(Arc::clone(tenant)));
+        add(budget.caller(tenant, name), &|| BudgetScope::Caller { tenant: Arc::clone(tenant), name: Arc::clone(name) });
+        add(budget.agent(agent), &|| BudgetScope::Agent(Arc::clone(agent)));
         // What nobody knows a skill of is one budget together: names that callers make up get none of their own.
         let named = skill.map_or(EVERYBODY_ELSE, |skill| skill);
-        add(budget.skill(agent, named), &|| Scope::Skill { agent: Arc::clone(agent), skill: named.into() });
+        add(budget.skill(agent, named), &|| BudgetScope::Skill { agent: Arc::clone(agent), skill: named.into() });
         accounts
     }
 
     /// The budget of a new tree: the smaller of what the operator and the caller say.
-    pub(crate) fn open_tree(&self, rules: &Rulebook, root: &TaskId, asked: Caps) -> Option<Opened> {
+    pub(crate) fn open_tree(&self, rules: &Rulebook, root: &TaskId, asked: Caps) -> Option<OpenedAccount> {
         let caps = rules.budget.tree.caps().narrowed(asked);
-        (caps != Caps::NONE).then(|| self.open(Scope::Tree(root.as_str().into()), caps))
+        (caps != Caps::NONE).then(|| self.open(BudgetScope::Tree(root.as_str().into()), caps))
     }
 
     /// The budget of a task and everything below it, where that is less than what is above.
-    pub(crate) fn open_branch(&self, task: &TaskId, allowance: Caps) -> Opened {
-        self.open(Scope::Subtree(task.as_str().into()), allowance)
+    pub(crate) fn open_branch(&self, task: &TaskId, allowance: Caps) -> OpenedAccount {
+        self.open(BudgetScope::Subtree(task.as_str().into()), allowance)
     }
 
-    fn open(&self, scope: Scope, caps: Caps) -> Opened {
-        Opened { account: self.ledger.account(&scope, Limit::of_tree(caps)), ledger: Arc::clone(&self.ledger) }
-    }
-
-    pub(crate) fn expected(
-        &self,
-        prices: Prices,
-        agent: &Agent,
-        skill: Option<&Arc<str>>,
-        terms: &Terms,
-        policy: &TaskPolicy,
-        free: Caps,
-    ) -> Estimated {
-        prices::expected(prices, &self.observed, &agent.name, skill, terms, policy, free)
+    fn open(&self, scope: BudgetScope, caps: Caps) -> OpenedAccount {
+        OpenedAccount { account: self.ledger.account(&scope, Limit::of_tree(caps)), ledger: Arc::clone(&self.ledger) }
     }
 
     /// The longest time any budget looks back.
@@ -182,8 +199,8 @@ impl Governance {
         let sections = [&budget.tenant, &budget.caller, &budget.agent, &budget.skill];
         let windows = sections.into_iter().flat_map(|section| section.values()).map(|scope| scope.window);
         let lengths = windows.map(|window| match window {
-            Window::Sliding(length) => length,
-            Window::Tree => Duration::ZERO,
+            BudgetWindow::Sliding(length) => length,
+            BudgetWindow::Tree => Duration::ZERO,
         });
         lengths.max().unwrap_or_default().max(Duration::from_secs(60))
     }
@@ -194,8 +211,8 @@ impl Governance {
         accounts: &Accounts,
         estimate: Estimate,
         now: Timestamp,
-        place: Option<&Place>,
-        parent: Option<&Node>,
+        place: Option<&QueueTicket>,
+        parent: Option<&TreeNode>,
     ) -> Result<Reservation, Hindrance> {
         let hindrance = match self.queues.others_first(accounts, place) {
             Some(scope) => Hindrance::OthersFirst(scope),
@@ -204,7 +221,7 @@ impl Governance {
                 Err(refusal) => Hindrance::Refused(refusal),
             },
         };
-        match parent.map_or(Ok(None), |parent| held::borrow(parent, &self.ledger, accounts, estimate, now)) {
+        match parent.map_or(Ok(None), |parent| held_budget::borrow(parent, &self.ledger, accounts, estimate, now)) {
             Ok(Some(reservation)) => Ok(reservation),
             Ok(None) => Err(hindrance),
             Err(refusal) => Err(Hindrance::Refused(refusal)),
@@ -212,15 +229,17 @@ impl Governance {
     }
 
     /// Swaps the rules. What was counted stays counted; scopes that have another limit now have it from now on.
-    pub(crate) fn set_rules(&self, rules: Rulebook, now: Timestamp) {
+    pub(crate) fn set_rules(&self, rules: Rulebook) {
+        let now = self.now();
+        self.ledger.set_unknown_share(rules.budget.unknown_share);
         for account in self.ledger.all() {
             let budget = &rules.budget;
             let limit = match account.scope() {
-                Scope::Global => Some(budget.global.limit()),
-                Scope::Tenant(name) => budget.tenant(name),
-                Scope::Caller { tenant, name } => budget.caller(tenant, name),
-                Scope::Agent(name) => budget.agent(name),
-                Scope::Skill { agent, skill } => budget.skill(agent, skill),
+                BudgetScope::Global => Some(budget.global.limit()),
+                BudgetScope::Tenant(name) => budget.tenant(name),
+                BudgetScope::Caller { tenant, name } => budget.caller(tenant, name),
+                BudgetScope::Agent(name) => budget.agent(name),
+                BudgetScope::Skill { agent, skill } => budget.skill(agent, skill),
                 // A tree keeps what it began with.
                 _ => continue,
             };
@@ -229,6 +248,7 @@ impl Governance {
                 None => self.ledger.forget(account.scope()),
             }
         }
+        self.trees.set_linger(rules.lineage.linger());
         self.rules.store(Arc::new(rules.into()));
         self.queues.ring();
     }
@@ -236,12 +256,12 @@ impl Governance {
 
 /// An account that was opened for one task. The ledger forgets it with the last who holds it.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedAccount {
     pub(crate) account: Account,
     ledger: Arc<BudgetLedger>,
 }
 
-impl Drop for Opened {
+impl Drop for OpenedAccount {
     fn drop(&mut self) {
         self.ledger.forget(self.account.scope());
     }

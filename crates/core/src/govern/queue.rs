@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_rules::budget::{Accounts, BudgetError, BudgetQueue, OverflowPolicy, Quantity, Scope, Ticket};
+use chancery_rules::budget::{Accounts, BudgetError, BudgetQueue, BudgetQueueTicket, BudgetScope, OverflowPolicy, Quantity};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-pub(crate) struct Queues {
+pub(crate) struct BudgetQueues {
     pub(crate) line: BudgetQueue,
     /// Rung whenever something was settled, released, or left the line.
     freed: Notify,
@@ -18,14 +18,14 @@ pub(crate) struct Queues {
 
 /// A place in the line, with the moment it is given up.
 #[derive(Debug)]
-pub(crate) struct Place {
-    ticket: Ticket,
+pub(crate) struct QueueTicket {
+    ticket: BudgetQueueTicket,
     until: Instant,
 }
 
-impl Queues {
+impl BudgetQueues {
     /// The scope that others wait for and a call has to wait for behind them, if there is one.
-    pub(crate) fn others_first(&self, accounts: &Accounts, place: Option<&Place>) -> Option<Scope> {
+    pub(crate) fn others_first(&self, accounts: &Accounts, place: Option<&QueueTicket>) -> Option<BudgetScope> {
         let may_try = match place {
             None => self.line.is_clear(accounts),
             Some(place) => self.line.may_try(&place.ticket),
@@ -48,9 +48,9 @@ impl Queues {
         accounts: &Accounts,
         overflow: OverflowPolicy,
         hindrance: Hindrance,
-        place: Option<Place>,
+        place: Option<QueueTicket>,
         patience: Duration,
-    ) -> Result<Place, BudgetError> {
+    ) -> Result<QueueTicket, BudgetError> {
         let (scope, after) = match (&hindrance, overflow) {
             (Hindrance::Refused(refusal), OverflowPolicy::Queue { .. }) => match worth_waiting(refusal) {
                 Some(after) => (refusal.scope().clone(), after),
@@ -68,7 +68,7 @@ impl Queues {
             }
             None => {
                 let ticket = self.line.enqueue(accounts, &scope, max_queue_depth)?;
-                Place { ticket, until: Instant::now() + patience }
+                QueueTicket { ticket, until: Instant::now() + patience }
             }
         };
         let now = Instant::now();
@@ -90,11 +90,11 @@ impl Queues {
 pub(crate) enum Hindrance {
     Refused(BudgetError),
     /// Somebody waits for this scope already.
-    OthersFirst(Scope),
+    OthersFirst(BudgetScope),
 }
 
 impl Hindrance {
-    fn into_refusal(self, max_queue_depth: u32) -> Result<Place, BudgetError> {
+    fn into_refusal(self, max_queue_depth: u32) -> Result<QueueTicket, BudgetError> {
         Err(match self {
             Self::Refused(refusal) => refusal,
             Self::OthersFirst(scope) => BudgetError::QueueFull { scope, max_queue_depth },
@@ -113,7 +113,7 @@ fn worth_waiting(refusal: &BudgetError) -> Option<Duration> {
         _ => false,
     };
     match shortage.scope {
-        Scope::Tree(_) | Scope::Subtree(_) => None,
+        BudgetScope::Tree(_) | BudgetScope::Subtree(_) => None,
         _ => could_fit.then(|| shortage.retry_after.unwrap_or(LOOK_EVERY)),
     }
 }

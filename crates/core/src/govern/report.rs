@@ -13,7 +13,7 @@ const OUTPUT: &str = "gen_ai.usage.output_tokens";
 
 /// What was reported for the whole task so far. The last word counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct CostReport {
     pub(crate) usd: Reported<MicroUsd>,
     /// What of it the agent says is its own, where it speaks of all that was done for the task.
     pub(crate) own: Option<MicroUsd>,
@@ -21,7 +21,7 @@ pub(crate) struct Report {
     pub(crate) output_tokens: Reported<u64>,
 }
 
-impl Report {
+impl CostReport {
     /// What an update reports, if anything.
     pub(crate) fn of(event: &TaskEvent) -> Option<Self> {
         let of_message = |message: Option<&Message>| message.and_then(|message| message.metadata.as_ref()).and_then(Self::read);
@@ -82,7 +82,7 @@ impl Report {
     }
 
     /// The part of it that is beyond what was counted before.
-    pub(crate) fn since(&self, before: Amount) -> budget::Report {
+    pub(crate) fn since(&self, before: Amount) -> budget::ReportedCost {
         let tokens = match (self.tokens(), self.input_tokens) {
             (Some(tokens), _) => Reported::Said(tokens.saturating_sub(before.tokens)),
             (None, nothing) => nothing,
@@ -91,7 +91,7 @@ impl Report {
             Reported::Said(usd) => Reported::Said(MicroUsd((usd.0 - before.usd.0).max(0))),
             other => other,
         };
-        budget::Report { usd, tokens }
+        budget::ReportedCost { usd, tokens }
     }
 
     fn read(metadata: &Metadata) -> Option<Self> {
@@ -99,19 +99,19 @@ impl Report {
         if !["usage", "cost"].iter().any(|mark| metadata.text().contains(mark)) {
             return None;
         }
-        let said = Said::of(metadata.text());
+        let said = CostMembers::of(metadata.text());
         let mut report = Self::default();
         let mut found = false;
         // The ADR's member usually says the same once more.
         let vendor = said.ruvector.filter(|_| said.governance != said.ruvector);
         for member in [said.governance, vendor].into_iter().flatten() {
-            found |= report.add(&Said::of(member));
+            found |= report.add(&CostMembers::of(member));
         }
         found |= report.add(&said);
         found.then_some(report)
     }
 
-    fn add(&mut self, said: &Said<'_>) -> bool {
+    fn add(&mut self, said: &CostMembers<'_>) -> bool {
         // Another control plane says what all that was done for the task cost.
         let whole = said.subtree_cost.filter(|cost| cost.starts_with('{'));
         let usd = within(whole.or(said.cost), "usd").or_else(|| within(said.usage, "cost_usd"));
@@ -129,7 +129,7 @@ impl Report {
 }
 
 /// The members of metadata that can speak of cost, as they are spelled.
-struct Said<'a> {
+struct CostMembers<'a> {
     governance: Option<&'a str>,
     ruvector: Option<&'a str>,
     subtree_cost: Option<&'a str>,
@@ -139,7 +139,7 @@ struct Said<'a> {
     output_tokens: Option<&'a str>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> CostMembers<'a> {
     fn of(object: &'a str) -> Self {
         let names = [GOVERNANCE_EXTENSION, "ruvector", "subtree_cost", "cost", "usage", INPUT, OUTPUT];
         let [governance, ruvector, subtree_cost, cost, usage, input_tokens, output_tokens] = pick(object, names);
@@ -179,13 +179,13 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn read(value: Value) -> Option<Report> {
-        Report::read(&Metadata::from_object(value.as_object().unwrap().clone()))
+    fn read(value: Value) -> Option<CostReport> {
+        CostReport::read(&Metadata::from_object(value.as_object().unwrap().clone()))
     }
 
     #[test]
     fn usage_is_read_wherever_agents_put_it() {
-        let all = Report {
+        let all = CostReport {
             usd: Reported::Said(MicroUsd(20_000)),
             own: None,
             input_tokens: Reported::Said(3),
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_is_no_amount_changes_nothing() {
-        let before = Report { usd: Reported::Said(MicroUsd(5)), ..Report::default() };
+        let before = CostReport { usd: Reported::Said(MicroUsd(5)), ..CostReport::default() };
         for usd in [json!(-1), json!("NaN"), json!(1e308), json!("1e400"), json!(true), json!([1]), json!({ "a": 1 })] {
             let report = read(json!({ "usage": { "cost_usd": usd } })).unwrap();
             assert!(matches!(report.usd, Reported::Nonsense(_)), "{usd}: {report:?}");
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_earlier_turns_said_is_no_word_on_what_a_later_one_cost() {
         let earlier = read(json!({ "usage": { "cost_usd": "0.05", "input_tokens": 100, "output_tokens": 50 } })).unwrap();
-        assert_eq!(earlier.as_far_as_in(Report::default()), Report::default());
+        assert_eq!(earlier.as_far_as_in(CostReport::default()), CostReport::default());
         let turn = read(json!({ "usage": { "output_tokens": 90 } })).unwrap();
         let both = earlier.and(turn).as_far_as_in(turn);
         assert_eq!((both.usd, both.tokens()), (Reported::Nothing, Some(190)), "one half of the tokens had been said before");

@@ -5,10 +5,13 @@ use std::borrow::Cow;
 use chancery_protocol::raw_json::pick;
 use chancery_protocol::{Error, Metadata, SendMessage};
 use chancery_rules::MicroUsd;
+use chancery_rules::budget::Price;
 use chancery_rules::lineage::ClaimedContext;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::check::plain_text;
 
 /// The extension by which governance speaks with callers and agents.
 pub const GOVERNANCE_EXTENSION: &str = "https://chancery.dev/a2a/governance/v1";
@@ -17,12 +20,12 @@ pub const GOVERNANCE_EXTENSION: &str = "https://chancery.dev/a2a/governance/v1";
 const VENDOR: &str = "ruvector";
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Terms {
+pub(crate) struct CallTerms {
     pub(crate) hop_token: Option<String>,
     pub(crate) skill: Option<String>,
     /// What the task and everything below it may cost at most.
     pub(crate) budget: Wish,
-    /// What the caller expects the task to cost.
+    /// What the caller expects the task to cost: it can raise what is held for it, never lower it.
     pub(crate) estimate: Wish,
     pub(crate) claimed: Option<Box<ClaimedContext>>,
 }
@@ -36,7 +39,7 @@ pub(crate) struct Wish {
     pub(crate) tokens: Option<u64>,
 }
 
-impl Terms {
+impl CallTerms {
     /// The message's own metadata counts before what came beside it. What cannot be understood is refused: a cap that was
     /// meant and not understood would be no cap.
     pub(crate) fn of(send: &SendMessage) -> Result<Self, Error> {
@@ -47,6 +50,11 @@ impl Terms {
             }
         }
         Ok(terms)
+    }
+
+    /// What the caller expects the task to cost.
+    pub(crate) fn hint(&self) -> Price {
+        Price { usd: self.estimate.usd, tokens: self.estimate.tokens }
     }
 
     fn read(&mut self, place: &str, metadata: &Metadata) -> Result<(), Error> {
@@ -87,6 +95,7 @@ impl Terms {
             }
             Some(_) => Ok(()),
             None => {
+                plain_text(&place(), &named)?;
                 self.skill = Some(named.into_owned());
                 Ok(())
             }
@@ -152,7 +161,7 @@ mod tests {
     fn terms_are_read_from_both_members_and_both_places() {
         let ours = json!({ GOVERNANCE_EXTENSION: { "hop_token": "t", "budget": { "max_usd": "0.10" } } });
         let vendor = json!({ "ruvector": { "skill": "s", "budget": { "usd": 5, "tokens": 7 }, "context": { "depth": 3 } } });
-        let terms = Terms::of(&send(ours, vendor)).unwrap();
+        let terms = CallTerms::of(&send(ours, vendor)).unwrap();
         assert_eq!(terms.hop_token.as_deref(), Some("t"));
         assert_eq!(terms.skill.as_deref(), Some("s"));
         assert_eq!(terms.budget, Wish { usd: Some(MicroUsd(100_000)), tokens: Some(7) });
@@ -160,21 +169,21 @@ mod tests {
         let more = json!({ "ruvector": { "budget": { "usd": 5 } } });
         let less = json!({ GOVERNANCE_EXTENSION: { "budget": { "usd": 1 } } });
         for (message, beside) in [(&more, &less), (&less, &more)] {
-            let terms = Terms::of(&send(message.clone(), beside.clone())).unwrap();
+            let terms = CallTerms::of(&send(message.clone(), beside.clone())).unwrap();
             assert_eq!(terms.budget.usd, Some(MicroUsd(1_000_000)), "all caps hold, wherever they are");
         }
-        assert_eq!(Terms::of(&send(json!({ "skill": "s" }), Value::Null)).unwrap().skill.as_deref(), Some("s"));
-        assert_eq!(Terms::of(&send(json!({ "other": 1 }), Value::Null)).unwrap(), Terms::default());
+        assert_eq!(CallTerms::of(&send(json!({ "skill": "s" }), Value::Null)).unwrap().skill.as_deref(), Some("s"));
+        assert_eq!(CallTerms::of(&send(json!({ "other": 1 }), Value::Null)).unwrap(), CallTerms::default());
     }
 
     #[test]
     fn a_cap_that_is_not_understood_is_refused_and_a_claim_never_is() {
         for wish in [json!({ "usd": "-1" }), json!({ "usd": "a" }), json!({ "usd": "0.0000001" }), json!({ "more": 1 }), json!(3)]
         {
-            let refusal = Terms::of(&send(json!({ "ruvector": { "budget": wish } }), Value::Null)).unwrap_err();
+            let refusal = CallTerms::of(&send(json!({ "ruvector": { "budget": wish } }), Value::Null)).unwrap_err();
             assert_eq!(refusal.kind, ErrorKind::InvalidParams, "{refusal}");
             assert!(refusal.message.contains("message.metadata.ruvector.budget"), "{refusal}");
         }
-        Terms::of(&send(json!({ "ruvector": { "context": 7, "skill": 8 } }), Value::Null)).unwrap();
+        CallTerms::of(&send(json!({ "ruvector": { "context": 7, "skill": 8 } }), Value::Null)).unwrap();
     }
 }

@@ -1,233 +1,235 @@
 //! The tasks that have not ended, in the trees they belong to: on whose behalf an agent can be calling.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use chancery_protocol::{AgentName, TaskId};
-use chancery_rules::MicroUsd;
-use chancery_rules::budget::{Accounts, Amount};
-use chancery_rules::lineage::{AgentPath, TaskContext};
+use chancery_protocol::{AgentName, TaskId, Timestamp, TraceId};
+use chancery_rules::lineage::Attribution;
 use foldhash::fast::RandomState;
-use serde::Serialize;
 
-use super::Opened;
-use super::held::Held;
-use crate::{Kinship, Link, TaskRecord};
-
-/// A task in its tree. Kept by its open descendants too, so that what they cost reaches it after it has ended.
-#[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) record: Arc<TaskRecord>,
-    pub(crate) kinship: Arc<Kinship>,
-    pub(crate) parent: Option<Arc<Node>>,
-    /// The budgets of the tree, and of the branches that were given less, from the root down to this task.
-    pub(crate) accounts: Accounts,
-    /// The one of them that was opened for this task: it goes with the last task below it.
-    _own: Option<Opened>,
-    trees: Trees,
-    open: AtomicBool,
-    /// It is being cancelled with all below it: nothing more is begun for it.
-    closing: AtomicBool,
-    /// In the list of its agent's open tasks. Only for whoever has locked the lists.
-    place: AtomicUsize,
-    link: Mutex<Option<Link>>,
-    /// Of the turn that runs.
-    held: Mutex<Weak<Held>>,
-    subtree_usd: AtomicI64,
-    subtree_tasks: AtomicU64,
-    /// What of that was done for calls that came from elsewhere, whose callers were told what it cost.
-    told_usd: AtomicI64,
-}
-
-/// What a task and everything below it cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SubtreeCost {
-    pub usd: MicroUsd,
-    pub tasks: u64,
-}
-
-impl Node {
-    pub(crate) fn new(
-        trees: &Trees,
-        record: Arc<TaskRecord>,
-        kinship: Arc<Kinship>,
-        parent: Option<Arc<Node>>,
-        accounts: Accounts,
-        own: Option<Opened>,
-    ) -> Arc<Self> {
-        let node = Arc::new(Self {
-            record,
-            kinship,
-            parent,
-            accounts,
-            _own: own,
-            trees: trees.clone(),
-            open: AtomicBool::new(true),
-            closing: AtomicBool::new(false),
-            place: AtomicUsize::new(0),
-            link: Mutex::default(),
-            held: Mutex::default(),
-            subtree_usd: AtomicI64::new(0),
-            subtree_tasks: AtomicU64::new(0),
-            told_usd: AtomicI64::new(0),
-        });
-        node.upwards().for_each(|node| {
-            node.subtree_tasks.fetch_add(1, Ordering::Relaxed);
-        });
-        node
-    }
-
-    /// The task has ended: nobody calls on its behalf any more.
-    pub(crate) fn end(&self) {
-        self.trees.close(self);
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.load(Ordering::Acquire)
-    }
-
-    /// Lets nothing more begin below it, for as long as the answer is kept.
-    pub(crate) fn close_to_new(self: &Arc<Self>) -> Closing {
-        self.closing.store(true, Ordering::Release);
-        Closing(Arc::clone(self))
-    }
-
-    /// Whether the task or one above it is being cancelled.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.upwards().any(|node| node.closing.load(Ordering::Acquire))
-    }
-
-    /// The task, the one it was called from, and so on to the root.
-    pub(crate) fn upwards(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |node| node.parent.as_deref())
-    }
-
-    /// Adds what the task cost to everything it was done for.
-    pub(crate) fn add_cost(&self, cost: Amount) {
-        for node in self.upwards() {
-            node.subtree_usd.fetch_add(cost.usd.0, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn subtree_cost(&self) -> SubtreeCost {
-        SubtreeCost { usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)), tasks: self.subtree_tasks.load(Ordering::Relaxed) }
-    }
-
-    /// The caller is told what the task and all below it cost. It may say so again, as part of what the task above cost.
-    pub(crate) fn tell(&self, cost: SubtreeCost) {
-        if let Some(above) = &self.parent {
-            above.told_usd.fetch_add(cost.usd.0, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn told(&self) -> MicroUsd {
-        MicroUsd(self.told_usd.load(Ordering::Relaxed))
-    }
-
-    /// A turn of the task runs on this.
-    pub(crate) fn set_held(&self, held: &Arc<Held>) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(held);
-    }
-
-    pub(crate) fn held(&self) -> Option<Arc<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
-    }
-
-    pub(crate) fn set_link(&self, link: &Link) {
-        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(link.clone());
-    }
-
-    pub(crate) fn link(&self) -> Option<Link> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The call that made the task, with the agents that still hold a task further up.
-    pub(crate) fn context(&self) -> TaskContext {
-        let mut above: Vec<&AgentName> =
-            self.upwards().skip(1).filter(|node| node.is_open()).map(|node| &node.record.agent).collect();
-        let caller = self.kinship.path.to_vec().into_iter().next();
-        above.reverse();
-        let visited = caller.iter().chain(above).cloned();
-        TaskContext {
-            trace_id: self.kinship.trace,
-            parent_task_id: self.kinship.parent.clone(),
-            depth: self.kinship.depth,
-            root_agent_id: caller.clone().unwrap_or_default(),
-            visited_agents: AgentPath::new(visited),
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Closing(Arc<Node>);
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        self.0.closing.store(false, Ordering::Release);
-    }
-}
+use super::lingering::Lingering;
+use super::node::TreeNode;
+use super::own_names::OwnNames;
 
 /// The open tasks of a node. A clone is the same list.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trees(Arc<Mutex<Index>>);
+pub(crate) struct Trees(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    index: Mutex<Index>,
+    /// How long a task that has ended is remembered, in microseconds.
+    linger: AtomicI64,
+    /// When a loop was last warned of, in microseconds.
+    warned: AtomicI64,
+}
 
 #[derive(Debug, Default)]
 struct Index {
-    by_task: HashMap<TaskId, Arc<Node>, RandomState>,
+    by_task: HashMap<TaskId, Arc<TreeNode>, RandomState>,
     /// Each node knows its place in the list of its agent.
-    by_agent: HashMap<AgentName, Vec<Arc<Node>>, RandomState>,
+    by_agent: HashMap<AgentName, Vec<Arc<TreeNode>>, RandomState>,
+    /// By the span id that went out with the task. Only for agents elsewhere, as all that follows.
+    by_span: HashMap<u64, Arc<TreeNode>, RandomState>,
+    /// By a trace that was made here.
+    by_trace: HashMap<TraceId, Vec<Arc<TreeNode>>, RandomState>,
+    /// By what their agents call them.
+    own_names: OwnNames,
+    ended: Lingering,
+    /// The last trees that were begun at agents elsewhere, the oldest first.
+    roots: VecDeque<Weak<TreeNode>>,
+}
+
+/// So many of them are looked at to find a loop.
+const RECENT_ROOTS: usize = 64;
+/// An agent that was called so often, with another in between, and has answered none of it, looks like one in a loop.
+const VISITS: usize = 3;
+const WARN_EVERY_MICROS: i64 = 60_000_000;
+
+impl Index {
+    fn mark(&mut self, node: &Arc<TreeNode>) {
+        if let Some(span) = node.span.get() {
+            self.by_span.insert(*span, Arc::clone(node));
+        }
+        if node.elsewhere && node.kinship.made {
+            self.by_trace.entry(node.kinship.trace).or_default().push(Arc::clone(node));
+        }
+        if node.elsewhere {
+            self.own_names.set(node);
+        }
+    }
+
+    /// Whether a tree that begins looks like one more round of a loop that nothing places.
+    fn begins(&mut self, node: &Arc<TreeNode>) -> bool {
+        if self.roots.len() == RECENT_ROOTS {
+            self.roots.pop_front();
+        }
+        self.roots.push_back(Arc::downgrade(node));
+        let (mut visits, mut another) = (0, true);
+        for root in self.roots.iter().filter_map(Weak::upgrade).filter(|root| root.is_open()) {
+            match root.record.agent == node.record.agent {
+                true if another => (visits, another) = (visits + 1, false),
+                true => {}
+                false => another = true,
+            }
+        }
+        visits >= VISITS
+    }
+
+    fn unmark(&mut self, node: &TreeNode) {
+        if let Some(span) = node.span.get() {
+            self.by_span.remove(span);
+        }
+        self.own_names.remove(node);
+        if node.elsewhere
+            && node.kinship.made
+            && let Some(tree) = self.by_trace.get_mut(&node.kinship.trace)
+        {
+            tree.retain(|other| other.record.id != node.record.id);
+            if tree.is_empty() {
+                self.by_trace.remove(&node.kinship.trace);
+            }
+        }
+    }
 }
 
 impl Trees {
     fn lock(&self) -> MutexGuard<'_, Index> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, node: &Arc<Node>) {
+    pub(crate) fn set_linger(&self, linger: Duration) {
+        self.0.linger.store(i64::try_from(linger.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// Tasks that ended before that are forgotten.
+    fn since(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_micros(now.micros().saturating_sub(self.0.linger.load(Ordering::Relaxed)).saturating_add(1))
+    }
+
+    /// Answers whether it looks like part of a loop that nothing places.
+    pub(crate) fn add(&self, node: &Arc<TreeNode>) -> bool {
         let (id, agent) = (node.record.id.clone(), node.record.agent.clone());
         let mut index = self.lock();
         if index.by_task.insert(id, Arc::clone(node)).is_none() {
             let tasks = index.by_agent.entry(agent).or_default();
             node.place.store(tasks.len(), Ordering::Relaxed);
             tasks.push(Arc::clone(node));
+            index.mark(node);
+            return node.elsewhere && node.kinship.attribution == Attribution::Root && index.begins(node);
+        }
+        false
+    }
+
+    /// Whether it is time to warn of a loop again.
+    pub(crate) fn warns_now(&self, now: Timestamp) -> bool {
+        let last = self.0.warned.load(Ordering::Relaxed);
+        let is_time = last == 0 || now.micros().saturating_sub(last) >= WARN_EVERY_MICROS;
+        is_time && self.0.warned.compare_exchange(last, now.micros().max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// The task goes out under this span id from now on.
+    pub(crate) fn name_span(&self, node: &Arc<TreeNode>, span: u64) {
+        if node.span.set(span).is_ok() && node.is_open() {
+            self.lock().by_span.insert(span, Arc::clone(node));
         }
     }
 
-    pub(crate) fn get(&self, task: &TaskId) -> Option<Arc<Node>> {
+    /// The agent of an open task elsewhere calls it by other names from now on.
+    pub(super) fn rename(&self, node: &Arc<TreeNode>) {
+        let mut index = self.lock();
+        if index.by_task.contains_key(&node.record.id) {
+            index.own_names.set(node);
+        }
+    }
+
+    /// The open tasks, at agents elsewhere, whose agents call them by one of these names. A name of a task here says nothing.
+    pub(crate) fn named<'a>(&self, names: impl Iterator<Item = &'a str>, fits: impl Fn(&TreeNode) -> bool) -> Vec<Arc<TreeNode>> {
+        let index = self.lock();
+        let mut named: Vec<Arc<TreeNode>> = Vec::new();
+        for name in names.filter(|name| !index.by_task.contains_key(*name)) {
+            for node in index.own_names.get(name).filter(|node| fits(node)) {
+                if !named.iter().any(|known| Arc::ptr_eq(known, node)) {
+                    named.push(Arc::clone(node));
+                }
+            }
+        }
+        named
+    }
+
+    pub(crate) fn by_span(&self, span: u64) -> Option<Arc<TreeNode>> {
+        self.lock().by_span.get(&span).cloned()
+    }
+
+    /// The open tasks, at agents elsewhere, of the tree with a trace that was made here.
+    pub(crate) fn of_trace(&self, trace: TraceId) -> Vec<Arc<TreeNode>> {
+        self.lock().by_trace.get(&trace).cloned().unwrap_or_default()
+    }
+
+    /// A task that ended a moment ago.
+    pub(crate) fn ended(&self, task: &TaskId, now: Timestamp) -> Option<Arc<TreeNode>> {
+        let since = self.since(now);
+        self.lock().ended.get(task, since)
+    }
+
+    /// The last task of an agent, if it ended a moment ago.
+    pub(crate) fn last_ended(&self, agent: &str, now: Timestamp, fits: impl Fn(&TreeNode) -> bool) -> Option<Arc<TreeNode>> {
+        let since = self.since(now);
+        self.lock().ended.last_of(agent, since, fits)
+    }
+
+    /// Forgets tasks that ended too long ago, with the budgets of their trees.
+    pub(crate) fn sweep(&self, now: Timestamp) {
+        let gone = self.lock().ended.sweep(self.since(now));
+        drop(gone);
+    }
+
+    pub(crate) fn get(&self, task: &TaskId) -> Option<Arc<TreeNode>> {
         self.lock().by_task.get(task).cloned()
     }
 
-    /// The open tasks an agent was given by a tenant. What it does for one is no other's to know or to pay for.
-    pub(crate) fn of_agent(&self, agent: &str, tenant: &str) -> Vec<Arc<Node>> {
+    /// The open tasks of an agent.
+    pub(crate) fn of_agent(&self, agent: &str, fits: impl Fn(&TreeNode) -> bool) -> Vec<Arc<TreeNode>> {
         let index = self.lock();
-        let tasks = index.by_agent.get(agent).into_iter().flatten();
-        tasks.filter(|node| *node.record.owner.tenant == *tenant).cloned().collect()
+        index.by_agent.get(agent).into_iter().flatten().filter(|node| fits(node)).cloned().collect()
     }
 
     /// The open tasks below one, and itself if it is open.
-    pub(crate) fn below(&self, task: &TaskId) -> Vec<Arc<Node>> {
+    pub(crate) fn below(&self, task: &TaskId) -> Vec<Arc<TreeNode>> {
         let index = self.lock();
         index.by_task.values().filter(|node| node.upwards().any(|above| above.record.id == *task)).cloned().collect()
     }
 
     /// A task whose end could not be recorded has not ended.
-    pub(crate) fn reopen(&self, node: &Arc<Node>) {
+    pub(crate) fn reopen(&self, node: &Arc<TreeNode>) {
         node.open.store(true, Ordering::Release);
         self.add(node);
     }
 
-    fn close(&self, node: &Node) {
+    /// Takes a task off the list. One that ended is remembered for a while.
+    pub(super) fn close(&self, node: &TreeNode, ended: Option<Timestamp>) {
         node.open.store(false, Ordering::Release);
         let mut index = self.lock();
-        if index.by_task.remove(&node.record.id).is_none() {
-            return;
+        let Some(closed) = index.by_task.remove(&node.record.id) else { return };
+        index.unmark(node);
+        if let Some(tasks) = index.by_agent.get_mut(&node.record.agent) {
+            let place = node.place.load(Ordering::Relaxed);
+            tasks.swap_remove(place);
+            if let Some(moved) = tasks.get(place) {
+                moved.place.store(place, Ordering::Relaxed);
+            }
         }
-        let Some(tasks) = index.by_agent.get_mut(&node.record.agent) else { return };
-        let place = node.place.load(Ordering::Relaxed);
-        tasks.swap_remove(place);
-        if let Some(moved) = tasks.get(place) {
-            moved.place.store(place, Ordering::Relaxed);
-        }
+        // Both are dropped without the lock: with a node may go the budgets of its tree.
+        let gone = ended.filter(|_| node.elsewhere).map(|at| index.ended.add(Arc::clone(&closed), at, self.since(at)));
+        drop(index);
+        drop((closed, gone));
+    }
+
+    /// Remembers a task that had ended before this process began.
+    pub(crate) fn remember(&self, node: &Arc<TreeNode>, ended: Timestamp, now: Timestamp) {
+        let gone = self.lock().ended.add(Arc::clone(node), ended, self.since(now));
+        drop(gone);
     }
 }

@@ -7,12 +7,13 @@ use chancery_protocol::{Message, MessageId, Role, StatusChange, TaskEvent, TaskS
 use chancery_rules::budget::{Amount, Caps};
 
 use super::{LiveTask, State};
-use crate::govern::allot::{Allotment, Closed, Stop};
+use crate::govern::allot::{Allotment, SettledTurn, TurnStop};
 use crate::govern::announce::{announce, withhold};
-use crate::govern::report::Report;
-use crate::govern::trees::Node;
+use crate::govern::node::TreeNode;
+use crate::govern::report::CostReport;
 use crate::ids::fresh_id;
-use crate::{Decision, Note, Spend, TaskRecord};
+use crate::looks::{MemoryLook, MemoryLooks};
+use crate::{Decision, RecordNote, Spend, TaskRecord};
 
 /// What came of asking whether a task may go on with a message.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct Admission {
 
 impl State {
     /// What the turn was given is settled and given back. Answers whether its caller wants to be told.
-    fn settle(&mut self, at: Timestamp) -> Option<(Closed, bool)> {
+    fn settle(&mut self, at: Timestamp) -> Option<(SettledTurn, bool)> {
         let allotment = self.allotment.take()?;
         let announced = allotment.announced;
         let closed = allotment.close(&self.report, at);
@@ -60,10 +61,10 @@ impl State {
     }
 
     /// What the agent reports is weighed. If more is held for it now, the store learns that together with the report.
-    fn weigh(&mut self, at: Timestamp) -> Option<Stop> {
+    fn weigh(&mut self) -> Option<TurnStop> {
         let allotment = self.allotment.as_mut()?;
         let before = allotment.held.amount();
-        let stop = allotment.weigh(&self.report, at);
+        let stop = allotment.weigh(&self.report);
         if allotment.held.amount() != before {
             self.spend = Some(self.spend());
         }
@@ -89,25 +90,25 @@ impl State {
 
 impl LiveTask {
     /// Its place in a tree, while it is open.
-    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
+    pub(crate) fn node(&self) -> Option<&Arc<TreeNode>> {
         self.node.get()
     }
 
     /// Whoever was first to open a task may have come before it had a place.
-    pub(crate) fn take_place(&self, node: Arc<Node>) {
+    pub(crate) fn take_place(&self, node: Arc<TreeNode>) {
         let _ = self.node.set(node);
     }
 
     /// What an update says of cost is weighed; one that ends the task settles what its turn was given.
     pub(super) fn account(&self, state: &mut State, event: TaskEvent, at: Timestamp) -> TaskEvent {
-        if let Some(report) = Report::of(&event) {
+        if let Some(report) = CostReport::of(&event) {
             state.report = state.report.and(report);
             if let Some(allotment) = &mut state.allotment {
                 allotment.hear(report);
             }
             if !state.head.state.is_terminal()
                 && state.stop.is_none()
-                && let Some(stop) = state.weigh(at)
+                && let Some(stop) = state.weigh()
             {
                 tracing::info!(task = %self.record.id, reason = stop.reason(), "a task is stopped");
                 state.halt(stop);
@@ -116,25 +117,33 @@ impl LiveTask {
         if !state.head.state.is_terminal() {
             return event;
         }
+        if let Some(looks) = MemoryLooks::reported(&event) {
+            state.decision = Some(self.record_of(looks, state.decision.take(), at));
+        }
         let closed = state.settle(at);
         if closed.is_none() && state.promised != Amount::default() {
             // A message was taken whose turn will never begin.
             state.spend = state.spent.map(|spent| Spend { reserved: Amount::default(), ..spent });
         }
         if let Some(node) = self.node() {
-            node.end();
+            node.end(state.head.state, at);
         }
         match (closed, self.node()) {
             (Some((closed, true)), Some(node)) => {
                 node.tell(closed.subtree);
-                announce(event, node, &closed, &state.report)
+                announce(event, node, &closed, &state.report, &state.looks)
             }
             _ => withhold(event),
         }
     }
 
+    /// Its agent looked at shared memory; whoever called for the task is told with its end.
+    pub(crate) fn looked(&self, look: MemoryLook) {
+        self.lock().looks.add(look);
+    }
+
     /// Goes into the record with the next update.
-    pub(crate) fn note(&self, note: Note) {
+    pub(crate) fn note(&self, note: RecordNote) {
         self.lock().notes.push(note);
     }
 
@@ -145,7 +154,7 @@ impl LiveTask {
             allotment.release();
         }
         if let Some(node) = self.node() {
-            node.end();
+            node.withdraw();
         }
     }
 
@@ -170,10 +179,10 @@ impl LiveTask {
     }
 
     /// What was set aside for the running turn, where there is a cap on it.
-    pub(crate) fn granted(&self, elsewhere: bool, at: Timestamp) -> Caps {
+    pub(crate) fn granted(&self, elsewhere: bool) -> Caps {
         self.lock().allotment.as_ref().map_or(Caps::NONE, |allotment| match elsewhere {
-            true => allotment.granted_elsewhere(at),
-            false => allotment.granted(at),
+            true => allotment.granted_elsewhere(),
+            false => allotment.granted(),
         })
     }
 
@@ -189,7 +198,7 @@ impl LiveTask {
     }
 
     /// Stops the running turn for a reason its caller will read.
-    pub(crate) fn halt(&self, stop: Stop) {
+    pub(crate) fn halt(&self, stop: TurnStop) {
         self.lock().halt(stop);
     }
 
@@ -204,7 +213,7 @@ impl LiveTask {
 
     /// Why the turn is being stopped.
     pub(crate) fn stopped_because(&self) -> Option<String> {
-        self.lock().stop.as_ref().map(Stop::reason)
+        self.lock().stop.as_ref().map(TurnStop::reason)
     }
 
     /// What the running turn does is logged in this.

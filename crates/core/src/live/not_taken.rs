@@ -1,12 +1,14 @@
 //! Why a task does not take an update, and how its caller hears of it.
 
 use chancery_protocol::{Error, ErrorKind};
-use chancery_rules::task_state::Refusal;
+use chancery_rules::task_state::EventRefusal;
+
+use crate::find::come_back;
 
 /// Why an update was not taken.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NotTaken {
-    Refused(Refusal),
+    Refused(EventRefusal),
     TooManyEvents(u64),
     TooManyBytes(u64),
     Broken,
@@ -15,13 +17,13 @@ pub(crate) enum NotTaken {
 impl From<NotTaken> for Error {
     fn from(reason: NotTaken) -> Self {
         match reason {
-            NotTaken::Refused(Refusal::Ended(state)) => {
+            NotTaken::Refused(EventRefusal::Ended(state)) => {
                 Error::new(ErrorKind::UnsupportedOperation, format!("the task has ended ({})", state.name()))
             }
             NotTaken::Refused(refusal) => Error::new(ErrorKind::InvalidAgentResponse, format!("{refusal:?}")),
             NotTaken::TooManyEvents(limit) => limit_reached("limits.task_events", limit),
             NotTaken::TooManyBytes(limit) => limit_reached("limits.task_bytes", limit),
-            NotTaken::Broken => Error::new(ErrorKind::Internal, "the task's log could not be written"),
+            NotTaken::Broken => come_back("the task's log could not be written; GetTask shows what is recorded"),
         }
     }
 }

@@ -2,27 +2,28 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{AgentId, Error, Message, Metadata, Role, SendMessage, TraceId, Unknown};
+use chancery_protocol::{AgentId, Error, Message, Metadata, Role, SendMessage, TaskEvent, Timestamp, TraceId, Unknown};
 use chancery_rules::budget::Amount;
 use tokio_util::sync::CancellationToken;
 
-use super::{LiveTask, State};
+use super::{LiveTask, NotTaken, State};
 use crate::ReplyMode;
-use crate::govern::allot::{Allotment, Stop};
+use crate::govern::allot::{Allotment, TurnStop};
+use crate::limits::TaskLimits;
 
 /// What follows a turn.
 #[derive(Debug)]
 pub(crate) enum AfterTurn {
     Nothing,
     /// The next message in line, whose turn has begun.
-    Next(Said, CancellationToken),
+    Next(QueuedTurn, CancellationToken),
     /// The task was cancelled and has not ended yet.
     Cancel,
 }
 
 /// A message with what came beside it.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct QueuedTurn {
     pub(crate) message: Arc<Message>,
     pub(crate) metadata: Option<Metadata>,
     pub(crate) unknown: Unknown<SendMessage>,
@@ -30,7 +31,7 @@ pub(crate) struct Said {
     pub(crate) tracestate: Option<Arc<str>>,
     pub(crate) extensions: Vec<String>,
     pub(crate) reply_mode: ReplyMode,
-    pub(crate) place: Place,
+    pub(crate) place: TurnOrigin,
     /// Who was chosen to do the work.
     pub(crate) selected: Option<Arc<str>>,
     /// What its turn was given.
@@ -43,7 +44,7 @@ pub(crate) struct Said {
 
 /// Where a message stands: what of it can have happened before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TurnOrigin {
     /// It makes a task in a conversation of its own.
     OpensAll,
     /// It makes a task in a conversation its caller names.
@@ -51,7 +52,7 @@ pub(crate) enum Place {
     GoesOn,
 }
 
-impl Said {
+impl QueuedTurn {
     /// What was said to the task last, for a turn that takes up what another one left.
     pub(crate) fn again(live: &LiveTask) -> Option<Self> {
         let message = live.task().history.iter().rev().find(|message| message.role == Role::User).cloned()?;
@@ -64,7 +65,7 @@ impl Said {
             tracestate: None,
             extensions: Vec::new(),
             reply_mode: ReplyMode::default(),
-            place: Place::GoesOn,
+            place: TurnOrigin::GoesOn,
             selected: None,
             allotment: None,
             brought: None,
@@ -74,10 +75,11 @@ impl Said {
 }
 
 impl State {
-    fn begin(&mut self, mut said: Said) -> (Said, CancellationToken) {
+    fn begin(&mut self, mut said: QueuedTurn) -> (QueuedTurn, CancellationToken) {
         let token = CancellationToken::new();
         self.turn = Some(token.clone());
         self.stop = None;
+        self.last_word = None;
         self.cancel_answered = false;
         self.allotment = said.allotment.take();
         if let Some(allotment) = &mut self.allotment {
@@ -87,7 +89,7 @@ impl State {
         (said, token)
     }
 
-    pub(super) fn halt(&mut self, stop: Stop) {
+    pub(super) fn halt(&mut self, stop: TurnStop) {
         self.stop.get_or_insert(stop);
         if let Some(turn) = &self.turn {
             turn.cancel();
@@ -96,8 +98,14 @@ impl State {
 }
 
 impl LiveTask {
+    /// Whether somebody works on it, or is about to.
+    pub(crate) fn is_worked_on(&self) -> bool {
+        let state = self.lock();
+        state.turn.is_some() || !state.queued.is_empty()
+    }
+
     /// Begins the turn of a follow-up message that was taken.
-    pub(crate) fn begin_next_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
+    pub(crate) fn begin_next_turn(&self, said: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
         let mut state = self.lock();
         state.arriving -= 1;
         let held = said.allotment.as_ref().map_or_else(Amount::default, |allotment| allotment.held.amount());
@@ -107,15 +115,17 @@ impl LiveTask {
     }
 
     /// Begins a turn, or puts the message in line when one is running. A task that ended meanwhile has no more turns.
-    pub(crate) fn begin_turn(&self, said: Said) -> Option<(Said, CancellationToken)> {
+    pub(crate) fn begin_turn(&self, said: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
         let mut state = self.lock();
         if state.head.state.is_terminal() {
             return None;
         }
         if state.turn.is_some() {
             state.queued.push_back(said);
+            self.show_queue(&state);
             return None;
         }
+        state.settled_before = self.visible.borrow().settled;
         Some(state.begin(said))
     }
 
@@ -123,19 +133,53 @@ impl LiveTask {
     pub(crate) fn end_turn(&self) -> AfterTurn {
         let mut state = self.lock();
         let cancelled = state.turn.take().is_some_and(|turn| turn.is_cancelled());
-        // Streams that waited for the agent to go on after its auth-required are over now.
-        self.visible.send_if_modified(|visible| std::mem::take(&mut visible.authorizing));
-        if state.head.state.is_terminal() || cancelled {
+        let is_terminal = state.head.state.is_terminal();
+        if is_terminal || cancelled {
             state.queued.clear();
-            return if state.head.state.is_terminal() { AfterTurn::Nothing } else { AfterTurn::Cancel };
         }
-        let Some(said) = state.queued.pop_front() else { return AfterTurn::Nothing };
+        let next = state.queued.pop_front();
+        self.show_queue(&state);
+        let Some(said) = next else {
+            // Streams that waited for the agent to go on after its auth-required are over now.
+            self.visible.send_if_modified(|visible| std::mem::take(&mut visible.authorizing));
+            return if cancelled && !is_terminal { AfterTurn::Cancel } else { AfterTurn::Nothing };
+        };
+        let visible = *self.visible.borrow();
+        if !visible.authorizing {
+            state.settled_before = visible.settled;
+        }
         let (said, token) = state.begin(said);
         AfterTurn::Next(said, token)
     }
 
+    /// Tells the running turn how many messages wait for its end.
+    fn show_queue(&self, state: &State) {
+        let waiting = state.queued.len();
+        self.visible.send_if_modified(|visible| std::mem::replace(&mut visible.queued, waiting) != waiting);
+    }
+
+    /// Comes back when a message waits for the end of the running turn.
+    pub(crate) async fn message_waits(&self) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.watch().wait_for(|visible| visible.queued > 0).await;
+    }
+
+    /// Takes the update that a turn ends with.
+    pub(crate) fn take_last(&self, event: TaskEvent, at: Timestamp, limits: &TaskLimits) -> Result<u64, NotTaken> {
+        let mut state = self.lock();
+        let seq = self.take_into(&mut state, event, at, limits)?;
+        state.last_word = Some(seq);
+        Ok(seq)
+    }
+
+    /// The running turn ends with what was taken last.
+    pub(crate) fn end_with_last(&self) {
+        let mut state = self.lock();
+        state.last_word = Some(state.projected.seq);
+    }
+
     /// Asks the running turn to stop. If none is running, this one begins, and only to stop.
-    pub(crate) fn stop_with(&self, said: Said) -> Option<(Said, CancellationToken)> {
+    pub(crate) fn stop_with(&self, said: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
         let mut state = self.lock();
         if let Some(turn) = &state.turn {
             turn.cancel();

@@ -4,18 +4,18 @@ use tokio::time::Instant;
 
 use crate::live::LiveTask;
 use crate::push::{LaneFilter, LaneState};
-use crate::service::Inner;
+use crate::service::ChanceryInner;
 
 /// Registrations of one task that are looked at.
 const MOST_LANES: usize = 1_000;
 
-impl Inner {
+impl ChanceryInner {
     /// Waits until everything up to what is visible now was tried once, or cannot be for now; never for long, and not at all for
     /// tasks that nobody registered for.
     pub(crate) async fn first_attempts(&self, live: &LiveTask) {
         let Some(push) = &self.push else { return };
         let most = push.notifier.barrier();
-        if !live.is_told() || most.is_zero() {
+        if !live.has_webhooks() || most.is_zero() {
             return;
         }
         let began = Instant::now();

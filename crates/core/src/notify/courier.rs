@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chancery_protocol::{Task, Timestamp};
-use chancery_rules::push::{Answer, FailClass, Span};
+use chancery_rules::push::{AttemptAnswer, FailClass, Span};
 
 use crate::push::{OpenSecrets, Registration};
 use crate::{LogEntry, TaskRecord};
 
 /// What one delivery is made from: the same values make the same bytes.
 #[derive(Clone, Debug)]
-pub struct Delivery {
+pub struct WebhookDelivery {
     pub registration: Arc<Registration>,
     /// The task it is about.
     pub record: Arc<TaskRecord>,
     /// The first entry of the log that it stands for; the last one is the span's.
     pub from: u64,
     pub span: Span,
-    pub payload: Payload,
+    pub payload: WebhookPayload,
 }
 
 #[derive(Clone, Debug)]
-pub enum Payload {
+pub enum WebhookPayload {
     /// An entry of the log; one made of several pieces of an artifact has the number of the last.
     Event(Arc<LogEntry>),
     /// The whole task as it was after the last entry, without all of its history.
@@ -51,19 +51,19 @@ pub struct Try {
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    pub answer: Answer,
+pub struct DeliveryOutcome {
+    pub answer: AttemptAnswer,
     /// What went wrong, for operators.
     pub error: Option<Arc<str>>,
     /// What the receiver gave us in return.
     pub receipt: Option<Arc<str>>,
 }
 
-impl Outcome {
+impl DeliveryOutcome {
     /// What the receiver asked to be shown or signed with cannot be read any more, so nothing is sent.
     pub(super) fn without_secrets() -> Self {
         let error = Some("the secrets of the registration cannot be opened".into());
-        Self { answer: Answer::Failed(FailClass::Protocol), error, receipt: None }
+        Self { answer: AttemptAnswer::Failed(FailClass::Protocol), error, receipt: None }
     }
 }
 
@@ -71,9 +71,9 @@ impl Outcome {
 #[async_trait]
 pub trait Courier: Send + Sync + Debug {
     /// The same letter for the same delivery, whenever it is asked.
-    fn write(&self, delivery: &Delivery) -> Letter;
+    fn write(&self, delivery: &WebhookDelivery) -> Letter;
 
-    async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> Outcome;
+    async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> DeliveryOutcome;
 }
 
 /// Signs the receipts for what was taken.

@@ -7,20 +7,21 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_protocol::{TaskId, Timestamp};
-use chancery_rules::push::{Dispatch, Next, Origin, Standing, push_breaker};
+use chancery_rules::push::{Dispatch, DispatchStep, OriginStanding, WebhookOrigin, push_breaker};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::EngineConfig;
-use super::courier::{Courier, Notary, Payload};
+use super::courier::{Courier, Notary, WebhookPayload};
 use super::metrics::Metrics;
-use super::run::Held;
+use super::run::ClaimedLane;
 use super::timeline::Timeline;
 use crate::push::{Lane, Notifier, Outbox, Vault};
-use crate::whole::whole_payload;
-use crate::{ArtifactDesk, Chancery, Store, StoreError};
+use crate::restored_parts::whole_payload;
+use crate::tracker::{LoopNeed, watched};
+use crate::{Chancery, PartStore, Store, StoreError};
 
 /// Lanes asked for at once.
 const CLAIM: usize = 128;
@@ -45,7 +46,7 @@ pub struct EngineParts {
 pub struct Engine {
     pub(super) store: Arc<dyn Store>,
     /// Where large parts of what is told may lie.
-    desk: Arc<OnceLock<Arc<dyn ArtifactDesk>>>,
+    desk: Arc<OnceLock<Arc<dyn PartStore>>>,
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) notifier: Arc<Notifier>,
     pub(super) timeline: Timeline,
@@ -57,7 +58,7 @@ pub struct Engine {
     pub(super) recording: bool,
     pub(super) stopping: CancellationToken,
     /// Claimed lanes whose turn has not come.
-    waiting: Mutex<HashMap<u64, Held>>,
+    waiting: Mutex<HashMap<u64, ClaimedLane>>,
     dispatch: Mutex<Dispatch>,
     freed: Notify,
     pub(super) replaying: AtomicBool,
@@ -69,7 +70,7 @@ pub struct Engine {
 
 impl Engine {
     /// What a webhook is told, with large parts in their place.
-    pub(super) async fn whole(&self, task: &TaskId, payload: Payload) -> Result<Payload, StoreError> {
+    pub(super) async fn whole(&self, task: &TaskId, payload: WebhookPayload) -> Result<WebhookPayload, StoreError> {
         match self.desk.get() {
             Some(desk) => Box::pin(whole_payload(desk, task, payload)).await,
             None => Ok(payload),
@@ -99,15 +100,16 @@ impl Engine {
             replaying: AtomicBool::new(false),
             letters_wait: AtomicBool::new(true),
             runs: TaskTracker::new(),
-            abandoned: CancellationToken::new(),
+            abandoned: chancery.0.abandoned.child_token(),
         }))
     }
 
     /// Delivers, and forgets what has grown old, until the control plane stops; its stop waits for that.
     pub fn start(self: &Arc<Self>, chancery: &Chancery) {
         let (engine, keeper) = (Arc::clone(self), Arc::clone(self));
-        chancery.0.background.spawn(async move { engine.run().await });
-        chancery.0.background.spawn(async move { keeper.keep_swept().await });
+        let loops = chancery.loops();
+        loops.start("webhook deliveries", LoopNeed::Vital, async move { engine.run().await });
+        loops.start("webhook retention", LoopNeed::Vital, async move { keeper.keep_swept().await });
     }
 
     /// Delivers until the node stops. Whoever waits for this knows that nothing is under way any more.
@@ -139,7 +141,7 @@ impl Engine {
     }
 
     /// Deliveries under way, and how each origin stands.
-    pub fn standings(&self) -> (u32, Vec<Standing>) {
+    pub fn standings(&self) -> (u32, Vec<OriginStanding>) {
         let dispatch = self.dispatch();
         (dispatch.in_flight(), dispatch.standings())
     }
@@ -161,7 +163,7 @@ impl Engine {
         self.dispatch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, ClaimedLane>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +192,7 @@ impl Engine {
         }
     }
 
-    async fn claim(&self, now: Timestamp, room: usize, closed: &[Origin]) -> Result<usize, StoreError> {
+    async fn claim(&self, now: Timestamp, room: usize, closed: &[WebhookOrigin]) -> Result<usize, StoreError> {
         let lease = self.config.load().lease();
         let claiming = self.notifier.in_flight.claiming();
         // Before the store is asked: the claim ends at the latest then.
@@ -202,7 +204,7 @@ impl Engine {
         for (lane, token) in lanes.into_iter().zip(tokens) {
             let Some(token) = token else { continue };
             let number = lane.number();
-            match waiting.insert(number, Held { token, ends, lane }) {
+            match waiting.insert(number, ClaimedLane { token, ends, lane }) {
                 // Its turn did not come before its claim ended: it stays in line, under the new claim.
                 Some(before) => self.notifier.in_flight.end(number, before.lane.cursor.epoch),
                 None => {
@@ -220,19 +222,19 @@ impl Engine {
             let steady = self.timeline.steady();
             let next = self.dispatch().next(steady);
             match next {
-                Next::Go(grant) => {
+                DispatchStep::Go(grant) => {
                     let held = self.waiting().remove(&grant.lane);
                     let engine = Arc::clone(self);
                     self.spawn(async move { engine.deliver(held, grant).await });
                 }
-                Next::Park { lane, until } => {
+                DispatchStep::Park { lane, until } => {
                     if let Some(held) = self.waiting().remove(&lane) {
                         let engine = Arc::clone(self);
                         let until = self.now() + self::until(steady, until);
                         self.spawn(async move { engine.park(held, until).await });
                     }
                 }
-                Next::Wait { until: then } => return then.map(|then| until(steady, then)),
+                DispatchStep::Wait { until: then } => return then.map(|then| until(steady, then)),
             }
         }
     }
@@ -244,9 +246,9 @@ impl Engine {
 
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let abandoned = self.abandoned.clone();
-        self.runs.spawn(async move {
+        self.runs.spawn(watched("webhook delivery", async move {
             abandoned.run_until_cancelled(work).await;
-        });
+        }));
     }
 
     /// A slot was handed back, or a lane let go.
@@ -255,9 +257,9 @@ impl Engine {
     }
 }
 
-fn origin(lane: &Lane) -> Origin {
+fn origin(lane: &Lane) -> WebhookOrigin {
     let registration = &lane.registration;
-    Origin { tenant: Arc::clone(&registration.owner.tenant), origin: Arc::clone(&registration.origin) }
+    WebhookOrigin { tenant: Arc::clone(&registration.owner.tenant), origin: Arc::clone(&registration.origin) }
 }
 
 /// The origin without scheme and port: what requests a second are counted by.

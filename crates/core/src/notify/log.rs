@@ -7,7 +7,7 @@ use chancery_protocol::{Task, TaskEvent, TaskId, Timestamp};
 use chancery_rules::push::{Bounds, Cursor, Pending, Span, SpanKind, merge, next_span};
 use chancery_rules::task_state;
 
-use super::courier::Payload;
+use super::courier::WebhookPayload;
 use crate::push::{PushEvents, PushProfile, Registration};
 use crate::{LogEntry, Store, StoreError};
 
@@ -28,7 +28,7 @@ pub(super) struct Picked {
     /// The first entry it stands for.
     pub(super) from: u64,
     pub(super) span: Span,
-    pub(super) payload: Payload,
+    pub(super) payload: WebhookPayload,
     /// When the first entry was recorded.
     pub(super) recorded: Timestamp,
 }
@@ -120,7 +120,12 @@ impl<'a> Log<'a> {
         })
     }
 
-    async fn payload(&mut self, registration: &Registration, from: u64, span: Span) -> Result<Option<Payload>, StoreError> {
+    async fn payload(
+        &mut self,
+        registration: &Registration,
+        from: u64,
+        span: Span,
+    ) -> Result<Option<WebhookPayload>, StoreError> {
         let whole_tasks = matches!(registration.profile, PushProfile::V03Task | PushProfile::Original);
         match span.kind {
             SpanKind::Snapshot => self.whole(span.to).await.map(Some),
@@ -134,7 +139,7 @@ impl<'a> Log<'a> {
                 if registration.profile == PushProfile::NeuralPost && settles(&entry.event) {
                     return self.whole(span.to).await.map(Some);
                 }
-                Ok(Some(Payload::Event(entry)))
+                Ok(Some(WebhookPayload::Event(entry)))
             }
             SpanKind::Merged => {
                 let mut pieces = self.window.iter().filter(|entry| (from..=span.to).contains(&entry.seq));
@@ -144,9 +149,11 @@ impl<'a> Log<'a> {
                 });
                 let at = pieces.next_back().map(|entry| entry.at).unwrap_or_default();
                 match merge(chunks) {
-                    Some(merged) => {
-                        Ok(Some(Payload::Event(Arc::new(LogEntry { seq: span.to, at, event: TaskEvent::Artifact(merged) }))))
-                    }
+                    Some(merged) => Ok(Some(WebhookPayload::Event(Arc::new(LogEntry {
+                        seq: span.to,
+                        at,
+                        event: TaskEvent::Artifact(merged),
+                    })))),
                     None => self.whole(span.to).await.map(Some),
                 }
             }
@@ -154,7 +161,7 @@ impl<'a> Log<'a> {
     }
 
     /// The task after `to`, or the message that came in its place.
-    pub(super) async fn whole(&mut self, to: u64) -> Result<Payload, StoreError> {
+    pub(super) async fn whole(&mut self, to: u64) -> Result<WebhookPayload, StoreError> {
         let (mut seq, mut task) = match self.folded.take() {
             Some((seq, task)) if seq <= to => (seq, Some(task)),
             _ => (0, None),
@@ -166,7 +173,7 @@ impl<'a> Log<'a> {
             seq = last.seq;
             for entry in page {
                 if matches!(entry.event, TaskEvent::Replied(_)) {
-                    return Ok(Payload::Event(entry));
+                    return Ok(WebhookPayload::Event(entry));
                 }
                 match (&mut task, &entry.event) {
                     (Some(task), event) => task_state::apply(task, event),
@@ -176,7 +183,7 @@ impl<'a> Log<'a> {
             }
         }
         let task = task.ok_or_else(|| StoreError::new("the log of a task that is to be told has no beginning"))?;
-        let payload = Payload::Task(Arc::new(task.clone()));
+        let payload = WebhookPayload::Task(Arc::new(task.clone()));
         self.folded = Some((seq, task));
         Ok(payload)
     }

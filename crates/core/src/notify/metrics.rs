@@ -32,9 +32,9 @@ impl Times {
 
 /// Counts by words that come from a small, closed list.
 #[derive(Debug, Default)]
-pub struct Counts<const N: usize>(Mutex<BTreeMap<[&'static str; N], u64>>);
+pub struct LabelledCounts<const N: usize>(Mutex<BTreeMap<[&'static str; N], u64>>);
 
-impl<const N: usize> Counts<N> {
+impl<const N: usize> LabelledCounts<N> {
     pub(super) fn add(&self, of: [&'static str; N]) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(of).or_default() += 1;
     }
@@ -60,11 +60,11 @@ impl Count {
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// By outcome and profile.
-    pub deliveries: Counts<2>,
+    pub deliveries: LabelledCounts<2>,
     /// By reason.
-    pub dead: Counts<1>,
+    pub dead: LabelledCounts<1>,
     /// By what was wrong with the address.
-    pub blocked: Counts<1>,
+    pub blocked: LabelledCounts<1>,
     /// One exchange.
     pub attempt: Times,
     /// From an entry's recording to its delivery.

@@ -16,11 +16,11 @@ mod sweep;
 mod timeline;
 
 pub use chancery_rules::push::{
-    Answer, Bounds, FailClass, RetryAfter, Schedule, SlotLimits, Span, SpanKind, Standing as OriginStanding,
+    AttemptAnswer, Bounds, FailClass, OriginStanding, RetryAfter, Schedule, SlotLimits, Span, SpanKind,
 };
 pub use config::{EngineConfig, NotifyConfig};
-pub use courier::{Courier, Delivery, Letter, Notary, Outcome, Payload, Try};
+pub use courier::{Courier, DeliveryOutcome, Letter, Notary, Try, WebhookDelivery, WebhookPayload};
 pub use engine::{Engine, EngineParts};
 pub use first_attempts::{FirstAttempts, Reached};
-pub use metrics::{Count, Counts, Metrics, TIME_BOUNDS_MS, Times};
+pub use metrics::{Count, LabelledCounts, Metrics, TIME_BOUNDS_MS, Times};
 pub use reseal::Resealing;

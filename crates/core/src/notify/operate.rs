@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use chancery_protocol::Error;
 use chancery_rules::push::{LaneState, Latitude, Span, judge};
 
-use super::courier::{Delivery, Outcome, Try};
+use super::courier::{DeliveryOutcome, Try, WebhookDelivery};
 use super::engine::Engine;
 use super::log::Log;
 use crate::StoreError;
@@ -43,7 +43,7 @@ impl Engine {
     }
 
     /// Sends the task as it is to a webhook, now and once, beside everything else. Nothing is noted of it.
-    pub async fn try_out(&self, lane: &Lane) -> Result<Outcome, Error> {
+    pub async fn try_out(&self, lane: &Lane) -> Result<DeliveryOutcome, Error> {
         let registration = Arc::clone(&lane.registration);
         let stored = self.store.find_any(registration.task.as_str()).await.map_err(internal)?;
         let stored = stored.ok_or_else(Error::task_not_found)?;
@@ -51,7 +51,8 @@ impl Engine {
         let payload = Log::new(&*self.store, registration.task.clone()).whole(to).await.map_err(internal)?;
         let payload = self.whole(&stored.task.id, payload).await.map_err(internal)?;
         let record = stored.task;
-        let delivery = Delivery { registration: Arc::clone(&registration), record, from: to, span: Span::snapshot(to), payload };
+        let delivery =
+            WebhookDelivery { registration: Arc::clone(&registration), record, from: to, span: Span::snapshot(to), payload };
         // Under an id of its own, and as one that comes out of turn: what waits before it still has to come.
         let mut letter = self.courier.write(&delivery);
         letter.webhook_id = format!("{}-r0", letter.webhook_id).into();
@@ -64,7 +65,7 @@ impl Engine {
     }
 
     /// What an answer would mean.
-    pub fn meaning(&self, lane: &Lane, outcome: &Outcome) -> &'static str {
+    pub fn meaning(&self, lane: &Lane, outcome: &DeliveryOutcome) -> &'static str {
         let latitude = Latitude { retry_4xx: self.config.load().lenient.contains(&lane.registration.origin) };
         super::settle::name(judge(outcome.answer, latitude).verdict, outcome.answer)
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use chancery_rules::push::{Answer, Latitude, Verdict, judge};
+use chancery_rules::push::{AttemptAnswer, DeliveryVerdict, Latitude, judge};
 use tokio_util::sync::CancellationToken;
 
-use super::courier::{Letter, Outcome, Try};
+use super::courier::{DeliveryOutcome, Letter, Try};
 use super::engine::{Engine, host, until};
 use super::run::cancelled;
 use crate::push::{OpenSecrets, Replay, ReplayStep};
@@ -85,14 +85,14 @@ impl Engine {
         }
     }
 
-    async fn put_again(&self, replay: &Replay, letter: &Letter, how: Try) -> Outcome {
+    async fn put_again(&self, replay: &Replay, letter: &Letter, how: Try) -> DeliveryOutcome {
         let registration = &replay.registration;
         self.ration(&registration.origin).await;
         // Signed when it goes out, however long that took.
         let how = Try { now: self.timeline.wall(), ..how };
         match OpenSecrets::open(&*self.vault, &registration.bound_to(), registration.sealed.as_ref()) {
             Some(secrets) => self.courier.deliver(registration, &secrets, letter, how).await,
-            None => Outcome::without_secrets(),
+            None => DeliveryOutcome::without_secrets(),
         }
     }
 
@@ -115,10 +115,10 @@ impl Engine {
         let outcome = sent.unwrap_or_else(|| cancelled("its registration was deleted, changed or turned off meanwhile"));
         let verdict = judge(outcome.answer, Latitude::default()).verdict;
         let http = match outcome.answer {
-            Answer::Answered { status, .. } => Some(status),
+            AttemptAnswer::Answered { status, .. } => Some(status),
             _ => None,
         };
-        let taken = verdict == Verdict::Ack;
+        let taken = verdict == DeliveryVerdict::Ack;
         if token.is_some() {
             self.metrics().replays.add(1);
             tracing::info!(letter = dead.id, task = %dead.task, origin = &*dead.origin, taken, http, "a dead letter was put to its webhook again");

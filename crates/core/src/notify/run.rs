@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_rules::push::{
-    self as rules, Answer, Grant, Judged, Latitude, Patience, Report, Span, SpanKind, Step, Verdict, after, judge,
+    self as rules, AttemptAnswer, AttemptReport, DeliverySlot, DeliveryVerdict, Judged, LaneAction, Latitude, RetryPatience,
+    Span, SpanKind, after, judge,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::config::EngineConfig;
-use super::courier::{Delivery, Letter, Outcome, Try};
+use super::courier::{DeliveryOutcome, Letter, Try, WebhookDelivery};
 use super::engine::{Engine, until};
 use super::first_attempts::Reached;
 use super::log::{Log, Pick, Picked};
@@ -25,7 +26,7 @@ const AFTER_FAULT: Duration = Duration::from_secs(5);
 
 /// A lane that is ours until its claim ends.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct ClaimedLane {
     pub(super) lane: Lane,
     pub(super) token: CancellationToken,
     pub(super) ends: Instant,
@@ -43,19 +44,19 @@ pub(super) struct Run<'e> {
 }
 
 /// One delivery that was tried.
-pub(super) struct Tried {
+pub(super) struct TriedDelivery {
     pub(super) span: Span,
     pub(super) from: u64,
     pub(super) letter: Letter,
     pub(super) recorded: Timestamp,
     pub(super) began: Timestamp,
     pub(super) took: Duration,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: DeliveryOutcome,
     pub(super) judged: Judged,
 }
 
 impl Engine {
-    pub(super) async fn deliver(&self, held: Option<Held>, grant: Grant) {
+    pub(super) async fn deliver(&self, held: Option<ClaimedLane>, grant: DeliverySlot) {
         let Some(held) = held else { return self.hand_back(grant) };
         let (lane, epoch) = (held.lane.number(), held.lane.cursor.epoch);
         match Run::begin(self, held).await {
@@ -71,7 +72,7 @@ impl Engine {
     }
 
     /// The origin is left alone: the lane waits until then.
-    pub(super) async fn park(&self, held: Held, until: Timestamp) {
+    pub(super) async fn park(&self, held: ClaimedLane, until: Timestamp) {
         let (lane, epoch) = (held.lane.number(), held.lane.cursor.epoch);
         match Run::begin(self, held).await {
             Ok(Some(mut run)) => {
@@ -86,15 +87,15 @@ impl Engine {
         self.notifier.in_flight.end(lane, epoch);
     }
 
-    fn hand_back(&self, grant: Grant) {
+    fn hand_back(&self, grant: DeliverySlot) {
         let steady = self.timeline.steady();
-        self.dispatch().finish(grant, Report::NOTHING, steady);
+        self.dispatch().finish(grant, AttemptReport::NOTHING, steady);
     }
 }
 
 impl<'e> Run<'e> {
-    async fn begin(engine: &'e Engine, held: Held) -> Result<Option<Self>, StoreError> {
-        let Held { lane, token, ends } = held;
+    async fn begin(engine: &'e Engine, held: ClaimedLane) -> Result<Option<Self>, StoreError> {
+        let ClaimedLane { lane, token, ends } = held;
         let registration = &lane.registration;
         // A task that is forgotten takes its registrations with it.
         let Some(stored) = engine.store.find_any(registration.task.as_str()).await? else { return Ok(None) };
@@ -110,7 +111,7 @@ impl<'e> Run<'e> {
         }))
     }
 
-    async fn go(mut self, grant: Grant) {
+    async fn go(mut self, grant: DeliverySlot) {
         let mut grant = Some(grant);
         let mut sent = 0;
         while let Some(held) = grant.take() {
@@ -121,15 +122,16 @@ impl<'e> Run<'e> {
                     let task = &self.record.id;
                     tracing::error!(%task, error = &fault as &dyn std::error::Error, "what to tell a webhook could not be read");
                     let now = self.engine.now();
-                    self.settle(Step::Release { span: None, next_at: now + AFTER_FAULT }, None, now).await;
+                    self.settle(LaneAction::Release { span: None, next_at: now + AFTER_FAULT }, None, now).await;
                     return self.engine.hand_back(held);
                 }
             };
             let tried = self.attempt(picked).await;
             sent += 1;
             let (now, steady) = (self.engine.now(), self.engine.timeline.steady());
-            let report = Report::from(tried.judged);
-            let more = tried.judged.verdict == Verdict::Ack || matches!(tried.judged.verdict, Verdict::Reject { .. });
+            let report = AttemptReport::from(tried.judged);
+            let more =
+                tried.judged.verdict == DeliveryVerdict::Ack || matches!(tried.judged.verdict, DeliveryVerdict::Reject { .. });
             let goes_on =
                 more && self.lane.cursor.tail > tried.span.to && sent < self.config.notify.in_a_row && !self.is_stopping();
             if goes_on {
@@ -138,7 +140,7 @@ impl<'e> Run<'e> {
                 self.engine.dispatch().finish(held, report, steady);
             }
             let keep = grant.is_some().then(|| self.prolonged(now));
-            let facts = rules::Tried { span: tried.span, oldest: tried.recorded, keep, random: random() };
+            let facts = rules::TriedAttempt { span: tried.span, oldest: tried.recorded, keep, random: random() };
             let step = after(tried.judged.verdict, facts, &self.lane.cursor, &self.patience(), now);
             let settled = self.settle(step, Some(tried), now).await;
             if !settled && let Some(held) = grant.take() {
@@ -151,9 +153,9 @@ impl<'e> Run<'e> {
         self.engine.stopping.is_cancelled() || self.token.is_cancelled()
     }
 
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> RetryPatience {
         let notify = &self.config.notify;
-        Patience { schedule: notify.schedule(), most_failing: Duration::from_secs(notify.give_up_after_s) }
+        RetryPatience { schedule: notify.schedule(), most_failing: Duration::from_secs(notify.give_up_after_s) }
     }
 
     /// The claim goes on from now, once the store has said so.
@@ -179,7 +181,7 @@ impl<'e> Run<'e> {
             };
             let now = self.engine.now();
             let keep = (to < self.lane.cursor.tail).then(|| self.prolonged(now));
-            if !self.settle(Step::Skip { to, keep }, None, now).await {
+            if !self.settle(LaneAction::Skip { to, keep }, None, now).await {
                 return Ok(None);
             }
         };
@@ -188,11 +190,11 @@ impl<'e> Run<'e> {
         if span.kind != SpanKind::Single && self.lane.cursor.span.is_none() {
             // From here on it is one delivery, whatever happens to us.
             let keep = self.prolonged(now);
-            if !self.settle(Step::Pin { span, keep }, None, now).await {
+            if !self.settle(LaneAction::Pin { span, keep }, None, now).await {
                 return Ok(None);
             }
         }
-        let delivery = Delivery {
+        let delivery = WebhookDelivery {
             registration: Arc::clone(&self.lane.registration),
             record: Arc::clone(&self.record),
             from: picked.from,
@@ -202,14 +204,14 @@ impl<'e> Run<'e> {
         let letter = self.engine.courier.write(&delivery);
         if self.token.is_cancelled() || Instant::now() + self.config.exchange + EngineConfig::MARGIN > self.ends {
             let now = self.engine.now();
-            self.settle(Step::Release { span: None, next_at: now }, None, now).await;
+            self.settle(LaneAction::Release { span: None, next_at: now }, None, now).await;
             self.engine.notifier.ring();
             return Ok(None);
         }
         Ok(Some((picked, letter)))
     }
 
-    async fn attempt(&mut self, (picked, letter): (Picked, Letter)) -> Tried {
+    async fn attempt(&mut self, (picked, letter): (Picked, Letter)) -> TriedDelivery {
         let Picked { from, span, recorded, .. } = picked;
         let began = self.engine.timeline.wall();
         if self.lane.cursor.attempt == 0 {
@@ -218,7 +220,7 @@ impl<'e> Run<'e> {
         let started = Instant::now();
         let how = Try { attempt: self.lane.cursor.attempt.saturating_add(1), replay: false, now: began };
         let outcome = match &self.secrets {
-            None => Outcome::without_secrets(),
+            None => DeliveryOutcome::without_secrets(),
             Some(secrets) => {
                 tokio::select! {
                     biased;
@@ -230,7 +232,7 @@ impl<'e> Run<'e> {
         };
         let latitude = Latitude { retry_4xx: self.config.lenient.contains(&self.lane.registration.origin) };
         let judged = judge(outcome.answer, latitude);
-        Tried { span, from, letter, recorded, began, took: started.elapsed(), outcome, judged }
+        TriedDelivery { span, from, letter, recorded, began, took: started.elapsed(), outcome, judged }
     }
 
     /// Tells those who wait for a first attempt.
@@ -242,8 +244,8 @@ impl<'e> Run<'e> {
     }
 }
 
-pub(super) fn cancelled(why: &str) -> Outcome {
-    Outcome { answer: Answer::Cancelled, error: Some(why.into()), receipt: None }
+pub(super) fn cancelled(why: &str) -> DeliveryOutcome {
+    DeliveryOutcome { answer: AttemptAnswer::Cancelled, error: Some(why.into()), receipt: None }
 }
 
 /// A while after the node began to stop.

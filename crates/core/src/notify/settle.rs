@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use chancery_protocol::Timestamp;
-use chancery_rules::push::{Answer, Dead, DeadReason, DisableReason, LaneState, Span, Step, Verdict};
+use chancery_rules::push::{AttemptAnswer, DeadReason, DeadSpan, DeliveryVerdict, DisableReason, LaneAction, LaneState, Span};
 
-use super::courier::{Delivery, Letter, Payload};
+use super::courier::{Letter, WebhookDelivery, WebhookPayload};
 use super::engine::{Engine, until};
-use super::run::{Run, Tried};
-use crate::push::{Attempt, DeadLetter, LaneStep, Receipt, Settled};
+use super::run::{Run, TriedDelivery};
+use crate::push::{DeadLetter, DeliveryAttempt, LaneSettlement, LaneStep, Receipt};
 use crate::{Delivered, StoreError};
 
 /// A receiver that failed so often is worth a word to operators.
@@ -16,15 +16,15 @@ const FAILING: u32 = 4;
 
 impl Run<'_> {
     /// Writes a step down. Answers whether the lane goes on.
-    pub(super) async fn settle(&mut self, step: Step, tried: Option<Tried>, now: Timestamp) -> bool {
+    pub(super) async fn settle(&mut self, step: LaneAction, tried: Option<TriedDelivery>, now: Timestamp) -> bool {
         let before = self.lane.cursor;
         let lane = self.lane.number();
-        let taken = tried.as_ref().filter(|tried| tried.judged.verdict == Verdict::Ack);
+        let taken = tried.as_ref().filter(|tried| tried.judged.verdict == DeliveryVerdict::Ack);
         let receipt = taken.and_then(|tried| self.receipt(tried, now));
         let dead = match step {
-            Step::Reject { reason, .. } => Some(self.dead(reason, tried.as_ref(), true, now).await),
-            Step::GiveUp { .. } => Some(self.dead(DeadReason::Exhausted, tried.as_ref(), false, now).await),
-            Step::Gone { .. } => Some(self.dead(DeadReason::Gone, tried.as_ref(), false, now).await),
+            LaneAction::Reject { reason, .. } => Some(self.dead(reason, tried.as_ref(), true, now).await),
+            LaneAction::GiveUp { .. } => Some(self.dead(DeadReason::Exhausted, tried.as_ref(), false, now).await),
+            LaneAction::Gone { .. } => Some(self.dead(DeadReason::Gone, tried.as_ref(), false, now).await),
             _ => None,
         };
         let delivered = self.delivered(taken, dead.as_ref(), receipt.as_ref(), now);
@@ -40,7 +40,7 @@ impl Run<'_> {
         };
         let mut given_up = None;
         let goes_on = match self.engine.outbox.settle_lanes(vec![written]).await.map(|mut settled| settled.pop()) {
-            Ok(Some(Settled::Done { cursor, change })) => {
+            Ok(Some(LaneSettlement::Done { cursor, change })) => {
                 self.lane.cursor = cursor;
                 given_up = change.dead;
                 if let Some(receipt) = receipt {
@@ -75,8 +75,8 @@ impl Run<'_> {
         goes_on
     }
 
-    fn attempted(&self, tried: &Tried, failed: u32) -> Attempt {
-        Attempt {
+    fn attempted(&self, tried: &TriedDelivery, failed: u32) -> DeliveryAttempt {
+        DeliveryAttempt {
             lane: self.lane.registration.lane,
             seq: tried.span.to,
             n: failed.saturating_add(1),
@@ -87,7 +87,7 @@ impl Run<'_> {
         }
     }
 
-    fn receipt(&self, tried: &Tried, now: Timestamp) -> Option<Receipt> {
+    fn receipt(&self, tried: &TriedDelivery, now: Timestamp) -> Option<Receipt> {
         if !self.config.notify.receipts {
             return None;
         }
@@ -116,7 +116,7 @@ impl Run<'_> {
     /// What the record says of a notification that was taken or given up.
     fn delivered(
         &self,
-        taken: Option<&Tried>,
+        taken: Option<&TriedDelivery>,
         dead: Option<&DeadLetter>,
         receipt: Option<&Receipt>,
         now: Timestamp,
@@ -127,7 +127,7 @@ impl Run<'_> {
         if let Some(dead) = dead {
             return Some(Delivered { at: now, ..self.engine.given_up(dead) });
         }
-        let Tried { span, from, letter, .. } = taken?;
+        let TriedDelivery { span, from, letter, .. } = taken?;
         let registration = &self.lane.registration;
         Some(Delivered {
             task: registration.task.clone(),
@@ -147,20 +147,20 @@ impl Run<'_> {
     }
 
     /// The task as it was then, as a webhook is told it.
-    async fn whole_at(&mut self, to: u64) -> Result<Payload, StoreError> {
+    async fn whole_at(&mut self, to: u64) -> Result<WebhookPayload, StoreError> {
         let payload = self.log.whole(to).await?;
         self.engine.whole(&self.record.id, payload).await
     }
 
     /// A letter that holds all there is to know. A whole range is given up as the task as it was at its end.
-    async fn dead(&mut self, reason: DeadReason, tried: Option<&Tried>, this_one: bool, now: Timestamp) -> DeadLetter {
+    async fn dead(&mut self, reason: DeadReason, tried: Option<&TriedDelivery>, this_one: bool, now: Timestamp) -> DeadLetter {
         let registration = Arc::clone(&self.lane.registration);
         let cursor = self.lane.cursor;
         let (from, to) = (cursor.head, tried.filter(|_| this_one).map_or(cursor.tail, |tried| tried.span.to));
         let letter = match tried {
             Some(tried) if tried.span.to == to => tried.letter.clone(),
             _ => match self.whole_at(to).await {
-                Ok(payload) => self.engine.courier.write(&Delivery {
+                Ok(payload) => self.engine.courier.write(&WebhookDelivery {
                     registration: Arc::clone(&registration),
                     record: Arc::clone(&self.record),
                     from,
@@ -192,11 +192,11 @@ impl Run<'_> {
         }
     }
 
-    fn count(&self, tried: &Tried, dead: Option<Dead>, failed: u32, now: Timestamp) {
+    fn count(&self, tried: &TriedDelivery, dead: Option<DeadSpan>, failed: u32, now: Timestamp) {
         let metrics = self.engine.metrics();
         metrics.deliveries.add([outcome(tried), self.lane.registration.profile.as_str()]);
         metrics.attempt.add(tried.took);
-        if tried.judged.verdict == Verdict::Ack {
+        if tried.judged.verdict == DeliveryVerdict::Ack {
             metrics.lag.add(until(tried.recorded, now));
         }
         if failed == 0 && tried.span.to > tried.from {
@@ -205,12 +205,12 @@ impl Run<'_> {
         if let Some(dead) = dead {
             metrics.dead.add([dead.reason.as_str()]);
         }
-        if tried.outcome.answer == Answer::Blocked {
+        if tried.outcome.answer == AttemptAnswer::Blocked {
             metrics.blocked.add(["address"]);
         }
     }
 
-    fn log_outcome(&self, tried: &Tried, step: Step, failed: u32) {
+    fn log_outcome(&self, tried: &TriedDelivery, step: LaneAction, failed: u32) {
         let registration = &self.lane.registration;
         let (task, origin, attempt) = (&registration.task, &*registration.origin, failed.saturating_add(1));
         let (http, error) = (http(tried), tried.outcome.error.as_deref().unwrap_or_default());
@@ -218,25 +218,27 @@ impl Run<'_> {
         let url = format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
         let seq = tried.span.to;
         match step {
-            Step::Ack { .. } if failed >= FAILING => {
+            LaneAction::Ack { .. } if failed >= FAILING => {
                 tracing::info!(%task, origin, url, seq, attempt, "push.endpoint.recovered: a webhook answers again");
             }
-            Step::Ack { .. } => tracing::debug!(%task, origin, url, seq, attempt, "a notification was taken"),
-            Step::Retry { .. } if attempt == FAILING => {
+            LaneAction::Ack { .. } => tracing::debug!(%task, origin, url, seq, attempt, "a notification was taken"),
+            LaneAction::Retry { .. } if attempt == FAILING => {
                 tracing::warn!(%task, origin, url, seq, attempt, http, error, "push.endpoint.failing: a webhook fails again and again");
             }
-            Step::Retry { .. } => {
+            LaneAction::Retry { .. } => {
                 tracing::info!(%task, origin, url, seq, attempt, http, error, "a notification was not taken and is tried again");
             }
-            Step::Reject { disable: Some(reason), .. } | Step::GiveUp { reason, .. } | Step::Disable { reason } => {
+            LaneAction::Reject { disable: Some(reason), .. }
+            | LaneAction::GiveUp { reason, .. }
+            | LaneAction::Disable { reason } => {
                 self.log_disabled(reason, &url, http, error);
             }
-            Step::Reject { reason, .. } => {
+            LaneAction::Reject { reason, .. } => {
                 let reason = reason.as_str();
                 tracing::warn!(%task, origin, url, seq, http, reason, "a notification was rejected and is kept as a dead letter");
             }
-            Step::Gone { .. } => tracing::warn!(%task, origin, url, "push.config.gone: a webhook says that it is no more"),
-            Step::Pin { .. } | Step::Skip { .. } | Step::Park { .. } | Step::Release { .. } => {}
+            LaneAction::Gone { .. } => tracing::warn!(%task, origin, url, "push.config.gone: a webhook says that it is no more"),
+            LaneAction::Pin { .. } | LaneAction::Skip { .. } | LaneAction::Park { .. } | LaneAction::Release { .. } => {}
         }
     }
 
@@ -274,25 +276,25 @@ fn nothing() -> Letter {
     Letter { webhook_id: "".into(), body: Arc::from(&b""[..]), headers: Vec::new() }
 }
 
-pub(super) fn outcome(tried: &Tried) -> &'static str {
+pub(super) fn outcome(tried: &TriedDelivery) -> &'static str {
     name(tried.judged.verdict, tried.outcome.answer)
 }
 
-pub(super) fn name(verdict: Verdict, answer: Answer) -> &'static str {
+pub(super) fn name(verdict: DeliveryVerdict, answer: AttemptAnswer) -> &'static str {
     match (verdict, answer) {
-        (Verdict::Ack, _) => "delivered",
-        (_, Answer::Failed(class)) => class.as_str(),
-        (Verdict::Retry { .. }, _) => "retry",
-        (Verdict::Reject { reason, .. }, _) => reason.as_str(),
-        (Verdict::Gone, _) => "gone",
-        (Verdict::Disable { reason }, _) => reason.as_str(),
-        (Verdict::Release, _) => "cancelled",
+        (DeliveryVerdict::Ack, _) => "delivered",
+        (_, AttemptAnswer::Failed(class)) => class.as_str(),
+        (DeliveryVerdict::Retry { .. }, _) => "retry",
+        (DeliveryVerdict::Reject { reason, .. }, _) => reason.as_str(),
+        (DeliveryVerdict::Gone, _) => "gone",
+        (DeliveryVerdict::Disable { reason }, _) => reason.as_str(),
+        (DeliveryVerdict::Release, _) => "cancelled",
     }
 }
 
-pub(super) fn http(tried: &Tried) -> Option<u16> {
+pub(super) fn http(tried: &TriedDelivery) -> Option<u16> {
     match tried.outcome.answer {
-        Answer::Answered { status, .. } => Some(status),
+        AttemptAnswer::Answered { status, .. } => Some(status),
         _ => None,
     }
 }

@@ -5,12 +5,12 @@ use chancery_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Push;
+use super::PushService;
 use super::registration::Registration;
-use super::vault::{OpenSecrets, Secret};
+use super::vault::{OpenSecrets, SecretBytes};
 use crate::agents::Agent;
 use crate::find::internal;
-use crate::service::Inner;
+use crate::service::ChanceryInner;
 
 const PURPOSE: &str = "push page";
 
@@ -21,7 +21,7 @@ struct PageToken {
     after: u64,
 }
 
-impl Inner {
+impl ChanceryInner {
     /// Without a name, the task's default one, or else its first.
     pub(crate) async fn push_config(
         &self,
@@ -100,7 +100,7 @@ impl Inner {
     }
 }
 
-impl Push {
+impl PushService {
     /// As its owner sees it, who calls the task by that name.
     fn shown(&self, registration: &Registration, task: &TaskId) -> PushConfig {
         let secrets = if self.show_secrets {
@@ -108,7 +108,7 @@ impl Push {
         } else {
             OpenSecrets::default()
         };
-        let text = |secret: Option<Secret>| secret.and_then(|secret| secret.expose_text().map(str::to_owned));
+        let text = |secret: Option<SecretBytes>| secret.and_then(|secret| secret.expose_text().map(str::to_owned));
         let credentials = text(secrets.credentials);
         PushConfig {
             tenant: None,

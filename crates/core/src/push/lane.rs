@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use chancery_protocol::Timestamp;
-use chancery_rules::push::{Change, Cursor, Step};
+use chancery_rules::push::{Cursor, LaneAction, LaneChange};
 
-use super::letter::{Attempt, DeadLetter, Receipt};
+use super::letter::{DeadLetter, DeliveryAttempt, Receipt};
 use super::registration::Registration;
 use crate::Delivered;
 
@@ -29,9 +29,9 @@ pub struct LaneStep {
     pub lane: u64,
     /// Of the claim it comes from.
     pub epoch: u64,
-    pub step: Step,
+    pub step: LaneAction,
     pub now: Timestamp,
-    pub attempt: Option<Attempt>,
+    pub attempt: Option<DeliveryAttempt>,
     /// What was given up, if the step gives something up. The store says which entries it stands for.
     pub dead: Option<Box<DeadLetter>>,
     pub receipt: Option<Box<Receipt>>,
@@ -40,9 +40,9 @@ pub struct LaneStep {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum LaneSettlement {
     /// How the lane stands now. There may be more to deliver than there was.
-    Done { cursor: Cursor, change: Change },
+    Done { cursor: Cursor, change: LaneChange },
     /// Somebody else has the lane by now, or it is gone or another. Nothing was written.
     Fenced,
 }

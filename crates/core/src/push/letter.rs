@@ -36,7 +36,7 @@ pub struct DeadLetter {
 
 /// One try. Of each lane only the newest are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub struct DeliveryAttempt {
     pub lane: u64,
     pub seq: u64,
     /// Counted from 1.

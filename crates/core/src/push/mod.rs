@@ -12,17 +12,17 @@ mod registration;
 mod vault;
 
 pub use chancery_rules::push::{
-    Change, ClockSet, Cursor, Dead, DeadReason, DisableReason, LaneState, Origin, Span, SpanKind, Step,
+    ClockSet, Cursor, DeadReason, DeadSpan, DisableReason, LaneAction, LaneChange, LaneState, Span, SpanKind, WebhookOrigin,
 };
 pub use in_flight::{Claiming, InFlight, Notifier};
-pub use lane::{Lane, LaneStep, Settled};
-pub use letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
+pub use lane::{Lane, LaneSettlement, LaneStep};
+pub use letter::{DeadLetter, DeliveryAttempt, Receipt, Replay, ReplayStep};
 pub use limits::PushLimits;
 pub use outbox::{
     DeadFilter, DeadPage, LaneFilter, LanePage, LaneSweep, Outbox, OutboxLoad, Registered, Resealed, StateChange, SweptLanes,
 };
 pub use registration::{NewRegistration, PushEvents, PushProfile, Registration, RegistrationId, RegistrationLimits};
-pub use vault::{OpenSecrets, PushTarget, PushTargets, Sealed, Secret, Vault};
+pub use vault::{OpenSecrets, PushTarget, PushTargets, SealedSecret, SecretBytes, Vault};
 
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ use chancery_protocol::{Error, ErrorKind};
 
 /// What a card says about how notifications come.
 pub const PUSH_EXTENSION: &str = "https://chancery.dev/a2a/push-delivery/v1";
+/// A caller of 0.3 that asks for it when it registers a webhook is sent JSON-RPC responses, as the 0.3.0 compliance document has them.
+pub const ENVELOPE_EXTENSION: &str = "https://chancery.dev/a2a/push-envelope/v1";
 
 /// What makes push notifications possible. Without it the operations say that they are not supported.
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ pub struct PushParts {
 
 /// Push as the control plane holds it.
 #[derive(Debug)]
-pub(crate) struct Push {
+pub(crate) struct PushService {
     pub(crate) outbox: Arc<dyn Outbox>,
     pub(crate) vault: Arc<dyn Vault>,
     pub(crate) targets: Arc<dyn PushTargets>,
@@ -58,7 +60,7 @@ pub(crate) struct Push {
     pub(crate) notifier: Arc<Notifier>,
 }
 
-impl Push {
+impl PushService {
     pub(crate) fn new(parts: PushParts) -> Self {
         let PushParts { outbox, vault, targets, limits, show_secrets, snapshot } = parts;
         Self { outbox, vault, targets, limits: ArcSwap::from_pointee(limits), show_secrets, snapshot, notifier: Arc::default() }

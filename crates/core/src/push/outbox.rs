@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_protocol::{TaskId, Timestamp};
-use chancery_rules::push::{ClockSet, LaneState, Origin};
+use chancery_rules::push::{ClockSet, LaneState, WebhookOrigin};
 
-use super::lane::{Lane, LaneStep, Settled};
-use super::letter::{Attempt, DeadLetter, Receipt, Replay, ReplayStep};
+use super::lane::{Lane, LaneSettlement, LaneStep};
+use super::letter::{DeadLetter, DeliveryAttempt, Receipt, Replay, ReplayStep};
 use super::registration::{NewRegistration, Registration};
-use super::vault::Sealed;
+use super::vault::SealedSecret;
 use crate::StoreError;
 
 /// What came of a registration.
@@ -113,8 +113,8 @@ pub struct OutboxLoad {
 pub struct Resealed {
     pub lane: u64,
     /// What is there until then. If it is something else, it stays.
-    pub before: Sealed,
-    pub after: Sealed,
+    pub before: SealedSecret,
+    pub after: SealedSecret,
 }
 
 /// When a method that writes answers, what it says survives the end of the process.
@@ -139,20 +139,20 @@ pub trait Outbox: Send + Sync + Debug {
         lease: Duration,
         most: usize,
         per_origin: usize,
-        except: &[Origin],
+        except: &[WebhookOrigin],
     ) -> Result<Vec<Lane>, StoreError>;
 
     /// What became of claimed lanes, in one transaction. One that is fenced does not keep the others back.
-    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError>;
+    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<LaneSettlement>, StoreError>;
 
     /// Nothing of this origin's is claimed before then, however long it has waited.
-    async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError>;
+    async fn park(&self, origin: &WebhookOrigin, until: Timestamp) -> Result<(), StoreError>;
 
     /// Everything that is planned goes on by the new time: leases, waits, and letters in line.
     async fn clock_set(&self, set: ClockSet) -> Result<(), StoreError>;
 
     /// When there is something to claim, of an origin that is not excepted.
-    async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError>;
+    async fn next_due(&self, except: &[WebhookOrigin]) -> Result<Option<Timestamp>, StoreError>;
 
     async fn lanes(&self, filter: &LaneFilter, after: u64, limit: usize) -> Result<LanePage, StoreError>;
 
@@ -189,7 +189,7 @@ pub trait Outbox: Send + Sync + Debug {
     async fn purge(&self, filter: &DeadFilter, limit: usize) -> Result<u64, StoreError>;
 
     /// The newest first, of which only a few dozen are kept for each lane.
-    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<Attempt>, StoreError>;
+    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<DeliveryAttempt>, StoreError>;
 
     /// In the order they were given, with the number to go on after.
     async fn receipts(&self, lane: Option<u64>, after: u64, limit: usize) -> Result<Vec<(u64, Receipt)>, StoreError>;

@@ -6,11 +6,11 @@ use chancery_protocol::{CallContext, Error, PushConfig, TaskId, Version};
 
 use super::registration::{NewRegistration, PushProfile, Registration, RegistrationId};
 use super::vault::OpenSecrets;
-use super::{Push, Registered, check, too_many};
+use super::{PushService, Registered, check, too_many};
 use crate::agents::Agent;
 use crate::find::internal;
 use crate::ids::fresh_id;
-use crate::service::{Inner, push_not_supported};
+use crate::service::{ChanceryInner, push_not_supported};
 use crate::{TaskRecord, check as check_request};
 
 /// What comes before the members of a configuration that is part of a message's.
@@ -23,8 +23,8 @@ pub(crate) struct Of<'a> {
     pub(crate) agent: &'a Agent,
 }
 
-impl Inner {
-    pub(crate) fn push(&self) -> Result<&Push, Error> {
+impl ChanceryInner {
+    pub(crate) fn push(&self) -> Result<&PushService, Error> {
         self.push.as_ref().ok_or_else(push_not_supported)
     }
 
@@ -55,7 +55,7 @@ impl Inner {
 
     /// For the transaction that makes a task. Without a name it is the task's default one, in every version: those who send it
     /// with each message mean the same one.
-    pub(crate) fn inline_registration(
+    fn inline_registration(
         &self,
         context: &CallContext,
         agent: &Agent,
@@ -71,9 +71,17 @@ impl Inner {
         self.registration(push, context, Of { task, agent }, config, id, INLINE, held).map(Box::new)
     }
 
-    /// For a webhook that is to be kept with the task it comes with.
-    pub(crate) async fn challenge_inline(&self, config: &PushConfig) -> Result<(), Error> {
-        self.push()?.challenge(config, INLINE).await
+    /// The registration of a webhook that comes with the message that makes its task, once it has answered its challenge.
+    pub(crate) async fn challenged_registration(
+        &self,
+        context: &CallContext,
+        agent: &Agent,
+        task: &TaskId,
+        config: &PushConfig,
+    ) -> Result<Box<NewRegistration>, Error> {
+        let new = self.inline_registration(context, agent, task, config, agent.runner.may_reply_with_message())?;
+        self.push()?.challenge(config, INLINE).await?;
+        Ok(new)
     }
 
     /// Before a message that a task goes on with is recorded, so that its entry is told of too. Answers what to take back if
@@ -105,7 +113,7 @@ impl Inner {
     }
 
     /// Answers whether one was replaced.
-    async fn keep_registration(&self, push: &Push, new: NewRegistration) -> Result<bool, Error> {
+    async fn keep_registration(&self, push: &PushService, new: NewRegistration) -> Result<bool, Error> {
         let snapshot = new.snapshot;
         match push.outbox.register(new).await.map_err(internal)? {
             Registered::Kept { lane, replaced } => {
@@ -127,7 +135,7 @@ impl Inner {
     #[expect(clippy::too_many_arguments, reason = "each is said by another part of the call")]
     fn registration(
         &self,
-        push: &Push,
+        push: &PushService,
         context: &CallContext,
         of: Of<'_>,
         config: &PushConfig,
@@ -138,7 +146,7 @@ impl Inner {
         let limits = push.limits.load();
         check_request::id_text(&format!("{before}id"), id.as_str(), &self.limits.load())?;
         let target = check::config(config, before, &limits, &*push.targets)?;
-        let profile = target.profile.unwrap_or(PushProfile::of(context.version));
+        let profile = target.profile.unwrap_or_else(|| PushProfile::asked_by(context));
         let bound = Registration::sealed_for(&context.caller.tenant, of.task, &id);
         let authentication = config.authentication.as_ref();
         let credentials = authentication.and_then(|authentication| authentication.credentials.as_deref());
@@ -162,7 +170,7 @@ impl Inner {
     }
 }
 
-impl Push {
+impl PushService {
     /// Whoever is at the URL is asked, where the operator wishes that. `before` is what leads to the configuration's members.
     async fn challenge(&self, config: &PushConfig, before: &str) -> Result<(), Error> {
         self.targets.challenge(&config.url).await.map_err(|why| Error::invalid_field(format!("{before}url"), why))

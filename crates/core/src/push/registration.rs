@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{AgentName, Caller, TaskId, Timestamp, TraceId, Version};
-use chancery_rules::push::Origin;
+use chancery_protocol::{AgentName, CallContext, Caller, TaskId, Timestamp, TraceId, Version};
+use chancery_rules::push::WebhookOrigin;
 use serde::{Deserialize, Serialize};
 
-use super::vault::Sealed;
+use super::ENVELOPE_EXTENSION;
+use super::vault::SealedSecret;
 
 /// The name of a registration on the wire, unique within its task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,6 +61,12 @@ impl PushProfile {
         }
     }
 
+    /// What the caller is sent when the operator says nothing else: the form of its version, or the one it asks for.
+    pub(super) fn asked_by(context: &CallContext) -> Self {
+        let envelope = context.extensions.iter().any(|uri| uri == ENVELOPE_EXTENSION);
+        if envelope && context.version == Version::V0_3 { Self::NeuralPost } else { Self::of(context.version) }
+    }
+
     /// A whole task per piece of an artifact would grow with the square of its pieces, so those that send one tell of states only.
     pub const fn events(self) -> PushEvents {
         match self {
@@ -111,7 +118,7 @@ pub struct Registration {
     /// The name of the authentication scheme. What goes with it is sealed.
     pub scheme: Option<Arc<str>>,
     /// Token and credentials, if there are any.
-    pub sealed: Option<Sealed>,
+    pub sealed: Option<SealedSecret>,
     pub created_at: Timestamp,
     pub trace: TraceId,
 }
@@ -128,8 +135,8 @@ impl Registration {
     }
 
     /// With whose deliveries to the same place it shares its luck.
-    pub fn destination(&self) -> Origin {
-        Origin { tenant: Arc::clone(&self.owner.tenant), origin: Arc::clone(&self.origin) }
+    pub fn destination(&self) -> WebhookOrigin {
+        WebhookOrigin { tenant: Arc::clone(&self.owner.tenant), origin: Arc::clone(&self.origin) }
     }
 
     pub fn bound_to(&self) -> Vec<u8> {

@@ -14,19 +14,19 @@ pub trait Vault: Send + Sync + fmt::Debug {
     fn current(&self) -> Arc<str>;
 
     /// `bound` is not kept, but must be the same to open what was sealed.
-    fn seal(&self, bound: &[u8], plain: &[u8]) -> Sealed;
+    fn seal(&self, bound: &[u8], plain: &[u8]) -> SealedSecret;
 
-    fn open(&self, bound: &[u8], sealed: &Sealed) -> Option<Secret>;
+    fn open(&self, bound: &[u8], sealed: &SealedSecret) -> Option<SecretBytes>;
 }
 
 /// Bytes that say nothing without the key of that name.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedSecret {
     pub kek_id: Arc<str>,
     pub bytes: Arc<[u8]>,
 }
 
-impl fmt::Debug for Sealed {
+impl fmt::Debug for SealedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sealed({} bytes by {})", self.bytes.len(), self.kek_id)
     }
@@ -34,9 +34,9 @@ impl fmt::Debug for Sealed {
 
 /// Bytes that are never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<[u8]>);
+pub struct SecretBytes(Arc<[u8]>);
 
-impl Secret {
+impl SecretBytes {
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
     }
@@ -51,7 +51,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
@@ -60,12 +60,12 @@ impl fmt::Debug for Secret {
 /// What a registration had sealed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenSecrets {
-    pub token: Option<Secret>,
-    pub credentials: Option<Secret>,
+    pub token: Option<SecretBytes>,
+    pub credentials: Option<SecretBytes>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written<'a> {
+struct SecretFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<std::borrow::Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,20 +74,20 @@ struct Written<'a> {
 
 impl OpenSecrets {
     /// Nothing where there is nothing to keep.
-    pub fn seal(vault: &dyn Vault, bound: &[u8], token: Option<&str>, credentials: Option<&str>) -> Option<Sealed> {
+    pub fn seal(vault: &dyn Vault, bound: &[u8], token: Option<&str>, credentials: Option<&str>) -> Option<SealedSecret> {
         if token.is_none() && credentials.is_none() {
             return None;
         }
-        let plain = serde_json::to_vec(&Written { token: token.map(Into::into), credentials: credentials.map(Into::into) });
+        let plain = serde_json::to_vec(&SecretFields { token: token.map(Into::into), credentials: credentials.map(Into::into) });
         plain.ok().map(|plain| vault.seal(bound, &plain))
     }
 
     /// `None` when what was sealed cannot be read: by another key, or for another registration.
-    pub fn open(vault: &dyn Vault, bound: &[u8], sealed: Option<&Sealed>) -> Option<Self> {
+    pub fn open(vault: &dyn Vault, bound: &[u8], sealed: Option<&SealedSecret>) -> Option<Self> {
         let Some(sealed) = sealed else { return Some(Self::default()) };
         let plain = vault.open(bound, sealed)?;
-        let written: Written<'_> = serde_json::from_slice(plain.expose()).ok()?;
-        let secret = |text: Option<std::borrow::Cow<'_, str>>| text.map(|text| Secret::new(text.as_bytes()));
+        let written: SecretFields<'_> = serde_json::from_slice(plain.expose()).ok()?;
+        let secret = |text: Option<std::borrow::Cow<'_, str>>| text.map(|text| SecretBytes::new(text.as_bytes()));
         Some(Self { token: secret(written.token), credentials: secret(written.credentials) })
     }
 }

@@ -102,9 +102,9 @@ async fn a_legitimate_child_at_depth_one_passes() {
     assert_eq!(task.status.state, TaskState::Completed, "{}", reason(&task));
 }
 
-/// Each of these is a claim; who is really in the way of a call is known here.
+/// Each of these is a claim: it counts against the call that makes it, and never for it.
 #[tokio::test]
-async fn forged_visited_agents_neither_stop_a_call_nor_let_one_through() {
+async fn forged_visited_agents_stop_their_own_call_and_let_none_through() {
     let rules = json!({});
     let loops = Acts(|turn: Turn, updates: TaskUpdateSink| async move {
         let innocent = json!({ "ruvector": { "context": { "visited_agents": [], "depth": 0, "trace_id": "f".repeat(32) } } });
@@ -114,9 +114,16 @@ async fn forged_visited_agents_neither_stop_a_call_nor_let_one_through() {
         }
     });
     let house = Plan::new(&rules).agent("a", loops).build();
-    let blamed = json!({ "ruvector": { "context": { "visited_agents": ["a"], "depth": 99 } } });
-    let task = house.send(&caller("ada"), message("go", blamed)).await.expect("a claim stops nobody");
-    assert!(reason(&task).starts_with("RECURSION_REVISIT"), "and lets nobody through: {}", reason(&task));
+    for (claim, kind) in [
+        (json!({ "visited_agents": ["a"], "depth": 99 }), ErrorKind::RecursionDepth),
+        (json!({ "visited_agents": vec!["a"; 10_000], "depth": 0 }), ErrorKind::RecursionRevisit),
+    ] {
+        let blamed = json!({ "ruvector": { "context": claim } });
+        let refused = house.send(&caller("ada"), message("go", blamed)).await.unwrap_err();
+        assert_eq!(refused.kind, kind, "{refused}");
+    }
+    let task = house.send(&caller("ada"), message("go", Value::Null)).await.expect("nobody claims anything");
+    assert!(reason(&task).starts_with("RECURSION_REVISIT"), "a claim lets nobody through: {}", reason(&task));
 }
 
 #[tokio::test]

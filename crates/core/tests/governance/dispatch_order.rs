@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use chancery_core::{Asked, Finished, FreezeScope, Rule, RunError, TaskRunner, TaskUpdateSink, Turn};
+use chancery_core::{Finished, FreezeScope, Rule, RunError, SelectorQuery, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ impl TaskRunner for Watched {
         Ok(updates.complete(None))
     }
 
-    fn select(&self, _asked: &Asked<'_>) -> Result<Option<Arc<str>>, Error> {
+    fn select(&self, _asked: &SelectorQuery<'_>) -> Result<Option<Arc<str>>, Error> {
         self.selected.fetch_add(1, Ordering::Relaxed);
         assert!(!self.panics, "the selector was asked");
         Ok(Some("replica".into()))
@@ -109,7 +109,7 @@ async fn a_selector_with_nobody_to_choose_gives_everything_back() {
             panic!("nobody was chosen")
         }
 
-        fn select(&self, _asked: &Asked<'_>) -> Result<Option<Arc<str>>, Error> {
+        fn select(&self, _asked: &SelectorQuery<'_>) -> Result<Option<Arc<str>>, Error> {
             Err(Error::new(ErrorKind::NoEligiblePeer, "nobody is there"))
         }
     }

@@ -3,22 +3,35 @@
 
 use std::sync::{Arc, Mutex};
 
+use chancery_core::budget::Caps;
 use chancery_core::lineage::{Attribution, TokenCheck, TokenClaims};
-use chancery_core::{Delegation, Hop, HopTokens};
+use chancery_core::{Delegation, ForeignToken, Hop, HopTokenService, MicroUsd};
 use chancery_protocol::{CallContext, Caller, ErrorKind, Timestamp, TraceId};
 use serde_json::{Value, json};
 
 use crate::house::{House, Plan, agent_caller, caller, message, patient, quick, to};
 
+/// What stands for the token of another node.
+const OF_FOREIGN: &str = "0a1b2c3d@chancery=aGFuZGxl";
+
 /// Remembers every token it made; a word instead of a token names the fault it has.
 #[derive(Debug, Default)]
-struct Desk(Mutex<Vec<Hop>>);
+pub(crate) struct Desk(Mutex<Vec<Hop>>);
 
-impl HopTokens for Desk {
+impl HopTokenService for Desk {
     fn mint(&self, hop: &Hop) -> Option<String> {
         let mut made = self.0.lock().unwrap();
         made.push(hop.clone());
         Some(format!("hop-{}", made.len() - 1))
+    }
+
+    fn read_foreign(&self, token: &str) -> ForeignToken {
+        let cents = |usd| Caps { usd: Some(MicroUsd(usd)), tokens: None, tasks: None };
+        match token {
+            "foreign" => ForeignToken { members: vec![OF_FOREIGN.to_owned()], ..ForeignToken::default() },
+            "poor" => ForeignToken { members: Vec::new(), budget: cents(10_000) },
+            _ => ForeignToken::default(),
+        }
     }
 
     fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenClaims>, TokenCheck> {
@@ -27,7 +40,7 @@ impl HopTokens for Desk {
             return if now < hop.expires { Ok(Some(hop.claims)) } else { Err(TokenCheck::Expired) };
         }
         match token {
-            "foreign" => Ok(None),
+            "foreign" | "poor" => Ok(None),
             "forged" => Err(TokenCheck::Signature),
             "old-key" => Err(TokenCheck::UnknownKey),
             "early" => Err(TokenCheck::NotYetValid),
@@ -249,13 +262,49 @@ async fn a_token_that_ends_with_its_task_is_not_made_anew() {
     }
 }
 
+/// The token itself would make each hop longer than the one before.
 #[tokio::test]
-async fn tokens_of_other_nodes_go_on_with_the_task_whether_they_came_in_a_header_or_in_metadata() {
-    let by_header = delegation(Value::Null, &json!({}), with("foreign", caller("ada"))).await.1;
-    assert_eq!(by_header.hop_token().as_deref(), Some("hop-0,foreign"));
+async fn tokens_of_other_nodes_go_on_as_their_members_of_tracestate_wherever_they_came() {
+    let mut delegations = vec![delegation(Value::Null, &json!({}), with("foreign", caller("ada"))).await];
     for member in ["ruvector", chancery_core::GOVERNANCE_EXTENSION] {
         let said = json!({ member: { "hop_token": "foreign" } });
-        let by_metadata = delegation(said, &json!({}), caller("ada")).await.1;
-        assert_eq!(by_metadata.hop_token().as_deref(), Some("hop-0,foreign"), "{member}");
+        delegations.push(delegation(said, &json!({}), caller("ada")).await);
+    }
+    for (_house, delegation) in &delegations {
+        let sent = delegation.lineage_headers(None);
+        assert_eq!(sent.hop_token.as_deref(), Some("hop-0"), "ours alone");
+        let state = sent.tracestate.unwrap();
+        assert_eq!(state.split(',').nth(1), Some(OF_FOREIGN), "{state}");
+        // One that came with the trace is newer.
+        let newer = OF_FOREIGN.replace("=", "=newer");
+        let state = delegation.lineage_headers(Some(&newer.as_str().into())).tracestate.unwrap();
+        assert!(state.ends_with(&newer) && !state.contains(OF_FOREIGN), "{state}");
+    }
+}
+
+#[tokio::test]
+async fn the_budget_in_a_token_of_another_node_caps_the_tree_it_begins_and_raises_none() {
+    for (asked, capped) in [
+        (Value::Null, 10_000),
+        (json!({ "ruvector": { "budget": { "usd": 5 } } }), 10_000),
+        (json!({ "ruvector": { "budget": { "usd": "0.001" } } }), 1_000),
+    ] {
+        let (_house, delegation) = delegation(asked.clone(), &json!({}), with("poor", caller("ada"))).await;
+        assert_eq!(delegation.granted().usd, Some(MicroUsd(capped)), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_into_the_bytes_of_lineage_is_left_out_and_our_own_mark_never_is() {
+    for (max_bytes, token) in [(256, true), (2_048, true)] {
+        let rules = json!({ "lineage": { "max_bytes": max_bytes } });
+        let (_house, delegation) = delegation(Value::Null, &rules, with("foreign", caller("ada"))).await;
+        let vendors: String = (0..20).map(|number| format!("vendor{number}=0123456789012345,")).collect();
+        let sent = delegation.lineage_headers(Some(&vendors.as_str().into()));
+        assert!(sent.bytes <= max_bytes, "{max_bytes}: {}", sent.bytes);
+        let state = sent.tracestate.unwrap();
+        assert!(state.split('=').next().unwrap().ends_with("@chancery"), "{state}");
+        assert_eq!(sent.hop_token.is_some(), token);
+        assert_eq!(state.contains("vendor10"), max_bytes == 2_048, "{state}");
     }
 }

@@ -4,17 +4,18 @@ use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::budget::{Price, Scope, Standing as AccountStanding};
+use chancery_core::budget::{BudgetScope, BudgetStanding as AccountStanding, Price};
 use chancery_core::policy::PolicyBook;
 use chancery_core::{
-    Agent, Agents, Answer, Chancery, Dedupe, Finished, HopTokens, Parts, RetentionConfig, Rulebook, RunError, TaskLimits,
-    TaskRunner, TaskUpdateSink, Turn,
+    Agent, Agents, Answer, Chancery, ChanceryParts, Dedupe, Finished, HopTokenService, RetentionConfig, Rulebook, RunError,
+    TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };
 use chancery_protocol::{
-    AgentCard, AgentSkill, CallContext, Caller, CancelTask, Error, Message, Metadata, Proof, Reply, Request, Role,
-    SendConfiguration, SendMessage, Sent, Standing, Task, TaskId, Timestamp,
+    AgentCard, AgentSkill, CallContext, Caller, CallerStanding, CancelTask, Error, IdentityProof, Message, Metadata, Reply,
+    Request, Role, SendConfiguration, SendMessage, Sent, Task, TaskId, Timestamp,
 };
-use chancery_testkit::{FakeStore, ManualClock, PlainSeal, Weather, call_context};
+use chancery_store::MemoryStore;
+use chancery_testkit::{HookedStore, ManualClock, PlainSeal, call_context};
 use serde_json::{Value, json};
 
 /// An agent that does what a closure says.
@@ -28,6 +29,24 @@ where
 {
     async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError> {
         (self.0)(turn, updates).await
+    }
+}
+
+/// The same as an agent elsewhere: it calls over the network, and nothing says for which task but what it brings.
+pub(crate) struct Elsewhere<F>(pub(crate) F);
+
+#[async_trait]
+impl<F, R> TaskRunner for Elsewhere<F>
+where
+    F: Fn(Turn, TaskUpdateSink) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Finished, RunError>> + Send + 'static,
+{
+    async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        (self.0)(turn, updates).await
+    }
+
+    fn keeps_links(&self) -> bool {
+        true
     }
 }
 
@@ -57,7 +76,7 @@ pub(crate) fn reporting(usage: Value) -> impl TaskRunner {
 
 pub(crate) struct House {
     pub(crate) plane: Chancery,
-    pub(crate) store: Arc<FakeStore>,
+    pub(crate) store: Arc<HookedStore>,
     pub(crate) clock: Arc<ManualClock>,
 }
 
@@ -65,18 +84,21 @@ pub(crate) struct Plan {
     agents: Vec<Agent>,
     rules: Rulebook,
     pub(crate) limits: TaskLimits,
-    pub(crate) store: Arc<FakeStore>,
+    pub(crate) store: Arc<HookedStore>,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) hops: Option<Arc<dyn HopTokens>>,
+    pub(crate) hops: Option<Arc<dyn HopTokenService>>,
 }
 
-/// `budget`, `recursion`, `lineage` and `policy` as in the config file; `prices` by agent.
+/// `budget`, `recursion`, `lineage` and `policy` as in the config file; `prices` and `token_prices` by agent.
 pub(crate) fn rulebook(rules: &Value) -> Rulebook {
     fn section<T: serde::de::DeserializeOwned + Default>(rules: &Value, name: &str) -> T {
         rules.get(name).map_or_else(T::default, |section| T::deserialize(section).unwrap())
     }
     let prices: std::collections::HashMap<String, chancery_core::MicroUsd> = section(rules, "prices");
-    let prices = prices.into_iter().map(|(agent, usd)| (agent.into(), Price { usd: Some(usd), tokens: None }));
+    let tokens: std::collections::HashMap<String, u64> = section(rules, "token_prices");
+    let named: std::collections::BTreeSet<&String> = prices.keys().chain(tokens.keys()).collect();
+    let price = |agent: &String| Price { usd: prices.get(agent).copied(), tokens: tokens.get(agent).copied() };
+    let prices = named.into_iter().map(|agent| (agent.as_str().into(), price(agent)));
     Rulebook {
         budget: section(rules, "budget"),
         recursion: section(rules, "recursion"),
@@ -89,7 +111,7 @@ pub(crate) fn rulebook(rules: &Value) -> Rulebook {
 
 impl Plan {
     pub(crate) fn new(rules: &Value) -> Self {
-        let store = Arc::new(FakeStore::new(1, Weather::default()));
+        let store = Arc::new(HookedStore::over(MemoryStore::new()));
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000_000)));
         Self { agents: Vec::new(), rules: rulebook(rules), limits: TaskLimits::default(), store, clock, hops: None }
     }
@@ -98,11 +120,15 @@ impl Plan {
         self.skilled(name, &[], runner)
     }
 
-    pub(crate) fn skilled(mut self, name: &str, skills: &[&str], runner: impl TaskRunner) -> Self {
+    pub(crate) fn skilled(self, name: &str, skills: &[&str], runner: impl TaskRunner) -> Self {
         let skill =
             |id: &&str| -> AgentSkill { serde_json::from_value(json!({ "id": id, "name": id, "description": id })).unwrap() };
         let skills = skills.iter().map(skill).collect();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], skills, ..AgentCard::default() };
+        self.carded(name, card, runner)
+    }
+
+    pub(crate) fn carded(mut self, name: &str, card: AgentCard, runner: impl TaskRunner) -> Self {
         self.agents.push(Agent {
             name: name.into(),
             card: Arc::new(card),
@@ -118,7 +144,7 @@ impl Plan {
         let clock = self.clock;
         let mut agents = self.agents.into_iter();
         let first = Agents::new(agents.next().expect("a node has an agent"));
-        let plane = Chancery::new(Parts {
+        let plane = Chancery::new(ChanceryParts {
             agents: agents.fold(first, Agents::with),
             store: Arc::clone(&self.store) as _,
             clock: Arc::clone(&clock) as _,
@@ -136,13 +162,13 @@ impl Plan {
 
 /// A caller who proved who it is.
 pub(crate) fn caller(name: &str) -> CallContext {
-    let standing = Standing { proof: Proof::ApiKey, ..Standing::default() };
+    let standing = CallerStanding { proof: IdentityProof::ApiKey, ..CallerStanding::default() };
     CallContext { caller: Caller::new("tenant", name), standing: Arc::new(standing), ..call_context() }
 }
 
 /// A caller that is an agent of the node, as its operator says.
 pub(crate) fn agent_caller(agent: &str) -> CallContext {
-    let standing = Standing { proof: Proof::ApiKey, agent: Some(agent.into()), ..Standing::default() };
+    let standing = CallerStanding { proof: IdentityProof::ApiKey, agent: Some(agent.into()), ..CallerStanding::default() };
     CallContext { standing: Arc::new(standing), ..caller(&format!("key-of-{agent}")) }
 }
 
@@ -196,7 +222,8 @@ impl House {
 
     /// Where a budget stands, if something is counted in it.
     pub(crate) fn standing(&self, scope: &str) -> Option<AccountStanding> {
-        let named = |found: &Scope| found.to_string() == scope || (scope == "tree" && matches!(found, Scope::Tree(_)));
+        let named =
+            |found: &BudgetScope| found.to_string() == scope || (scope == "tree" && matches!(found, BudgetScope::Tree(_)));
         self.plane.budgets().into_iter().find(|(account, _)| named(account.scope())).map(|(_, standing)| standing)
     }
 }

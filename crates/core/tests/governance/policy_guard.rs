@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use chancery_core::{RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{ErrorKind, Message, TaskState};
-use chancery_testkit::{FakeStore, Weather};
+use chancery_store::MemoryStore;
+use chancery_testkit::{FaultPlan, HookedStore};
 use serde_json::{Value, json};
 
 use crate::house::{Acts, House, Plan, caller, message, metadata, patient, quick, reason, until};
@@ -200,7 +201,7 @@ async fn a_store_that_refuses_gives_slot_and_budget_back() {
     });
     let seed = 7;
     println!("seed {seed}");
-    let store = Arc::new(FakeStore::new(seed, Weather { delay: 2, faults_per_mille: 300 }));
+    let store = Arc::new(HookedStore::with_faults(MemoryStore::new(), seed, FaultPlan { delay: 2, faults_per_mille: 300 }));
     let mut plan = Plan::new(&rules).agent("a", quick());
     plan.store = Arc::clone(&store);
     let house = plan.build();
@@ -209,7 +210,7 @@ async fn a_store_that_refuses_gives_slot_and_budget_back() {
         match house.say(&caller("ada"), "work").await {
             Ok(_) => taken += 1,
             Err(error) => {
-                assert_eq!(error.kind, ErrorKind::Internal, "round {round}: {error}");
+                assert_eq!(error.kind, ErrorKind::Unavailable, "round {round}: {error}");
                 refused += 1;
             }
         }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use chancery_core::{FreezeScope, TaskUpdateSink, Turn};
 use chancery_protocol::{CallContext, ErrorKind};
-use chancery_testkit::{FakeStore, Weather};
+use chancery_store::MemoryStore;
+use chancery_testkit::{FaultPlan, HookedStore};
 use serde_json::{Value, json};
 
 use crate::house::{Acts, Plan, caller, patient, to, until};
@@ -73,7 +74,7 @@ async fn a_retry_that_is_quicker_than_the_call_leaves_the_task_its_place() {
         async move { Ok(updates.complete(None)) }
     });
     let mut plan = Plan::new(&json!({})).agent("a", agent);
-    plan.store = Arc::new(FakeStore::new(1, Weather { delay: 50, ..Weather::default() }));
+    plan.store = Arc::new(HookedStore::with_faults(MemoryStore::new(), 1, FaultPlan { delay: 50, ..FaultPlan::default() }));
     let house = plan.build();
     let context = keyed("k");
     let retry = async {

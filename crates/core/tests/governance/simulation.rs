@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::budget::{Amount, Window};
+use chancery_core::budget::{Amount, BudgetWindow};
 use chancery_core::{FreezeScope, RunError, Store as _, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{CancelTask, ErrorKind, Message, Request, TaskState};
-use chancery_testkit::{FakeStore, Weather};
+use chancery_store::MemoryStore;
+use chancery_testkit::{FaultPlan, HookedStore};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -88,7 +89,7 @@ fn rules(seed: u64) -> Value {
     })
 }
 
-fn house(seed: u64, store: &Arc<FakeStore>, clock: &Arc<chancery_testkit::ManualClock>) -> House {
+fn house(seed: u64, store: &Arc<HookedStore>, clock: &Arc<chancery_testkit::ManualClock>) -> House {
     let mut plan = Plan::new(&rules(seed));
     plan.limits = TaskLimits { cancel_grace_ms: 20, budget_wait_ms: 2_000, ..TaskLimits::default() };
     plan.store = Arc::clone(store);
@@ -129,7 +130,7 @@ async fn live(seed: u64, life: u64, house: &House, last: bool) {
     let mut dice = SmallRng::seed_from_u64(seed ^ (life << 32));
     house.plane.recover().await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     // What a task of several turns cost counts as of its last turn, so a window may hold more than it did. Nothing comes to it.
-    let windows = house.plane.budgets().into_iter().filter(|(_, standing)| standing.limit.window != Window::Tree);
+    let windows = house.plane.budgets().into_iter().filter(|(_, standing)| standing.limit.window != BudgetWindow::Tree);
     let taken =
         windows.map(|(account, standing)| (account.scope().to_string(), standing.settled.saturating_add(standing.reserved)));
     let at_first: HashMap<String, Amount> = taken.collect();
@@ -192,7 +193,7 @@ fn seeds() -> std::ops::Range<u64> {
 fn no_schedule_and_no_restart_passes_a_cap_or_leaves_something_held() {
     let mut tasks = 0;
     for seed in seeds() {
-        let store = Arc::new(FakeStore::new(seed, Weather { delay: 3, faults_per_mille: 0 }));
+        let store = Arc::new(HookedStore::with_faults(MemoryStore::new(), seed, FaultPlan { delay: 3, faults_per_mille: 0 }));
         let clock = Arc::new(chancery_testkit::ManualClock::at(chancery_protocol::Timestamp::from_micros(1_000_000_000)));
         let lives = 1 + seed % 3;
         for life in 1..=lives {

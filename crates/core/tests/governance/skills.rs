@@ -1,6 +1,6 @@
 //! Skills that callers make up: nothing is counted by them, so they are no way past what is counted by skill.
 
-use chancery_core::budget::Scope;
+use chancery_core::budget::BudgetScope;
 use chancery_protocol::ErrorKind;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn of(skill: &str) -> Value {
 }
 
 fn skills_counted(house: &House) -> Vec<String> {
-    let skills = house.plane.budgets().into_iter().filter(|(account, _)| matches!(account.scope(), Scope::Skill { .. }));
+    let skills = house.plane.budgets().into_iter().filter(|(account, _)| matches!(account.scope(), BudgetScope::Skill { .. }));
     skills.map(|(account, _)| account.scope().to_string()).collect()
 }
 

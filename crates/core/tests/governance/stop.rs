@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use async_trait::async_trait;
 use chancery_core::{CascadeOutcome, Finished, FreezeScope, RunError, Store as _, TaskLimits, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{ErrorKind, Request, TaskState};
-use chancery_testkit::{FakeStore, Weather};
+use chancery_store::MemoryStore;
+use chancery_testkit::{FaultPlan, HookedStore};
 use serde_json::{Value, json};
 
 use crate::house::{Acts, House, Plan, agent_caller, caller, message, patient, quick, to, until};
@@ -307,7 +308,7 @@ async fn a_message_that_waits_in_line_reaches_its_task_although_the_one_above_ha
 #[tokio::test]
 async fn a_freeze_that_nobody_waits_for_any_more_is_carried_out() {
     let mut plan = Plan::new(&json!({})).agent("a", quick());
-    plan.store = Arc::new(FakeStore::new(1, Weather { delay: 1, ..Weather::default() }));
+    plan.store = Arc::new(HookedStore::with_faults(MemoryStore::new(), 1, FaultPlan { delay: 1, ..FaultPlan::default() }));
     let house = plan.build();
     for thawed in [false, true] {
         let mut changing = Box::pin(async {

@@ -67,20 +67,21 @@ async fn a_child_has_its_parents_id_and_one_more_depth() {
 }
 
 #[tokio::test]
-async fn a_claimed_context_is_kept_as_a_claim_and_decides_nothing() {
-    let house = Plan::new(&json!({})).agent("a", quick()).build();
+async fn a_claimed_context_is_kept_as_a_claim_and_names_neither_parent_nor_tree() {
+    let house = Plan::new(&json!({ "recursion": { "max_call_depth": 8 } })).agent("a", quick()).build();
     let real = house.begin(&to("a", caller("bob")), Value::Null).await.unwrap();
     let claims = [
-        json!({ "depth": 7, "visited_agents": ["a"], "parent_task_id": real.id, "root_agent_id": "bob", "trace_id": "0".repeat(31) + "7" }),
-        json!({ "depth": 4_000_000_000_u64, "visited_agents": vec!["a"; 10_000] }),
-        json!({ "depth": -1, "visited_agents": "a" }),
+        (7, json!({ "depth": 7, "parent_task_id": real.id, "root_agent_id": "bob", "trace_id": "0".repeat(31) + "7" })),
+        (0, json!({ "depth": 0, "parent_task_id": real.id, "visited_agents": [] })),
+        (0, json!({ "depth": -1, "visited_agents": "a" })),
     ];
-    for claim in claims {
+    for (depth, claim) in claims {
         let task = house.send(&caller("ada"), message("go", json!({ "ruvector": { "context": claim } }))).await.unwrap();
         let (governed, _) = house.plane.explain_task(&task.id).await.unwrap().unwrap();
         let kinship = governed.kinship;
-        assert_eq!((kinship.depth, &kinship.parent, &kinship.root), (0, &None, &task.id));
-        assert_eq!((kinship.attribution, kinship.trace), (Attribution::Root, TraceId(1)));
+        assert_eq!((kinship.depth, &kinship.parent, &kinship.root), (depth, &None, &task.id));
+        let attribution = if depth > 0 { Attribution::Claimed } else { Attribution::Root };
+        assert_eq!((kinship.attribution, kinship.trace), (attribution, TraceId(1)));
         assert_eq!(kinship.path.to_string(), "ada");
         assert!(kinship.claimed.is_some(), "it is kept to be shown");
     }

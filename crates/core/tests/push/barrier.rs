@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::{Answer, Next};
+use chancery_core::{Answer, NextEvents};
 use chancery_protocol::{Request, SubscribeToTask};
 use chancery_testkit::call_context;
 use tokio::time::Instant;
@@ -49,7 +49,7 @@ async fn a_webhook_that_hangs_delays_no_event_of_a_stream_and_its_end_only_a_lit
     let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: task.id.clone() });
     let Ok(Answer::Stream(mut stream)) = house.chancery.call(&call_context(), subscribe).await else { panic!("no stream") };
     let mut events = 0;
-    while let Next::Events(entries) = stream.next().await.unwrap() {
+    while let NextEvents::Events(entries) = stream.next().await.unwrap() {
         events += entries.len();
         let late = began.elapsed().as_millis() % 100;
         assert!(late <= 2, "an event came {late} ms after it happened");

@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
-    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
-    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
-    StateChange, Step, SweptLanes,
+    ClockSet, DeadFilter, DeadLetter, DeadPage, DeliveryAttempt, Lane, LaneAction, LaneFilter, LanePage, LaneSettlement,
+    LaneState, LaneStep, LaneSweep, NewRegistration, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep,
+    Resealed, StateChange, SweptLanes, WebhookOrigin,
 };
 use chancery_protocol::{TaskId, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -80,15 +80,15 @@ impl Outbox for Doomed {
         lease: Duration,
         most: usize,
         per_origin: usize,
-        except: &[Origin],
+        except: &[WebhookOrigin],
     ) -> Result<Vec<Lane>, StoreError> {
         self.around(Some(Doing::Claim), self.inner.claim(now, lease, most, per_origin, except)).await
     }
 
-    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError> {
+    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<LaneSettlement>, StoreError> {
         let doing = steps.first().and_then(|step| match step.step {
-            Step::Ack { .. } => Some(Doing::Ack),
-            Step::Pin { .. } => Some(Doing::Pin),
+            LaneAction::Ack { .. } => Some(Doing::Ack),
+            LaneAction::Pin { .. } => Some(Doing::Pin),
             _ => None,
         });
         self.around(doing, self.inner.settle_lanes(steps)).await
@@ -110,7 +110,7 @@ impl Outbox for Doomed {
         self.inner.unregister(task, id).await
     }
 
-    async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
+    async fn park(&self, origin: &WebhookOrigin, until: Timestamp) -> Result<(), StoreError> {
         self.inner.park(origin, until).await
     }
 
@@ -118,7 +118,7 @@ impl Outbox for Doomed {
         self.inner.clock_set(set).await
     }
 
-    async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(&self, except: &[WebhookOrigin]) -> Result<Option<Timestamp>, StoreError> {
         self.inner.next_due(except).await
     }
 
@@ -171,7 +171,7 @@ impl Outbox for Doomed {
         self.inner.purge(filter, limit).await
     }
 
-    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<Attempt>, StoreError> {
+    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<DeliveryAttempt>, StoreError> {
         self.inner.attempts(lane, since, limit).await
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::notify::{Engine, EngineConfig, EngineParts, SlotLimits};
 use chancery_core::push::{
-    Lane, LaneFilter, Outbox, PushEvents, PushLimits, PushParts, PushTarget, PushTargets, Sealed, Secret, Vault,
+    Lane, LaneFilter, Outbox, PushEvents, PushLimits, PushParts, PushTarget, PushTargets, SealedSecret, SecretBytes, Vault,
 };
 use chancery_core::{
-    Agent, Agents, Answer, Chancery, Clock, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, Store, TaskLimits,
-    TaskRunner, TaskUpdateSink, Turn,
+    Agent, Agents, Answer, Chancery, ChanceryParts, Clock, Dedupe, Finished, RetentionConfig, Rulebook, RunError, Store,
+    TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };
 use chancery_protocol::{
     AgentCard, Artifact, Error, Message, Part, PushConfig, PushConfigRef, Reply, Request, Role, SendConfiguration, SendMessage,
@@ -44,6 +44,10 @@ impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
         let set_by = self.set_by_seconds.load(Ordering::Relaxed);
         Timestamp::from_micros((1_000_000 + set_by) * 1_000_000) + self.began.elapsed()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 
@@ -85,12 +89,12 @@ impl Vault for OpenVault {
         "none".into()
     }
 
-    fn seal(&self, _: &[u8], plain: &[u8]) -> Sealed {
-        Sealed { kek_id: "none".into(), bytes: plain.into() }
+    fn seal(&self, _: &[u8], plain: &[u8]) -> SealedSecret {
+        SealedSecret { kek_id: "none".into(), bytes: plain.into() }
     }
 
-    fn open(&self, _: &[u8], sealed: &Sealed) -> Option<Secret> {
-        (!self.lost.load(Ordering::Relaxed)).then(|| Secret::new(Arc::clone(&sealed.bytes)))
+    fn open(&self, _: &[u8], sealed: &SealedSecret) -> Option<SecretBytes> {
+        (!self.lost.load(Ordering::Relaxed)).then(|| SecretBytes::new(Arc::clone(&sealed.bytes)))
     }
 }
 
@@ -155,7 +159,7 @@ impl House {
             enforces_input_modes: true,
         };
         let limits = PushLimits { configs_per_task: 100, configs_per_tenant: 100_000, ..PushLimits::default() };
-        let chancery = Chancery::new(Parts {
+        let chancery = Chancery::new(ChanceryParts {
             agents: Agents::new(agent),
             store,
             clock: clock.clone(),

@@ -1,4 +1,5 @@
 //! Deliveries over a scripted network and a real store, in a time that stands still until everybody waits.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 mod barrier;
 mod clocks;

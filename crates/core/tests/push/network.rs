@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_core::notify::{Answer, Courier, Delivery, FailClass, Letter, Notary, Outcome, Payload, RetryAfter, Span, Try};
+use chancery_core::notify::{
+    AttemptAnswer, Courier, DeliveryOutcome, FailClass, Letter, Notary, RetryAfter, Span, Try, WebhookDelivery, WebhookPayload,
+};
 use chancery_core::push::{OpenSecrets, Registration};
 use chancery_protocol::{Task, TaskEvent, Timestamp};
 use tokio::time::Instant;
@@ -103,8 +105,8 @@ impl Network {
 }
 
 /// `LANE FROM TO KIND`, and what it holds.
-fn body(delivery: &Delivery) -> String {
-    let Delivery { registration, from, span: Span { to, kind }, payload, .. } = delivery;
+fn body(delivery: &WebhookDelivery) -> String {
+    let WebhookDelivery { registration, from, span: Span { to, kind }, payload, .. } = delivery;
     format!("{} {from} {to} {} {payload:?}", registration.lane, kind.as_str())
 }
 
@@ -119,17 +121,17 @@ impl Drop for UnderWay<'_> {
 
 #[async_trait]
 impl Courier for Network {
-    fn write(&self, delivery: &Delivery) -> Letter {
-        let Delivery { registration, from, span, payload, .. } = delivery;
+    fn write(&self, delivery: &WebhookDelivery) -> Letter {
+        let WebhookDelivery { registration, from, span, payload, .. } = delivery;
         let id: Arc<str> = format!("msg_{}_{}_{}_{}", registration.lane, from, span.to, span.kind.as_str()).into();
         match payload {
-            Payload::Task(task) => drop(self.tasks.lock().unwrap().insert(Arc::clone(&id), Arc::clone(task))),
-            Payload::Event(entry) => drop(self.events.lock().unwrap().insert(Arc::clone(&id), entry.event.clone())),
+            WebhookPayload::Task(task) => drop(self.tasks.lock().unwrap().insert(Arc::clone(&id), Arc::clone(task))),
+            WebhookPayload::Event(entry) => drop(self.events.lock().unwrap().insert(Arc::clone(&id), entry.event.clone())),
         }
         Letter { webhook_id: id, body: Arc::from(body(delivery).as_bytes()), headers: Vec::new() }
     }
 
-    async fn deliver(&self, registration: &Registration, _: &OpenSecrets, letter: &Letter, how: Try) -> Outcome {
+    async fn deliver(&self, registration: &Registration, _: &OpenSecrets, letter: &Letter, how: Try) -> DeliveryOutcome {
         let mut numbers = std::str::from_utf8(&letter.body).unwrap().split(' ').map(|word| word.parse().unwrap_or(0));
         let (lane, from, to) = (numbers.next().unwrap(), numbers.next().unwrap(), numbers.next().unwrap());
         let act = (self.script.lock().unwrap())(registration, to, how);
@@ -161,9 +163,10 @@ impl Courier for Network {
             let mut seen = self.seen.lock().unwrap();
             seen[place].answered = true;
             seen[place].taken = (200..300).contains(&status);
-            Outcome { answer: Answer::Answered { status, retry_after }, error: None, receipt: None }
+            DeliveryOutcome { answer: AttemptAnswer::Answered { status, retry_after }, error: None, receipt: None }
         };
-        let failed = |class| Outcome { answer: Answer::Failed(class), error: Some("as told".into()), receipt: None };
+        let failed =
+            |class| DeliveryOutcome { answer: AttemptAnswer::Failed(class), error: Some("as told".into()), receipt: None };
         match act {
             Act::Answer(status) => answered(status, None),
             Act::Later(status, seconds) => answered(status, Some(RetryAfter::In(Duration::from_secs(seconds)))),
@@ -180,7 +183,7 @@ impl Courier for Network {
                 tokio::time::sleep(EXCHANGE).await;
                 failed(FailClass::Timeout)
             }
-            Act::Blocked => Outcome { answer: Answer::Blocked, error: Some("as told".into()), receipt: None },
+            Act::Blocked => DeliveryOutcome { answer: AttemptAnswer::Blocked, error: Some("as told".into()), receipt: None },
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::error::AdapterError;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Caps {
+pub struct AdapterCaps {
     pub max_payload_bytes: Option<u64>,
     /// The outermost value has depth 1, and scalars count.
     pub max_json_depth: Option<u64>,
@@ -13,7 +13,7 @@ pub struct Caps {
     pub max_array_length: Option<u64>,
 }
 
-impl Caps {
+impl AdapterCaps {
     pub(super) fn size(&self, bytes: &[u8]) -> Result<(), AdapterError> {
         within(self.max_payload_bytes, bytes.len() as u64, "max_payload_bytes")
     }

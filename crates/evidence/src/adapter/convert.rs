@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::attributes::normalized;
-use super::caps::Caps;
+use super::caps::AdapterCaps;
 use super::descriptors::{ADAPTER_ID, PROTOCOL};
-use super::discovery::Discovery;
-use super::error::{AdapterError, ErrorKind};
-use super::event::{Batch, Event, Stamps};
+use super::discovery::DiscoveryFacts;
+use super::error::{AdapterError, AdapterErrorKind};
+use super::event::{Batch, EvidenceEvent, Stamps};
 use super::event_type::EventType;
 use super::handoff::Handoff;
 use super::lossiness::{self, Losses};
 use super::packet::Packet;
 use super::parse::parse;
-use super::payload::{Agent, Artifact, Message, Payload, Task};
+use super::payload::{EventPayload, PayloadAgent, PayloadArtifact, PayloadMessage, PayloadTask};
 use super::raw_payloads::RawPayloads;
 use super::timestamp::event_time;
 use super::version::gate;
@@ -23,7 +23,7 @@ use super::version::gate;
 /// Everything before that ends in the same errors in both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum ConversionMode {
     #[default]
     Strict,
     Lenient,
@@ -31,13 +31,13 @@ pub enum Mode {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    pub mode: Mode,
-    pub caps: Caps,
+    pub mode: ConversionMode,
+    pub caps: AdapterCaps,
 }
 
-impl From<Mode> for Options {
-    fn from(mode: Mode) -> Self {
-        Self { mode, caps: Caps::default() }
+impl From<ConversionMode> for Options {
+    fn from(mode: ConversionMode) -> Self {
+        Self { mode, caps: AdapterCaps::default() }
     }
 }
 
@@ -56,7 +56,7 @@ impl<'a> Input<'a> {
 }
 
 /// Converts one JSON packet with this build's stamps and no caps.
-pub fn convert(payload: &[u8], mode: Mode, raw_payloads: &dyn RawPayloads) -> Result<Batch, AdapterError> {
+pub fn convert(payload: &[u8], mode: ConversionMode, raw_payloads: &dyn RawPayloads) -> Result<Batch, AdapterError> {
     Adapter::default().convert(&Input::json(payload), &Options::from(mode), raw_payloads)
 }
 
@@ -82,14 +82,14 @@ impl Adapter {
         let version = version.ok_or_else(|| AdapterError::missing("version"))?;
         gate(version)?;
         let packet = Packet::read(members);
-        if options.mode == Mode::Strict {
+        if options.mode == ConversionMode::Strict {
             strict(&packet)?;
         }
         let (event, losses) = self.event(&packet, version);
         Ok(Batch { events: vec![event], lossiness: losses.report(raw_payload) })
     }
 
-    fn event(&self, packet: &Packet<'_>, version: &str) -> (Event, Losses) {
+    fn event(&self, packet: &Packet<'_>, version: &str) -> (EvidenceEvent, Losses) {
         let mut losses = Losses::starting_with(packet.unmapped_members);
         let owned = |text: Option<&str>| text.map(str::to_owned);
 
@@ -113,32 +113,32 @@ impl Adapter {
         // The lines above gave an id to whatever the event is about.
         let subject = subject.cloned().unwrap_or_default();
 
-        let data = Payload {
+        let data = EventPayload {
             adapter_id: ADAPTER_ID,
             adapter_version: self.stamps.adapter_version.clone(),
             protocol: PROTOCOL,
             protocol_name: PROTOCOL,
             protocol_version: version.to_owned(),
             upstream_event_type: owned(packet.event_type),
-            agent: Agent {
+            agent: PayloadAgent {
                 id: agent_id,
                 name: owned(packet.agent_name),
                 role: owned(packet.agent_role),
                 capabilities: packet.agent_capabilities.clone(),
             },
-            task: task_id.map(|id| Task { id, status: owned(packet.task_status), kind: owned(packet.task_kind) }),
-            artifact: artifact_id.map(|id| Artifact {
+            task: task_id.map(|id| PayloadTask { id, status: owned(packet.task_status), kind: owned(packet.task_kind) }),
+            artifact: artifact_id.map(|id| PayloadArtifact {
                 id,
                 name: owned(packet.artifact_name),
                 media_type: owned(packet.artifact_media_type),
             }),
-            message: message_id.map(|id| Message { id, role: owned(packet.message_role) }),
+            message: message_id.map(|id| PayloadMessage { id, role: owned(packet.message_role) }),
             attributes: packet.attributes.map(normalized),
-            discovery: Discovery::observe(packet.attributes),
+            discovery: DiscoveryFacts::observe(packet.attributes),
             handoff: Handoff::observe(event_type, packet),
             unmapped_fields_count: losses.count(),
         };
-        (Event::about(subject, event_type, event_time(packet.timestamp), &self.stamps, data), losses)
+        (EvidenceEvent::about(subject, event_type, event_time(packet.timestamp), &self.stamps, data), losses)
     }
 }
 
@@ -152,7 +152,7 @@ fn strict(packet: &Packet<'_>) -> Result<(), AdapterError> {
     let needed = |id: Option<&str>, field| id.map(|_| ()).ok_or_else(|| AdapterError::missing(field));
     needed(packet.agent_id, "agent.id")?;
     let Some(event_type) = packet.event_type.and_then(EventType::of) else {
-        return Err(AdapterError::new(ErrorKind::StrictLossinessViolation, "unsupported event_type in strict mode"));
+        return Err(AdapterError::new(AdapterErrorKind::StrictLossinessViolation, "unsupported event_type in strict mode"));
     };
     if event_type.is_about_a_task() {
         needed(packet.task_id, "task.id")?;

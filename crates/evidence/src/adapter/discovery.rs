@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// On every event, with all four members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Discovery {
+pub struct DiscoveryFacts {
     /// `attributes.assay_g4.agent_card.visible` was the boolean `true`.
     pub agent_card_visible: bool,
     /// Which class of source set `agent_card_visible`, and nothing about that source.
@@ -54,7 +54,7 @@ impl AgentCardSource {
     }
 }
 
-impl Discovery {
+impl DiscoveryFacts {
     /// The attributes as they came are all that v1 looks at; neither capabilities nor other keys nor counts play a part.
     pub(super) fn observe(attributes: Option<&Value>) -> Self {
         let signals = attributes.and_then(|attributes| member(attributes, "assay_g4"));

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ErrorKind {
+pub enum AdapterErrorKind {
     /// Frozen, and never used by this adapter.
     Config,
     /// The packet breaks the contract: it cannot be read, is over a cap, or lacks something required.
@@ -22,17 +22,17 @@ pub enum ErrorKind {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AdapterError {
-    pub kind: ErrorKind,
+    pub kind: AdapterErrorKind,
     pub message: String,
 }
 
 impl AdapterError {
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: AdapterErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     pub fn measurement(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Measurement, message)
+        Self::new(AdapterErrorKind::Measurement, message)
     }
 
     pub(super) fn missing(field: &str) -> Self {

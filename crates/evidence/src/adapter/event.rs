@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::event_type::EventType;
 use super::lossiness::Lossiness;
-use super::payload::Payload;
+use super::payload::EventPayload;
 
 /// One packet's worth of evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Batch {
     /// This adapter always makes exactly one.
-    pub events: Vec<Event>,
+    pub events: Vec<EvidenceEvent>,
     pub lossiness: Lossiness,
 }
 
@@ -31,7 +31,7 @@ impl Default for Stamps {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Event {
+pub struct EvidenceEvent {
     pub specversion: &'static str,
     #[serde(rename = "type")]
     pub event_type: EventType,
@@ -61,12 +61,12 @@ pub struct Event {
     pub assaysemanticdigest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assaydigestprofile: Option<String>,
-    pub data: Payload,
+    pub data: EventPayload,
 }
 
-impl Event {
+impl EvidenceEvent {
     /// The first and only event of a run that is named after what the event is about.
-    pub(super) fn about(subject: String, event_type: EventType, time: String, stamps: &Stamps, data: Payload) -> Self {
+    pub(super) fn about(subject: String, event_type: EventType, time: String, stamps: &Stamps, data: EventPayload) -> Self {
         let run = format!("a2a:{subject}");
         Self {
             specversion: "1.0",

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::discovery::Discovery;
+use super::discovery::DiscoveryFacts;
 use super::handoff::Handoff;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Payload {
+pub struct EventPayload {
     pub adapter_id: &'static str,
     pub adapter_version: String,
     pub protocol: &'static str,
@@ -16,24 +16,24 @@ pub struct Payload {
     pub protocol_version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_event_type: Option<String>,
-    pub agent: Agent,
+    pub agent: PayloadAgent,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<Task>,
+    pub task: Option<PayloadTask>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub artifact: Option<Artifact>,
+    pub artifact: Option<PayloadArtifact>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Message>,
+    pub message: Option<PayloadMessage>,
     /// There if the packet has the key at all, even with `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attributes: Option<Value>,
-    pub discovery: Discovery,
+    pub discovery: DiscoveryFacts,
     pub handoff: Handoff,
     /// The same number as in the lossiness report.
     pub unmapped_fields_count: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Agent {
+pub struct PayloadAgent {
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -44,7 +44,7 @@ pub struct Agent {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Task {
+pub struct PayloadTask {
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -53,7 +53,7 @@ pub struct Task {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Artifact {
+pub struct PayloadArtifact {
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -62,7 +62,7 @@ pub struct Artifact {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Message {
+pub struct PayloadMessage {
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::error::{AdapterError, ErrorKind};
+use super::error::{AdapterError, AdapterErrorKind};
 use super::raw_payloads::{AttachmentPolicy, RawPayloadRef, RawPayloads};
 
 /// Keeps packets in a folder, as `FOLDER/ab/abcd…`: two digits of the digest, then all of it. Only the owner can read them.
@@ -32,7 +32,7 @@ impl RawPayloads for FolderRawPayloads {
         let path = self.path(&reference.sha256);
         if !path.exists() {
             write_whole(&path, bytes).map_err(|fault| {
-                AdapterError::new(ErrorKind::Infrastructure, format!("the raw payload could not be kept: {fault}"))
+                AdapterError::new(AdapterErrorKind::Infrastructure, format!("the raw payload could not be kept: {fault}"))
             })?;
         }
         Ok(reference)

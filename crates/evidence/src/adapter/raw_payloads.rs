@@ -73,14 +73,14 @@ fn canonical_media_type(media_type: &str) -> Result<String, AdapterError> {
 #[derive(Debug)]
 pub struct MemoryRawPayloads {
     policy: AttachmentPolicy,
-    kept: Mutex<Kept>,
+    kept: Mutex<RawPayloadMap>,
 }
 
 #[derive(Default)]
-struct Kept(BTreeMap<String, Vec<u8>>);
+struct RawPayloadMap(BTreeMap<String, Vec<u8>>);
 
 /// Packets are not for logs.
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for RawPayloadMap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} packets", self.0.len())
     }
@@ -104,7 +104,7 @@ impl MemoryRawPayloads {
         self.len() == 0
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, RawPayloadMap> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chancery_protocol::TaskState;
 
-use super::fault::{BundleFault, Code, fault};
+use super::fault::{BundleFault, BundleFaultCode, fault};
 use super::links::{Checkpoints, Placed, at_of, kind_of};
-use super::ties::Scope;
+use super::ties::BundleScope;
 use crate::record::types;
 
 /// Of which tasks a bundle does not show the beginning, and of which it does not show the end.
@@ -16,11 +16,11 @@ pub(super) struct Ends {
     pub(super) open: BTreeSet<String>,
 }
 
-pub(super) fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> Result<Ends, BundleFault> {
+pub(super) fn complete(entries: &[Placed<'_>], scope: &BundleScope, checkpoints: &Checkpoints) -> Result<Ends, BundleFault> {
     let Some(first) = entries.first() else { return Ok(Ends::default()) };
     if first.index < scope.kept_from {
         let message = format!("entry {} is from before entry {}, which is said to be the first", first.index, scope.kept_from);
-        return Err(fault(Code::ChainOrder, message));
+        return Err(fault(BundleFaultCode::ChainOrder, message));
     }
     if scope.is_range() {
         stretch(entries, scope, checkpoints)?;
@@ -35,7 +35,7 @@ pub(super) fn complete(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Chec
 }
 
 fn missing(from: u64, to: u64) -> BundleFault {
-    fault(Code::ChainMissing, format!("entries {from} to {to} are missing"))
+    fault(BundleFaultCode::ChainMissing, format!("entries {from} to {to} are missing"))
 }
 
 /// What is forgotten goes by whole segments, so a record begins where one does.
@@ -46,7 +46,7 @@ fn may_begin(kept_from: u64, checkpoints: &Checkpoints) -> bool {
 
 /// All entries from the first to the last. It begins where the record did and ends where that was signed, or else has one entry
 /// too early and one too late. With more of these any entry could be called the first or the last.
-fn stretch(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> Result<(), BundleFault> {
+fn stretch(entries: &[Placed<'_>], scope: &BundleScope, checkpoints: &Checkpoints) -> Result<(), BundleFault> {
     for pair in entries.windows(2) {
         if pair[1].index != pair[0].index + 1 {
             return Err(missing(pair[0].index + 1, pair[1].index - 1));
@@ -57,7 +57,7 @@ fn stretch(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> 
     let is_late = |entry: &Placed<'_>| scope.until.is_some_and(|until| at_of(entry.event) >= until);
     let not_asked_for = |entry: &Placed<'_>, side| {
         let message = format!("entry {} is too {side} for what was asked for, and so is the one beside it", entry.index);
-        fault(Code::ChainUnlinked, message)
+        fault(BundleFaultCode::ChainUnlinked, message)
     };
     if let Some(second) = later.first().filter(|second| is_early(first) && is_early(second)) {
         return Err(not_asked_for(second, "early"));
@@ -77,18 +77,18 @@ fn stretch(entries: &[Placed<'_>], scope: &Scope, checkpoints: &Checkpoints) -> 
 }
 
 /// Beside the task that was asked for there is only word of the clock.
-fn of_the_task(entries: &[Placed<'_>], scope: &Scope) -> Result<(), BundleFault> {
+fn of_the_task(entries: &[Placed<'_>], scope: &BundleScope) -> Result<(), BundleFault> {
     let Some(task) = &scope.task else { return Ok(()) };
     let is_other = |entry: &&Placed<'_>| kind_of(entry.event) != types::CLOCK && entry.event["data"]["task"] != **task;
     match entries.iter().find(is_other) {
-        Some(entry) => Err(fault(Code::ChainUnlinked, format!("entry {} is not about task {task}", entry.index))),
+        Some(entry) => Err(fault(BundleFaultCode::ChainUnlinked, format!("entry {} is not about task {task}", entry.index))),
         None => Ok(()),
     }
 }
 
 /// What was told of a task so far.
 #[derive(Default)]
-struct Told {
+struct TaskCoverage {
     begun: bool,
     ended: bool,
     /// The number of its next update.
@@ -96,8 +96,8 @@ struct Told {
 }
 
 /// The updates of a task are numbered, and its request is the first: none is missing between two of them.
-fn tasks(entries: &[Placed<'_>], scope: &Scope) -> Result<Ends, BundleFault> {
-    let mut tasks: BTreeMap<&str, Told> = BTreeMap::new();
+fn tasks(entries: &[Placed<'_>], scope: &BundleScope) -> Result<Ends, BundleFault> {
+    let mut tasks: BTreeMap<&str, TaskCoverage> = BTreeMap::new();
     let whole = !scope.is_range() && scope.kept_from == 0;
     for entry in entries {
         let Some(task) = entry.event["data"]["task"].as_str() else { continue };
@@ -107,13 +107,13 @@ fn tasks(entries: &[Placed<'_>], scope: &Scope) -> Result<Ends, BundleFault> {
         let due = told.next.unwrap_or(if whole { 1 } else { seq });
         if seq != due && !scope.is_range() {
             let message = format!("update {due} of task {task} is missing before entry {}", entry.index);
-            return Err(fault(Code::ChainMissing, message));
+            return Err(fault(BundleFaultCode::ChainMissing, message));
         }
         told.begun |= seq == 1;
         told.ended = is_end(entry);
         told.next = Some(seq.saturating_add(1));
     }
-    let named = |is_meant: fn(&Told) -> bool| -> BTreeSet<String> {
+    let named = |is_meant: fn(&TaskCoverage) -> bool| -> BTreeSet<String> {
         tasks.iter().filter(|(_, told)| is_meant(told)).map(|(task, _)| (*task).to_owned()).collect()
     };
     // A stretch of time shows its own beginning and end. What is forgotten is in none.

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 
-use super::fault::{BundleFault, Code};
+use super::fault::{BundleFault, BundleFaultCode};
 use super::limits;
 
 pub const MANIFEST: &str = "manifest.json";
@@ -47,17 +47,23 @@ fn header(name: &str, size: usize) -> [u8; BLOCK] {
 /// The two members of a bundle.
 pub fn unpack(bundle: &[u8]) -> Result<(Vec<u8>, Vec<u8>), BundleFault> {
     if bundle.len() as u64 > limits::BUNDLE_BYTES {
-        return Err(BundleFault::new(Code::LimitBundleBytes, format!("a bundle has at most {} bytes", limits::BUNDLE_BYTES)));
+        return Err(BundleFault::new(
+            BundleFaultCode::LimitBundleBytes,
+            format!("a bundle has at most {} bytes", limits::BUNDLE_BYTES),
+        ));
     }
     let mut decoded = Vec::new();
     let mut gzip = GzDecoder::new(bundle);
     let read = gzip.by_ref().take(limits::DECODED_BYTES + 1).read_to_end(&mut decoded);
-    read.map_err(|fault| BundleFault::new(Code::IntegrityGzip, format!("not whole gzip: {fault}")))?;
+    read.map_err(|fault| BundleFault::new(BundleFaultCode::IntegrityGzip, format!("not whole gzip: {fault}")))?;
     if decoded.len() as u64 > limits::DECODED_BYTES {
-        return Err(BundleFault::new(Code::LimitDecodeBytes, format!("more than {} bytes unpacked", limits::DECODED_BYTES)));
+        return Err(BundleFault::new(
+            BundleFaultCode::LimitDecodeBytes,
+            format!("more than {} bytes unpacked", limits::DECODED_BYTES),
+        ));
     }
     if !gzip.get_ref().is_empty() {
-        return Err(BundleFault::new(Code::IntegrityGzip, "something follows the end of the gzip"));
+        return Err(BundleFault::new(BundleFaultCode::IntegrityGzip, "something follows the end of the gzip"));
     }
     let mut found: [Option<Vec<u8>>; 2] = [None, None];
     for (name, content) in members(&decoded)? {
@@ -68,29 +74,29 @@ pub fn unpack(bundle: &[u8]) -> Result<(Vec<u8>, Vec<u8>), BundleFault> {
         };
         let most = [limits::MANIFEST_BYTES, limits::EVENTS_BYTES][place];
         if content.len() as u64 > most {
-            return Err(BundleFault::new(Code::LimitFileSize, format!("{name} has more than {most} bytes")));
+            return Err(BundleFault::new(BundleFaultCode::LimitFileSize, format!("{name} has more than {most} bytes")));
         }
         if found[place].is_some() {
-            return Err(BundleFault::new(Code::ContractDuplicateFile, format!("{name} is there twice")));
+            return Err(BundleFault::new(BundleFaultCode::ContractDuplicateFile, format!("{name} is there twice")));
         }
         if place == 1 && found[0].is_none() {
-            return Err(BundleFault::new(Code::ContractFileOrder, format!("{MANIFEST} does not come first")));
+            return Err(BundleFault::new(BundleFaultCode::ContractFileOrder, format!("{MANIFEST} does not come first")));
         }
         found[place] = Some(content.to_vec());
     }
     match found {
         [Some(manifest), Some(events)] => Ok((manifest, events)),
-        [None, _] => Err(BundleFault::new(Code::ContractMissingFile, format!("there is no {MANIFEST}"))),
-        [_, None] => Err(BundleFault::new(Code::ContractMissingFile, format!("there is no {EVENTS}"))),
+        [None, _] => Err(BundleFault::new(BundleFaultCode::ContractMissingFile, format!("there is no {MANIFEST}"))),
+        [_, None] => Err(BundleFault::new(BundleFaultCode::ContractMissingFile, format!("there is no {EVENTS}"))),
     }
 }
 
 fn not_expected(name: &str) -> BundleFault {
     let code = match name {
-        name if name.len() > limits::PATH_BYTES => Code::LimitPathLength,
-        name if name.starts_with('/') => Code::SecurityAbsolutePath,
-        name if name.split('/').any(|part| part == "..") => Code::SecurityPathTraversal,
-        _ => Code::ContractUnexpectedFile,
+        name if name.len() > limits::PATH_BYTES => BundleFaultCode::LimitPathLength,
+        name if name.starts_with('/') => BundleFaultCode::SecurityAbsolutePath,
+        name if name.split('/').any(|part| part == "..") => BundleFaultCode::SecurityPathTraversal,
+        _ => BundleFaultCode::ContractUnexpectedFile,
     };
     let shown: String = name.chars().take(64).flat_map(char::escape_default).collect();
     BundleFault::new(code, format!("a bundle has no file {shown}"))
@@ -98,7 +104,7 @@ fn not_expected(name: &str) -> BundleFault {
 
 /// Plain files only; the checksum of each header is looked at.
 fn members(tar: &[u8]) -> Result<Vec<(String, &[u8])>, BundleFault> {
-    let broken = |why: &str| BundleFault::new(Code::IntegrityTar, format!("not a whole tar: {why}"));
+    let broken = |why: &str| BundleFault::new(BundleFaultCode::IntegrityTar, format!("not a whole tar: {why}"));
     let mut members = Vec::new();
     let mut rest = tar;
     loop {
@@ -123,7 +129,7 @@ fn members(tar: &[u8]) -> Result<Vec<(String, &[u8])>, BundleFault> {
             name = format!("{prefix}/{name}");
         }
         if !matches!(header[156], 0 | b'0') {
-            return Err(BundleFault::new(Code::ContractUnexpectedFile, "a bundle holds plain files only"));
+            return Err(BundleFault::new(BundleFaultCode::ContractUnexpectedFile, "a bundle holds plain files only"));
         }
         let size = octal(&header[124..136]).and_then(|size| usize::try_from(size).ok());
         let size = size.filter(|size| *size <= after.len()).ok_or_else(|| broken("a file is longer than what is there"))?;

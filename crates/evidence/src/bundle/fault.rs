@@ -4,9 +4,9 @@ use std::fmt;
 
 use chancery_identity::strict_json::StrictJsonFault;
 
-/// The names of the faults of the format are its own; those from `Chain` on are of what ties a bundle to its record.
+/// The names of the faults of the format are its own; those from `ManifestAltered` on are ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum BundleFaultCode {
     IntegrityGzip,
     IntegrityTar,
     IntegrityManifestHash,
@@ -33,6 +33,8 @@ pub enum Code {
     LimitDecodeBytes,
     SecurityPathTraversal,
     SecurityAbsolutePath,
+    /// The manifest is not the one that was written for these events.
+    ManifestAltered,
     /// An entry is not as it was recorded.
     ChainAltered,
     /// An entry is not there that was.
@@ -53,7 +55,7 @@ pub enum Code {
     PacketMismatch,
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for BundleFaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
@@ -62,21 +64,21 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct BundleFault {
-    pub code: Code,
+    pub code: BundleFaultCode,
     pub message: String,
 }
 
 impl BundleFault {
-    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: BundleFaultCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
-pub(super) fn fault(code: Code, message: impl Into<String>) -> BundleFault {
+pub(super) fn fault(code: BundleFaultCode, message: impl Into<String>) -> BundleFault {
     BundleFault::new(code, message)
 }
 
 /// What is wrong with a text that could not be read.
-pub(super) fn unreadable(fault: &StrictJsonFault) -> Code {
-    if fault.is_too_deep() { Code::LimitJsonDepth } else { Code::ContractInvalidJson }
+pub(super) fn unreadable(fault: &StrictJsonFault) -> BundleFaultCode {
+    if fault.is_too_deep() { BundleFaultCode::LimitJsonDepth } else { BundleFaultCode::ContractInvalidJson }
 }

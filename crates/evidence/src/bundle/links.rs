@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::complete::{Ends, complete};
 use super::event::{rfc3339, subject_of};
-use super::fault::{BundleFault, Code, fault};
-use super::ties::{Link, Links, Proof, Report, Scope, Signed};
+use super::fault::{BundleFault, BundleFaultCode, fault};
+use super::ties::{BundleReport, BundleScope, ChainLink, InclusionProof, Links, SignedCheckpoint};
 use crate::adapter::{Adapter, Stamps};
 use crate::packets;
 use crate::record::{
@@ -30,7 +30,7 @@ pub(super) fn kind_of(event: &Value) -> &str {
     event["type"].as_str().unwrap_or_default()
 }
 
-pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFault> {
+pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<BundleReport, BundleFault> {
     no_strangers(events)?;
     let (scope, links) = links(events)?;
     let checkpoints = checkpoints(events, kids)?;
@@ -42,7 +42,7 @@ pub(super) fn check(events: &[Value], kids: &[&str]) -> Result<Report, BundleFau
     let Ends { cut, open } = complete(&entries, &scope, &checkpoints)?;
     covered(&entries, events, &checkpoints)?;
     let packets = same_packets(events, &entries)?;
-    Ok(Report {
+    Ok(BundleReport {
         entries: entries.len(),
         packets,
         checkpoints: checkpoints.len(),
@@ -59,16 +59,27 @@ fn is_packet(kind: &str) -> bool {
     kind.starts_with("assay.adapter.a2a.")
 }
 
+/// An entry of a record, or something that ties one to it.
+fn is_known(kind: &str) -> bool {
+    types::ENTRIES.contains(&kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind)
+}
+
+/// Whether a bundle holds anything of a record, and so is one of ours.
+pub(super) fn is_of_a_record(events: &[Value]) -> bool {
+    events.iter().map(kind_of).any(is_known)
+}
+
 /// Others' bundles hold what they like. Beside what is tied to a record nothing stands that is not: it would seem to be signed.
 fn no_strangers(events: &[Value]) -> Result<(), BundleFault> {
-    let is_known = |kind: &str| types::ENTRIES.contains(&kind) || [types::LINKS, types::CHECKPOINT, types::PROOF].contains(&kind);
-    let of_a_record = events.iter().map(kind_of).any(is_known);
+    let of_a_record = is_of_a_record(events);
     let is_strange = |kind: &str| !is_known(kind) && (kind.starts_with("chancery.") || (of_a_record && !is_packet(kind)));
     match events.iter().map(kind_of).find(|kind| is_strange(kind)) {
         Some(kind) if kind.starts_with("chancery.") => {
-            Err(fault(Code::ContractInvalidEvent, format!("nothing of ours is called {kind}")))
+            Err(fault(BundleFaultCode::ContractInvalidEvent, format!("nothing of ours is called {kind}")))
         }
-        Some(kind) => Err(fault(Code::ContractInvalidEvent, format!("{kind} is neither of the record nor made of it"))),
+        Some(kind) => {
+            Err(fault(BundleFaultCode::ContractInvalidEvent, format!("{kind} is neither of the record nor made of it")))
+        }
         None => Ok(()),
     }
 }
@@ -76,31 +87,31 @@ fn no_strangers(events: &[Value]) -> Result<(), BundleFault> {
 /// A bundle without entries: whoever names a key asks for something that it signed.
 fn signs_nothing(checkpoints: &Checkpoints, kids: &[&str]) -> Result<(), BundleFault> {
     if let Some(number) = checkpoints.keys().next() {
-        return Err(fault(Code::ChainMissing, format!("checkpoint {number} is there, and no entry that it signs")));
+        return Err(fault(BundleFaultCode::ChainMissing, format!("checkpoint {number} is there, and no entry that it signs")));
     }
     if !kids.is_empty() {
         let message = format!("there is no entry of a record in it, and nothing that {} signed", kids.join(" or "));
-        return Err(fault(Code::ChainUnsigned, message));
+        return Err(fault(BundleFaultCode::ChainUnsigned, message));
     }
     Ok(())
 }
 
 fn data_of<T: serde::de::DeserializeOwned>(event: &Value) -> Result<T, BundleFault> {
     let read = serde_json::from_value(event["data"].clone());
-    read.map_err(|why| fault(Code::ContractInvalidEvent, format!("event {}: {why}", event["assayseq"])))
+    read.map_err(|why| fault(BundleFaultCode::ContractInvalidEvent, format!("event {}: {why}", event["assayseq"])))
 }
 
-fn links(events: &[Value]) -> Result<(Scope, BTreeMap<u64, Link>), BundleFault> {
+fn links(events: &[Value]) -> Result<(BundleScope, BTreeMap<u64, ChainLink>), BundleFault> {
     let (mut scope, mut found) = (None, BTreeMap::new());
     for event in events.iter().filter(|event| kind_of(event) == types::LINKS) {
         let links: Links = data_of(event)?;
         if scope.get_or_insert_with(|| links.scope.clone()) != &links.scope {
-            return Err(fault(Code::ChainUnlinked, "the links are of two different exports"));
+            return Err(fault(BundleFaultCode::ChainUnlinked, "the links are of two different exports"));
         }
         for link in links.links {
             let seq = link.seq;
             if found.insert(seq, link).is_some() {
-                return Err(fault(Code::ChainDuplicate, format!("event {seq} has two links")));
+                return Err(fault(BundleFaultCode::ChainDuplicate, format!("event {seq} has two links")));
             }
         }
     }
@@ -112,40 +123,42 @@ pub(super) type Checkpoints = BTreeMap<u64, (Checkpoint, CheckpointBody)>;
 fn checkpoints(events: &[Value], kids: &[&str]) -> Result<Checkpoints, BundleFault> {
     let mut found = Vec::new();
     for event in events.iter().filter(|event| kind_of(event) == types::CHECKPOINT) {
-        let Signed { body, signature } = data_of(event)?;
-        let unreadable = |why: &dyn std::fmt::Display| fault(Code::CheckpointSignature, format!("a checkpoint: {why}"));
+        let SignedCheckpoint { body, signature } = data_of(event)?;
+        let unreadable =
+            |why: &dyn std::fmt::Display| fault(BundleFaultCode::CheckpointSignature, format!("a checkpoint: {why}"));
         let says: CheckpointBody = serde_json::from_str(&body).map_err(|why| unreadable(&why))?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|why| unreadable(&why))?;
         let (number, sealed, at) = (says.number, says.sealed, Timestamp::from_micros(says.at));
         let end = says.first.checked_add(says.count).ok_or_else(|| unreadable(&"its numbers are too large"))?;
         let checkpoint = Checkpoint { number, end, sealed, at, body, signature };
-        let says = signed_body(&checkpoint).map_err(|why: CheckpointFault| fault(Code::CheckpointSignature, why.to_string()))?;
+        let says = signed_body(&checkpoint)
+            .map_err(|why: CheckpointFault| fault(BundleFaultCode::CheckpointSignature, why.to_string()))?;
         if event["time"] != rfc3339(at) {
-            return Err(fault(Code::CheckpointSignature, format!("checkpoint {number} was signed at another time")));
+            return Err(fault(BundleFaultCode::CheckpointSignature, format!("checkpoint {number} was signed at another time")));
         }
         if !kids.is_empty() && !kids.contains(&&*says.kid) {
             let message = format!("checkpoint {number} is signed by {}, not by {}", says.kid, kids.join(" or "));
-            return Err(fault(Code::CheckpointKey, message));
+            return Err(fault(BundleFaultCode::CheckpointKey, message));
         }
         found.push((checkpoint, says));
     }
     let order: Vec<_> = found.iter().map(|(checkpoint, body)| (checkpoint, body)).collect();
-    check_order(&order).map_err(|why| fault(Code::CheckpointSwapped, why.to_string()))?;
+    check_order(&order).map_err(|why| fault(BundleFaultCode::CheckpointSwapped, why.to_string()))?;
     Ok(found.into_iter().map(|(checkpoint, body)| (checkpoint.number, (checkpoint, body))).collect())
 }
 
 /// Each entry gets its link and with it its hash.
-fn placed(events: &[Value], mut links: BTreeMap<u64, Link>) -> Result<Vec<Placed<'_>>, BundleFault> {
+fn placed(events: &[Value], mut links: BTreeMap<u64, ChainLink>) -> Result<Vec<Placed<'_>>, BundleFault> {
     let mut entries = Vec::new();
     for (event, seq) in events.iter().zip(0_u64..) {
         let kind = kind_of(event);
         if !types::ENTRIES.contains(&kind) {
             continue;
         }
-        let Some(Link { index, prev, .. }) = links.remove(&seq) else {
-            return Err(fault(Code::ChainUnlinked, format!("event {seq} has no link to the record")));
+        let Some(ChainLink { index, prev, .. }) = links.remove(&seq) else {
+            return Err(fault(BundleFaultCode::ChainUnlinked, format!("event {seq} has no link to the record")));
         };
-        let altered = |why: &str| fault(Code::ChainAltered, format!("entry {index} is not as it was recorded: {why}"));
+        let altered = |why: &str| fault(BundleFaultCode::ChainAltered, format!("entry {index} is not as it was recorded: {why}"));
         let prev = from_hex(&prev).ok_or_else(|| altered("what it follows is no hash"))?;
         let time = event["time"].as_str().unwrap_or_default();
         let at = Timestamp::parse(time).ok().filter(|at| rfc3339(*at) == time).ok_or_else(|| altered("its time"))?;
@@ -159,12 +172,12 @@ fn placed(events: &[Value], mut links: BTreeMap<u64, Link>) -> Result<Vec<Placed
             && *expected != prev
         {
             let message = format!("entry {before} is not as it was recorded: entry {index} follows another one");
-            return Err(fault(Code::ChainAltered, message));
+            return Err(fault(BundleFaultCode::ChainAltered, message));
         }
         entries.push(Placed { event, index, hash });
     }
     match links.values().next() {
-        Some(left) => Err(fault(Code::ChainMissing, format!("entry {} is missing", left.index))),
+        Some(left) => Err(fault(BundleFaultCode::ChainMissing, format!("entry {} is missing", left.index))),
         None => Ok(entries),
     }
 }
@@ -177,15 +190,15 @@ fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
     for pair in entries.windows(2) {
         let (before, index) = (pair[0].index, pair[1].index);
         if index == before {
-            return Err(fault(Code::ChainDuplicate, format!("entry {index} stands there twice")));
+            return Err(fault(BundleFaultCode::ChainDuplicate, format!("entry {index} stands there twice")));
         }
         if index < before {
-            return Err(fault(Code::ChainOrder, format!("entry {index} stands after entry {before}")));
+            return Err(fault(BundleFaultCode::ChainOrder, format!("entry {index} stands after entry {before}")));
         }
         let (earlier, at) = (at_of(pair[0].event), at_of(pair[1].event));
         if is_back_dated_after(index - before, at, earlier) && kind_of(pair[1].event) != types::CLOCK {
             let message = format!("entry {index} says that it happened long before entry {before}, which was recorded earlier");
-            return Err(fault(Code::ChainBackDated, message));
+            return Err(fault(BundleFaultCode::ChainBackDated, message));
         }
     }
     Ok(())
@@ -193,9 +206,9 @@ fn in_order(entries: &[Placed<'_>]) -> Result<(), BundleFault> {
 
 /// The last entry of each run of neighbours leads to something signed; by their links, so do those before it.
 fn covered(entries: &[Placed<'_>], events: &[Value], checkpoints: &Checkpoints) -> Result<(), BundleFault> {
-    let mut proofs: BTreeMap<u64, Proof> = BTreeMap::new();
+    let mut proofs: BTreeMap<u64, InclusionProof> = BTreeMap::new();
     for event in events.iter().filter(|event| kind_of(event) == types::PROOF) {
-        let proof: Proof = data_of(event)?;
+        let proof: InclusionProof = data_of(event)?;
         proofs.insert(proof.index, proof);
     }
     for (place, entry) in entries.iter().enumerate() {
@@ -205,29 +218,29 @@ fn covered(entries: &[Placed<'_>], events: &[Value], checkpoints: &Checkpoints) 
             if run_goes_on {
                 continue;
             }
-            return Err(fault(Code::ChainUnsigned, format!("nothing that is signed covers entry {index}")));
+            return Err(fault(BundleFaultCode::ChainUnsigned, format!("nothing that is signed covers entry {index}")));
         };
         let Some((checkpoint, body)) = checkpoints.get(&proof.checkpoint) else {
             let message = format!("the checkpoint {} that covers entry {index} is not there", proof.checkpoint);
-            return Err(fault(Code::ChainUnsigned, message));
+            return Err(fault(BundleFaultCode::ChainUnsigned, message));
         };
         let path: Option<Vec<Hash>> = proof.path.iter().map(|hash| from_hex(hash)).collect();
         let root = path.zip(index.checked_sub(body.first));
         let root = root.and_then(|(path, place)| merkle::root_of_path(&entry.hash, place, body.count, &path));
         if root.map(|root| hex(&root)) != Some(body.root.clone()) {
             let message = format!("entry {index} is not the one that checkpoint {} signed", checkpoint.number);
-            return Err(fault(Code::ChainAltered, message));
+            return Err(fault(BundleFaultCode::ChainAltered, message));
         }
     }
     if let Some((index, _)) = proofs.first_key_value() {
-        return Err(fault(Code::ChainMissing, format!("entry {index} is missing, only its proof is there")));
+        return Err(fault(BundleFaultCode::ChainMissing, format!("entry {index} is missing, only its proof is there")));
     }
     for (checkpoint, body) in checkpoints.values() {
         let last = checkpoint.end.checked_sub(1);
         let entry = last.and_then(|last| entries.binary_search_by_key(&last, |entry| entry.index).ok()).map(|at| &entries[at]);
         if entry.is_some_and(|entry| hex(&entry.hash) != body.hash) {
             let message = format!("checkpoint {} is not of this record", checkpoint.number);
-            return Err(fault(Code::CheckpointSwapped, message));
+            return Err(fault(BundleFaultCode::CheckpointSwapped, message));
         }
     }
     Ok(())
@@ -244,7 +257,7 @@ fn same_packets(events: &[Value], entries: &[Placed<'_>]) -> Result<usize, Bundl
     let mut left = made.iter();
     for entry in entries {
         let (index, data) = (entry.index, &entry.event["data"]);
-        let wrong = || fault(Code::PacketMismatch, format!("the packet of entry {index} is not what the entry makes"));
+        let wrong = || fault(BundleFaultCode::PacketMismatch, format!("the packet of entry {index} is not what the entry makes"));
         let at = Timestamp::from_micros(at_of(entry.event));
         let expected = packets::event_of(&adapter, kind_of(entry.event), at, data).map_err(|_| wrong())?;
         let Some(expected) = expected else { continue };
@@ -259,7 +272,7 @@ fn same_packets(events: &[Value], entries: &[Placed<'_>]) -> Result<usize, Bundl
         }
     }
     match left.next() {
-        Some(extra) => Err(fault(Code::PacketMismatch, format!("no entry makes event {}", extra["assayseq"]))),
+        Some(extra) => Err(fault(BundleFaultCode::PacketMismatch, format!("no entry makes event {}", extra["assayseq"]))),
         None => Ok(made.len()),
     }
 }

@@ -16,10 +16,10 @@ mod write;
 
 pub use container::{EVENTS, MANIFEST, pack, unpack};
 pub use event::{BundleEvent, Stamp, content_hash, rfc3339, subject_of};
-pub use fault::{BundleFault, Code};
+pub use fault::{BundleFault, BundleFaultCode};
 pub use manifest::{Manifest, Producer};
-pub use ties::{Report, Scope};
-pub use verify::{Checked, check, verify};
+pub use ties::{BundleReport, BundleScope};
+pub use verify::{CheckedBundle, check, verify};
 pub use write::{SealFault, seal};
 
 /// What a reader takes at most.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a bundle was found to hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct BundleReport {
     /// Entries of a record.
     pub entries: usize,
     /// Events that the frozen adapter made of them.
@@ -19,7 +19,7 @@ pub struct Report {
     pub keys: BTreeSet<String>,
     /// What the bundle says was asked for. Nobody signed that: whoever shortens a bundle can say that no more was.
     #[serde(flatten)]
-    pub scope: Scope,
+    pub scope: BundleScope,
     /// Tasks whose beginning is not there.
     pub cut: BTreeSet<String>,
     /// Tasks whose end is not there: they went on, or what came later was taken out. A stretch of time names none.
@@ -30,13 +30,13 @@ pub struct Report {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Links {
-    pub(crate) scope: Scope,
-    pub(crate) links: Vec<Link>,
+    pub(crate) scope: BundleScope,
+    pub(crate) links: Vec<ChainLink>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     pub(crate) seq: u64,
     pub(crate) index: u64,
     pub(crate) prev: String,
@@ -45,7 +45,7 @@ pub(crate) struct Link {
 /// What was asked for. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scope {
+pub struct BundleScope {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Scope {
     pub kept_from: u64,
 }
 
-impl Scope {
+impl BundleScope {
     /// All entries of a stretch of time, not only some.
     pub(crate) fn is_range(&self) -> bool {
         self.task.is_none() && self.trace.is_none()
@@ -67,7 +67,7 @@ impl Scope {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Signed {
+pub(crate) struct SignedCheckpoint {
     /// What is signed, as it was signed.
     pub(crate) body: String,
     /// In base64url.
@@ -77,7 +77,7 @@ pub(crate) struct Signed {
 /// The way from an entry to the root of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Proof {
+pub(crate) struct InclusionProof {
     pub(crate) index: u64,
     pub(crate) checkpoint: u64,
     pub(crate) path: Vec<String>,

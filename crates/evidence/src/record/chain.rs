@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use chancery_core::{Block, Chain, Happening, Lines, RecordEnd, Scribe, Unwritten};
+use chancery_core::{Block, Chain, RecordEnd, RecordLines, RecordedWrite, Scribe, UnwrittenRecord};
 use chancery_identity::keys::Receipts;
 use chancery_identity::{Algorithm, KeyRing, SigningKey};
 use chancery_protocol::Timestamp;
 
-use super::checkpoint::{self, Stand, signed_body};
+use super::checkpoint::{self, SegmentState, signed_body};
 use super::entry::{NOTHING, entries_of, write_link};
 use super::examine::is_back_dated;
-use super::lines::Writer;
+use super::lines::EntryWriter;
 use super::merkle::Frontier;
 use super::shorthand::{Garbled, SHORTHAND, time_of, write_out};
 use super::{EvidenceConfig, Hash, from_hex, sha256};
@@ -40,8 +40,8 @@ impl Recorder {
 }
 
 impl Scribe for Recorder {
-    fn write(&self, what: Happening<'_>) -> Lines {
-        Writer::write(what)
+    fn write(&self, what: RecordedWrite<'_>) -> RecordLines {
+        EntryWriter::write(what)
     }
 
     fn go_on(&self, end: RecordEnd) -> Box<dyn Chain> {
@@ -74,7 +74,7 @@ impl Scribe for Recorder {
         Box::new(Recording {
             durable: stand.clone(),
             stand,
-            unwritten: Unwritten::default(),
+            unwritten: UnwrittenRecord::default(),
             entry: Vec::new(),
             segment_entries: self.segment_entries,
             checkpoint_entries: self.checkpoint_entries,
@@ -125,7 +125,7 @@ struct Recording {
     stand: Standing,
     /// As it was after the last transaction.
     durable: Standing,
-    unwritten: Unwritten,
+    unwritten: UnwrittenRecord,
     /// The entry that is being linked, written out.
     entry: Vec<u8>,
     segment_entries: u64,
@@ -141,7 +141,7 @@ impl Recording {
         };
         let stand = &self.stand;
         let signed = checkpoint::sign(
-            &Stand {
+            &SegmentState {
                 at,
                 before: &stand.before,
                 first: stand.first,
@@ -201,7 +201,7 @@ impl Recording {
         while let Some(micros) = time_of(lines) {
             let (at, last_at) = (Timestamp::from_micros(micros), self.stand.last_at);
             if is_back_dated(micros, last_at.micros()) {
-                self.link(&mut &*Writer::clock(at, last_at).0, at)?;
+                self.link(&mut &*EntryWriter::clock(at, last_at).0, at)?;
             }
             self.link(&mut lines, at)?;
         }
@@ -220,7 +220,7 @@ impl Recording {
 }
 
 impl Chain for Recording {
-    fn add(&mut self, lines: &Lines) {
+    fn add(&mut self, lines: &RecordLines) {
         if let Err(fault) = self.link_all(&lines.0) {
             // They are ours, so they can be read; if not, that is told rather than nothing.
             tracing::error!(%fault, "lines for the record cannot be read");
@@ -233,19 +233,19 @@ impl Chain for Recording {
         }
     }
 
-    fn unwritten(&self) -> &Unwritten {
+    fn unwritten(&self) -> &UnwrittenRecord {
         &self.unwritten
     }
 
     fn written(&mut self) {
         if !self.unwritten.blocks.is_empty() || !self.unwritten.checkpoints.is_empty() {
-            self.unwritten = Unwritten::default();
+            self.unwritten = UnwrittenRecord::default();
             self.durable.clone_from(&self.stand);
         }
     }
 
     fn undo(&mut self) {
-        self.unwritten = Unwritten::default();
+        self.unwritten = UnwrittenRecord::default();
         self.stand.clone_from(&self.durable);
     }
 }

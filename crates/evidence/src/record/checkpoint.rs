@@ -53,7 +53,7 @@ const KIND: &str = super::types::CHECKPOINT;
 
 /// How a segment stands.
 #[derive(Debug)]
-pub(super) struct Stand<'a> {
+pub(super) struct SegmentState<'a> {
     pub(super) at: Timestamp,
     pub(super) before: &'a Hash,
     pub(super) first: u64,
@@ -65,7 +65,7 @@ pub(super) struct Stand<'a> {
     pub(super) sealed: bool,
 }
 
-pub(super) fn sign(stand: &Stand<'_>, key: &SigningKey<Receipts>) -> Result<Checkpoint, String> {
+pub(super) fn sign(stand: &SegmentState<'_>, key: &SigningKey<Receipts>) -> Result<Checkpoint, String> {
     let body = CheckpointBody {
         at: stand.at.micros(),
         before: hex(stand.before),

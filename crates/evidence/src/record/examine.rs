@@ -44,10 +44,26 @@ pub enum RecordFault {
     Stranger { number: u64, kid: String },
     #[error("checkpoint {0} does not follow the seal of the segment before it")]
     OutOfPlace(u64),
+    #[error("{} removed: after checkpoint {after} comes checkpoint {next}", removed(*after, *next))]
+    CheckpointsRemoved { after: u64, next: u64 },
+    #[error(
+        "the checkpoint that sealed the segment before entry {first} was removed: it had a number from {} to {}",
+        after + 1,
+        next - 1
+    )]
+    SealRemoved { first: u64, after: u64, next: u64 },
     #[error("the record begins with entry {0}, and no seal says what came before it")]
     NoBeginning(u64),
     #[error("entries {from} to {to} were signed and are gone")]
     Gone { from: u64, to: u64 },
+}
+
+/// The checkpoints between two that follow each other.
+fn removed(after: u64, next: u64) -> String {
+    match next - after {
+        2 => format!("checkpoint {} was", after + 1),
+        _ => format!("checkpoints {} to {} were", after + 1, next - 1),
+    }
 }
 
 /// A segment as far as it is signed.
@@ -86,6 +102,7 @@ impl Examination {
         }
         let bodies: Vec<_> = read.iter().map(|(checkpoint, body)| (checkpoint, body)).collect();
         check_order(&bodies)?;
+        check_none_removed(&bodies)?;
         let before = match first {
             0 => NOTHING,
             first => {
@@ -176,6 +193,27 @@ pub fn check_signers(checkpoints: &[Checkpoint], own: &BTreeSet<String>) -> Resu
         if !own.contains(&kid) {
             return Err(RecordFault::Stranger { number: checkpoint.number, kid });
         }
+    }
+    Ok(())
+}
+
+/// Finds checkpoints that were taken out of a record. A seal takes the place of the checkpoints before it in its segment, and is
+/// kept for ever, so every segment but the open one has its seal. The checkpoints after the last seal are numbered without gaps.
+fn check_none_removed(checkpoints: &[(&Checkpoint, &CheckpointBody)]) -> Result<(), RecordFault> {
+    let (mut sealed_up_to, mut before) = (0, 0);
+    for (checkpoint, body) in checkpoints {
+        let number = checkpoint.number;
+        if body.first > sealed_up_to {
+            return Err(RecordFault::SealRemoved { first: body.first, after: before, next: number });
+        }
+        // What a seal replaced may have had any numbers between the seal before it and its own.
+        if !checkpoint.sealed && number != before + 1 {
+            return Err(RecordFault::CheckpointsRemoved { after: before, next: number });
+        }
+        if checkpoint.sealed {
+            sealed_up_to = checkpoint.end;
+        }
+        before = number;
     }
     Ok(())
 }

@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
-use chancery_core::{Append, Decision, Delivered, Fact, Freeze, Happening, Lines, LogEntry, Note, Rule, TaskRecord, Verdict};
+use chancery_core::{
+    Append, CardObserved, Decision, Delegated, Delivered, Fact, Freeze, LogEntry, RecordLines, RecordNote, RecordedWrite, Rule,
+    TaskRecord, Verdict,
+};
 use chancery_protocol::{Message, TaskEvent, Timestamp, Version};
 
 use super::content::content_of;
-use super::pen::Pen;
+use super::line_writer::LineWriter;
 use super::words::{Kind, Name};
 
 /// Room for what most calls leave behind when they begin, and for what most writes do, so that it is not moved as it grows.
@@ -14,26 +17,26 @@ const BEGINNING_BYTES: usize = 384;
 const TYPICAL_BYTES: usize = 128;
 
 #[derive(Debug, Default)]
-pub struct Writer {
-    pen: Pen,
+pub struct EntryWriter {
+    pen: LineWriter,
 }
 
-impl Writer {
-    pub fn write(what: Happening<'_>) -> Lines {
-        let begins = matches!(what, Happening::Append(append) if append.creation.is_some());
-        let mut writer = Self { pen: Pen::with_room(if begins { BEGINNING_BYTES } else { TYPICAL_BYTES }) };
+impl EntryWriter {
+    pub fn write(what: RecordedWrite<'_>) -> RecordLines {
+        let begins = matches!(what, RecordedWrite::Append(append) if append.creation.is_some());
+        let mut writer = Self { pen: LineWriter::with_room(if begins { BEGINNING_BYTES } else { TYPICAL_BYTES }) };
         match what {
-            Happening::Append(append) => writer.append(append),
-            Happening::Decision(decision) => writer.decision(decision),
-            Happening::Freeze(freeze) => writer.freeze(freeze),
-            Happening::Note(note) => writer.note(note),
+            RecordedWrite::Append(append) => writer.append(append),
+            RecordedWrite::Decision(decision) => writer.decision(decision),
+            RecordedWrite::Freeze(freeze) => writer.freeze(freeze),
+            RecordedWrite::Note(note) => writer.note(note),
         }
         writer.pen.into_lines()
     }
 
     /// The clock was set back to `at`. It had said `before`.
-    pub(super) fn clock(at: Timestamp, before: Timestamp) -> Lines {
-        let mut pen = Pen::default();
+    pub(super) fn clock(at: Timestamp, before: Timestamp) -> RecordLines {
+        let mut pen = LineWriter::default();
         pen.line(at, Kind::Clock, |pen| pen.name(Name::Before).time(before));
         pen.into_lines()
     }
@@ -106,7 +109,7 @@ impl Writer {
         // With whom, and in what, is said again of tasks below 1.0 only, for the packets that are made of their updates.
         let older = task.dialect.version() != Version::V1_0;
         let agent = older.then_some(&*task.agent);
-        let version = |pen: &mut Pen| {
+        let version = |pen: &mut LineWriter| {
             if older {
                 pen.name(Name::ProtocolVersion).value(task.dialect.version().into());
             }
@@ -146,8 +149,9 @@ impl Writer {
 
     fn decision(&mut self, decision: &Decision) {
         let task = decision.task.as_ref().map(|task| task.as_str());
-        if let [Verdict { rule: Rule::Memory, passed, facts: found }] = &*decision.verdicts {
-            return self.pen.line(decision.at, Kind::Looked, |pen| {
+        let is_look = |verdict: &Verdict| verdict.rule == Rule::Memory;
+        for Verdict { passed, facts: found, .. } in decision.verdicts.iter().filter(|verdict| is_look(verdict)) {
+            self.pen.line(decision.at, Kind::Looked, |pen| {
                 pen.name(Name::Agent).text(&decision.agent);
                 pen.name(Name::Caller).text(&decision.caller);
                 pen.name(Name::Decision).id(&decision.id);
@@ -157,6 +161,9 @@ impl Writer {
                 id(pen, Name::Task, task);
                 pen.name(Name::Tenant).text(&decision.tenant);
             });
+        }
+        if !decision.verdicts.is_empty() && decision.verdicts.iter().all(is_look) {
+            return;
         }
         let Some(refused) = &decision.refused else {
             return self.admitted(decision.at, Some(&decision.id), &decision.verdicts, task);
@@ -185,26 +192,56 @@ impl Writer {
         });
     }
 
-    fn note(&mut self, note: &Note) {
+    fn note(&mut self, note: &RecordNote) {
         match note {
-            Note::CardObserved(card) => self.pen.line(card.at, Kind::CardObserved, |pen| {
-                pen.name(Name::Agent).text(&card.agent);
-                pen.name(Name::Bytes).number(card.bytes);
-                pen.name(Name::ProtocolVersion).text(&card.protocol_version);
-                pen.name(Name::Sha256).digest(&card.sha256);
-                pen.name(Name::Url).text(&card.url);
-            }),
-            Note::Cancelled { task, by, at } => self.pen.line(*at, Kind::Cancelled, |pen| {
+            RecordNote::CardObserved(card) => self.card(card),
+            RecordNote::Cancelled { task, by, at } => self.pen.line(*at, Kind::Cancelled, |pen| {
                 pen.name(Name::By).text(by);
                 pen.name(Name::Task).id(task.as_str());
             }),
-            Note::Withdrawn { task, at } => self.pen.line(*at, Kind::Withdrawn, |pen| pen.name(Name::Task).id(task.as_str())),
-            Note::Thawed { scope, by, at } => self.pen.line(*at, Kind::Thawed, |pen| {
+            RecordNote::Withdrawn { task, at } => {
+                self.pen.line(*at, Kind::Withdrawn, |pen| pen.name(Name::Task).id(task.as_str()))
+            }
+            RecordNote::Thawed { scope, by, at } => self.pen.line(*at, Kind::Thawed, |pen| {
                 pen.name(Name::By).text(by);
                 pen.name(Name::Scope).text(&scope.to_string());
             }),
-            Note::Delivered(delivery) => self.delivered(delivery),
+            RecordNote::Delivered(delivery) => self.delivered(delivery),
+            RecordNote::Delegated(delegation) => self.delegated(delegation),
         }
+    }
+
+    fn card(&mut self, card: &CardObserved) {
+        self.pen.line(card.at, Kind::CardObserved, |pen| {
+            pen.name(Name::Agent).text(&card.agent);
+            pen.name(Name::Bytes).number(card.bytes);
+            if card.extended {
+                pen.name(Name::Extended).flag(true);
+            }
+            pen.name(Name::ProtocolVersion).text(&card.protocol_version);
+            pen.name(Name::Sha256).digest(&card.sha256);
+            pen.name(Name::Url).text(&card.url);
+        });
+    }
+
+    fn delegated(&mut self, delegation: &Delegated) {
+        let Delegated { task, kinship, remote, at } = delegation;
+        self.pen.line(*at, Kind::Delegated, |pen| {
+            pen.name(Name::Agent).text(&task.agent);
+            pen.name(Name::Attribution).value(kinship.attribution.into());
+            pen.name(Name::Caller).text(&task.owner.name);
+            text(pen, Name::Delegator, delegation.delegator().map(|agent| &**agent));
+            pen.name(Name::Depth).number(kinship.depth.into());
+            id(pen, Name::Parent, kinship.parent.as_ref().map(|parent| parent.as_str()));
+            pen.name(Name::Path).list(|pen| kinship.path.to_vec().iter().for_each(|agent| pen.text(agent)));
+            pen.name(Name::ProtocolVersion).value(task.dialect.version().into());
+            pen.name(Name::Remote).flag(*remote);
+            pen.name(Name::Root).id(kinship.root.as_str());
+            text(pen, Name::Skill, kinship.skill.as_deref());
+            pen.name(Name::Task).id(task.id.as_str());
+            pen.name(Name::Tenant).text(&task.owner.tenant);
+            pen.name(Name::Trace).trace(kinship.trace);
+        });
     }
 
     fn delivered(&mut self, delivery: &Delivered) {
@@ -227,20 +264,20 @@ impl Writer {
     }
 }
 
-fn text(pen: &mut Pen, name: Name, text: Option<&str>) {
+fn text(pen: &mut LineWriter, name: Name, text: Option<&str>) {
     if let Some(text) = text {
         pen.name(name).text(text);
     }
 }
 
-fn id(pen: &mut Pen, name: Name, id: Option<&str>) {
+fn id(pen: &mut LineWriter, name: Name, id: Option<&str>) {
     if let Some(id) = id {
         pen.name(name).id(id);
     }
 }
 
 /// A message, without what it says.
-fn said(pen: &mut Pen, message: Option<&Message>) {
+fn said(pen: &mut LineWriter, message: Option<&Message>) {
     let Some(message) = message else { return };
     let content = content_of(&message.parts);
     pen.name(Name::Message).object(|pen| {
@@ -253,10 +290,10 @@ fn said(pen: &mut Pen, message: Option<&Message>) {
 }
 
 /// What each rule said, in the order they were asked.
-fn rules(pen: &mut Pen, verdicts: &[Verdict]) {
+fn rules(pen: &mut LineWriter, verdicts: &[Verdict]) {
     pen.name(Name::Rules).list(|pen| {
         for Verdict { rule, passed, facts: found } in verdicts {
-            let found = (!found.is_empty()).then_some(|pen: &mut Pen| facts(pen, found));
+            let found = (!found.is_empty()).then_some(|pen: &mut LineWriter| facts(pen, found));
             if *passed {
                 pen.passed(*rule, found);
                 continue;
@@ -273,7 +310,7 @@ fn rules(pen: &mut Pen, verdicts: &[Verdict]) {
 }
 
 /// Pairs of a name and a value, in the order they were found.
-fn facts(pen: &mut Pen, facts: &[(Cow<'static, str>, Fact)]) {
+fn facts(pen: &mut LineWriter, facts: &[(Cow<'static, str>, Fact)]) {
     for (name, fact) in facts {
         pen.list(|pen| {
             pen.text(name);

@@ -48,12 +48,12 @@ impl Frontier {
 
 /// A whole tree, to find ways in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct MerkleTree {
     /// Of each level the nodes from left to right; one without a neighbour stands in the level above as it is.
     levels: Vec<Vec<Hash>>,
 }
 
-impl Tree {
+impl MerkleTree {
     pub fn of(entries: &[Hash]) -> Self {
         let mut levels = vec![entries.iter().map(leaf).collect::<Vec<_>>()];
         while let Some(below) = levels.last().filter(|level| level.len() > 1) {
@@ -165,7 +165,7 @@ mod tests {
     fn every_entry_has_a_way_to_the_root_and_no_other_entry_size_or_place_has_it() {
         for count in 1..40_u64 {
             let entries = entries(count);
-            let (root, tree) = (root(&entries), Tree::of(&entries));
+            let (root, tree) = (root(&entries), MerkleTree::of(&entries));
             for place in 0..count {
                 let entry = &entries[place as usize];
                 let way = tree.path(place as usize);

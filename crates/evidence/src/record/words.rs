@@ -24,6 +24,7 @@ pub mod types {
     pub const DELIVERED: &str = Kind::Delivered.text();
     pub const LOOKED: &str = Kind::Looked.text();
     pub const CLOCK: &str = Kind::Clock.text();
+    pub const DELEGATED: &str = Kind::Delegated.text();
 
     /// Only in bundles.
     pub const LINKS: &str = "chancery.evidence.links";
@@ -86,6 +87,7 @@ words! {
     Delivered "chancery.decision.delivered",
     Looked "chancery.memory.looked",
     Clock "chancery.record.clock",
+    Delegated "chancery.task.delegated",
 }
 
 words! {
@@ -137,6 +139,10 @@ words! {
     Url "url",
     Webhook "webhook",
     Why "why",
+    Delegator "delegator",
+    Extended "extended",
+    Path "path",
+    Remote "remote",
 }
 
 words! {
@@ -168,6 +174,9 @@ words! {
     V0_3 "0.3",
     Original "original",
     Answer "answer",
+    Traced "traced",
+    Claimed "claimed",
+    Late "late",
 }
 
 impl From<Role> for Value {
@@ -186,6 +195,9 @@ impl From<Attribution> for Value {
             Attribution::Inferred => Self::Inferred,
             Attribution::Ambiguous => Self::Ambiguous,
             Attribution::Root => Self::Root,
+            Attribution::Traced => Self::Traced,
+            Attribution::Claimed => Self::Claimed,
+            Attribution::Late => Self::Late,
         }
     }
 }

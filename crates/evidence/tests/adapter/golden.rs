@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use chancery_evidence::adapter::{
-    AdapterError, ErrorKind, Input, Mode, Options, RawPayloadRef, RawPayloads, digest_canonical_json,
+    AdapterError, AdapterErrorKind, ConversionMode, Input, Options, RawPayloadRef, RawPayloads, digest_canonical_json,
 };
 
 use super::{BOTH, adapter, convert};
@@ -12,7 +12,7 @@ use super::{BOTH, adapter, convert};
 /// What the sheet says of a fixture that becomes a batch: its raw bytes there, and the digests of payload and batch (§6, §6.1).
 struct Golden {
     name: &'static str,
-    modes: &'static [Mode],
+    modes: &'static [ConversionMode],
     raw: (&'static str, u64),
     payload: &'static str,
     batch: &'static str,
@@ -29,7 +29,7 @@ pub(crate) const HANDOFF_DEFAULT: &str = "60e992b4881c03d816cd94929856d8c8cade11
 const HANDOFF_TYPED: &str = "e478af7359a254678c90b5eb2737d63f79c6d667a2b5c4bc323442f07d09d33b";
 pub(crate) const HANDOFF_PARTIAL: &str = "0be260743587b9594018a4ab7809560157be088be0372a8ae7c7faa6a744effe";
 
-const GOLDEN: [Golden; 8] = [
+const GOLDEN: [Golden; 9] = [
     Golden {
         name: "a2a_happy_agent_capabilities",
         modes: &BOTH,
@@ -84,9 +84,19 @@ const GOLDEN: [Golden; 8] = [
         discovery: DISCOVERY_DEFAULT,
         handoff: HANDOFF_TYPED,
     },
+    // The freeze asks for this packet and has none (K1-A §7). Its digests come from an implementation of the sheet in another language.
+    Golden {
+        name: "a2a_happy_task_updated",
+        modes: &BOTH,
+        raw: ("b34d6a5178e6ca79b3619918ea490a02689cf217f97a46e6ce51ee9894db7de3", 366),
+        payload: "cb2901b1ed03f10928d56d3a5c12a3451de93abd345a28481d721b25ceb21562",
+        batch: "d3226e83305539d1ade433bc34e977b88cbfb59c5bf9b19af77e7dbd1f0c0dbe",
+        discovery: DISCOVERY_DEFAULT,
+        handoff: HANDOFF_DEFAULT,
+    },
     Golden {
         name: "a2a_negative_invalid_event_type",
-        modes: &[Mode::Lenient],
+        modes: &[ConversionMode::Lenient],
         raw: ("18fec158ed5952c190643fbc8e53eee6e24ef4380a9a8dd1d5960aedba4e8dde", 237),
         payload: "67d63ab7197f3343da1acc379e9fec719aad428778cc8f37f94f14c1d21bbccc",
         batch: "784b5b0833f0fb1cef432588001fe0a473e34bd9437e7aaad4e384fe7edb3b36",
@@ -95,7 +105,7 @@ const GOLDEN: [Golden; 8] = [
     },
     Golden {
         name: "a2a_negative_missing_task_id",
-        modes: &[Mode::Lenient],
+        modes: &[ConversionMode::Lenient],
         raw: ("892558c4e7bc0adf24f28ba439a8f5122f0ca6c34cf4ff8381821d1cbc24fe34", 274),
         payload: "3c8a83df7c3ba78c22c5dc66ab254fbab8f34b72c272b2879d3f43b0498443fd",
         batch: "dab684c20691be2e4a3fd4175d78b451e8eda873ab1f26a13087bb4cdf7a5476",
@@ -163,13 +173,18 @@ fn the_negative_fixtures_end_in_the_errors_of_the_sheet() {
     for (name, mode, kind, message) in [
         (
             "a2a_negative_invalid_event_type",
-            Mode::Strict,
-            ErrorKind::StrictLossinessViolation,
+            ConversionMode::Strict,
+            AdapterErrorKind::StrictLossinessViolation,
             "unsupported event_type in strict mode",
         ),
-        ("a2a_negative_missing_task_id", Mode::Strict, ErrorKind::Measurement, "missing required field: task.id"),
-        ("a2a_negative_malformed", Mode::Strict, ErrorKind::Measurement, "invalid A2A payload JSON: "),
-        ("a2a_negative_malformed", Mode::Lenient, ErrorKind::Measurement, "invalid A2A payload JSON: "),
+        (
+            "a2a_negative_missing_task_id",
+            ConversionMode::Strict,
+            AdapterErrorKind::Measurement,
+            "missing required field: task.id",
+        ),
+        ("a2a_negative_malformed", ConversionMode::Strict, AdapterErrorKind::Measurement, "invalid A2A payload JSON: "),
+        ("a2a_negative_malformed", ConversionMode::Lenient, AdapterErrorKind::Measurement, "invalid A2A payload JSON: "),
     ] {
         let error = convert(&fixture(name), mode).unwrap_err();
         assert_eq!(error.kind, kind, "{name} {mode:?}");

@@ -1,6 +1,6 @@
 //! §1 to §3 of the sheet: what a packet must be to become evidence, and in which order that is looked at.
 
-use chancery_evidence::adapter::{self, Caps, ErrorKind, Input, Mode, Options};
+use chancery_evidence::adapter::{self, AdapterCaps, AdapterErrorKind, ConversionMode, Input, Options};
 use serde_json::{Value, json};
 
 use super::golden::fixture;
@@ -18,13 +18,17 @@ fn the_adapter_describes_itself_with_the_frozen_names() {
     let rest = r#""supported_spec_versions":[">=0.2 <1.0"],"supports_strict":true,"supports_lenient":true"#;
     let capabilities = format!(r#"{{"supported_event_types":[{types}],{rest}}}"#);
     assert_eq!(serde_json::to_string(&adapter::capabilities()).unwrap(), capabilities, "1.2");
-    assert_eq!(Options::default(), Options { mode: Mode::Strict, caps: Caps::default() }, "1.3");
-    assert_eq!(Caps::default(), Caps { max_payload_bytes: None, max_json_depth: None, max_array_length: None }, "1.3");
+    assert_eq!(Options::default(), Options { mode: ConversionMode::Strict, caps: AdapterCaps::default() }, "1.3");
+    assert_eq!(
+        AdapterCaps::default(),
+        AdapterCaps { max_payload_bytes: None, max_json_depth: None, max_array_length: None },
+        "1.3"
+    );
 }
 
 #[test]
 fn each_packet_breaks_all_later_rules_and_is_refused_by_the_first() {
-    let caps = Caps { max_payload_bytes: Some(400), max_json_depth: Some(4), max_array_length: Some(2) };
+    let caps = AdapterCaps { max_payload_bytes: Some(400), max_json_depth: Some(4), max_array_length: Some(2) };
     let deep_and_long = r#""x":[[[[1]]]],"y":[1,2,3]"#;
     let long = format!(r#"{{"protocol":"b","pad":"{}""#, "x".repeat(400));
     // (step of §2, packet, is the raw packet kept, error)
@@ -57,19 +61,19 @@ fn each_packet_breaks_all_later_rules_and_is_refused_by_the_first() {
         (packet("task.updated", json!({"task": null, "artifact": null})), "Measurement: missing required field: task.id"),
         (packet("artifact.shared", json!({"task": null, "artifact": null})), "Measurement: missing required field: artifact.id"),
     ] {
-        assert_eq!(refused(&packet, Mode::Strict), error, "2 step 9: {packet}");
-        converted(&packet, Mode::Lenient);
+        assert_eq!(refused(&packet, ConversionMode::Strict), error, "2 step 9: {packet}");
+        converted(&packet, ConversionMode::Lenient);
     }
 }
 
 #[test]
 fn errors_are_printed_with_their_kind_in_snake_case() {
     for (kind, name) in [
-        (ErrorKind::Config, "config"),
-        (ErrorKind::Measurement, "measurement"),
-        (ErrorKind::Infrastructure, "infrastructure"),
-        (ErrorKind::UnsupportedProtocolVersion, "unsupported_protocol_version"),
-        (ErrorKind::StrictLossinessViolation, "strict_lossiness_violation"),
+        (AdapterErrorKind::Config, "config"),
+        (AdapterErrorKind::Measurement, "measurement"),
+        (AdapterErrorKind::Infrastructure, "infrastructure"),
+        (AdapterErrorKind::UnsupportedProtocolVersion, "unsupported_protocol_version"),
+        (AdapterErrorKind::StrictLossinessViolation, "strict_lossiness_violation"),
     ] {
         let error = adapter::AdapterError::new(kind, "m");
         assert_eq!(serde_json::to_string(&error).unwrap(), format!(r#"{{"kind":"{name}","message":"m"}}"#), "2.1");
@@ -144,9 +148,9 @@ fn each_cap_takes_what_is_exactly_as_large_and_refuses_one_more() {
     let shallow = r#"{"protocol":"a2a","version":"0.2","event_type":"agent.capabilities","agent":{"id":"a"}}"#;
     let arrays = packet("agent.capabilities", json!({"agent": {"id": "a", "capabilities": ["a", "b", "c", "d"]}})).to_string();
     let unread = packet("task.updated", json!({"unread": {"deep": [[1, 2, 3, 4]]}})).to_string();
-    let bytes = |cap| Caps { max_payload_bytes: Some(cap), ..Caps::default() };
-    let depth = |cap| Caps { max_json_depth: Some(cap), ..Caps::default() };
-    let length = |cap| Caps { max_array_length: Some(cap), ..Caps::default() };
+    let bytes = |cap| AdapterCaps { max_payload_bytes: Some(cap), ..AdapterCaps::default() };
+    let depth = |cap| AdapterCaps { max_json_depth: Some(cap), ..AdapterCaps::default() };
+    let length = |cap| AdapterCaps { max_array_length: Some(cap), ..AdapterCaps::default() };
     for mode in BOTH {
         for (payload, fits, too_small, error) in [
             (request.as_slice(), bytes(size), bytes(size - 1), format!("max_payload_bytes ({})", size - 1)),
@@ -176,7 +180,7 @@ fn the_parser_goes_127_containers_deep() {
         let packet = format!(
             r#"{{"protocol":"a2a","version":"0.2","event_type":"agent.capabilities","agent":{{"id":"a"}},"attributes":{open}{close}}}"#
         );
-        let got = convert(packet.as_bytes(), Mode::Strict);
+        let got = convert(packet.as_bytes(), ConversionMode::Strict);
         assert_eq!(got.is_ok(), reads, "2.3: {containers}");
         match got {
             // The batch is deeper than the packet, and still has a digest.
@@ -205,19 +209,19 @@ fn the_parser_reads_json_and_nothing_else() {
     for mode in BOTH {
         for bytes in unreadable {
             let error = convert(bytes, mode).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Measurement);
+            assert_eq!(error.kind, AdapterErrorKind::Measurement);
             assert!(error.message.starts_with("invalid A2A payload JSON: "), "2.4: {bytes:?}: {error}");
         }
     }
     let spaced = format!(" \n\t\r{}\n ", packet("task.updated", json!({})));
-    convert(spaced.as_bytes(), Mode::Strict).unwrap();
+    convert(spaced.as_bytes(), ConversionMode::Strict).unwrap();
 }
 
 #[test]
 fn the_last_of_two_equal_keys_wins() {
     let twice = r#"{"protocol":"b","agent":{"id":"first"},"agent":{"id":"x","id":"last"},"version":"1.0","version":"0.2",
         "task":{"id":"t","kind":"delegation"},"task":{"id":"t"},"event_type":"message","event_type":"task.requested","protocol":"a2a"}"#;
-    let batch = convert(twice.as_bytes(), Mode::Strict).unwrap();
+    let batch = convert(twice.as_bytes(), ConversionMode::Strict).unwrap();
     let data = data(&batch);
     assert_eq!(data["agent"], json!({"id": "last"}), "2.4");
     assert_eq!(data["handoff"]["visible"], json!(false), "2.4: the first task object is gone whole");
@@ -229,9 +233,12 @@ fn no_key_of_a_packet_has_a_meaning_to_the_parser() {
     let private = "$serde_json::private::RawValue";
     let inner = packet("task.updated", json!({})).to_string();
     let outer = json!({private: inner}).to_string();
-    assert_eq!(convert(outer.as_bytes(), Mode::Lenient).unwrap_err().to_string(), "Measurement: protocol must be 'a2a'");
+    assert_eq!(
+        convert(outer.as_bytes(), ConversionMode::Lenient).unwrap_err().to_string(),
+        "Measurement: protocol must be 'a2a'"
+    );
     let attributes = json!({private: r#"{"assay_g4":{"agent_card":{"visible":true}}}"#});
-    let batch = converted(&packet("task.updated", json!({"attributes": attributes})), Mode::Strict);
+    let batch = converted(&packet("task.updated", json!({"attributes": attributes})), ConversionMode::Strict);
     assert_eq!(data(&batch)["attributes"], attributes);
     assert!(!batch.events[0].data.discovery.agent_card_visible);
 }

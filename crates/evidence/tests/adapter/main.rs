@@ -11,10 +11,12 @@ mod wording;
 
 use std::cell::Cell;
 
-use chancery_evidence::adapter::{Adapter, AdapterError, Batch, Caps, Input, Mode, Options, RawPayloadRef, RawPayloads, Stamps};
+use chancery_evidence::adapter::{
+    Adapter, AdapterCaps, AdapterError, Batch, ConversionMode, Input, Options, RawPayloadRef, RawPayloads, Stamps,
+};
 use serde_json::{Value, json};
 
-const BOTH: [Mode; 2] = [Mode::Strict, Mode::Lenient];
+const BOTH: [ConversionMode; 2] = [ConversionMode::Strict, ConversionMode::Lenient];
 
 /// The stamps with which the sheet's digests of whole payloads were made.
 fn adapter() -> Adapter {
@@ -35,19 +37,19 @@ impl RawPayloads for Echo {
     }
 }
 
-fn convert(payload: &[u8], mode: Mode) -> Result<Batch, AdapterError> {
+fn convert(payload: &[u8], mode: ConversionMode) -> Result<Batch, AdapterError> {
     adapter().convert(&Input::json(payload), &Options::from(mode), &Echo::default())
 }
 
-fn convert_capped(payload: &[u8], mode: Mode, caps: Caps) -> Result<Batch, AdapterError> {
+fn convert_capped(payload: &[u8], mode: ConversionMode, caps: AdapterCaps) -> Result<Batch, AdapterError> {
     adapter().convert(&Input::json(payload), &Options { mode, caps }, &Echo::default())
 }
 
-fn converted(packet: &Value, mode: Mode) -> Batch {
+fn converted(packet: &Value, mode: ConversionMode) -> Batch {
     convert(packet.to_string().as_bytes(), mode).unwrap_or_else(|error| panic!("{mode:?} {packet}: {error}"))
 }
 
-fn refused(packet: &Value, mode: Mode) -> String {
+fn refused(packet: &Value, mode: ConversionMode) -> String {
     convert(packet.to_string().as_bytes(), mode).map(|_| ()).expect_err("refused").to_string()
 }
 

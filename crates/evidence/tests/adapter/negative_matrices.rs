@@ -1,6 +1,6 @@
 //! The negative matrices of the two freezes, and which packets show what: `discovery` by G4-A, `handoff` by K1-A.
 
-use chancery_evidence::adapter::{Batch, Mode, digest_canonical_json};
+use chancery_evidence::adapter::{Batch, ConversionMode, digest_canonical_json};
 use serde_json::{Value, json};
 
 use super::golden::{DISCOVERY_AGENT_CARD, DISCOVERY_DEFAULT, DISCOVERY_EXTENDED, HANDOFF_DEFAULT, HANDOFF_PARTIAL, fixture};
@@ -48,7 +48,7 @@ fn discovery_matrix() {
         // Neither the event type nor the mode plays a part.
         for event_type in ["agent.capabilities", "task.requested", "task.updated", "artifact.shared", "message"] {
             let packet = packet(event_type, changes.clone());
-            for mode in BOTH.into_iter().filter(|mode| event_type != "message" || *mode == Mode::Lenient) {
+            for mode in BOTH.into_iter().filter(|mode| event_type != "message" || *mode == ConversionMode::Lenient) {
                 assert_eq!(discovery(&converted(&packet, mode)), expected, "{row} {mode:?}: {packet}");
             }
         }
@@ -97,13 +97,13 @@ fn handoff_matrix() {
     }
     for message in [json!({"id": "message-1"}), json!({})] {
         let fallback = packet("delegation", json!({"task": delegation(), "message": message}));
-        assert_eq!(handoff(&converted(&fallback, Mode::Lenient)), HANDOFF_DEFAULT, "N2");
+        assert_eq!(handoff(&converted(&fallback, ConversionMode::Lenient)), HANDOFF_DEFAULT, "N2");
     }
     let without_id = packet("task.requested", json!({"task": {"kind": "delegation"}}));
-    assert_eq!(refused(&without_id, Mode::Strict), "Measurement: missing required field: task.id", "N3");
-    assert_eq!(handoff(&converted(&without_id, Mode::Lenient)), HANDOFF_PARTIAL, "N4");
+    assert_eq!(refused(&without_id, ConversionMode::Strict), "Measurement: missing required field: task.id", "N3");
+    assert_eq!(handoff(&converted(&without_id, ConversionMode::Lenient)), HANDOFF_PARTIAL, "N4");
     let no_task = packet("task.requested", json!({"task": null}));
-    assert_eq!(handoff(&converted(&no_task, Mode::Lenient)), HANDOFF_DEFAULT, "6.4");
+    assert_eq!(handoff(&converted(&no_task, ConversionMode::Lenient)), HANDOFF_DEFAULT, "6.4");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn references_of_a_handoff_are_those_the_packet_had_itself() {
         (id(json!("unknown-task")), json!({"id": "unknown-message"}), true, true),
         (id(json!("")), json!({"id": ""}), true, true),
     ] {
-        let batch = converted(&packet("task.requested", json!({"task": task, "message": message})), Mode::Lenient);
+        let batch = converted(&packet("task.requested", json!({"task": task, "message": message})), ConversionMode::Lenient);
         let expected = json!({"visible": true, "source_kind": "typed_payload", "task_ref_visible": task_ref, "message_ref_visible": message_ref});
         assert_eq!(serde_json::to_value(batch.events[0].data.handoff).unwrap(), expected, "4.6: {task} {message}");
     }

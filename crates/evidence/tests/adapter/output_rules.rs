@@ -1,6 +1,6 @@
 //! §3 and §4 of the sheet: what becomes of each field, what is substituted, counted and noted; and the edges of §6.3 and §6.4.
 
-use chancery_evidence::adapter::{EventType, LossinessLevel, Mode, digest_canonical_json};
+use chancery_evidence::adapter::{ConversionMode, EventType, LossinessLevel, digest_canonical_json};
 use serde_json::{Value, json};
 
 use super::golden::HANDOFF_DEFAULT;
@@ -30,7 +30,7 @@ fn each_event_type_is_mapped_and_is_about_its_own_id() {
         }
     }
     for other in ["message", "Task.requested", "task.requested ", "assay.adapter.a2a.task.requested", ""] {
-        let batch = converted(&packet(other, json!({})), Mode::Lenient);
+        let batch = converted(&packet(other, json!({})), ConversionMode::Lenient);
         assert_eq!(batch.events[0].event_type, EventType::Message, "3.1: {other}");
         assert_eq!(batch.events[0].subject.as_deref(), Some("message-1"), "3.1");
         assert_eq!(batch.events[0].data.upstream_event_type.as_deref(), Some(other), "4.3");
@@ -40,7 +40,7 @@ fn each_event_type_is_mapped_and_is_about_its_own_id() {
 
 #[test]
 fn the_envelope_has_the_frozen_members_in_the_frozen_order() {
-    let batch = converted(&packet("task.updated", json!({"timestamp": "2026-01-02T03:04:05Z"})), Mode::Strict);
+    let batch = converted(&packet("task.updated", json!({"timestamp": "2026-01-02T03:04:05Z"})), ConversionMode::Strict);
     let printed = serde_json::to_string(&batch.events[0]).unwrap();
     let envelope = r#"{"specversion":"1.0","type":"assay.adapter.a2a.task.updated","source":"urn:assay:adapter:a2a","id":"a2a:task-1:0","time":"2026-01-02T03:04:05Z","datacontenttype":"application/json","subject":"task-1","assayrunid":"a2a:task-1","assayseq":0,"assayproducer":"assay","assayproducerversion":"5.4.0","assaygit":"unknown","assaypii":false,"assaysecrets":false,"assaycontenthash":null,"data":{"adapter_id":"assay-adapter-a2a","adapter_version":"5.4.0","protocol":"a2a","protocol_name":"a2a","protocol_version":"0.2","upstream_event_type":"task.updated","agent":"#;
     assert!(printed.starts_with(envelope), "4.2: {printed}");
@@ -105,13 +105,13 @@ fn substitutions_are_counted_and_noted_in_order() {
         ("3.3", with(json!({"event_type": "agent.capabilities", "agent": "a"})), "unknown-agent", 1, vec![AGENT]),
         ("3.3", with(json!({"event_type": "agent.capabilities", "agent": {"id": 1}})), "unknown-agent", 1, vec![AGENT]),
     ] {
-        let batch = converted(&packet, Mode::Lenient);
+        let batch = converted(&packet, ConversionMode::Lenient);
         assert_eq!(batch.events[0].subject.as_deref(), Some(subject), "{section}: {packet}");
         assert_eq!(batch.lossiness.notes, notes, "{section}: {packet}");
         assert_eq!(batch.lossiness.unmapped_fields_count, count, "{section}: {packet}");
         assert_eq!(batch.events[0].data.unmapped_fields_count, count, "3.3: the same number in both places");
     }
-    let event = data(&converted(&bare, Mode::Lenient));
+    let event = data(&converted(&bare, ConversionMode::Lenient));
     assert_eq!(event.get("upstream_event_type"), None, "6.4");
     assert_eq!(event["message"], json!({"id": "unknown-message"}), "6.4");
 }
@@ -161,7 +161,7 @@ fn fields_are_copied_with_their_id_or_dropped_with_it() {
         assert_eq!(batch.lossiness.lossiness_level, LossinessLevel::None, "6.4");
     }
     let artifact = json!({"artifact": {"name": "n"}, "task": {"status": "s", "kind": "k"}});
-    let batch = converted(&packet("artifact.shared", artifact), Mode::Lenient);
+    let batch = converted(&packet("artifact.shared", artifact), ConversionMode::Lenient);
     assert_eq!(data(&batch)["artifact"], json!({"id": "unknown-artifact", "name": "n"}), "6.4");
     assert_eq!(data(&batch).get("task"), None, "6.4");
     assert_eq!(batch.lossiness.unmapped_fields_count, 1, "6.4");
@@ -169,7 +169,7 @@ fn fields_are_copied_with_their_id_or_dropped_with_it() {
 
 #[test]
 fn an_empty_string_is_there() {
-    let batch = converted(&packet("task.updated", json!({"task": {"id": ""}})), Mode::Strict);
+    let batch = converted(&packet("task.updated", json!({"task": {"id": ""}})), ConversionMode::Strict);
     assert_eq!(batch.events[0].subject.as_deref(), Some(""), "3");
     assert_eq!(batch.events[0].assayrunid, "a2a:", "3");
     assert_eq!(batch.events[0].id, "a2a::0", "3");
@@ -184,7 +184,8 @@ fn capabilities_are_the_strings_of_the_array_sorted() {
         (json!("a"), None),
         (json!({"0": "a"}), None),
     ] {
-        let batch = converted(&packet("agent.capabilities", json!({"agent": {"id": "a", "capabilities": said}})), Mode::Strict);
+        let batch =
+            converted(&packet("agent.capabilities", json!({"agent": {"id": "a", "capabilities": said}})), ConversionMode::Strict);
         assert_eq!(data(&batch)["agent"].get("capabilities"), kept.as_ref(), "4.3: {said}");
     }
 }
@@ -217,7 +218,7 @@ fn the_order_of_keys_and_capabilities_changes_the_reference_and_nothing_else() {
         r#"{"protocol":"a2a","version":"0.2","event_type":"agent.capabilities","agent":{"id":"a","capabilities":["x","y"]}}"#;
     let other =
         r#"{"agent":{"capabilities":["y","x"],"id":"a"},"event_type":"agent.capabilities","version":"0.2","protocol":"a2a"}"#;
-    let [one, other] = [one, other].map(|packet| convert(packet.as_bytes(), Mode::Strict).unwrap());
+    let [one, other] = [one, other].map(|packet| convert(packet.as_bytes(), ConversionMode::Strict).unwrap());
     assert_eq!(digest_canonical_json(&one.events[0].data).unwrap(), digest_canonical_json(&other.events[0].data).unwrap(), "6.3");
     assert_ne!(one.lossiness.raw_payload_ref, other.lossiness.raw_payload_ref, "6.3");
 }

@@ -1,6 +1,6 @@
 //! Properties over packets nobody thought of: nothing panics, nothing is promoted, and lenient takes whatever strict takes.
 
-use chancery_evidence::adapter::{Adapter, Batch, ErrorKind, Mode, canonical_json_bytes, digest_canonical_json};
+use chancery_evidence::adapter::{Adapter, AdapterErrorKind, Batch, ConversionMode, canonical_json_bytes, digest_canonical_json};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -35,7 +35,10 @@ fn hold_strict_against_lenient(bytes: &[u8]) -> [Result<Batch, String>; 2] {
         (Err(strict), Err(lenient)) => assert_eq!(strict, lenient, "both fail before the modes part"),
         (Err(strict), Ok(lenient)) => {
             assert!(!lenient.lossiness.notes.is_empty());
-            assert!(matches!(strict.kind, ErrorKind::Measurement | ErrorKind::StrictLossinessViolation), "{strict}");
+            assert!(
+                matches!(strict.kind, AdapterErrorKind::Measurement | AdapterErrorKind::StrictLossinessViolation),
+                "{strict}"
+            );
         }
     }
     [strict, lenient].map(|outcome| outcome.map_err(|error| error.to_string()))
@@ -206,13 +209,13 @@ proptest! {
     fn any_attributes_are_taken_and_have_one_digest(attributes in any_json()) {
         let packet = json!({"protocol": "a2a", "version": "0.2", "event_type": "agent.capabilities", "agent": {"id": "a"}, "attributes": attributes});
         let packet = packet.to_string();
-        let batch = convert(packet.as_bytes(), Mode::Strict).unwrap();
-        let again = convert(packet.as_bytes(), Mode::Lenient).unwrap();
+        let batch = convert(packet.as_bytes(), ConversionMode::Strict).unwrap();
+        let again = convert(packet.as_bytes(), ConversionMode::Lenient).unwrap();
         prop_assert_eq!(digest_canonical_json(&batch).unwrap(), digest_canonical_json(&again).unwrap());
         // What was put in order stays in that order.
         let sorted = batch.events[0].data.attributes.clone().unwrap();
         let packet = json!({"protocol": "a2a", "version": "0.2", "event_type": "agent.capabilities", "agent": {"id": "a"}, "attributes": sorted});
-        let twice = convert(packet.to_string().as_bytes(), Mode::Strict).unwrap();
+        let twice = convert(packet.to_string().as_bytes(), ConversionMode::Strict).unwrap();
         prop_assert_eq!(twice.events[0].data.attributes.as_ref(), Some(&sorted));
     }
 
@@ -220,7 +223,7 @@ proptest! {
     fn unknown_members_are_counted_and_never_refused(extras in prop::collection::btree_map("x[a-z]{1,8}", any::<String>(), 1..5)) {
         let mut packet = super::packet("task.requested", json!({}));
         packet.as_object_mut().unwrap().extend(extras.iter().map(|(key, text)| (key.clone(), json!(text))));
-        let batch = convert(packet.to_string().as_bytes(), Mode::Strict).unwrap();
+        let batch = convert(packet.to_string().as_bytes(), ConversionMode::Strict).unwrap();
         prop_assert_eq!(batch.lossiness.unmapped_fields_count as usize, extras.len());
     }
 }

@@ -1,7 +1,8 @@
 //! §7 of the sheet: what the keeper of raw packets takes, and what its errors do to a conversion.
 
 use chancery_evidence::adapter::{
-    self, AdapterError, AttachmentPolicy, ErrorKind, Input, MemoryRawPayloads, Mode, Options, RawPayloadRef, RawPayloads,
+    self, AdapterError, AdapterErrorKind, AttachmentPolicy, ConversionMode, Input, MemoryRawPayloads, Options, RawPayloadRef,
+    RawPayloads,
 };
 
 use super::golden::fixture;
@@ -23,7 +24,7 @@ fn packets_are_kept_before_they_are_read_and_once() {
         assert_eq!(store.get(&reference.sha256), Some(fixture(name)));
     }
     assert_eq!(store.len(), 2);
-    let batch = adapter::convert(&fixture("a2a_happy_task_requested"), Mode::Strict, &store).unwrap();
+    let batch = adapter::convert(&fixture("a2a_happy_task_requested"), ConversionMode::Strict, &store).unwrap();
     let reference = RawPayloadRef::of(&fixture("a2a_happy_task_requested"), "application/json");
     assert_eq!(batch.lossiness.raw_payload_ref, Some(reference));
     assert_eq!(batch.events[0].data.adapter_version, env!("CARGO_PKG_VERSION"));
@@ -71,7 +72,7 @@ struct FullDisk;
 
 impl RawPayloads for FullDisk {
     fn keep(&self, _: &[u8], _: &str) -> Result<RawPayloadRef, AdapterError> {
-        Err(AdapterError::new(ErrorKind::Infrastructure, "no room"))
+        Err(AdapterError::new(AdapterErrorKind::Infrastructure, "no room"))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use chancery_core::{FreezeScope, Happening, Note, Record as _};
-use chancery_evidence::bundle::{BundleEvent, Code, Report, verify};
-use chancery_evidence::export::{Wanted, export};
+use chancery_core::{FreezeScope, Record as _, RecordNote, RecordedWrite};
+use chancery_evidence::bundle::{BundleEvent, BundleFaultCode, BundleReport, verify};
+use chancery_evidence::export::{ExportSelection, export};
 use chancery_evidence::record::types;
 use chancery_protocol::Version;
 use serde_json::json;
@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::house::{self, ListedRecord, at};
 use crate::tampering::{found, links, opened, remove_entry, sealed};
 
-fn task(id: &str) -> Wanted {
-    Wanted::Task(id.to_owned())
+fn task(id: &str) -> ExportSelection {
+    ExportSelection::Task(id.to_owned())
 }
 
 fn named(tasks: &[&str]) -> BTreeSet<String> {
@@ -24,12 +24,12 @@ fn named(tasks: &[&str]) -> BTreeSet<String> {
 fn interrupted(record: &ListedRecord, others: usize) {
     let (task, thaw) = (
         house::record("t", Version::V1_0, 1),
-        Note::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(12) },
+        RecordNote::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(12) },
     );
-    record.commit(&[Happening::Append(&house::creation(&task, 1)), Happening::Append(&house::working(&task, 1))]);
-    (0..others).for_each(|_| record.commit(&[Happening::Note(&thaw)]));
-    record.commit(&[Happening::Append(&house::ending(&task, 1)), Happening::Note(&thaw)]);
-    record.commit(&[Happening::Note(&house::delivery("t", None))]);
+    record.commit(&[RecordedWrite::Append(&house::creation(&task, 1)), RecordedWrite::Append(&house::working(&task, 1))]);
+    (0..others).for_each(|_| record.commit(&[RecordedWrite::Note(&thaw)]));
+    record.commit(&[RecordedWrite::Append(&house::ending(&task, 1)), RecordedWrite::Note(&thaw)]);
+    record.commit(&[RecordedWrite::Note(&house::delivery("t", None))]);
 }
 
 /// Leaves only the entries of these indexes, with all that ties them to their record.
@@ -41,7 +41,7 @@ fn keep_only(events: &mut Vec<BundleEvent>, kept: impl Fn(u64) -> bool) {
     events.retain(|event| event.kind != types::PROOF || kept(event.data["index"].as_u64().unwrap()));
 }
 
-async fn report(record: &ListedRecord, wanted: Wanted, change: impl FnOnce(&mut Vec<BundleEvent>)) -> Report {
+async fn report(record: &ListedRecord, wanted: ExportSelection, change: impl FnOnce(&mut Vec<BundleEvent>)) -> BundleReport {
     let mut events = opened(&export(record, &wanted, at(1000)).await.unwrap());
     change(&mut events);
     verify(&sealed(&events), &[]).unwrap().1
@@ -50,26 +50,26 @@ async fn report(record: &ListedRecord, wanted: Wanted, change: impl FnOnce(&mut 
 #[tokio::test]
 async fn a_stretch_of_time_shows_one_entry_on_either_side_and_no_other() {
     for since in [at(51), at(5_000_000)] {
-        let wanted = Wanted::Between(Some(at(50)), None);
+        let wanted = ExportSelection::Between(Some(at(50)), None);
         let (code, message) = found(wanted, |events| links(events)["scope"]["since"] = json!(since.micros())).await;
-        assert!(code == Code::ChainUnlinked && message.starts_with("entry 45 is too early"), "{code} {message}");
+        assert!(code == BundleFaultCode::ChainUnlinked && message.starts_with("entry 45 is too early"), "{code} {message}");
     }
     for until in [at(63), at(-5_000_000)] {
-        let wanted = Wanted::Between(None, Some(at(70)));
+        let wanted = ExportSelection::Between(None, Some(at(70)));
         let (code, message) = found(wanted, |events| links(events)["scope"]["until"] = json!(until.micros())).await;
-        assert!(code == Code::ChainUnlinked && message.starts_with("entry 62 is too late"), "{code} {message}");
+        assert!(code == BundleFaultCode::ChainUnlinked && message.starts_with("entry 62 is too late"), "{code} {message}");
     }
 }
 
 #[tokio::test]
 async fn what_was_asked_for_is_told_with_what_was_found() {
     let record = ListedRecord::new(16, 1000).busy();
-    let stretch = report(&record, Wanted::Between(Some(at(50)), Some(at(70))), |_| {}).await.scope;
+    let stretch = report(&record, ExportSelection::Between(Some(at(50)), Some(at(70))), |_| {}).await.scope;
     assert_eq!((stretch.since, stretch.until), (Some(at(50).micros()), Some(at(70).micros())));
     let of_task = report(&record, task("task-7"), |_| {}).await.scope;
     assert_eq!((of_task.task.as_deref(), of_task.trace, of_task.since), (Some("task-7"), None, None));
     let (code, message) = found(task("task-7"), |events| links(events)["scope"]["task"] = json!("task-8")).await;
-    assert!(code == Code::ChainUnlinked && message.contains("task-8"), "{code} {message}");
+    assert!(code == BundleFaultCode::ChainUnlinked && message.contains("task-8"), "{code} {message}");
 }
 
 #[tokio::test]
@@ -81,10 +81,10 @@ async fn a_record_is_not_said_to_begin_where_no_segment_does() {
             links(events)["scope"]["kept_from"] = json!(kept_from);
         })
         .await;
-        assert_eq!((code, message), (Code::ChainMissing, format!("entries 0 to {} are missing", kept_from - 1)));
+        assert_eq!((code, message), (BundleFaultCode::ChainMissing, format!("entries 0 to {} are missing", kept_from - 1)));
     }
     let (code, message) = found(task("task-7"), |events| links(events)["scope"]["kept_from"] = json!(64)).await;
-    assert!(code == Code::ChainOrder && message.contains("entry 63"), "it has an entry from before: {code} {message}");
+    assert!(code == BundleFaultCode::ChainOrder && message.contains("entry 63"), "it has an entry from before: {code} {message}");
     // Where one does begin, nobody can tell whether the record did. The task is named.
     let record = ListedRecord::new(16, 1000).busy();
     let cut = report(&record, task("task-7"), |events| {
@@ -105,12 +105,12 @@ async fn the_bundle_of_a_task_whose_beginning_was_forgotten_shows_where_the_reco
         let mut events = opened(&export(&record, &task("t"), at(1000)).await.unwrap());
         links(&mut events)["scope"]["kept_from"] = json!(kept_from);
         let fault = verify(&sealed(&events), &[]).unwrap_err();
-        assert_eq!(fault.code, Code::ChainMissing, "{kept_from}: {fault}");
+        assert_eq!(fault.code, BundleFaultCode::ChainMissing, "{kept_from}: {fault}");
     }
     // Also one whose first entry is there only to show where a stretch begins.
     let record = ListedRecord::new(1, 1000).busy();
     record.forget(66).await.unwrap();
-    let stretch = report(&record, Wanted::Between(Some(at(72)), None), |_| {}).await;
+    let stretch = report(&record, ExportSelection::Between(Some(at(72)), None), |_| {}).await;
     assert_eq!((stretch.scope.kept_from, stretch.first), (66, Some(66)));
 }
 
@@ -125,6 +125,6 @@ async fn a_task_whose_end_is_not_there_is_named() {
     let neither = report(&record, task("t"), |events| keep_only(events, |index| index == 11)).await;
     assert_eq!((neither.first, neither.cut, neither.open), (Some(11), named(&["t"]), named(&["t"])));
     // A stretch of time shows its own end, and most tasks go on after it.
-    let stretch = report(&record, Wanted::Between(None, Some(at(11))), |_| {}).await;
+    let stretch = report(&record, ExportSelection::Between(None, Some(at(11))), |_| {}).await;
     assert_eq!(stretch.open, named(&[]));
 }

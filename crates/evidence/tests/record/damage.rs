@@ -1,7 +1,7 @@
 //! A record that somebody changed where it is kept: each change is found and named.
 
-use chancery_core::{Block, Checkpoint, Happening, RecordEnd, Scribe as _};
-use chancery_evidence::export::{ExportFault, Wanted, examine, export};
+use chancery_core::{Block, Checkpoint, RecordEnd, RecordedWrite, Scribe as _};
+use chancery_evidence::export::{ExportFault, ExportSelection, examine, export};
 use chancery_evidence::record::{Entry, NOTHING, RecordFault, entries_of, text_of};
 use chancery_protocol::Version;
 
@@ -11,7 +11,7 @@ async fn found(change: impl FnOnce(&mut Vec<Block>, &mut Vec<Checkpoint>)) -> Re
     let record = ListedRecord::new(16, 5).busy();
     examine(&record).await.unwrap();
     change(&mut record.blocks.lock().unwrap(), &mut record.checkpoints.lock().unwrap());
-    let exported = export(&record, &Wanted::Between(None, None), at(1000)).await;
+    let exported = export(&record, &ExportSelection::Between(None, None), at(1000)).await;
     assert!(matches!(exported, Err(ExportFault::Record(_))), "a damaged record is not exported: {exported:?}");
     match examine(&record).await {
         Err(ExportFault::Record(fault)) => fault,
@@ -34,8 +34,8 @@ async fn a_changed_letter_is_found_in_its_block() {
 async fn every_byte_that_is_changed_where_it_is_kept_is_found() {
     let record = ListedRecord::new(1000, 1000);
     let task = house::record("01a1e220-704d-75d6-a5a8-6c51a987b428", Version::V0_3, 1);
-    record.commit(&[Happening::Append(&house::creation(&task, 1))]);
-    record.commit(&[Happening::Append(&house::working(&task, 1)), Happening::Append(&house::ending(&task, 1))]);
+    record.commit(&[RecordedWrite::Append(&house::creation(&task, 1))]);
+    record.commit(&[RecordedWrite::Append(&house::working(&task, 1)), RecordedWrite::Append(&house::ending(&task, 1))]);
     let whole = record.blocks.lock().unwrap().clone();
     for (number, kept) in whole.iter().enumerate() {
         for place in 0..kept.entries.len() {
@@ -187,4 +187,37 @@ async fn a_restart_over_a_damaged_record_goes_on_and_does_not_cover_it_up() {
     let fault = examine(&record).await.unwrap_err();
     assert!(matches!(fault, ExportFault::Record(RecordFault::Disagrees { number: 2, .. })), "{fault}");
     drop(record.recorder.go_on(RecordEnd::default()));
+}
+
+#[tokio::test]
+async fn checkpoints_that_were_removed_are_named() {
+    let removed = async |change: fn(&mut Vec<Checkpoint>)| found(|_, checkpoints| change(checkpoints)).await.to_string();
+    let one = removed(|checkpoints| drop(checkpoints.remove(0))).await;
+    assert_eq!(one, "checkpoint 1 was removed: after checkpoint 0 comes checkpoint 2");
+    let two = removed(|checkpoints| drop(checkpoints.drain(..2))).await;
+    assert!(two.starts_with("checkpoints 1 to 2 were removed"), "{two}");
+    let open = removed(|checkpoints| drop(checkpoints.remove(checkpoints.len() - 2))).await;
+    assert!(open.contains("removed: after checkpoint"), "{open}");
+}
+
+/// As a store keeps them: a seal takes the place of those before it in its segment.
+fn tidied(checkpoints: &mut Vec<Checkpoint>) {
+    let sealed = checkpoints.iter().filter(|one| one.sealed).map(|one| one.end).max().unwrap_or(0);
+    checkpoints.retain(|one| one.sealed || one.end > sealed);
+}
+
+#[tokio::test]
+async fn a_seal_that_was_removed_is_missed_also_where_its_entries_are_forgotten() {
+    let record = ListedRecord::new(8, 3).busy().busy();
+    tidied(&mut record.checkpoints.lock().unwrap());
+    let stand = examine(&record).await.unwrap();
+    assert!(stand.sealed_segments > 2, "{stand:?}");
+    let seals: Vec<_> = record.checkpoints.lock().unwrap().iter().filter(|one| one.sealed).cloned().collect();
+    // Nothing but the seals says what was in the first segments.
+    record.blocks.lock().unwrap().retain(|block| block.first >= seals[1].end);
+    examine(&record).await.expect("forgotten segments are no fault");
+    record.checkpoints.lock().unwrap().remove(0);
+    let fault = examine(&record).await.unwrap_err().to_string();
+    assert!(fault.contains("sealed the segment before entry 8 was removed"), "{fault}");
+    assert!(fault.contains(&format!("from 1 to {}", seals[1].number - 1)), "{fault}");
 }

@@ -1,6 +1,6 @@
 //! The bundle format, held to its published values.
 
-use chancery_evidence::bundle::{BundleEvent, Code, Stamp, check, content_hash, pack, seal, unpack, verify};
+use chancery_evidence::bundle::{BundleEvent, BundleFaultCode, Stamp, check, content_hash, pack, seal, unpack, verify};
 use chancery_evidence::record::{hex, sha256};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn a_bundle_of_the_pinned_event_has_the_published_digests() {
 #[test]
 fn the_digest_of_a_fixture_is_the_published_one() {
     let packet = include_bytes!("../../../../fixtures/evidence/packets/a2a_happy_task_requested.json");
-    use chancery_evidence::adapter::{Adapter, Input, Mode, Options, RawPayloadRef, RawPayloads, Stamps};
+    use chancery_evidence::adapter::{Adapter, ConversionMode, Input, Options, RawPayloadRef, RawPayloads, Stamps};
     struct Nowhere;
     impl RawPayloads for Nowhere {
         fn keep(&self, bytes: &[u8], kind: &str) -> Result<RawPayloadRef, chancery_evidence::adapter::AdapterError> {
@@ -49,7 +49,7 @@ fn the_digest_of_a_fixture_is_the_published_one() {
         }
     }
     let stamps = Stamps { adapter_version: "5.4.0".to_owned(), producer_version: "5.4.0".to_owned(), git: "unknown".to_owned() };
-    let batch = Adapter::new(stamps).convert(&Input::json(packet), &Options::from(Mode::Strict), &Nowhere).unwrap();
+    let batch = Adapter::new(stamps).convert(&Input::json(packet), &Options::from(ConversionMode::Strict), &Nowhere).unwrap();
     let event = serde_json::to_value(&batch.events[0]).unwrap();
     assert_eq!(content_hash(&event).unwrap(), "sha256:2b056ccc53dc81924c97ba34857b620989ba591bce990666e0907e512dcc04f1");
 }
@@ -83,23 +83,23 @@ fn only_the_two_files_in_their_order_make_a_bundle() {
         verify(&tar(&[("manifest.json", manifest), ("events.ndjson", events)]), &[]).is_ok(),
         "another tar of the same files"
     );
-    let cases: [(&[Member<'_>], Code); 9] = [
-        (&[("events.ndjson", events), ("manifest.json", manifest)], Code::ContractFileOrder),
-        (&[("manifest.json", manifest)], Code::ContractMissingFile),
-        (&[], Code::ContractMissingFile),
-        (&[("manifest.json", manifest), ("manifest.json", manifest)], Code::ContractDuplicateFile),
-        (&[("manifest.json", manifest), ("events.ndjson", events), ("more", b"")], Code::ContractUnexpectedFile),
-        (&[("../manifest.json", manifest)], Code::SecurityPathTraversal),
-        (&[("/manifest.json", manifest)], Code::SecurityAbsolutePath),
-        (&[("manifest.json", b"{}"), ("events.ndjson", events)], Code::ContractSchemaVersion),
-        (&[("manifest.json", manifest), ("events.ndjson", b"")], Code::IntegrityFileSizeMismatch),
+    let cases: [(&[Member<'_>], BundleFaultCode); 9] = [
+        (&[("events.ndjson", events), ("manifest.json", manifest)], BundleFaultCode::ContractFileOrder),
+        (&[("manifest.json", manifest)], BundleFaultCode::ContractMissingFile),
+        (&[], BundleFaultCode::ContractMissingFile),
+        (&[("manifest.json", manifest), ("manifest.json", manifest)], BundleFaultCode::ContractDuplicateFile),
+        (&[("manifest.json", manifest), ("events.ndjson", events), ("more", b"")], BundleFaultCode::ContractUnexpectedFile),
+        (&[("../manifest.json", manifest)], BundleFaultCode::SecurityPathTraversal),
+        (&[("/manifest.json", manifest)], BundleFaultCode::SecurityAbsolutePath),
+        (&[("manifest.json", b"{}"), ("events.ndjson", events)], BundleFaultCode::ContractSchemaVersion),
+        (&[("manifest.json", manifest), ("events.ndjson", b"")], BundleFaultCode::IntegrityFileSizeMismatch),
     ];
     for (members, code) in cases {
         assert_eq!(check(&tar(members)).unwrap_err().code, code, "{:?}", members.iter().map(|one| one.0).collect::<Vec<_>>());
     }
-    assert_eq!(check(b"no gzip").unwrap_err().code, Code::IntegrityGzip);
-    assert_eq!(check(&pack(b"[1", b"").unwrap()).unwrap_err().code, Code::ContractInvalidJson);
-    for (depth, code) in [(64, Code::ContractInvalidJson), (65, Code::LimitJsonDepth)] {
+    assert_eq!(check(b"no gzip").unwrap_err().code, BundleFaultCode::IntegrityGzip);
+    assert_eq!(check(&pack(b"[1", b"").unwrap()).unwrap_err().code, BundleFaultCode::ContractInvalidJson);
+    for (depth, code) in [(64, BundleFaultCode::ContractInvalidJson), (65, BundleFaultCode::LimitJsonDepth)] {
         let deep = format!(r#"{}"[[\"[["#, "[".repeat(depth));
         assert_eq!(check(&pack(deep.as_bytes(), b"").unwrap()).unwrap_err().code, code, "{depth}");
     }

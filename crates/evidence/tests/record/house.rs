@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use chancery_core::lineage::{AgentPath, Attribution};
 use chancery_core::{
     Append, Block, CardObserved, Chain, Checkpoint, Creation, Decision, Delivered, Fact, Freeze, FreezeScope, Governed,
-    Happening, Kinship, Link, LogEntry, Note, Progress, Record, RecordEnd, Rule, Scribe as _, Spend, StoreError, TaskRecord,
-    Verdict,
+    LineageRecord, Link, LogEntry, Progress, Record, RecordEnd, RecordNote, RecordedWrite, Rule, Scribe as _, Spend, StoreError,
+    TaskRecord, Verdict,
 };
 use chancery_evidence::record::{EvidenceConfig, Recorder, text_of};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
@@ -51,14 +51,14 @@ impl ListedRecord {
     }
 
     /// As a transaction that adds these.
-    pub(crate) fn commit(&self, happenings: &[Happening<'_>]) {
+    pub(crate) fn commit(&self, happenings: &[RecordedWrite<'_>]) {
         let mut chain = self.chain.lock().unwrap();
         happenings.iter().for_each(|what| chain.add(&self.recorder.write(*what)));
         self.keep(&mut **chain);
     }
 
     /// As a transaction that failed.
-    pub(crate) fn fail(&self, happenings: &[Happening<'_>]) {
+    pub(crate) fn fail(&self, happenings: &[RecordedWrite<'_>]) {
         let mut chain = self.chain.lock().unwrap();
         happenings.iter().for_each(|what| chain.add(&self.recorder.write(*what)));
         chain.undo();
@@ -87,26 +87,31 @@ impl ListedRecord {
             let task = record(&format!("task-{number}"), version, number);
             let made = creation(&task, number);
             let (work, end) = (working(&task, number), ending(&task, number));
-            self.commit(&[Happening::Append(&made)]);
-            self.commit(&[Happening::Append(&work), Happening::Append(&end)]);
+            self.commit(&[RecordedWrite::Append(&made)]);
+            self.commit(&[RecordedWrite::Append(&work), RecordedWrite::Append(&end)]);
         }
         let refusal = refusal();
         let freeze = Freeze { scope: FreezeScope::Everything, by: "operator".into(), at: at(900), why: Some("fire".into()) };
-        let thaw = Note::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(901) };
+        let thaw = RecordNote::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(901) };
         let card = card("0.3");
-        self.commit(&[Happening::Decision(&refusal), Happening::Freeze(&freeze), Happening::Note(&thaw), Happening::Note(&card)]);
+        self.commit(&[
+            RecordedWrite::Decision(&refusal),
+            RecordedWrite::Freeze(&freeze),
+            RecordedWrite::Note(&thaw),
+            RecordedWrite::Note(&card),
+        ]);
         let (taken, given_up) = (delivery("task-3", None), delivery("task-3", Some("exhausted")));
         let (seen, not_seen) = (look(Some("task-4"), None), look(None, Some("PERMISSION_DENIED")));
-        self.commit(&[Happening::Note(&taken), Happening::Decision(&seen), Happening::Decision(&not_seen)]);
-        self.commit(&[Happening::Note(&given_up)]);
+        self.commit(&[RecordedWrite::Note(&taken), RecordedWrite::Decision(&seen), RecordedWrite::Decision(&not_seen)]);
+        self.commit(&[RecordedWrite::Note(&given_up)]);
         self
     }
 }
 
 #[async_trait]
 impl Record for ListedRecord {
-    async fn note(&self, note: Note) -> Result<(), StoreError> {
-        self.commit(&[Happening::Note(&note)]);
+    async fn note(&self, note: RecordNote) -> Result<(), StoreError> {
+        self.commit(&[RecordedWrite::Note(&note)]);
         Ok(())
     }
 
@@ -183,9 +188,10 @@ pub(crate) fn creation(task: &Arc<TaskRecord>, number: i64) -> Append {
         metadata: None,
         unknown: Unknown::none(),
     };
-    let kinship = Kinship {
+    let kinship = LineageRecord {
         root: "task-0".into(),
         trace: TraceId(TRACE + number as u128 % 2),
+        made: false,
         parent: (number > 0).then(|| "task-0".into()),
         depth: 1,
         path: AgentPath::default(),
@@ -216,7 +222,7 @@ pub(crate) fn working(task: &Arc<TaskRecord>, number: i64) -> Append {
 pub(crate) fn ending(task: &Arc<TaskRecord>, number: i64) -> Append {
     let said = message("m-2", Role::User, "a secret question");
     let done = status(TaskState::InputRequired, Some(message("m-3", Role::Agent, "a secret reply")));
-    let cancelled = Note::Cancelled { task: task.id.clone(), by: "acme/ada".into(), at: at(number * 10 + 3) };
+    let cancelled = RecordNote::Cancelled { task: task.id.clone(), by: "acme/ada".into(), at: at(number * 10 + 3) };
     let entries = vec![
         (3, number * 10 + 2, TaskEvent::Said(said)),
         (4, number * 10 + 3, done),
@@ -241,8 +247,8 @@ pub(crate) fn refusal() -> Decision {
     }
 }
 
-pub(crate) fn delivery(task: &str, given_up: Option<&str>) -> Note {
-    Note::Delivered(Box::new(Delivered {
+pub(crate) fn delivery(task: &str, given_up: Option<&str>) -> RecordNote {
+    RecordNote::Delivered(Box::new(Delivered {
         task: task.into(),
         config: "hook".into(),
         lane: 3,
@@ -272,11 +278,12 @@ pub(crate) fn look(task: Option<&str>, refused: Option<&str>) -> Decision {
     }
 }
 
-pub(crate) fn card(version: &str) -> Note {
-    Note::CardObserved(Box::new(CardObserved {
+pub(crate) fn card(version: &str) -> RecordNote {
+    RecordNote::CardObserved(Box::new(CardObserved {
         agent: "far".into(),
         url: "https://far.example/card.json".into(),
         protocol_version: version.into(),
+        extended: false,
         sha256: [7; 32],
         bytes: 99,
         at: at(905),

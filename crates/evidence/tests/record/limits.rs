@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chancery_core::Happening;
+use chancery_core::RecordedWrite;
 use chancery_evidence::bundle::{BundleEvent, SealFault, Stamp, check, limits, seal, unpack, verify};
-use chancery_evidence::export::{ExportFault, Wanted, export};
+use chancery_evidence::export::{ExportFault, ExportSelection, export};
 use chancery_protocol::{Artifact, Part, TaskEvent, Version};
 use serde_json::json;
 
@@ -49,21 +49,21 @@ fn recorded(name: &str) -> ListedRecord {
     let TaskEvent::Artifact(chunk) = &mut entry.event else { panic!("an artifact") };
     chunk.artifact = Arc::new(Artifact::new(name, vec![Part::text("x")]));
     record.commit(&[
-        Happening::Append(&house::creation(&task, 1)),
-        Happening::Append(&work),
-        Happening::Append(&house::ending(&task, 1)),
+        RecordedWrite::Append(&house::creation(&task, 1)),
+        RecordedWrite::Append(&work),
+        RecordedWrite::Append(&house::ending(&task, 1)),
     ]);
-    record.commit(&[Happening::Note(&house::card("1.0"))]);
+    record.commit(&[RecordedWrite::Note(&house::card("1.0"))]);
     record
 }
 
 #[tokio::test]
 async fn an_entry_that_is_too_long_is_named_instead_of_written() {
     let record = recorded(&"a".repeat(600_000));
-    for wanted in [Wanted::Between(None, None), Wanted::Task("t".to_owned())] {
+    for wanted in [ExportSelection::Between(None, None), ExportSelection::Task("t".to_owned())] {
         let fault = export(&record, &wanted, at(1000)).await.unwrap_err();
         assert!(matches!(fault, ExportFault::Unwritable(_)) && fault.to_string().contains("entry 2 of 2026-"), "{fault}");
     }
-    let rest = export(&record, &Wanted::Between(Some(at(12)), None), at(1000)).await.unwrap();
+    let rest = export(&record, &ExportSelection::Between(Some(at(12)), None), at(1000)).await.unwrap();
     verify(&rest, &[]).unwrap();
 }

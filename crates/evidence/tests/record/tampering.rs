@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use chancery_core::Happening;
-use chancery_evidence::bundle::{BundleEvent, Code, Stamp, check, pack, seal, unpack, verify};
-use chancery_evidence::export::{Wanted, export};
+use chancery_core::RecordedWrite;
+use chancery_evidence::bundle::{BundleEvent, BundleFaultCode, Stamp, check, pack, seal, unpack, verify};
+use chancery_evidence::export::{ExportSelection, export};
 use chancery_evidence::record::{hex, sha256, types};
 use chancery_protocol::TraceId;
 use serde_json::{Value, json};
 
 use crate::house::{ListedRecord, TRACE, at};
 
-pub(crate) async fn bundle(wanted: Wanted) -> Vec<u8> {
+pub(crate) async fn bundle(wanted: ExportSelection) -> Vec<u8> {
     let record = ListedRecord::new(16, 1000).busy();
     export(&record, &wanted, at(1000)).await.unwrap()
 }
@@ -41,7 +41,7 @@ pub(crate) fn sealed(events: &[BundleEvent]) -> Vec<u8> {
     seal(&stamp, events).unwrap()
 }
 
-pub(crate) async fn found(wanted: Wanted, change: impl FnOnce(&mut Vec<BundleEvent>)) -> (Code, String) {
+pub(crate) async fn found(wanted: ExportSelection, change: impl FnOnce(&mut Vec<BundleEvent>)) -> (BundleFaultCode, String) {
     let mut events = opened(&bundle(wanted).await);
     assert!(verify(&sealed(&events), &[]).is_ok(), "unchanged it is sound");
     change(&mut events);
@@ -51,8 +51,8 @@ pub(crate) async fn found(wanted: Wanted, change: impl FnOnce(&mut Vec<BundleEve
     (fault.code, fault.message)
 }
 
-pub(crate) fn all() -> Wanted {
-    Wanted::Between(None, None)
+pub(crate) fn all() -> ExportSelection {
+    ExportSelection::Between(None, None)
 }
 
 /// Takes out an entry and its link, and moves the links after it.
@@ -74,7 +74,7 @@ pub(crate) fn links(events: &mut [BundleEvent]) -> &mut Value {
 
 #[tokio::test]
 async fn a_byte_that_was_flipped_anywhere_is_found() {
-    let bundle = bundle(Wanted::Task("task-7".to_owned())).await;
+    let bundle = bundle(ExportSelection::Task("task-7".to_owned())).await;
     let mut unnoticed = 0;
     for place in (0..bundle.len()).step_by(11) {
         let mut flipped = bundle.clone();
@@ -90,38 +90,38 @@ async fn a_byte_that_was_flipped_anywhere_is_found() {
     for place in (0..events.len()).step_by(7) {
         let mut flipped = events.clone();
         flipped[place] ^= 1;
-        assert_eq!(verify(&pack(&manifest, &flipped).unwrap(), &[]).unwrap_err().code, Code::IntegrityManifestHash);
+        assert_eq!(verify(&pack(&manifest, &flipped).unwrap(), &[]).unwrap_err().code, BundleFaultCode::IntegrityManifestHash);
     }
     let cut = verify(&bundle[..bundle.len() - 9], &[]).unwrap_err();
-    assert_eq!(cut.code, Code::IntegrityGzip);
+    assert_eq!(cut.code, BundleFaultCode::IntegrityGzip);
 }
 
 #[tokio::test]
 async fn a_changed_entry_is_found_whatever_of_it_was_changed() {
     let (code, message) = found(all(), |events| events[20].data["task"] = json!("another")).await;
-    assert_eq!(code, Code::ChainAltered, "{message}");
+    assert_eq!(code, BundleFaultCode::ChainAltered, "{message}");
     let (code, message) = found(all(), |events| {
         let event = events.iter_mut().find(|event| event.data["state"] == "TASK_STATE_CANCELED").unwrap();
         event.data["state"] = json!("TASK_STATE_COMPLETED");
     })
     .await;
-    assert!(code == Code::ChainAltered && message.contains("entry 7 "), "{message}");
+    assert!(code == BundleFaultCode::ChainAltered && message.contains("entry 7 "), "{message}");
     let (code, message) = found(all(), |events| events[0].subject = Some("another".to_owned())).await;
-    assert!(code == Code::ChainAltered && message.contains("its subject"), "{message}");
-    let (code, _) = found(Wanted::Task("task-7".to_owned()), |events| {
+    assert!(code == BundleFaultCode::ChainAltered && message.contains("its subject"), "{message}");
+    let (code, _) = found(ExportSelection::Task("task-7".to_owned()), |events| {
         let last = events.iter_mut().rfind(|event| types::ENTRIES.contains(&event.kind.as_str())).unwrap();
         last.data["by"] = json!("nobody");
     })
     .await;
-    assert_eq!(code, Code::ChainAltered, "the last of all");
+    assert_eq!(code, BundleFaultCode::ChainAltered, "the last of all");
 }
 
 #[tokio::test]
 async fn a_back_dated_entry_is_found() {
     let (code, message) = found(all(), |events| events[30].time = events[0].time.clone()).await;
-    assert!(code == Code::ChainAltered && message.contains("entry 30"), "{message}");
+    assert!(code == BundleFaultCode::ChainAltered && message.contains("entry 30"), "{message}");
     let (code, _) = found(all(), |events| events[30].time = "yesterday".to_owned()).await;
-    assert_eq!(code, Code::ChainAltered);
+    assert_eq!(code, BundleFaultCode::ChainAltered);
     // With all later links made right again.
     let hour_ago = "2026-09-21T13:13:20.000000Z";
     let (code, message) = found(all(), |events| {
@@ -129,13 +129,13 @@ async fn a_back_dated_entry_is_found() {
         relink(events, 30);
     })
     .await;
-    assert!(code == Code::ChainBackDated && message.contains("entry 30 says"), "{code} {message}");
-    let (code, message) = found(Wanted::Task("task-7".to_owned()), |events| {
+    assert!(code == BundleFaultCode::ChainBackDated && message.contains("entry 30 says"), "{code} {message}");
+    let (code, message) = found(ExportSelection::Task("task-7".to_owned()), |events| {
         events[5].time = hour_ago.to_owned();
         relink(events, 5);
     })
     .await;
-    assert_eq!(code, Code::ChainBackDated, "{message}");
+    assert_eq!(code, BundleFaultCode::ChainBackDated, "{message}");
     // And as somebody would who gives it the word that the node has for a clock that was set back: nobody signed that.
     let (code, message) = found(all(), |events| {
         events[30].time = hour_ago.to_owned();
@@ -144,7 +144,7 @@ async fn a_back_dated_entry_is_found() {
         relink(events, 30);
     })
     .await;
-    assert!(matches!(code, Code::ChainAltered | Code::ChainBackDated), "{code} {message}");
+    assert!(matches!(code, BundleFaultCode::ChainAltered | BundleFaultCode::ChainBackDated), "{code} {message}");
 }
 
 /// Makes the links after an entry right again, as somebody would who knows the format but not the key.
@@ -169,38 +169,45 @@ fn relink(events: &mut [BundleEvent], changed: usize) {
 #[tokio::test]
 async fn removed_entries_are_found_with_and_without_their_links() {
     let (code, message) = found(all(), |events| drop(events.remove(25))).await;
-    assert_eq!(code, Code::ChainAltered, "the links no longer fit: {message}");
+    assert_eq!(code, BundleFaultCode::ChainAltered, "the links no longer fit: {message}");
     let (code, message) = found(all(), |events| remove_entry(events, 25)).await;
-    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 25 to 25 are missing"));
+    assert_eq!((code, message.as_str()), (BundleFaultCode::ChainMissing, "entries 25 to 25 are missing"));
     let (code, message) = found(all(), |events| remove_entry(events, 187)).await;
-    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 187 to 187 are missing"));
+    assert_eq!((code, message.as_str()), (BundleFaultCode::ChainMissing, "entries 187 to 187 are missing"));
     let (code, message) = found(all(), |events| remove_entry(events, 0)).await;
-    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 0 to 0 are missing"));
+    assert_eq!((code, message.as_str()), (BundleFaultCode::ChainMissing, "entries 0 to 0 are missing"));
     let (code, message) = found(all(), |events| {
         remove_entry(events, 0);
         links(events)["scope"]["kept_from"] = json!(1);
     })
     .await;
-    assert!(code == Code::ChainMissing && message.starts_with("entries 0 to "), "no segment begins there: {message}");
-    let between = || Wanted::Between(Some(at(50)), Some(at(70)));
+    assert!(code == BundleFaultCode::ChainMissing && message.starts_with("entries 0 to "), "no segment begins there: {message}");
+    let between = || ExportSelection::Between(Some(at(50)), Some(at(70)));
     let (code, message) = found(between(), |events| remove_entry(events, 0)).await;
-    assert_eq!((code, message.as_str()), (Code::ChainMissing, "entries 0 to 44 are missing"), "nothing shows where it begins");
+    assert_eq!(
+        (code, message.as_str()),
+        (BundleFaultCode::ChainMissing, "entries 0 to 44 are missing"),
+        "nothing shows where it begins"
+    );
     let (code, message) = found(between(), |events| {
         remove_entry(events, 19);
         events.retain(|event| event.kind != types::PROOF || event.data["index"] != 63);
     })
     .await;
-    assert!(matches!(code, Code::ChainMissing | Code::ChainUnsigned), "nothing shows where it ends: {code} {message}");
-    let (code, message) = found(Wanted::Task("task-7".to_owned()), |events| remove_entry(events, 5)).await;
-    assert!(code == Code::ChainMissing && message.contains("update 3 of task task-7"), "{message}");
-    let (code, message) = found(Wanted::Trace(TraceId(TRACE), BTreeSet::new()), |events| remove_entry(events, 90)).await;
-    assert_eq!(code, Code::ChainMissing, "a refusal: {message}");
+    assert!(
+        matches!(code, BundleFaultCode::ChainMissing | BundleFaultCode::ChainUnsigned),
+        "nothing shows where it ends: {code} {message}"
+    );
+    let (code, message) = found(ExportSelection::Task("task-7".to_owned()), |events| remove_entry(events, 5)).await;
+    assert!(code == BundleFaultCode::ChainMissing && message.contains("update 3 of task task-7"), "{message}");
+    let (code, message) = found(ExportSelection::Trace(TraceId(TRACE), BTreeSet::new()), |events| remove_entry(events, 90)).await;
+    assert_eq!(code, BundleFaultCode::ChainMissing, "a refusal: {message}");
 }
 
 #[tokio::test]
 async fn entries_that_changed_places_or_stand_twice_are_found() {
     let (code, message) = found(all(), |events| events.swap(40, 41)).await;
-    assert_eq!(code, Code::ChainAltered, "{message}");
+    assert_eq!(code, BundleFaultCode::ChainAltered, "{message}");
     let exchange_links = |events: &mut Vec<BundleEvent>, one: u64, other: u64| {
         events.swap(one as usize, other as usize);
         for event in events.iter_mut().filter(|event| event.kind == types::LINKS) {
@@ -214,7 +221,7 @@ async fn entries_that_changed_places_or_stand_twice_are_found() {
         }
     };
     let (code, message) = found(all(), |events| exchange_links(events, 40, 41)).await;
-    assert!(code == Code::ChainOrder && message == "entry 40 stands after entry 41", "{message}");
+    assert!(code == BundleFaultCode::ChainOrder && message == "entry 40 stands after entry 41", "{message}");
     let (code, message) = found(all(), |events| {
         let twice = events[187].clone();
         events.insert(188, twice);
@@ -225,7 +232,7 @@ async fn entries_that_changed_places_or_stand_twice_are_found() {
         links.push(again);
     })
     .await;
-    assert_eq!((code, message.as_str()), (Code::ChainDuplicate, "entry 187 stands there twice"));
+    assert_eq!((code, message.as_str()), (BundleFaultCode::ChainDuplicate, "entry 187 stands there twice"));
 }
 
 #[tokio::test]
@@ -239,11 +246,11 @@ async fn exchanged_removed_and_forged_checkpoints_and_proofs_are_found() {
         events.swap(places[0], places[1]);
     })
     .await;
-    assert_eq!(code, Code::CheckpointSwapped, "{message}");
+    assert_eq!(code, BundleFaultCode::CheckpointSwapped, "{message}");
     // Of another record of the same node, with the same numbers.
     let other = ListedRecord::new(16, 1000);
-    other.commit(&[Happening::Note(&crate::house::card("1.0"))]);
-    let wanted = || Wanted::Task("task-7".to_owned());
+    other.commit(&[RecordedWrite::Note(&crate::house::card("1.0"))]);
+    let wanted = || ExportSelection::Task("task-7".to_owned());
     let other = export(&other.busy(), &wanted(), at(1000)).await.unwrap();
     let theirs: Vec<_> = opened(&other).into_iter().filter(|event| event.kind == types::CHECKPOINT).collect();
     let (code, message) = found(wanted(), move |events| {
@@ -252,31 +259,32 @@ async fn exchanged_removed_and_forged_checkpoints_and_proofs_are_found() {
         }
     })
     .await;
-    assert!(matches!(code, Code::ChainAltered | Code::CheckpointSwapped), "{code} {message}");
+    assert!(matches!(code, BundleFaultCode::ChainAltered | BundleFaultCode::CheckpointSwapped), "{code} {message}");
     let (code, _) = found(all(), |events| {
         let place = checkpoints(events)[0];
         events.remove(place);
     })
     .await;
-    assert_eq!(code, Code::ChainUnsigned);
+    assert_eq!(code, BundleFaultCode::ChainUnsigned);
     let (code, _) = found(all(), |events| {
         let place = checkpoints(events)[0];
         let body = events[place].data["body"].as_str().unwrap().replace("\"sealed\":true", "\"sealed\":false");
         events[place].data["body"] = json!(body);
     })
     .await;
-    assert_eq!(code, Code::CheckpointSignature);
-    let (code, _) = found(Wanted::Task("task-7".to_owned()), |events| events.retain(|event| event.kind != types::PROOF)).await;
-    assert_eq!(code, Code::ChainUnsigned);
-    let (code, _) = found(Wanted::Task("task-7".to_owned()), |events| {
+    assert_eq!(code, BundleFaultCode::CheckpointSignature);
+    let (code, _) =
+        found(ExportSelection::Task("task-7".to_owned()), |events| events.retain(|event| event.kind != types::PROOF)).await;
+    assert_eq!(code, BundleFaultCode::ChainUnsigned);
+    let (code, _) = found(ExportSelection::Task("task-7".to_owned()), |events| {
         let proof = events.iter_mut().find(|event| event.kind == types::PROOF).unwrap();
         let path = proof.data["path"].as_array_mut().unwrap();
         path.pop();
     })
     .await;
-    assert_eq!(code, Code::ChainAltered);
+    assert_eq!(code, BundleFaultCode::ChainAltered);
     let (code, _) = found(all(), |events| events.retain(|event| event.kind != types::LINKS)).await;
-    assert_eq!(code, Code::ChainUnlinked);
+    assert_eq!(code, BundleFaultCode::ChainUnlinked);
 }
 
 #[tokio::test]
@@ -287,17 +295,17 @@ async fn packets_are_what_their_entries_make_no_less_and_no_more() {
         events[place].data["handoff"]["visible"] = json!(true);
     })
     .await;
-    assert_eq!(code, Code::PacketMismatch);
+    assert_eq!(code, BundleFaultCode::PacketMismatch);
     let (code, _) = found(all(), |events| {
         let place = first(events);
         events.remove(place);
     })
     .await;
-    assert_ne!(code, Code::ContractInvalidEvent);
+    assert_ne!(code, BundleFaultCode::ContractInvalidEvent);
     let (code, _) = found(all(), |events| {
         let more = events[first(events)].clone();
         events.push(more);
     })
     .await;
-    assert_eq!(code, Code::PacketMismatch);
+    assert_eq!(code, BundleFaultCode::PacketMismatch);
 }

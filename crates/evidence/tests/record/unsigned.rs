@@ -1,7 +1,7 @@
 //! What nobody signed is not taken for signed because it stands in a bundle, nor beside what is.
 
-use chancery_evidence::bundle::{BundleEvent, Code, verify};
-use chancery_evidence::export::Wanted;
+use chancery_evidence::bundle::{BundleEvent, BundleFaultCode, verify};
+use chancery_evidence::export::ExportSelection;
 use chancery_evidence::record::types;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn a_key_that_must_have_signed_has_signed_something() {
     let theirs = sealed(&packets);
     assert_eq!(verify(&theirs, &[]).unwrap().1.packets, packets.len(), "others' bundles hold packets and no record");
     let fault = verify(&theirs, &[&key]).unwrap_err();
-    assert!(fault.code == Code::ChainUnsigned && fault.message.contains(&key), "{fault}");
+    assert!(fault.code == BundleFaultCode::ChainUnsigned && fault.message.contains(&key), "{fault}");
 }
 
 #[tokio::test]
@@ -33,18 +33,18 @@ async fn a_checkpoint_beside_what_it_does_not_sign_is_no_signature() {
     events.push(checkpoint);
     for kids in [&[][..], &[key.as_str()]] {
         let fault = verify(&sealed(&events), kids).unwrap_err();
-        assert!(matches!(fault.code, Code::ChainMissing | Code::ChainUnsigned), "{fault}");
+        assert!(matches!(fault.code, BundleFaultCode::ChainMissing | BundleFaultCode::ChainUnsigned), "{fault}");
     }
 }
 
 #[tokio::test]
 async fn nothing_stands_in_a_bundle_of_a_record_that_is_neither_of_it_nor_made_of_it() {
     for kind in ["assay.determinism.test", "com.example.approved", "chancery.task.approved"] {
-        let (code, message) = found(Wanted::Task("task-7".to_owned()), |events| {
+        let (code, message) = found(ExportSelection::Task("task-7".to_owned()), |events| {
             let time = events[0].time.clone();
             events.push(BundleEvent { kind: kind.to_owned(), time, subject: Some("task-7".to_owned()), data: json!({}) });
         })
         .await;
-        assert!(code == Code::ContractInvalidEvent && message.contains(kind), "{code} {message}");
+        assert!(code == BundleFaultCode::ContractInvalidEvent && message.contains(kind), "{code} {message}");
     }
 }

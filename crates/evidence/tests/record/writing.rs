@@ -1,7 +1,7 @@
 //! What is written: canonical, without content, linked, and the same whatever went wrong in between.
 
-use chancery_core::{Block, Happening, Lines};
-use chancery_evidence::export::{Wanted, examine, export};
+use chancery_core::{Block, RecordLines, RecordedWrite};
+use chancery_evidence::export::{ExportSelection, examine, export};
 use chancery_evidence::record::{Entry, NOTHING, entries_of, merkle, sha256, text_of, types};
 use chancery_evidence::{bundle, record};
 use chancery_protocol::Version;
@@ -45,7 +45,8 @@ fn every_entry_is_hashed_over_its_canonical_form_with_the_hash_before_it() {
     }
     let kinds: std::collections::BTreeSet<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     let missing: Vec<_> = types::ENTRIES.iter().filter(|kind| !kinds.contains(*kind)).collect();
-    assert_eq!(missing, [&types::WITHDRAWN, &types::CLOCK], "the rest of the types are all here");
+    let elsewhere = [&types::WITHDRAWN, &types::CLOCK, &types::DELEGATED];
+    assert_eq!(missing, elsewhere, "the rest of the types are all here");
 }
 
 #[test]
@@ -127,12 +128,12 @@ const GOLDEN: [(&str, &str); 5] = [
 #[test]
 fn shorthand_stays_what_it_is() {
     let task = house::record("01a1e220-704d-75d6-a5a8-6c51a987b428", Version::V1_0, 1);
-    let lines = record::Writer::write(Happening::Append(&house::ending(&task, 1)));
+    let lines = record::EntryWriter::write(RecordedWrite::Append(&house::ending(&task, 1)));
     let (short, long): (Vec<_>, Vec<_>) = GOLDEN.into_iter().unzip();
     assert_eq!(record::hex(&lines.0), short.concat());
     let block = Block { first: 0, count: 5, at: at(0), hash: NOTHING, entries: [&[1], &*lines.0].concat() };
     assert_eq!(text_of(&block).unwrap().lines().collect::<Vec<_>>(), long);
-    assert_eq!(Lines::default().0.capacity(), 0, "without a record nothing is made");
+    assert_eq!(RecordLines::default().0.capacity(), 0, "without a record nothing is made");
 }
 
 #[tokio::test]
@@ -141,14 +142,14 @@ async fn a_transaction_that_failed_leaves_no_trace_and_a_restart_goes_on_where_t
     for number in 0..12 {
         let task = house::record(&format!("t-{number}"), Version::V1_0, number);
         let made = house::creation(&task, number);
-        calm.commit(&[Happening::Append(&made)]);
+        calm.commit(&[RecordedWrite::Append(&made)]);
         if number % 2 == 0 {
-            rough.fail(&[Happening::Append(&made), Happening::Append(&made), Happening::Append(&made)]);
+            rough.fail(&[RecordedWrite::Append(&made), RecordedWrite::Append(&made), RecordedWrite::Append(&made)]);
         }
         if number % 3 == 0 {
             rough.restart();
         }
-        rough.commit(&[Happening::Append(&made)]);
+        rough.commit(&[RecordedWrite::Append(&made)]);
     }
     assert_eq!(*calm.blocks.lock().unwrap(), *rough.blocks.lock().unwrap());
     let (calm, rough) = (examine(&calm).await.unwrap(), examine(&rough).await.unwrap());
@@ -162,7 +163,7 @@ async fn checkpoints_come_by_number_and_when_asked_and_segments_are_sealed_with_
     let record = ListedRecord::new(10, 4);
     for number in 0..9 {
         let task = house::record(&format!("t-{number}"), Version::V1_0, number);
-        record.commit(&[Happening::Append(&house::creation(&task, number))]);
+        record.commit(&[RecordedWrite::Append(&house::creation(&task, number))]);
     }
     let ends: Vec<_> = record.checkpoints.lock().unwrap().iter().map(|one| (one.end, one.sealed)).collect();
     assert_eq!(ends, [(4, false), (8, false), (10, true), (14, false), (18, false)]);
@@ -179,6 +180,6 @@ async fn checkpoints_come_by_number_and_when_asked_and_segments_are_sealed_with_
     assert_eq!(bodies[5].root, record::hex(&merkle::root(&hashes[10..])));
     assert_eq!(bodies[5].before, record::hex(&hashes[9]));
     assert_eq!(examine(&record).await.unwrap().signed, 19);
-    let bundle = export(&record, &Wanted::Between(None, None), at(9)).await.unwrap();
+    let bundle = export(&record, &ExportSelection::Between(None, None), at(9)).await.unwrap();
     assert_eq!(bundle::verify(&bundle, &[]).unwrap().1.entries, 19);
 }

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::CardFault;
-use super::schema::{self, Unknown};
+use super::schema::{self, UnknownMembers};
 use crate::jcs;
 
 pub(super) const SIGNATURES: &str = "signatures";
@@ -53,26 +53,26 @@ pub(super) enum Form {
 }
 
 #[derive(Debug)]
-pub(super) struct Payload {
+pub(super) struct SignedPayload {
     pub(super) form: Form,
     /// What a signature over these bytes says of the card.
     pub(super) covered: Value,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Payload {
+impl SignedPayload {
     fn of(card: &Map<String, Value>, form: Form) -> Result<Self, CardFault> {
         let mut unsigned = card.clone();
         unsigned.remove(SIGNATURES);
         let covered = match form {
             Form::Whole => unsigned,
-            Form::Present => schema::present(&unsigned, Unknown::Kept),
-            Form::Known => schema::present(&unsigned, Unknown::Dropped),
-            Form::Dense => dense_members(&schema::present(&unsigned, Unknown::Dropped)),
+            Form::Present => schema::present(&unsigned, UnknownMembers::Kept),
+            Form::Known => schema::present(&unsigned, UnknownMembers::Dropped),
+            Form::Dense => dense_members(&schema::present(&unsigned, UnknownMembers::Dropped)),
             Form::Older => with_schemes_that_say_something(dense_members(&unsigned)),
             Form::Schemeless => {
                 unsigned.remove("securitySchemes");
-                dense_members(&schema::present(&unsigned, Unknown::Dropped))
+                dense_members(&schema::present(&unsigned, UnknownMembers::Dropped))
             }
         };
         let bytes = match form {
@@ -84,7 +84,7 @@ impl Payload {
 }
 
 /// What we sign.
-pub(super) fn to_sign(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<Payload>, CardFault> {
+pub(super) fn to_sign(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<SignedPayload>, CardFault> {
     match shape {
         CardShape::V1_0 => distinct(card, &[Form::Present, Form::Dense]),
         CardShape::V0_3 => distinct(card, &[Form::Whole, Form::Older]),
@@ -92,17 +92,17 @@ pub(super) fn to_sign(card: &Map<String, Value>, shape: CardShape) -> Result<Vec
 }
 
 /// What others may have signed.
-pub(super) fn to_verify(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<Payload>, CardFault> {
+pub(super) fn to_verify(card: &Map<String, Value>, shape: CardShape) -> Result<Vec<SignedPayload>, CardFault> {
     match shape {
         CardShape::V1_0 => distinct(card, &[Form::Whole, Form::Present, Form::Known, Form::Dense, Form::Schemeless]),
         CardShape::V0_3 => distinct(card, &[Form::Whole, Form::Older]),
     }
 }
 
-fn distinct(card: &Map<String, Value>, forms: &[Form]) -> Result<Vec<Payload>, CardFault> {
-    let mut payloads: Vec<Payload> = Vec::new();
+fn distinct(card: &Map<String, Value>, forms: &[Form]) -> Result<Vec<SignedPayload>, CardFault> {
+    let mut payloads: Vec<SignedPayload> = Vec::new();
     for form in forms {
-        let payload = Payload::of(card, *form)?;
+        let payload = SignedPayload::of(card, *form)?;
         if payloads.iter().all(|other| other.bytes != payload.bytes) {
             payloads.push(payload);
         }

@@ -21,6 +21,6 @@ pub use original::{covered_original_card, sign_original_card, verify_original_ca
 pub use rvagent::{sign_rvagent_view, verify_rvagent_card};
 pub use sign::sign_card;
 pub use verify::{
-    CardKeys, KeyHint, MAX_CANDIDATES, MAX_SIGNATURES, Verified, VerifiedSignature, VerifyRules, card_key_urls,
-    verify_card_signatures,
+    CardKeys, KeyHint, MAX_CANDIDATES, MAX_SIGNATURES, VerifiedCard, VerifiedSignature, VerifyRules, card_key_urls,
+    check_signature_forms, verify_card_signatures,
 };

@@ -16,15 +16,15 @@ enum Presence {
 #[derive(Debug)]
 enum Kind {
     Scalar,
-    Message(&'static [Member]),
-    Messages(&'static [Member]),
-    MessageMap(&'static [Member]),
+    Message(&'static [SchemaMember]),
+    Messages(&'static [SchemaMember]),
+    MessageMap(&'static [SchemaMember]),
     /// A map of strings, or anything the author likes: nothing in it is by default.
     Free,
 }
 
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct SchemaMember {
     name: &'static str,
     presence: Presence,
     kind: Kind,
@@ -33,11 +33,11 @@ pub(super) struct Member {
 use Kind::{Free, Message, MessageMap, Messages, Scalar};
 use Presence::{Implicit, Required, Tracked};
 
-const fn member(name: &'static str, presence: Presence, kind: Kind) -> Member {
-    Member { name, presence, kind }
+const fn member(name: &'static str, presence: Presence, kind: Kind) -> SchemaMember {
+    SchemaMember { name, presence, kind }
 }
 
-pub(super) static CARD: &[Member] = &[
+pub(super) static CARD: &[SchemaMember] = &[
     member("name", Required, Scalar),
     member("description", Required, Scalar),
     member("supportedInterfaces", Required, Messages(INTERFACE)),
@@ -53,30 +53,30 @@ pub(super) static CARD: &[Member] = &[
     member("iconUrl", Tracked, Scalar),
 ];
 
-static INTERFACE: &[Member] = &[
+static INTERFACE: &[SchemaMember] = &[
     member("url", Required, Scalar),
     member("protocolBinding", Required, Scalar),
     member("tenant", Implicit, Scalar),
     member("protocolVersion", Required, Scalar),
 ];
 
-static PROVIDER: &[Member] = &[member("url", Required, Scalar), member("organization", Required, Scalar)];
+static PROVIDER: &[SchemaMember] = &[member("url", Required, Scalar), member("organization", Required, Scalar)];
 
-static CAPABILITIES: &[Member] = &[
+static CAPABILITIES: &[SchemaMember] = &[
     member("streaming", Tracked, Scalar),
     member("pushNotifications", Tracked, Scalar),
     member("extensions", Implicit, Messages(EXTENSION)),
     member("extendedAgentCard", Tracked, Scalar),
 ];
 
-static EXTENSION: &[Member] = &[
+static EXTENSION: &[SchemaMember] = &[
     member("uri", Implicit, Scalar),
     member("description", Implicit, Scalar),
     member("required", Implicit, Scalar),
     member("params", Tracked, Free),
 ];
 
-static SKILL: &[Member] = &[
+static SKILL: &[SchemaMember] = &[
     member("id", Required, Scalar),
     member("name", Required, Scalar),
     member("description", Required, Scalar),
@@ -87,11 +87,11 @@ static SKILL: &[Member] = &[
     member("securityRequirements", Implicit, Messages(SECURITY_REQUIREMENT)),
 ];
 
-static SECURITY_REQUIREMENT: &[Member] = &[member("schemes", Implicit, MessageMap(STRING_LIST))];
+static SECURITY_REQUIREMENT: &[SchemaMember] = &[member("schemes", Implicit, MessageMap(STRING_LIST))];
 
-static STRING_LIST: &[Member] = &[member("list", Implicit, Scalar)];
+static STRING_LIST: &[SchemaMember] = &[member("list", Implicit, Scalar)];
 
-static SECURITY_SCHEME: &[Member] = &[
+static SECURITY_SCHEME: &[SchemaMember] = &[
     member("apiKeySecurityScheme", Tracked, Message(API_KEY)),
     member("httpAuthSecurityScheme", Tracked, Message(HTTP_AUTH)),
     member("oauth2SecurityScheme", Tracked, Message(OAUTH2)),
@@ -99,23 +99,24 @@ static SECURITY_SCHEME: &[Member] = &[
     member("mtlsSecurityScheme", Tracked, Message(MUTUAL_TLS)),
 ];
 
-static API_KEY: &[Member] =
+static API_KEY: &[SchemaMember] =
     &[member("description", Implicit, Scalar), member("location", Required, Scalar), member("name", Required, Scalar)];
 
-static HTTP_AUTH: &[Member] =
+static HTTP_AUTH: &[SchemaMember] =
     &[member("description", Implicit, Scalar), member("scheme", Required, Scalar), member("bearerFormat", Implicit, Scalar)];
 
-static OAUTH2: &[Member] = &[
+static OAUTH2: &[SchemaMember] = &[
     member("description", Implicit, Scalar),
     member("flows", Required, Message(FLOWS)),
     member("oauth2MetadataUrl", Implicit, Scalar),
 ];
 
-static OPEN_ID_CONNECT: &[Member] = &[member("description", Implicit, Scalar), member("openIdConnectUrl", Required, Scalar)];
+static OPEN_ID_CONNECT: &[SchemaMember] =
+    &[member("description", Implicit, Scalar), member("openIdConnectUrl", Required, Scalar)];
 
-static MUTUAL_TLS: &[Member] = &[member("description", Implicit, Scalar)];
+static MUTUAL_TLS: &[SchemaMember] = &[member("description", Implicit, Scalar)];
 
-static FLOWS: &[Member] = &[
+static FLOWS: &[SchemaMember] = &[
     member("authorizationCode", Tracked, Message(FLOW)),
     member("clientCredentials", Tracked, Message(FLOW)),
     member("deviceCode", Tracked, Message(FLOW)),
@@ -124,7 +125,7 @@ static FLOWS: &[Member] = &[
 ];
 
 /// All flows in one: which members a flow may have is for its readers.
-static FLOW: &[Member] = &[
+static FLOW: &[SchemaMember] = &[
     member("authorizationUrl", Required, Scalar),
     member("deviceAuthorizationUrl", Required, Scalar),
     member("tokenUrl", Required, Scalar),
@@ -135,21 +136,21 @@ static FLOW: &[Member] = &[
 
 /// What becomes of members that the schema does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum UnknownMembers {
     Kept,
     Dropped,
 }
 
 /// The card with only those members that count as present.
-pub(super) fn present(card: &Map<String, Value>, unknown: Unknown) -> Map<String, Value> {
+pub(super) fn present(card: &Map<String, Value>, unknown: UnknownMembers) -> Map<String, Value> {
     message(card, CARD, unknown)
 }
 
-fn message(members: &Map<String, Value>, schema: &[Member], unknown: Unknown) -> Map<String, Value> {
+fn message(members: &Map<String, Value>, schema: &[SchemaMember], unknown: UnknownMembers) -> Map<String, Value> {
     let mut out = Map::new();
     for (name, value) in members {
         let Some(known) = schema.iter().find(|one| one.name == name) else {
-            if unknown == Unknown::Kept {
+            if unknown == UnknownMembers::Kept {
                 out.insert(name.clone(), value.clone());
             }
             continue;
@@ -162,8 +163,8 @@ fn message(members: &Map<String, Value>, schema: &[Member], unknown: Unknown) ->
     out
 }
 
-fn content(value: &Value, kind: &Kind, unknown: Unknown) -> Value {
-    let as_message = |value: &Value, schema: &[Member]| match value {
+fn content(value: &Value, kind: &Kind, unknown: UnknownMembers) -> Value {
+    let as_message = |value: &Value, schema: &[SchemaMember]| match value {
         Value::Object(members) => Value::Object(message(members, schema, unknown)),
         other => other.clone(),
     };
@@ -192,11 +193,11 @@ pub(super) fn first_unknown(card: &Map<String, Value>) -> Option<String> {
     unknown_in(card, CARD, "")
 }
 
-fn unknown_in(members: &Map<String, Value>, schema: &[Member], path: &str) -> Option<String> {
+fn unknown_in(members: &Map<String, Value>, schema: &[SchemaMember], path: &str) -> Option<String> {
     members.iter().find_map(|(name, value)| {
         let here = format!("{path}/{name}");
         let Some(known) = schema.iter().find(|one| one.name == name) else { return Some(here) };
-        let inside = |value: &Value, schema: &[Member], path: &str| unknown_in(value.as_object()?, schema, path);
+        let inside = |value: &Value, schema: &[SchemaMember], path: &str| unknown_in(value.as_object()?, schema, path);
         match (&known.kind, value) {
             (Kind::Message(schema), value) => inside(value, schema, &here),
             (Kind::Messages(schema), Value::Array(items)) => {

@@ -3,9 +3,9 @@
 use chancery_protocol::AgentId;
 use serde_json::Value;
 
-use super::forms::{self, CardShape, Form, Payload, SIGNATURES};
+use super::forms::{self, CardShape, Form, SIGNATURES, SignedPayload};
 use super::{CardFault, jku_allowed};
-use crate::jws::{Detached, Header};
+use crate::jws::{Detached, Header, SignatureFault};
 use crate::keys::{Algorithm, PublicKey};
 use crate::strict_json;
 
@@ -59,7 +59,7 @@ pub struct VerifiedSignature {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verified {
+pub struct VerifiedCard {
     /// One for each key, however often it signed.
     pub by: Vec<VerifiedSignature>,
     /// Signatures that no candidate key verified. They prove nothing, also nothing bad.
@@ -76,7 +76,7 @@ struct Proof {
 }
 
 /// Succeeds if at least one signature verifies.
-pub fn verify_card_signatures(text: &str, keys: &dyn CardKeys, rules: &VerifyRules) -> Result<Verified, CardFault> {
+pub fn verify_card_signatures(text: &str, keys: &dyn CardKeys, rules: &VerifyRules) -> Result<VerifiedCard, CardFault> {
     let card = strict_json::parse(text)?;
     let Value::Object(card) = &card else { return Err(CardFault::NotACard("it is not an object".to_owned())) };
     let signatures = signatures(card.get(SIGNATURES))?;
@@ -85,7 +85,7 @@ pub fn verify_card_signatures(text: &str, keys: &dyn CardKeys, rules: &VerifyRul
     let mut proofs: Vec<Proof> = Vec::new();
     let mut refused = Vec::new();
     for (at, signature) in signatures.iter().enumerate() {
-        match signature.as_ref().map_err(Clone::clone).and_then(|signature| prove(signature, &payloads, keys, rules)) {
+        match signature.as_ref().map_err(ToString::to_string).and_then(|signature| prove(signature, &payloads, keys, rules)) {
             Ok(proof) => match proofs.iter_mut().find(|other| other.key == proof.key) {
                 Some(same) => same.form = same.form.min(proof.form),
                 None => proofs.push(proof),
@@ -97,7 +97,7 @@ pub fn verify_card_signatures(text: &str, keys: &dyn CardKeys, rules: &VerifyRul
         return Err(CardFault::invalid(refused.join("; ")));
     };
     let covered = payloads.into_iter().find(|payload| payload.form == least).map(|payload| payload.covered);
-    Ok(Verified {
+    Ok(VerifiedCard {
         by: proofs.into_iter().map(named).collect(),
         unverified: refused.len(),
         card: covered.ok_or_else(|| CardFault::invalid("nothing is covered"))?,
@@ -115,8 +115,31 @@ pub fn card_key_urls(text: &str, rules: &VerifyRules) -> Result<Vec<String>, Car
     Ok(urls)
 }
 
-/// Those with the members of a signature; what else is in the list is a signature that cannot be verified.
-fn signatures(member: Option<&Value>) -> Result<Vec<Result<Detached, String>>, CardFault> {
+/// Checks that keys could verify the card's signatures, for when no key is known. A card is refused if one of them is malformed
+/// or says `alg: none`, or if none of them uses an algorithm we support: such a card is not an unsigned one.
+pub fn check_signature_forms(text: &str) -> Result<(), CardFault> {
+    let card = strict_json::parse(text)?;
+    let signatures = signatures(card.get(SIGNATURES))?;
+    let (mut malformed, mut unsupported) = (Vec::new(), Vec::new());
+    for (at, signature) in signatures.iter().enumerate() {
+        let fault = signature.as_ref().map_err(Clone::clone).and_then(Detached::check_form);
+        match fault {
+            Ok(()) => {}
+            Err(SignatureFault::Malformed(reason)) => malformed.push(format!("signature {}: {reason}", at + 1)),
+            Err(SignatureFault::Unsupported(reason)) => unsupported.push(format!("signature {}: {reason}", at + 1)),
+        }
+    }
+    if !malformed.is_empty() {
+        return Err(CardFault::invalid(malformed.join("; ")));
+    }
+    if unsupported.len() == signatures.len() {
+        return Err(CardFault::invalid(unsupported.join("; ")));
+    }
+    Ok(())
+}
+
+/// The entries of the list, each with the members of a signature or the fault of one that lacks them.
+fn signatures(member: Option<&Value>) -> Result<Vec<Result<Detached, SignatureFault>>, CardFault> {
     let list = match member {
         None | Some(Value::Null) => return Err(CardFault::Unsigned),
         Some(Value::Array(list)) => list,
@@ -130,13 +153,13 @@ fn signatures(member: Option<&Value>) -> Result<Vec<Result<Detached, String>>, C
     let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
     let read = |entry: &Value| match (text(entry, "protected"), text(entry, "signature")) {
         (Some(protected), Some(signature)) => Ok(Detached { protected, signature }),
-        _ => Err("it lacks its protected header or the signature".to_owned()),
+        _ => Err(SignatureFault::Malformed("it lacks its protected header or the signature".to_owned())),
     };
     Ok(list.iter().map(read).collect())
 }
 
-fn prove(signature: &Detached, payloads: &[Payload], keys: &dyn CardKeys, rules: &VerifyRules) -> Result<Proof, String> {
-    let Header { algorithm, kid, jku } = signature.header()?;
+fn prove(signature: &Detached, payloads: &[SignedPayload], keys: &dyn CardKeys, rules: &VerifyRules) -> Result<Proof, String> {
+    let Header { algorithm, kid, jku } = signature.header().map_err(|fault| fault.to_string())?;
     // An address we do not accept is nobody's to fetch. A key that is known otherwise still counts.
     let jku = jku.filter(|jku| rules.accepts(jku));
     let hint = KeyHint { algorithm, kid: kid.as_deref(), jku: jku.as_deref() };
@@ -151,4 +174,51 @@ fn prove(signature: &Detached, payloads: &[Payload], keys: &dyn CardKeys, rules:
 
 fn named(Proof { key, jku, .. }: Proof) -> VerifiedSignature {
     VerifiedSignature { kid: key.kid(), algorithm: key.algorithm(), jku, agent_id: key.agent_id() }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(header: &Value, signature_bytes: usize) -> Value {
+        let protected = URL_SAFE_NO_PAD.encode(header.to_string());
+        json!({ "protected": protected, "signature": URL_SAFE_NO_PAD.encode(vec![7; signature_bytes]) })
+    }
+
+    fn outcome(signatures: &Value) -> Result<(), CardFault> {
+        check_signature_forms(&json!({ "name": "A", "signatures": signatures }).to_string())
+    }
+
+    #[test]
+    fn a_signature_that_no_key_could_verify_is_not_an_absent_one() {
+        let (good, unknown) = (entry(&json!({ "alg": "EdDSA" }), 64), entry(&json!({ "alg": "ES512" }), 64));
+        let none = entry(&json!({ "alg": "none" }), 0);
+        assert!(outcome(&json!([good])).is_ok());
+        assert!(outcome(&json!([good, unknown])).is_ok(), "another signer may use what we do not know");
+        for absent in [json!(null), json!([])] {
+            assert!(matches!(outcome(&absent), Err(CardFault::Unsigned)), "{absent}");
+        }
+        let refused = [
+            (json!([7]), "lacks its protected header"),
+            (json!([{ "protected": "e30" }]), "lacks its protected header"),
+            (json!([{ "protected": "%", "signature": "AA" }]), "not base64url"),
+            (json!([{ "protected": "e30", "signature": "AA" }]), "names no algorithm"),
+            (json!([none]), "\"none\" is not allowed"),
+            (json!([good, none]), "signature 2"),
+            (json!([unknown]), "\"ES512\" is not allowed"),
+            (json!([entry(&json!({ "alg": "EdDSA" }), 63)]), "63 bytes"),
+            (json!([entry(&json!({ "alg": "EdDSA", "crit": ["b64"] }), 64)]), "critical"),
+        ];
+        for (signatures, word) in refused {
+            match outcome(&signatures) {
+                Err(CardFault::CardSignatureInvalid(reason)) => assert!(reason.contains(word), "{signatures}: {reason}"),
+                other => panic!("{signatures}: {other:?}"),
+            }
+        }
+        assert!(matches!(outcome(&json!({})), Err(CardFault::NotACard(_))));
+    }
 }

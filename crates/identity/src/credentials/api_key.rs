@@ -65,7 +65,7 @@ impl FromStr for KeyHash {
 
 impl fmt::Display for KeyHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sha256:{}", hex::Shown(&self.0))
+        write!(f, "sha256:{}", hex::HexBytes(&self.0))
     }
 }
 

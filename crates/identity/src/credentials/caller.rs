@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_protocol::{AgentId, AgentName, Grant, MayCall, Timestamp};
+use chancery_protocol::{AgentId, AgentName, CallGrant, MayCall, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct CallerRecord {
     #[serde(default, with = "grants", skip_serializing_if = "grants::are_everything")]
     pub may_call: MayCall,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keys: Vec<KeyRecord>,
+    pub keys: Vec<ApiKeyRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateName>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -36,7 +36,7 @@ pub struct CallerRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeyRecord {
+pub struct ApiKeyRecord {
     pub hash: KeyHash,
     #[serde(default)]
     pub made_at: Timestamp,
@@ -90,7 +90,7 @@ impl CallerRecord {
         for old in &mut self.keys {
             old.expires_at = Some(old.expires_at.map_or(end, |earlier| earlier.min(end)));
         }
-        self.keys.push(KeyRecord { hash: KeyHash::of(key.expose_secret()), made_at: now, expires_at: None });
+        self.keys.push(ApiKeyRecord { hash: KeyHash::of(key.expose_secret()), made_at: now, expires_at: None });
         Ok(key)
     }
 
@@ -146,7 +146,7 @@ pub(super) mod grants {
     use serde::de::{self, Deserializer};
     use serde::ser::{SerializeSeq as _, Serializer};
 
-    use super::{Deserialize, Grant, MayCall};
+    use super::{CallGrant, Deserialize, MayCall};
 
     pub(in super::super) fn are_everything(may_call: &MayCall) -> bool {
         matches!(may_call, MayCall::Everything)
@@ -163,7 +163,7 @@ pub(super) mod grants {
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<MayCall, D::Error> {
         let Some(texts) = Option::<Vec<String>>::deserialize(from)? else { return Ok(MayCall::Everything) };
-        let grant = |text: &String| text.parse::<Grant>().map_err(|fault| de::Error::custom(format!("{text:?} {fault}")));
+        let grant = |text: &String| text.parse::<CallGrant>().map_err(|fault| de::Error::custom(format!("{text:?} {fault}")));
         texts.iter().map(grant).collect::<Result<_, _>>().map(MayCall::Only)
     }
 }

@@ -6,16 +6,16 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use chancery_protocol::{AgentId, Caller, Proof, Standing, Timestamp};
+use chancery_protocol::{AgentId, Caller, CallerStanding, IdentityProof, Timestamp};
 
 use super::certificate::CertificateFacts;
-use super::{CallerRecord, CertificateName, KeyHash, Refusal, RefusalKind};
+use super::{CallerRecord, CertificateName, CredentialRefusal, KeyHash, RefusalKind};
 
 /// A caller that is told apart from all others. Made once for each record and kind of proof; a clone counts references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     pub caller: Caller,
-    pub standing: Arc<Standing>,
+    pub standing: Arc<CallerStanding>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,22 +76,22 @@ impl Callers {
     fn add(&mut self, record: &CallerRecord, faults: &mut Vec<String>) {
         let caller = Caller::new(record.tenant.as_str(), record.name.as_str());
         let known = |proof, agent_id| {
-            let standing = Standing { proof, agent_id, agent: record.agent.clone(), may_call: record.may_call.clone() };
+            let standing = CallerStanding { proof, agent_id, agent: record.agent.clone(), may_call: record.may_call.clone() };
             Known { caller: caller.clone(), standing: Arc::new(standing) }
         };
-        let by_key = known(Proof::ApiKey, None);
+        let by_key = known(IdentityProof::ApiKey, None);
         for key in &record.keys {
             add_once(&mut self.keys, key.hash, (by_key.clone(), key.expires_at), faults, |hash| format!("key {hash}"));
         }
-        let by_certificate = known(Proof::Certificate, None);
+        let by_certificate = known(IdentityProof::Certificate, None);
         for name in &record.certificates {
             add_once(&mut self.certificates, name.clone(), by_certificate.clone(), faults, |name| format!("certificate {name}"));
         }
         for id in &record.agent_ids {
-            let known = known(Proof::Signature, Some(id.clone()));
+            let known = known(IdentityProof::Signature, Some(id.clone()));
             add_once(&mut self.agent_ids, id.clone(), known, faults, |id| format!("agent id {id}"));
         }
-        let by_token = known(Proof::Token, None);
+        let by_token = known(IdentityProof::Token, None);
         for token in &record.tokens {
             let subjects = self.tokens.entry(token.issuer.clone()).or_default();
             let shown = |subject: &String| format!("token subject {subject:?} of {}", token.issuer);
@@ -99,31 +99,35 @@ impl Callers {
         }
     }
 
-    pub fn by_key(&self, key: &str, now: Timestamp) -> Result<Known, Refusal> {
+    pub fn by_key(&self, key: &str, now: Timestamp) -> Result<Known, CredentialRefusal> {
         self.by_key_hash(&KeyHash::of(key), now)
     }
 
-    pub fn by_key_hash(&self, hash: &KeyHash, now: Timestamp) -> Result<Known, Refusal> {
+    pub fn by_key_hash(&self, hash: &KeyHash, now: Timestamp) -> Result<Known, CredentialRefusal> {
         match self.keys.get(hash) {
-            None => Err(Refusal::new(RefusalKind::Unknown, "no caller has this key")),
-            Some((_, Some(end))) if now >= *end => Err(Refusal::new(RefusalKind::Expired, "the key has expired")),
+            None => Err(CredentialRefusal::new(RefusalKind::Unknown, "no caller has this key")),
+            Some((_, Some(end))) if now >= *end => Err(CredentialRefusal::new(RefusalKind::Expired, "the key has expired")),
             Some((known, _)) => Ok(known.clone()),
         }
     }
 
-    pub fn by_certificate(&self, der: &[u8], now: Timestamp) -> Result<Known, Refusal> {
+    pub fn by_certificate(&self, der: &[u8], now: Timestamp) -> Result<Known, CredentialRefusal> {
         self.by_certificate_facts(&CertificateFacts::read(der)?, now)
     }
 
     /// A certificate whose names belong to two callers is neither's.
-    pub(super) fn by_certificate_facts(&self, certificate: &CertificateFacts, now: Timestamp) -> Result<Known, Refusal> {
+    pub(super) fn by_certificate_facts(
+        &self,
+        certificate: &CertificateFacts,
+        now: Timestamp,
+    ) -> Result<Known, CredentialRefusal> {
         certificate.check_time(now)?;
         let mut found = certificate.names.iter().filter_map(|name| self.certificates.get(name));
         let Some(known) = found.next() else {
-            return Err(Refusal::new(RefusalKind::Unknown, "no caller has a name of this certificate"));
+            return Err(CredentialRefusal::new(RefusalKind::Unknown, "no caller has a name of this certificate"));
         };
         if found.any(|other| other.caller != known.caller) {
-            return Err(Refusal::new(RefusalKind::Conflict, "the names of this certificate belong to several callers"));
+            return Err(CredentialRefusal::new(RefusalKind::Conflict, "the names of this certificate belong to several callers"));
         }
         Ok(known.clone())
     }

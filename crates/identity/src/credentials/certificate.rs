@@ -1,6 +1,7 @@
 //! Client certificates: the names a caller is known by, and the names a certificate carries.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use chancery_protocol::Timestamp;
@@ -8,7 +9,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::{Refusal, RefusalKind, hex};
+use super::{CredentialRefusal, RefusalKind, hex};
 use crate::SealKey;
 
 /// One name of a certificate. The common name is none: it says nothing about what kind of name it is.
@@ -49,7 +50,7 @@ impl fmt::Display for CertificateName {
             Self::Uri(uri) if uri.starts_with("spiffe://") => f.write_str(uri),
             Self::Uri(uri) => write!(f, "uri:{uri}"),
             Self::Dns(name) => write!(f, "dns:{name}"),
-            Self::Sha256(print) => write!(f, "sha256:{}", hex::Shown(print)),
+            Self::Sha256(print) => write!(f, "sha256:{}", hex::HexBytes(print)),
         }
     }
 }
@@ -72,6 +73,22 @@ impl<'de> Deserialize<'de> for CertificateName {
     }
 }
 
+/// The DNS names and addresses that a server certificate is for, as they stand in it. Nothing of one that cannot be read.
+pub fn server_names(der: &[u8]) -> Vec<String> {
+    let Ok((_, certificate)) = X509Certificate::from_der(der) else { return Vec::new() };
+    let Ok(Some(alternatives)) = certificate.subject_alternative_name() else { return Vec::new() };
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match bytes.len() {
+            4 => <[u8; 4]>::try_from(*bytes).ok().map(|address| IpAddr::from(address).to_string()),
+            16 => <[u8; 16]>::try_from(*bytes).ok().map(|address| IpAddr::from(address).to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    alternatives.value.general_names.iter().take(MOST_NAMES).filter_map(name).collect()
+}
+
 /// What a presented certificate says, read once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CertificateFacts {
@@ -85,8 +102,8 @@ const MOST_NAMES: usize = 100;
 
 impl CertificateFacts {
     /// Whether the chain holds is decided by the TLS library before a certificate comes here.
-    pub(super) fn read(der: &[u8]) -> Result<Self, Refusal> {
-        let malformed = || Refusal::new(RefusalKind::Malformed, "the client certificate cannot be read");
+    pub(super) fn read(der: &[u8]) -> Result<Self, CredentialRefusal> {
+        let malformed = || CredentialRefusal::new(RefusalKind::Malformed, "the client certificate cannot be read");
         let (rest, certificate) = X509Certificate::from_der(der).map_err(|_| malformed())?;
         if !rest.is_empty() {
             return Err(malformed());
@@ -106,13 +123,13 @@ impl CertificateFacts {
     }
 
     /// Again, although TLS looked when the connection was made: connections live longer than certificates may.
-    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), Refusal> {
+    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), CredentialRefusal> {
         let now = now.micros().div_euclid(1_000_000);
         if now < self.not_before {
-            return Err(Refusal::new(RefusalKind::ClockSkew, "the client certificate is not valid yet"));
+            return Err(CredentialRefusal::new(RefusalKind::ClockSkew, "the client certificate is not valid yet"));
         }
         if now > self.not_after {
-            return Err(Refusal::new(RefusalKind::Expired, "the client certificate has expired"));
+            return Err(CredentialRefusal::new(RefusalKind::Expired, "the client certificate has expired"));
         }
         Ok(())
     }

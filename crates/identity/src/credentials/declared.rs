@@ -7,14 +7,14 @@ use chancery_protocol::{
 };
 use http::HeaderValue;
 
-use super::authenticator::{Closed, Mode};
-use super::{Authenticator, Refusal, RefusalKind};
+use super::authenticator::{AuthenticationMode, ClosedNode};
+use super::{Authenticator, CredentialRefusal, RefusalKind};
 
 impl Authenticator {
     /// What a card declares: exactly what this node accepts now, each alone enough. Signed requests have no kind of
     /// scheme in a card.
     pub fn schemes(&self) -> (BTreeMap<String, SecurityScheme>, Vec<SecurityRequirement>) {
-        let Mode::Closed(closed) = &self.0 else { return Default::default() };
+        let AuthenticationMode::Closed(closed) = &self.0 else { return Default::default() };
         let schemes = closed.schemes();
         let alone = |name: &String| SecurityRequirement { schemes: [(name.clone(), StringList::default())].into() };
         let requirements = schemes.keys().map(alone).collect();
@@ -22,8 +22,8 @@ impl Authenticator {
     }
 
     /// The values of `WWW-Authenticate` for an answer with this refusal; none if other credentials would not help.
-    pub fn challenges(&self, refusal: &Refusal) -> Vec<HeaderValue> {
-        let Mode::Closed(closed) = &self.0 else { return Vec::new() };
+    pub fn challenges(&self, refusal: &CredentialRefusal) -> Vec<HeaderValue> {
+        let AuthenticationMode::Closed(closed) = &self.0 else { return Vec::new() };
         let mut challenges = vec![match refusal.kind {
             RefusalKind::NotAllowed | RefusalKind::Unavailable => return Vec::new(),
             RefusalKind::Missing => HeaderValue::from_static("Bearer realm=\"chancery\""),
@@ -39,7 +39,7 @@ impl Authenticator {
     }
 }
 
-impl Closed {
+impl ClosedNode {
     /// Keys can be given to callers at any time; a node that takes nothing else is waiting for just that.
     fn takes_keys(&self) -> bool {
         self.callers.load().any_has_a_key()

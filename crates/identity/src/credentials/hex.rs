@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-pub(super) struct Shown<'a>(pub &'a [u8; 32]);
+pub(super) struct HexBytes<'a>(pub &'a [u8; 32]);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for HexBytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }

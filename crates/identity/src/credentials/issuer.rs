@@ -81,9 +81,9 @@ pub struct Issuer {
     /// What callers may call that no record lists.
     #[serde(default, with = "grants", skip_serializing_if = "grants::are_everything")]
     pub may_call: MayCall,
-    /// Tokens that live longer, from `iat` to `exp`, are refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_lifetime_s: Option<u32>,
+    /// Tokens that live longer, from `iat` to `exp`, are refused, and so are tokens without `iat`. 0 is no bound.
+    #[serde(default = "default_max_lifetime_s")]
+    pub max_lifetime_s: u32,
 }
 
 impl Issuer {
@@ -101,7 +101,7 @@ impl Issuer {
             caller_claim: default_caller_claim(),
             tenant_claim: None,
             may_call: MayCall::Everything,
-            max_lifetime_s: None,
+            max_lifetime_s: default_max_lifetime_s(),
         }
     }
 
@@ -178,6 +178,11 @@ fn default_algorithms() -> Vec<TokenAlgorithm> {
 
 fn default_leeway_s() -> u32 {
     60
+}
+
+/// A day: a stolen token is of no use for longer, and the access tokens of common issuers live for an hour.
+fn default_max_lifetime_s() -> u32 {
+    24 * 60 * 60
 }
 
 fn default_caller_claim() -> String {

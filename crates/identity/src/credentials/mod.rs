@@ -18,14 +18,15 @@ mod token_memory;
 
 pub use api_key::{ApiKey, KeyHash};
 pub use authenticator::{Authenticator, Checks, RequestFacts};
-pub use caller::{CallerRecord, KeyRecord, RotateError, TokenSubject};
+pub use caller::{ApiKeyRecord, CallerRecord, RotateError, TokenSubject};
 pub use callers::{CallerFault, Callers, Known};
-pub use certificate::CertificateName;
+pub use certificate::{CertificateName, server_names};
 pub use issuer::{Accept, Issuer, Issuers, TokenAlgorithm};
 pub use key_set::{KeySet, KeySetFault, KeySets, NoKeySets};
-pub use presented::{API_KEY_HEADER, MOST_CREDENTIAL_BYTES, Presented};
-pub use refusal::{Refusal, RefusalKind};
+pub use presented::{API_KEY_HEADER, MOST_CREDENTIAL_BYTES, PresentedCredentials};
+pub use refusal::{CredentialRefusal, RefusalKind};
 pub use resolver::{AllowAll, Allowlist, IdentityResolver};
 pub use signature::{
-    Authority, SignFault, SignatureRules, SignedHeaders, UnsignedRequest, content_digest, fresh_nonce, sign_request,
+    Authority, NonceBook, NonceDenied, NonceMemory, NonceUse, SignFault, SignatureRules, SignedHeaders, UnsignedRequest,
+    content_digest, fresh_nonce, sign_request,
 };

@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use chancery_protocol::{Error, ErrorKind};
+
+/// When a caller whose credentials could not be checked is told to try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalKind {
@@ -30,13 +34,13 @@ pub enum RefusalKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CredentialRefusal {
     pub kind: RefusalKind,
     /// For the log. Never holds a credential or a part of one.
     pub reason: Cow<'static, str>,
 }
 
-impl Refusal {
+impl CredentialRefusal {
     pub fn new(kind: RefusalKind, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { kind, reason: reason.into() }
     }
@@ -50,16 +54,19 @@ impl Refusal {
         match self.kind {
             RefusalKind::Missing => Error::new(ErrorKind::Unauthenticated, "Credentials are required"),
             RefusalKind::NotAllowed => Error::new(ErrorKind::PermissionDenied, "This caller is not allowed here"),
-            RefusalKind::Unavailable => Error::new(ErrorKind::Unavailable, "Credentials cannot be checked at the moment"),
+            RefusalKind::Unavailable => Error {
+                retry_after: Some(RETRY_AFTER),
+                ..Error::new(ErrorKind::Unavailable, "Credentials cannot be checked at the moment")
+            },
             _ => Error::new(ErrorKind::Unauthenticated, "The credentials were not accepted"),
         }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CredentialRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.kind, self.reason)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for CredentialRefusal {}

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chancery_protocol::{Caller, Proof, Standing, Timestamp};
+use chancery_protocol::{Caller, CallerStanding, IdentityProof, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::caller::{DEFAULT_TENANT, checked_name};
-use super::token_memory::{TokenMemory, Verified};
-use super::{Accept, Callers, Issuer, Issuers, KeyHash, KeySet, KeySets, Known, Refusal, RefusalKind, TokenAlgorithm, hex};
+use super::token_memory::{TokenMemory, VerifiedToken};
+use super::{
+    Accept, Callers, CredentialRefusal, Issuer, Issuers, KeyHash, KeySet, KeySets, Known, RefusalKind, TokenAlgorithm, hex,
+};
 use crate::SealKey;
 
 /// A token without `kid` may be tried with this many keys.
@@ -53,38 +55,42 @@ enum Audience {
 }
 
 impl Tokens {
-    pub(super) fn new(issuers: Issuers, key_sets: Arc<dyn KeySets>) -> Self {
-        Self { issuers, key_sets, memory: TokenMemory::default() }
+    pub(super) fn new(issuers: Issuers, key_sets: Arc<dyn KeySets>, remembered_s: u32) -> Self {
+        Self { issuers, key_sets, memory: TokenMemory::new(remembered_s) }
     }
 
     /// What a token proved that was verified a moment ago.
-    pub(super) fn remembered(&self, hash: &KeyHash, now: Timestamp) -> Option<Arc<Verified>> {
+    pub(super) fn remembered(&self, hash: &KeyHash, now: Timestamp) -> Option<Arc<VerifiedToken>> {
         self.memory.find(hash, now)
     }
 
     /// The caller a token is for. Asked anew for each call, so that a subject taken out of the records is out at once.
-    pub(super) fn caller(verified: &Verified, callers: &Callers, now: Timestamp) -> Result<Known, Refusal> {
+    pub(super) fn caller(verified: &VerifiedToken, callers: &Callers, now: Timestamp) -> Result<Known, CredentialRefusal> {
         verified.check_time(now)?;
-        callers
-            .by_token(&verified.issuer, &verified.subject)
-            .or_else(|| verified.own.clone())
-            .ok_or_else(|| Refusal::new(RefusalKind::Unknown, format!("no caller is this subject of {}", verified.issuer)))
+        callers.by_token(&verified.issuer, &verified.subject).or_else(|| verified.own.clone()).ok_or_else(|| {
+            CredentialRefusal::new(RefusalKind::Unknown, format!("no caller is this subject of {}", verified.issuer))
+        })
     }
 
     /// Verifies a token and remembers it.
-    pub(super) async fn verify(&self, hash: &KeyHash, token: &str, now: Timestamp) -> Result<Arc<Verified>, Refusal> {
-        let malformed = |what: &'static str| Refusal::new(RefusalKind::Malformed, what);
+    pub(super) async fn verify(
+        &self,
+        hash: &KeyHash,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Arc<VerifiedToken>, CredentialRefusal> {
+        let malformed = |what: &'static str| CredentialRefusal::new(RefusalKind::Malformed, what);
         let (message, signature) = token.rsplit_once('.').ok_or_else(|| malformed("not a token"))?;
         let (header, claims) = message.split_once('.').ok_or_else(|| malformed("not a token"))?;
         let header: Header = part(header).ok_or_else(|| malformed("the header of the token cannot be read"))?;
         let claims: Claims = part(claims).ok_or_else(|| malformed("the claims of the token cannot be read"))?;
         let algorithm = header.check()?;
         let Some(issuer) = self.issuers.by_iss(&claims.iss) else {
-            return Err(Refusal::new(RefusalKind::Unknown, "a token of an issuer that is not trusted here"));
+            return Err(CredentialRefusal::new(RefusalKind::Unknown, "a token of an issuer that is not trusted here"));
         };
         if !issuer.algorithms.contains(&algorithm) {
             let reason = format!("{algorithm:?} is not accepted of {}", issuer.name);
-            return Err(Refusal::new(RefusalKind::WrongAlgorithm, reason));
+            return Err(CredentialRefusal::new(RefusalKind::WrongAlgorithm, reason));
         }
         // Before the signature: a token that is no use anyway costs no request to the issuer.
         let verified = Arc::new(claims.check(issuer, now)?);
@@ -100,29 +106,29 @@ impl Tokens {
         algorithm: TokenAlgorithm,
         message: &[u8],
         signature: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CredentialRefusal> {
         let mut keys = self.key_set(issuer, false).await?;
         let kid = header.kid.as_deref();
         if keys.named(kid).next().is_none() {
             keys = self.key_set(issuer, true).await?;
         }
         if keys.named(kid).next().is_none() {
-            return Err(Refusal::new(RefusalKind::Unknown, format!("{} has no key of that name", issuer.name)));
+            return Err(CredentialRefusal::new(RefusalKind::Unknown, format!("{} has no key of that name", issuer.name)));
         }
         let mut fitting = keys.named(kid).filter(|key| key.serves(algorithm)).take(MOST_TRIES).peekable();
         if fitting.peek().is_none() {
             let reason = format!("the key of {} is not for {algorithm:?}", issuer.name);
-            return Err(Refusal::new(RefusalKind::WrongAlgorithm, reason));
+            return Err(CredentialRefusal::new(RefusalKind::WrongAlgorithm, reason));
         }
         if fitting.any(|key| key.verifies(signature, message, algorithm)) {
             Ok(())
         } else {
-            Err(Refusal::new(RefusalKind::BadSignature, format!("not signed by {}", issuer.name)))
+            Err(CredentialRefusal::new(RefusalKind::BadSignature, format!("not signed by {}", issuer.name)))
         }
     }
 
-    async fn key_set(&self, issuer: &Issuer, refresh: bool) -> Result<Arc<KeySet>, Refusal> {
-        let fault = |fault| Refusal::new(RefusalKind::Unavailable, format!("no keys of {}: {fault}", issuer.name));
+    async fn key_set(&self, issuer: &Issuer, refresh: bool) -> Result<Arc<KeySet>, CredentialRefusal> {
+        let fault = |fault| CredentialRefusal::new(RefusalKind::Unavailable, format!("no keys of {}: {fault}", issuer.name));
         self.key_sets.key_set(issuer, refresh).await.map_err(fault)
     }
 }
@@ -132,24 +138,24 @@ fn part<T: for<'de> Deserialize<'de>>(text: &str) -> Option<T> {
 }
 
 impl Header {
-    fn check(&self) -> Result<TokenAlgorithm, Refusal> {
+    fn check(&self) -> Result<TokenAlgorithm, CredentialRefusal> {
         let Some(algorithm) = TokenAlgorithm::named(&self.alg) else {
-            return Err(Refusal::new(RefusalKind::WrongAlgorithm, "an algorithm that no issuer may use"));
+            return Err(CredentialRefusal::new(RefusalKind::WrongAlgorithm, "an algorithm that no issuer may use"));
         };
         // Other types are tokens for other purposes, signed by the same key.
         let for_access = |typ: &str| ["jwt", "at+jwt", "application/at+jwt"].iter().any(|one| typ.eq_ignore_ascii_case(one));
         if !self.typ.as_deref().is_none_or(for_access) || self.cty.is_some() {
-            return Err(Refusal::new(RefusalKind::Malformed, "a token of another type"));
+            return Err(CredentialRefusal::new(RefusalKind::Malformed, "a token of another type"));
         }
         if self.crit.is_some() {
-            return Err(Refusal::new(RefusalKind::Malformed, "a token with critical extensions"));
+            return Err(CredentialRefusal::new(RefusalKind::Malformed, "a token with critical extensions"));
         }
         Ok(algorithm)
     }
 }
 
 impl Claims {
-    fn check(&self, issuer: &Issuer, now: Timestamp) -> Result<Verified, Refusal> {
+    fn check(&self, issuer: &Issuer, now: Timestamp) -> Result<VerifiedToken, CredentialRefusal> {
         let ours = |audience: &String| issuer.audiences.contains(audience);
         let for_us = match &self.aud {
             None => false,
@@ -157,20 +163,19 @@ impl Claims {
             Some(Audience::Many(audiences)) => audiences.iter().any(ours),
         };
         if !for_us {
-            return Err(Refusal::new(RefusalKind::WrongAudience, format!("a token of {} for somebody else", issuer.name)));
+            return Err(CredentialRefusal::new(
+                RefusalKind::WrongAudience,
+                format!("a token of {} for somebody else", issuer.name),
+            ));
         }
         let leeway = i64::from(issuer.leeway_s) * 1_000_000;
-        let expires = micros(self.exp)?.ok_or_else(|| Refusal::new(RefusalKind::Malformed, "a token that never expires"))?;
+        let expires =
+            micros(self.exp)?.ok_or_else(|| CredentialRefusal::new(RefusalKind::Malformed, "a token that never expires"))?;
         let issued = micros(self.iat)?;
-        if let Some(most) = issuer.max_lifetime_s {
-            let short = issued.is_some_and(|issued| expires.saturating_sub(issued) <= i64::from(most) * 1_000_000);
-            if !short {
-                return Err(Refusal::new(RefusalKind::Malformed, "a token that lives longer than its issuer may allow"));
-            }
-        }
+        check_lifetime(issuer, issued, expires)?;
         let earliest = micros(self.nbf)?.into_iter().chain(issued).max().unwrap_or(i64::MIN);
         let subject = self.text(&issuer.caller_claim)?.to_owned();
-        let verified = Verified {
+        let verified = VerifiedToken {
             issuer: issuer.name.clone(),
             own: self.own_caller(issuer, &subject)?,
             subject,
@@ -181,15 +186,15 @@ impl Claims {
         Ok(verified)
     }
 
-    fn text(&self, claim: &str) -> Result<&str, Refusal> {
+    fn text(&self, claim: &str) -> Result<&str, CredentialRefusal> {
         let value = if claim == "iss" { Some(self.iss.as_str()) } else { self.other.get(claim).and_then(Value::as_str) };
         value
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| Refusal::new(RefusalKind::Malformed, format!("a token without a text in its claim {claim}")))
+            .ok_or_else(|| CredentialRefusal::new(RefusalKind::Malformed, format!("a token without a text in its claim {claim}")))
     }
 
     /// The caller that this subject is where no record lists it.
-    fn own_caller(&self, issuer: &Issuer, subject: &str) -> Result<Option<Known>, Refusal> {
+    fn own_caller(&self, issuer: &Issuer, subject: &str) -> Result<Option<Known>, CredentialRefusal> {
         if issuer.accept == Accept::Listed {
             return Ok(None);
         }
@@ -197,8 +202,10 @@ impl Claims {
             None => DEFAULT_TENANT,
             Some(claim) => self.text(claim)?,
         };
-        checked_name(tenant).map_err(|_| Refusal::new(RefusalKind::Malformed, "the tenant of a token is no tenant's name"))?;
-        let standing = Standing { proof: Proof::Token, agent_id: None, agent: None, may_call: issuer.may_call.clone() };
+        checked_name(tenant)
+            .map_err(|_| CredentialRefusal::new(RefusalKind::Malformed, "the tenant of a token is no tenant's name"))?;
+        let standing =
+            CallerStanding { proof: IdentityProof::Token, agent_id: None, agent: None, may_call: issuer.may_call.clone() };
         let caller = Caller::new(tenant, format!("{}:{}", issuer.name, safe_subject(subject)));
         Ok(Some(Known { caller, standing: Arc::new(standing) }))
     }
@@ -216,18 +223,37 @@ fn safe_subject(subject: &str) -> String {
             name.push_str(&format!("%{byte:02X}"));
         }
         if name.len() > MOST_SUBJECT_BYTES {
-            return format!("~{}", hex::Shown(&SealKey::digest(subject.as_bytes())));
+            return format!("~{}", hex::HexBytes(&SealKey::digest(subject.as_bytes())));
         }
     }
     name
 }
 
+/// Refuses a token that lives longer than `max_lifetime_s`, or that does not say since when it lives.
+fn check_lifetime(issuer: &Issuer, issued: Option<i64>, expires: i64) -> Result<(), CredentialRefusal> {
+    let (name, most) = (&issuer.name, issuer.max_lifetime_s);
+    let refused = |what: String| Err(CredentialRefusal::new(RefusalKind::Malformed, what));
+    match issued {
+        _ if most == 0 => Ok(()),
+        None => {
+            refused(format!("a token of {name} without iat, and issuers.{name}.max_lifetime_s bounds exp - iat; 0 lifts that"))
+        }
+        Some(issued) if expires.saturating_sub(issued) > i64::from(most) * 1_000_000 => {
+            let lives = expires.saturating_sub(issued).div_euclid(1_000_000);
+            refused(format!("a token of {name} that lives {lives} s, more than issuers.{name}.max_lifetime_s = {most}"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
 /// A NumericDate, which may have a fraction.
-fn micros(seconds: Option<f64>) -> Result<Option<i64>, Refusal> {
+fn micros(seconds: Option<f64>) -> Result<Option<i64>, CredentialRefusal> {
     // Up to the year 9999.
     let date = 0.0..253_402_300_800.0;
     match seconds {
-        Some(seconds) if !date.contains(&seconds) => Err(Refusal::new(RefusalKind::Malformed, "a time of a token is no date")),
+        Some(seconds) if !date.contains(&seconds) => {
+            Err(CredentialRefusal::new(RefusalKind::Malformed, "a time of a token is no date"))
+        }
         seconds => Ok(seconds.map(|seconds| (seconds * 1e6) as i64)),
     }
 }

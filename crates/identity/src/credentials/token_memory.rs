@@ -6,15 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_protocol::Timestamp;
 
-use super::{KeyHash, Known, Refusal, RefusalKind};
+use super::{CredentialRefusal, KeyHash, Known, RefusalKind};
 
 const MOST_TOKENS: usize = 10_000;
-/// A token is verified anew after this time even if it has not expired: its issuer may have withdrawn the key.
-const KEPT_MICROS: i64 = 300 * 1_000_000;
 
 /// What a token proves, as long as it lasts.
 #[derive(Debug)]
-pub(super) struct Verified {
+pub(super) struct VerifiedToken {
     /// By its name in configuration.
     pub issuer: String,
     pub subject: String,
@@ -25,42 +23,52 @@ pub(super) struct Verified {
     pub until: Timestamp,
 }
 
-impl Verified {
-    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), Refusal> {
+impl VerifiedToken {
+    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), CredentialRefusal> {
         if now > self.until {
-            return Err(Refusal::new(RefusalKind::Expired, format!("a token of {} that has expired", self.issuer)));
+            return Err(CredentialRefusal::new(RefusalKind::Expired, format!("a token of {} that has expired", self.issuer)));
         }
         if now < self.from {
-            return Err(Refusal::new(RefusalKind::ClockSkew, format!("a token of {} that is not valid yet", self.issuer)));
+            return Err(CredentialRefusal::new(
+                RefusalKind::ClockSkew,
+                format!("a token of {} that is not valid yet", self.issuer),
+            ));
         }
         Ok(())
     }
 }
 
-#[derive(Default)]
-pub(super) struct TokenMemory(Mutex<Kept>);
+pub(super) struct TokenMemory {
+    kept: Mutex<CachedTokens>,
+    /// A token is verified anew after this time even if it has not expired: its issuer may have withdrawn the key.
+    kept_micros: i64,
+}
 
 #[derive(Default)]
-struct Kept {
-    tokens: HashMap<KeyHash, (Arc<Verified>, Timestamp)>,
+struct CachedTokens {
+    tokens: HashMap<KeyHash, (Arc<VerifiedToken>, Timestamp)>,
     /// Oldest first, each as long as it is in the map.
     order: VecDeque<KeyHash>,
 }
 
 impl TokenMemory {
-    /// Nothing that panics runs under the lock, and what is kept is right entry by entry.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn new(kept_s: u32) -> Self {
+        Self { kept: Mutex::default(), kept_micros: i64::from(kept_s) * 1_000_000 }
     }
 
-    pub(super) fn find(&self, hash: &KeyHash, now: Timestamp) -> Option<Arc<Verified>> {
+    /// Nothing that panics runs under the lock, and what is kept is right entry by entry.
+    fn kept(&self) -> MutexGuard<'_, CachedTokens> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(&self, hash: &KeyHash, now: Timestamp) -> Option<Arc<VerifiedToken>> {
         let kept = self.kept();
         let (verified, since) = kept.tokens.get(hash)?;
         // A clock that was set back makes a token look as if it came from the future: verify it again.
-        (0..KEPT_MICROS).contains(&now.micros().saturating_sub(since.micros())).then(|| verified.clone())
+        (0..self.kept_micros).contains(&now.micros().saturating_sub(since.micros())).then(|| verified.clone())
     }
 
-    pub(super) fn keep(&self, hash: KeyHash, verified: Arc<Verified>, now: Timestamp) {
+    pub(super) fn keep(&self, hash: KeyHash, verified: Arc<VerifiedToken>, now: Timestamp) {
         let mut kept = self.kept();
         if kept.tokens.insert(hash, (verified, now)).is_none() {
             kept.order.push_back(hash);
@@ -87,13 +95,13 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
-    fn verified() -> Arc<Verified> {
-        Arc::new(Verified { issuer: "corp".into(), subject: "ci".into(), own: None, from: at(0), until: at(9_999) })
+    fn verified() -> Arc<VerifiedToken> {
+        Arc::new(VerifiedToken { issuer: "corp".into(), subject: "ci".into(), own: None, from: at(0), until: at(9_999) })
     }
 
     #[test]
     fn the_oldest_token_goes_when_there_are_too_many() {
-        let memory = TokenMemory::default();
+        let memory = TokenMemory::new(300);
         let hash = |number: usize| KeyHash::of(&number.to_string());
         for number in 0..=MOST_TOKENS {
             memory.keep(hash(number), verified(), at(1));
@@ -108,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_token_is_not_trusted_from_memory_for_long_nor_before_it_was_seen() {
-        let memory = TokenMemory::default();
+        let memory = TokenMemory::new(300);
         let hash = KeyHash::of("token");
         memory.keep(hash, verified(), at(1_000));
         assert!(memory.find(&hash, at(1_299)).is_some());

@@ -12,6 +12,10 @@ use serde_json::{Map, Value};
 use super::{HopTokenFault, MAX_HOP_TOKEN_LIFE};
 use crate::strict_json::MAX_SAFE_INTEGER;
 
+const PATH_DIGEST_BYTES: usize = 16;
+/// The same in base64url.
+const PATH_DIGEST: usize = 22;
+
 /// The place of a task in its tree, for the one agent that works on it. Times are kept to the second, in which it is good as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HopClaims {
@@ -22,21 +26,23 @@ pub struct HopClaims {
     pub trace_id: TraceId,
     /// Of that task.
     pub depth: u32,
-    /// Who the task came through, the root's caller first.
-    pub path: Vec<Arc<str>>,
-    pub budget: BudgetHandle,
-    pub audience: Audience,
+    /// The digest of whom the task came through, see [`path_digest`]. The issuer has the path itself in its records.
+    pub path_digest: Arc<str>,
+    /// Members of `tracestate`, each as `NODE@chancery=HANDLE` with commas between: the issuer's own, which other nodes pass on in the
+    /// place of the token, and those of nodes that the task came through, for agents that pass on nothing but the token.
+    pub marks: Option<Arc<str>>,
+    pub budget: BudgetCaps,
+    pub audience: TokenAudience,
     pub issued_at: Timestamp,
     pub expires_at: Timestamp,
     /// Random, so that no two tokens are the same.
     pub id: u128,
 }
 
-/// Where calls under the token are charged, and what they had when it was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What the task and the calls under it could spend when the token was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BudgetHandle {
-    pub subtree: Arc<str>,
+pub struct BudgetCaps {
     /// In millionths; without it there is no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
@@ -47,7 +53,7 @@ pub struct BudgetHandle {
 /// The agent that may use the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Audience {
+pub struct TokenAudience {
     /// The name it has here.
     pub agent: Arc<str>,
     /// By its key, if that is known.
@@ -58,20 +64,28 @@ pub struct Audience {
 /// The claims as they are written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ClaimsJson {
     iss: Arc<str>,
-    aud: Audience,
+    aud: TokenAudience,
     iat: i64,
     exp: i64,
     jti: String,
     tenant: Arc<str>,
-    root: TaskId,
+    /// Left out where it is the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    root: Option<TaskId>,
     parent: TaskId,
     trace: TraceId,
     depth: u32,
-    path: Vec<Arc<str>>,
-    path_digest: String,
-    budget: BudgetHandle,
+    path_digest: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    marks: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "is_uncapped")]
+    budget: BudgetCaps,
+}
+
+fn is_uncapped(budget: &BudgetCaps) -> bool {
+    *budget == BudgetCaps::default()
 }
 
 impl HopClaims {
@@ -81,24 +95,20 @@ impl HopClaims {
         let ends = seconds(self.expires_at).saturating_add(i64::from(self.expires_at.micros().rem_euclid(1_000_000) != 0));
         let latest = issued.saturating_add(MAX_HOP_TOKEN_LIFE.as_secs().cast_signed());
         let safe = |number: Option<u64>| number.map(|number| number.min(MAX_SAFE_INTEGER));
-        let written = Written {
+        let written = ClaimsJson {
             iss: issuer.clone(),
             aud: self.audience.clone(),
             iat: issued,
             exp: ends.min(latest),
             jti: format!("{:032x}", self.id),
             tenant: self.tenant.clone(),
-            root: self.root_task.clone(),
+            root: (self.root_task != self.parent_task).then(|| self.root_task.clone()),
             parent: self.parent_task.clone(),
             trace: self.trace_id,
             depth: self.depth,
-            path: self.path.clone(),
-            path_digest: path_digest(&self.path),
-            budget: BudgetHandle {
-                subtree: self.budget.subtree.clone(),
-                micro_usd: safe(self.budget.micro_usd),
-                tokens: safe(self.budget.tokens),
-            },
+            path_digest: self.path_digest.clone(),
+            marks: self.marks.clone(),
+            budget: BudgetCaps { micro_usd: safe(self.budget.micro_usd), tokens: safe(self.budget.tokens) },
         };
         serde_json::to_vec(&written)
     }
@@ -106,10 +116,10 @@ impl HopClaims {
     /// From a payload whose signature has been checked.
     pub(super) fn read(payload: Map<String, Value>) -> Result<Self, HopTokenFault> {
         let malformed = HopTokenFault::Malformed;
-        let written: Written =
+        let written: ClaimsJson =
             serde_json::from_value(Value::Object(payload)).map_err(|_| malformed("its claims are not those of a hop token"))?;
-        if written.path_digest != path_digest(&written.path) {
-            return Err(malformed("its path is not the one it has the digest of"));
+        if written.path_digest.len() != PATH_DIGEST {
+            return Err(malformed("its path has no digest"));
         }
         let id = TraceId::from_hex(&written.jti).map(|id| id.0).or((written.jti == "0".repeat(32)).then_some(0));
         let life = written.exp.checked_sub(written.iat).and_then(|life| u64::try_from(life).ok());
@@ -120,11 +130,12 @@ impl HopClaims {
             |seconds: i64| seconds.checked_mul(1_000_000).map(Timestamp::from_micros).ok_or(malformed("its times are none"));
         Ok(Self {
             tenant: written.tenant,
-            root_task: written.root,
+            root_task: written.root.unwrap_or_else(|| written.parent.clone()),
             parent_task: written.parent,
             trace_id: written.trace,
             depth: written.depth,
-            path: written.path,
+            path_digest: written.path_digest,
+            marks: written.marks,
             budget: written.budget,
             audience: written.aud,
             issued_at: time(written.iat)?,
@@ -134,14 +145,14 @@ impl HopClaims {
     }
 }
 
-/// One short text for a whole path: SHA-256 over each name with its length before it.
-pub fn path_digest(path: &[Arc<str>]) -> String {
+/// One short text for a whole path: the first 16 bytes of SHA-256 over each name with its length before it.
+pub fn path_digest(path: &[Arc<str>]) -> Arc<str> {
     let mut digest = Context::new(&SHA256);
     for agent in path {
         digest.update(&(agent.len() as u64).to_be_bytes());
         digest.update(agent.as_bytes());
     }
-    URL_SAFE_NO_PAD.encode(digest.finish())
+    URL_SAFE_NO_PAD.encode(&digest.finish().as_ref()[..PATH_DIGEST_BYTES]).into()
 }
 
 fn seconds(time: Timestamp) -> i64 {

@@ -14,17 +14,17 @@ pub(super) const MOST_KNOWN: usize = 4_096;
 type Hash = [u8; 32];
 
 #[derive(Default)]
-pub(super) struct Memory(Mutex<Kept>);
+pub(super) struct HopTokenCache(Mutex<CachedHopTokens>);
 
 #[derive(Default)]
-struct Kept {
+struct CachedHopTokens {
     tokens: HashMap<Hash, (Arc<HopClaims>, Timestamp)>,
     /// Oldest first, each as long as it is in the map.
     order: VecDeque<Hash>,
 }
 
-impl Memory {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+impl HopTokenCache {
+    fn kept(&self) -> MutexGuard<'_, CachedHopTokens> {
         // Nothing that panics runs under the lock, and what is kept is right entry by entry.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,7 +50,7 @@ impl Memory {
     }
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for HopTokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").field("tokens", &self.kept().tokens.len()).finish()
     }
@@ -58,7 +58,7 @@ impl fmt::Debug for Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Audience, BudgetHandle};
+    use super::super::{BudgetCaps, TokenAudience, path_digest};
     use super::*;
     use chancery_protocol::TraceId;
 
@@ -69,9 +69,10 @@ mod tests {
             parent_task: "p".into(),
             trace_id: TraceId(1),
             depth: 0,
-            path: Vec::new(),
-            budget: BudgetHandle { subtree: "r".into(), micro_usd: None, tokens: None },
-            audience: Audience { agent: "a".into(), id: None },
+            path_digest: path_digest(&[]),
+            marks: None,
+            budget: BudgetCaps::default(),
+            audience: TokenAudience { agent: "a".into(), id: None },
             issued_at: Timestamp::from_micros(0),
             expires_at: Timestamp::from_micros(9),
             id: 0,
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_when_there_are_too_many_and_none_outlives_its_key() {
-        let memory = Memory::default();
+        let memory = HopTokenCache::default();
         let hash = |number: usize| {
             let mut hash = [0; 32];
             hash[..8].copy_from_slice(&number.to_be_bytes());

@@ -17,8 +17,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_protocol::Timestamp;
 
-pub use self::claims::{Audience, BudgetHandle, HopClaims, path_digest};
-use self::memory::Memory;
+pub use self::claims::{BudgetCaps, HopClaims, TokenAudience, path_digest};
+use self::memory::HopTokenCache;
 use crate::keys::{Algorithm, HopTokens as Domain, KeyRing, KeyUse};
 
 /// A longer token is neither made nor looked at.
@@ -27,6 +27,8 @@ pub const MAX_HOP_TOKEN: usize = 16 * 1024;
 pub const MAX_HOP_TOKEN_LIFE: Duration = Duration::from_secs(60 * 60);
 /// How far the clocks of nodes that share a key may be apart.
 pub const CLOCK_LEEWAY: Duration = Duration::from_secs(30);
+/// So many members of `tracestate` are read of one token.
+pub const MOST_MARKS: usize = 8;
 const TYPE: &str = "chancery-hop+jwt";
 
 /// Why a token is not believed.
@@ -54,7 +56,7 @@ pub enum HopTokenFault {
 pub enum MintFault {
     #[error("no key signs hop tokens at this time")]
     NoKey,
-    #[error("the path is so long that the hop token would have more than {MAX_HOP_TOKEN} bytes")]
+    #[error("the names in it are so long that the hop token would have more than {MAX_HOP_TOKEN} bytes")]
     TooLarge,
     #[error("a claim cannot be written")]
     Unwritten,
@@ -66,7 +68,7 @@ pub struct HopTokens {
     issuer: Arc<str>,
     keys: ArcSwap<Vec<Key>>,
     /// Read on every call, written once for each token. Replaced as a whole with the keys.
-    known: RwLock<Arc<Memory>>,
+    known: RwLock<Arc<HopTokenCache>>,
 }
 
 #[derive(Debug)]
@@ -124,7 +126,7 @@ impl HopTokens {
         if token.len() > MAX_HOP_TOKEN {
             return Err(HopTokenFault::TooLarge);
         }
-        let parts = read::Parts::of(token)?;
+        let parts = read::JwsParts::of(token)?;
         if !self.keys.load().iter().any(|key| key.header == parts.header) {
             // Tokens of other nodes come with every call through a chain of them; they are told without being taken apart.
             parts.check_foreign(&self.issuer)?;
@@ -151,7 +153,7 @@ impl HopTokens {
     }
 
     /// Everything but the time; with the moment from which its key no longer counts.
-    fn read(&self, parts: &read::Parts<'_>, now: Timestamp) -> Result<(HopClaims, Timestamp), HopTokenFault> {
+    fn read(&self, parts: &read::JwsParts<'_>, now: Timestamp) -> Result<(HopClaims, Timestamp), HopTokenFault> {
         let payload = parts.payload()?;
         read::check_issuer(&payload, &self.issuer)?;
         let keys = self.keys.load();
@@ -161,6 +163,41 @@ impl HopTokens {
         hmac::verify(&key.secret, parts.signed.as_bytes(), &parts.mark()?).map_err(|_| HopTokenFault::BadSignature)?;
         Ok((HopClaims::read(payload)?, key.retires_at.unwrap_or(Timestamp::from_micros(i64::MAX))))
     }
+}
+
+/// What a token of another node says to those it is none of. Nothing of it is proven: it may only bind the call it came with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignClaims {
+    /// Members of `tracestate`, each as `NODE@chancery=HANDLE`: the other node's own, and those of nodes that the call came through.
+    pub marks: Vec<String>,
+    pub budget: BudgetCaps,
+}
+
+impl ForeignClaims {
+    /// What is there to be read of it, without believing that it is anybody's.
+    pub fn of(token: &str) -> Option<Self> {
+        let parts = read::JwsParts::of(token).ok().filter(|_| token.len() <= MAX_HOP_TOKEN)?;
+        let mut payload = parts.payload().ok()?;
+        let marks = match payload.remove("marks") {
+            Some(serde_json::Value::String(marks)) => {
+                marks.split(',').filter(|mark| is_member(mark)).take(MOST_MARKS).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        };
+        let budget = payload.remove("budget").and_then(|budget| serde_json::from_value(budget).ok()).unwrap_or_default();
+        Some(Self { marks, budget })
+    }
+}
+
+/// Whether it can be a node's member of `tracestate`.
+fn is_member(mark: &str) -> bool {
+    /// No value of `tracestate` may be longer.
+    const LONGEST: usize = 256;
+    let Some((key, handle)) = mark.split_once('=') else { return false };
+    let Some(node) = key.strip_suffix("@chancery") else { return false };
+    let is_node = node.len() == 8 && node.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+    let is_handle = !handle.is_empty() && handle.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    is_node && is_handle && handle.len() <= LONGEST
 }
 
 fn keys_of(ring: &KeyRing) -> Vec<Key> {

@@ -14,14 +14,14 @@ const MAX_ISSUER: usize = 256;
 const MARK: usize = 32;
 
 /// The three parts of a compact JWS, and what its mark is over.
-pub(super) struct Parts<'a> {
+pub(super) struct JwsParts<'a> {
     pub(super) header: &'a str,
     payload: &'a str,
     mark: &'a str,
     pub(super) signed: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> JwsParts<'a> {
     pub(super) fn of(token: &'a str) -> Result<Self, HopTokenFault> {
         let three = HopTokenFault::Malformed("it has not three parts");
         let (signed, mark) = token.rsplit_once('.').ok_or(three.clone())?;

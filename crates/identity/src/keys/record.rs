@@ -67,7 +67,7 @@ impl KeyRecord {
 /// How a record is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct KeyJson {
     #[serde(rename = "use")]
     key_use: KeyUse,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ pub(super) struct Written {
     pkcs8: String,
 }
 
-impl Written {
+impl KeyJson {
     pub(super) fn of(record: &KeyRecord) -> Result<Self, KeyFault> {
         Ok(Self {
             key_use: record.key_use,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::domain::Domain;
 use super::material::Material;
-use super::record::{KeyRecord, Written};
+use super::record::{KeyJson, KeyRecord};
 use super::{Algorithm, KeyFault, KeyUse, SigningKey};
 
 /// How many keys beside the one in use may wait for their end, for each use, owner and algorithm.
@@ -45,7 +45,7 @@ pub struct KeyRing {
 #[serde(deny_unknown_fields)]
 struct File {
     version: u32,
-    keys: Vec<Written>,
+    keys: Vec<KeyJson>,
 }
 
 impl KeyRing {
@@ -69,7 +69,7 @@ impl KeyRing {
 
     /// Everything but given keys, private halves included.
     pub fn to_json(&self) -> Result<SecretString, RingFault> {
-        let keys = self.records.iter().filter(|record| !record.given).map(Written::of).collect::<Result<_, _>>()?;
+        let keys = self.records.iter().filter(|record| !record.given).map(KeyJson::of).collect::<Result<_, _>>()?;
         let text = serde_json::to_string_pretty(&File { version: FORMAT_VERSION, keys }).map_err(RingFault::Unreadable)?;
         Ok(text.into())
     }

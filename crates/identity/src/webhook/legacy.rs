@@ -7,6 +7,11 @@ use std::fmt::Write as _;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::keys::Push;
+use crate::{PublicKey, SigningKey};
 
 const PREFIX: &str = "sha256=";
 
@@ -17,6 +22,18 @@ pub fn body_signature(secret: &[u8], body: &[u8]) -> String {
 
 pub fn verify_body_signature(secret: &[u8], body: &[u8], signature: &str) -> bool {
     same(&body_signature(secret, body), signature)
+}
+
+/// The Ed25519 signature of the body alone in base64, as `rvagent-a2a` writes and checks it. Only of a JSON object: nothing else that
+/// the key signs begins with a brace, so no signature passes for another.
+pub fn body_signature_ed25519(key: &SigningKey<Push>, body: &[u8]) -> Option<String> {
+    let signature = body.starts_with(b"{").then(|| key.sign_bytes(body).ok()).flatten()?;
+    Some(STANDARD.encode(signature))
+}
+
+pub fn verify_body_signature_ed25519(key: &PublicKey, body: &[u8], signature: &str) -> bool {
+    let signature = STANDARD.decode(signature.trim());
+    body.starts_with(b"{") && signature.is_ok_and(|signature| key.verify_bytes(body, &signature))
 }
 
 /// The same over `SECONDS.BODY`. The key is the text of the secret, whatever it begins with.
@@ -58,6 +75,25 @@ mod tests {
             assert!(!verify_body_signature(b"Jefe", b"what do ya want for nothing?", bad), "{bad}");
         }
         assert!(!verify_body_signature(b"jefe", b"what do ya want for nothing?", &signed));
+    }
+
+    #[test]
+    fn the_body_alone_is_signed_with_the_key_of_the_node_if_it_is_an_object() {
+        let key = SigningKey::<Push>::generate(crate::Algorithm::EdDsa).unwrap();
+        let signed = body_signature_ed25519(&key, br#"{"id":"t"}"#).unwrap();
+        assert_eq!(STANDARD.decode(&signed).unwrap().len(), 64);
+        assert!(verify_body_signature_ed25519(key.public(), br#"{"id":"t"}"#, &signed));
+        assert!(!verify_body_signature_ed25519(key.public(), br#"{"id":"u"}"#, &signed));
+        let other = SigningKey::<Push>::generate(crate::Algorithm::EdDsa).unwrap();
+        assert!(!verify_body_signature_ed25519(other.public(), br#"{"id":"t"}"#, &signed));
+        for bad in ["", "AAAA", &signed[1..]] {
+            assert!(!verify_body_signature_ed25519(key.public(), br#"{"id":"t"}"#, bad), "{bad}");
+        }
+        assert_eq!(
+            body_signature_ed25519(&key, b"msg_a.1700000000.{}"),
+            None,
+            "what another format signs is not signed as a body"
+        );
     }
 
     #[test]

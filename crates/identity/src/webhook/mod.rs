@@ -16,8 +16,11 @@ mod verify;
 
 pub use id::{Carries, WebhookId, audience};
 pub use jwt::{JwtFault, MAX_PUSH_JWT, PUSH_JWT_LIFE, PushClaims, PushKeys, TokenFor, mint_push_jwt};
-pub use legacy::{body_signature, neuralpost_signature, verify_body_signature, verify_neuralpost};
-pub use replay::{Begun, MOST_REMEMBERED, ReplayMemory};
+pub use legacy::{
+    body_signature, body_signature_ed25519, neuralpost_signature, verify_body_signature, verify_body_signature_ed25519,
+    verify_neuralpost,
+};
+pub use replay::{MOST_REMEMBERED, ReplayCheck, ReplayMemory};
 pub use rotation::{
     DEFAULT_GRACE, JWKS_MAX_AGE, KEPT_AFTER_USE, LONGEST_GRACE, MOST_OLD_SECRETS, PUBLISHED_BEFORE_USE, RotationFault, SecretSet,
     rotate_push_keys,
@@ -25,7 +28,7 @@ pub use rotation::{
 pub use secret::{HmacSecret, SecretFault, public_key_from_whpk, public_key_to_whpk, signing_key_from_whsk};
 pub use sign::sign;
 pub use vault::{SealedBytes, VaultFault, VaultRing, bound_to};
-pub use verify::{MOST_SIGNATURES, Scheme, TOLERANCE, Verified, Verifier, VerifyFault};
+pub use verify::{MOST_SIGNATURES, Scheme, TOLERANCE, VerifiedWebhook, Verifier, VerifyFault};
 
 /// The id of a notification: the same for every attempt.
 pub const ID_HEADER: &str = "webhook-id";

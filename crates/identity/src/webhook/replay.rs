@@ -13,7 +13,7 @@ pub const MOST_REMEMBERED: usize = 100_000;
 const REMEMBERED_FOR: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum ReplayCheck {
     /// Nobody has seen it. Say how it went, or it is never remembered.
     Fresh,
     /// It was taken before.
@@ -26,11 +26,11 @@ pub enum Begun {
 /// worked on is forgotten, because its sender comes again with the same id.
 pub struct ReplayMemory {
     most: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<SeenIds>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct SeenIds {
     ids: HashMap<Arc<str>, Option<Timestamp>>,
     /// Those taken, oldest first.
     order: VecDeque<(Arc<str>, Timestamp)>,
@@ -41,15 +41,15 @@ impl ReplayMemory {
         Self { most: most.max(1), kept: Mutex::default() }
     }
 
-    pub fn begin(&self, id: &str, now: Timestamp) -> Begun {
+    pub fn begin(&self, id: &str, now: Timestamp) -> ReplayCheck {
         let mut kept = self.kept();
         kept.forget(now, self.most);
         match kept.ids.get(id) {
-            Some(Some(_)) => Begun::Seen,
-            Some(None) => Begun::UnderWay,
+            Some(Some(_)) => ReplayCheck::Seen,
+            Some(None) => ReplayCheck::UnderWay,
             None => {
                 kept.ids.insert(id.into(), None);
-                Begun::Fresh
+                ReplayCheck::Fresh
             }
         }
     }
@@ -72,13 +72,13 @@ impl ReplayMemory {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, SeenIds> {
         // Nothing that panics runs under the lock, and what is kept is right entry by entry.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl SeenIds {
     fn forget(&mut self, now: Timestamp, most: usize) {
         while let Some((id, at)) = self.order.front() {
             if *at + REMEMBERED_FOR >= now && self.order.len() <= most {
@@ -113,26 +113,26 @@ mod tests {
     #[test]
     fn a_message_is_new_until_it_was_taken_and_again_after_it_failed() {
         let memory = ReplayMemory::default();
-        assert_eq!(memory.begin("a", at(0)), Begun::Fresh);
-        assert_eq!(memory.begin("a", at(0)), Begun::UnderWay);
+        assert_eq!(memory.begin("a", at(0)), ReplayCheck::Fresh);
+        assert_eq!(memory.begin("a", at(0)), ReplayCheck::UnderWay);
         memory.dropped("a");
-        assert_eq!(memory.begin("a", at(1)), Begun::Fresh);
+        assert_eq!(memory.begin("a", at(1)), ReplayCheck::Fresh);
         memory.taken("a", at(1));
         memory.taken("a", at(1));
         memory.dropped("a");
-        assert_eq!(memory.begin("a", at(601)), Begun::Seen, "it could pass for fresh until then");
-        assert_eq!(memory.begin("a", at(602)), Begun::Fresh);
+        assert_eq!(memory.begin("a", at(601)), ReplayCheck::Seen, "it could pass for fresh until then");
+        assert_eq!(memory.begin("a", at(602)), ReplayCheck::Fresh);
     }
 
     #[test]
     fn the_oldest_goes_when_there_are_too_many() {
         let memory = ReplayMemory::new(2);
         for id in ["a", "b", "c"] {
-            assert_eq!(memory.begin(id, at(0)), Begun::Fresh);
+            assert_eq!(memory.begin(id, at(0)), ReplayCheck::Fresh);
             memory.taken(id, at(0));
         }
-        assert_eq!([memory.begin("b", at(1)), memory.begin("c", at(1))], [Begun::Seen; 2]);
-        assert_eq!(memory.begin("a", at(1)), Begun::Fresh);
+        assert_eq!([memory.begin("b", at(1)), memory.begin("c", at(1))], [ReplayCheck::Seen; 2]);
+        assert_eq!(memory.begin("a", at(1)), ReplayCheck::Fresh);
         assert_eq!(format!("{memory:?}"), "ReplayMemory { ids: 3 }");
     }
 }

@@ -44,7 +44,7 @@ pub struct SecretSet {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RotationJson {
     current: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     old: Vec<(String, Timestamp)>,
@@ -95,12 +95,12 @@ impl SecretSet {
     pub fn to_json(&self) -> Result<SecretString, RotationFault> {
         let text = |secret: &HmacSecret| secret.to_text().expose_secret().to_owned();
         let old = self.old.iter().map(|(secret, end)| (text(secret), *end)).collect();
-        let written = serde_json::to_string(&Written { current: text(&self.current), old });
+        let written = serde_json::to_string(&RotationJson { current: text(&self.current), old });
         Ok(written.map_err(|_| RotationFault::Unreadable)?.into())
     }
 
     pub fn from_json(text: &str) -> Result<Self, RotationFault> {
-        let written: Written = serde_json::from_str(text).map_err(|_| RotationFault::Unreadable)?;
+        let written: RotationJson = serde_json::from_str(text).map_err(|_| RotationFault::Unreadable)?;
         let old = written.old.iter().map(|(secret, end)| Ok((HmacSecret::parse(secret)?, *end)));
         Ok(Self { current: HmacSecret::parse(&written.current)?, old: old.collect::<Result<_, SecretFault>>()? })
     }

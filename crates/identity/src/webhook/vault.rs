@@ -52,10 +52,10 @@ impl fmt::Debug for SealedBytes {
 /// The keys of a vault. The newest seals, all of them open.
 pub struct VaultRing {
     /// Oldest first, never none.
-    keys: Vec<Kept>,
+    keys: Vec<VaultKey>,
 }
 
-struct Kept {
+struct VaultKey {
     id: Arc<str>,
     bytes: SecretBox<[u8; KEY_BYTES]>,
     key: RandomizedNonceKey,
@@ -66,18 +66,18 @@ struct Kept {
 #[serde(deny_unknown_fields)]
 struct File {
     version: u32,
-    keys: Vec<Written>,
+    keys: Vec<VaultKeyJson>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct VaultKeyJson {
     id: String,
     made_at: Timestamp,
     key: String,
 }
 
-impl Kept {
+impl VaultKey {
     fn new(bytes: &[u8], made_at: Timestamp) -> Result<Self, VaultFault> {
         let bytes: [u8; KEY_BYTES] = bytes.try_into().map_err(|_| VaultFault::Key)?;
         let key = RandomizedNonceKey::new(&AES_256_GCM, &bytes).map_err(|_| VaultFault::Key)?;
@@ -96,12 +96,12 @@ impl Kept {
 impl VaultRing {
     /// With one new key.
     pub fn generate(now: Timestamp) -> Result<Self, VaultFault> {
-        Ok(Self { keys: vec![Kept::generate(now)?] })
+        Ok(Self { keys: vec![VaultKey::generate(now)?] })
     }
 
     /// With one given key.
     pub fn with_key(bytes: &[u8], now: Timestamp) -> Result<Self, VaultFault> {
-        Ok(Self { keys: vec![Kept::new(bytes, now)?] })
+        Ok(Self { keys: vec![VaultKey::new(bytes, now)?] })
     }
 
     pub fn from_json(text: &str) -> Result<Self, VaultFault> {
@@ -109,16 +109,16 @@ impl VaultRing {
         if file.version != FORMAT_VERSION || file.keys.is_empty() {
             return Err(VaultFault::Unreadable);
         }
-        let read = |written: Written| {
+        let read = |written: VaultKeyJson| {
             let bytes = SecretBox::new(Box::new(STANDARD.decode(&written.key).map_err(|_| VaultFault::Unreadable)?));
-            let kept = Kept::new(bytes.expose_secret(), written.made_at)?;
+            let kept = VaultKey::new(bytes.expose_secret(), written.made_at)?;
             if *kept.id == *written.id { Ok(kept) } else { Err(VaultFault::Unreadable) }
         };
         Ok(Self { keys: file.keys.into_iter().map(read).collect::<Result<_, _>>()? })
     }
 
     pub fn to_json(&self) -> Result<SecretString, VaultFault> {
-        let written = |kept: &Kept| Written {
+        let written = |kept: &VaultKey| VaultKeyJson {
             id: kept.id.to_string(),
             made_at: kept.made_at,
             key: STANDARD.encode(kept.bytes.expose_secret()),
@@ -139,7 +139,7 @@ impl VaultRing {
 
     /// A new key seals from now on. What others sealed still opens; [`VaultRing::reseal`] brings it over.
     pub fn rotate(&mut self, now: Timestamp) -> Result<&Arc<str>, VaultFault> {
-        self.keys.push(Kept::generate(now)?);
+        self.keys.push(VaultKey::generate(now)?);
         Ok(self.current())
     }
 
@@ -186,7 +186,7 @@ impl VaultRing {
         self.seal(bound, self.open(bound, kek_id, bytes)?.expose_secret()).map(Some)
     }
 
-    fn newest(&self) -> &Kept {
+    fn newest(&self) -> &VaultKey {
         // There is always one: it is made with one, and the newest is never taken away.
         &self.keys[self.keys.len() - 1]
     }

@@ -50,7 +50,7 @@ pub enum Scheme {
 
 /// What is certain about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedWebhook {
     pub id: String,
     /// What the id says, if it is one of ours.
     pub made_of: Option<WebhookId>,
@@ -110,7 +110,7 @@ impl Verifier {
         &self.keys
     }
 
-    pub fn verify(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<Verified, VerifyFault> {
+    pub fn verify(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<VerifiedWebhook, VerifyFault> {
         let id = one(headers, ID_HEADER)?;
         let seconds = seconds(one(headers, TIMESTAMP_HEADER)?)?;
         let signatures = one(headers, SIGNATURE_HEADER)?;
@@ -125,7 +125,12 @@ impl Verifier {
         if !self.audiences.is_empty() && !made_of.as_ref().is_some_and(for_us) {
             return Err(VerifyFault::OtherAudience);
         }
-        Ok(Verified { id: id.to_owned(), made_of, sent_at: Timestamp::from_micros(seconds.saturating_mul(1_000_000)), scheme })
+        Ok(VerifiedWebhook {
+            id: id.to_owned(),
+            made_of,
+            sent_at: Timestamp::from_micros(seconds.saturating_mul(1_000_000)),
+            scheme,
+        })
     }
 
     /// Every signature is compared with every key, whether or not one was right before, so that the time it takes says nothing.

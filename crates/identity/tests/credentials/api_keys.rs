@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_identity::credentials::{
-    Authenticator, CallerRecord, Callers, Checks, KeyHash, KeyRecord, MOST_CREDENTIAL_BYTES, RefusalKind,
+    ApiKeyRecord, Authenticator, CallerRecord, Callers, Checks, KeyHash, MOST_CREDENTIAL_BYTES, RefusalKind,
 };
-use chancery_protocol::{ErrorKind, MayCall, Proof};
+use chancery_protocol::{ErrorKind, IdentityProof, MayCall};
 use http::HeaderValue;
 use secrecy::ExposeSecret as _;
 
@@ -30,7 +30,7 @@ async fn a_key_is_accepted_in_either_header_and_gives_what_the_record_says() {
     ] {
         let known = ask(&authenticator, &headers, None, now()).await.unwrap();
         assert_eq!((&*known.caller.tenant, &*known.caller.name), ("acme", "ci"));
-        assert_eq!(known.standing.proof, Proof::ApiKey);
+        assert_eq!(known.standing.proof, IdentityProof::ApiKey);
         assert_eq!(known.standing.agent, record.agent);
         assert_eq!(known.standing.may_call, record.may_call);
         assert_eq!(known.standing.agent_id, None);
@@ -93,7 +93,7 @@ async fn headers_that_hold_no_single_credential_are_malformed() {
 #[tokio::test]
 async fn a_key_ends_at_its_end_and_not_a_microsecond_later() {
     let mut record = CallerRecord::new("ci");
-    record.keys.push(KeyRecord { hash: KeyHash::of(KEY), made_at: at(0), expires_at: Some(now()) });
+    record.keys.push(ApiKeyRecord { hash: KeyHash::of(KEY), made_at: at(0), expires_at: Some(now()) });
     let authenticator = only_keys(vec![record]);
     let just_before = chancery_protocol::Timestamp::from_micros(now().micros() - 1);
     assert_eq!(who(ask(&authenticator, &bearer(KEY), None, just_before).await), Ok("default/ci".to_owned()));
@@ -148,7 +148,7 @@ async fn an_open_node_asks_nobody_and_reads_no_credential() {
     for headers in [headers(&[]), bearer("x"), headers(&[("authorization", "Basic x"), ("signature", "garbage")])] {
         let known = ask(&open, &headers, Some(b"no certificate"), now()).await.unwrap();
         assert_eq!((&*known.caller.tenant, &*known.caller.name), ("default", "anonymous"));
-        assert_eq!(*known.standing, chancery_protocol::Standing::default());
+        assert_eq!(*known.standing, chancery_protocol::CallerStanding::default());
     }
 }
 
@@ -172,7 +172,7 @@ fn what_needs_no_body_is_settled_before_it_is_read() {
 #[tokio::test]
 async fn a_refusal_tells_the_caller_nothing_about_the_reason() {
     let mut record = CallerRecord::new("ci");
-    record.keys.push(KeyRecord { hash: KeyHash::of(KEY), made_at: at(0), expires_at: Some(at(1)) });
+    record.keys.push(ApiKeyRecord { hash: KeyHash::of(KEY), made_at: at(0), expires_at: Some(at(1)) });
     let authenticator = only_keys(vec![record]);
     let error = |headers: http::HeaderMap| {
         let presented = authenticator.present(&headers, None)?;

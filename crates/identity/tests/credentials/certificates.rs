@@ -2,7 +2,7 @@
 
 use chancery_identity::SealKey;
 use chancery_identity::credentials::{Authenticator, CallerRecord, Checks, RefusalKind};
-use chancery_protocol::Proof;
+use chancery_protocol::IdentityProof;
 use rcgen::{CertificateParams, CustomExtension, KeyPair, SanType, date_time_ymd};
 
 use super::{ask, at, callers, headers, now, who};
@@ -42,7 +42,7 @@ async fn a_certificate_is_found_by_any_of_its_names_or_its_fingerprint() {
     for name in ["spiffe://acme/ci", "uri:urn:acme:ci", "dns:ci.example", &format!("sha256:{print}")] {
         let known = ask(&authenticator(&[("ci", name)]), &headers(&[]), Some(&der), now()).await.unwrap();
         assert_eq!(&*known.caller.name, "ci", "{name}");
-        assert_eq!(known.standing.proof, Proof::Certificate);
+        assert_eq!(known.standing.proof, IdentityProof::Certificate);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Several credentials at once: fine if they mean the same caller.
 
 use chancery_identity::credentials::{Authenticator, CallerRecord, Checks, RefusalKind, SignatureRules};
-use chancery_protocol::Proof;
+use chancery_protocol::IdentityProof;
 use rcgen::{CertificateParams, KeyPair};
 
 use super::signing::{Agent, PATH, request};
@@ -31,12 +31,12 @@ async fn credentials_of_one_caller_go_together_and_the_strongest_proof_is_told()
     let node = node(&agent);
     let (key, der) = (super::bearer(KEY), certificate("all.example"));
     let known = ask_with(&node, &request(&key), Some(&der), now()).await.unwrap();
-    assert_eq!((&*known.caller.name, known.standing.proof), ("all", Proof::Certificate));
+    assert_eq!((&*known.caller.name, known.standing.proof), ("all", IdentityProof::Certificate));
     for certificate in [None, Some(&der[..])] {
         let mut headers = agent.sign(PATH, now(), if certificate.is_some() { "1" } else { "2" });
         headers.insert("authorization", key["authorization"].clone());
         let known = ask_with(&node, &request(&headers), certificate, now()).await.unwrap();
-        assert_eq!((&*known.caller.name, known.standing.proof), ("all", Proof::Signature));
+        assert_eq!((&*known.caller.name, known.standing.proof), ("all", IdentityProof::Signature));
         assert_eq!(known.standing.agent_id, Some(agent.id()));
     }
 }

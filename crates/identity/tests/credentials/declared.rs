@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_identity::credentials::{
-    Authenticator, CallerRecord, Checks, Issuer, Issuers, Refusal, RefusalKind, SignatureRules, TokenSubject,
+    Authenticator, CallerRecord, Checks, CredentialRefusal, Issuer, Issuers, RefusalKind, SignatureRules, TokenSubject,
 };
 use chancery_protocol::SecurityScheme;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn the_schemes_of_a_card_are_those_that_are_configured() {
 #[test]
 fn a_refusal_challenges_with_what_would_be_accepted() {
     let texts = |authenticator: &Authenticator, kind| {
-        let refusal = Refusal::new(kind, "for the log");
+        let refusal = CredentialRefusal::new(kind, "for the log");
         authenticator.challenges(&refusal).iter().map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let keys = Authenticator::new(Checks::new(callers(vec![with_key("ci", "0123456789abcdef")])));

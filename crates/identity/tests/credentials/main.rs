@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chancery_identity::credentials::{
-    Authenticator, CallerRecord, Callers, Checks, KeyHash, KeyRecord, Known, Refusal, RefusalKind, RequestFacts,
+    ApiKeyRecord, Authenticator, CallerRecord, Callers, Checks, CredentialRefusal, KeyHash, Known, RefusalKind, RequestFacts,
 };
 use chancery_protocol::Timestamp;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -36,7 +36,7 @@ fn callers(records: Vec<CallerRecord>) -> Arc<ArcSwap<Callers>> {
 
 fn with_key(name: &str, key: &str) -> CallerRecord {
     let mut record = CallerRecord::new(name);
-    record.keys.push(KeyRecord { hash: KeyHash::of(key), made_at: at(0), expires_at: None });
+    record.keys.push(ApiKeyRecord { hash: KeyHash::of(key), made_at: at(0), expires_at: None });
     record
 }
 
@@ -68,7 +68,7 @@ async fn ask_with(
     request: &RequestFacts<'_>,
     certificate: Option<&[u8]>,
     now: Timestamp,
-) -> Result<Known, Refusal> {
+) -> Result<Known, CredentialRefusal> {
     let presented = authenticator.present(request.headers, certificate)?;
     authenticator.check(&presented, request, now).await
 }

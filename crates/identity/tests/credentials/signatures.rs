@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_identity::credentials::{
     Allowlist, Authenticator, CallerRecord, Callers, Checks, RefusalKind, RequestFacts, SignatureRules, fresh_nonce,
 };
-use chancery_protocol::{ErrorKind, Grant, MayCall, Proof, Timestamp};
+use chancery_protocol::{CallGrant, ErrorKind, IdentityProof, MayCall, Timestamp};
 use http::{HeaderMap, Method};
 
 use super::signing::{Agent, BODY, PATH, request};
@@ -43,7 +43,7 @@ async fn a_signed_request_proves_the_agent_of_its_key() {
     assert!(authenticator.present(&headers, None).unwrap().needs_body());
     let known = ask_with(&authenticator, &request(&headers), None, now()).await.unwrap();
     assert_eq!(&*known.caller.name, "peer");
-    assert_eq!(known.standing.proof, Proof::Signature);
+    assert_eq!(known.standing.proof, IdentityProof::Signature);
     assert_eq!(known.standing.agent_id, Some(agent.id()));
     let headers = agent.sign("/tasks?pageSize=5", now(), "query");
     let with_query = RequestFacts { path_and_query: "/tasks?pageSize=5", ..request(&headers) };
@@ -296,7 +296,7 @@ async fn of_several_signatures_the_one_tagged_for_us_counts() {
 #[tokio::test]
 async fn an_agent_nobody_lists_is_a_caller_only_if_the_allowlist_names_it() {
     let (listed, named, stranger) = (Agent::new(), Agent::new(), Agent::new());
-    let may_call = MayCall::Only(vec![Grant { agent: "echo".into(), skill: None }]);
+    let may_call = MayCall::Only(vec![CallGrant { agent: "echo".into(), skill: None }]);
     let checks = |resolver: Allowlist| Checks {
         signatures: Some(rules()),
         resolver: Arc::new(resolver),

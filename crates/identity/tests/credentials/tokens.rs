@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use chancery_identity::credentials::{
     Accept, Authenticator, CallerRecord, Callers, Checks, Issuer, Issuers, KeySet, RefusalKind, TokenAlgorithm, TokenSubject,
 };
-use chancery_protocol::{MayCall, Proof, Timestamp};
+use chancery_protocol::{IdentityProof, MayCall, Timestamp};
 use serde_json::{Value, json};
 
 use super::test_issuer::{AUD, ISS, Served, TestIssuer};
@@ -74,7 +74,7 @@ async fn a_token_of_each_algorithm_that_is_allowed_is_accepted() {
     }
     let token = world.issuer.token(&ed(), &claims());
     let known = ask(&world.authenticator, &bearer(&token), None, now()).await.unwrap();
-    assert_eq!(known.standing.proof, Proof::Token);
+    assert_eq!(known.standing.proof, IdentityProof::Token);
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn a_token_from_the_future_is_good_only_within_the_leeway() {
 
 #[tokio::test]
 async fn a_token_without_an_end_or_with_no_dates_or_too_long_a_life_is_refused() {
-    let world = world(|issuer| issuer.max_lifetime_s = Some(600));
+    let world = world(|issuer| issuer.max_lifetime_s = 600);
     assert_eq!(world.ask_claims(claims()).await, ci());
     for (name, value) in [
         ("exp", Value::Null),
@@ -186,6 +186,22 @@ async fn a_token_without_an_end_or_with_no_dates_or_too_long_a_life_is_refused()
     }
     let fraction = with(claims(), "exp", json!(NOW_S as f64 + 599.5));
     assert_eq!(world.ask_claims(fraction).await, ci());
+}
+
+#[tokio::test]
+async fn a_token_may_live_for_a_day_and_no_second_longer_unless_the_bound_is_lifted() {
+    const DAY_S: i64 = 24 * 60 * 60;
+    let (bounded, open) = (world(|_| {}), world(|issuer| issuer.max_lifetime_s = 0));
+    let lives = |seconds: i64| with(claims(), "exp", json!(NOW_S + seconds));
+    assert_eq!(bounded.ask_claims(lives(DAY_S)).await, ci());
+    assert_eq!(bounded.ask_claims(lives(DAY_S + 1)).await, Err(RefusalKind::Malformed));
+    // Issued an hour ago: what counts is the whole life of the token, not what is left of it.
+    let older = with(lives(DAY_S - 3_599), "iat", json!(NOW_S - 3_600));
+    assert_eq!(bounded.ask_claims(older).await, Err(RefusalKind::Malformed));
+    let undated = with(claims(), "iat", Value::Null);
+    assert_eq!(bounded.ask_claims(undated.clone()).await, Err(RefusalKind::Malformed));
+    assert_eq!(open.ask_claims(lives(DAY_S + 1)).await, ci());
+    assert_eq!(open.ask_claims(undated).await, ci());
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@ use chancery_protocol::Version;
 use chancery_wire::pb::v0_3::{event, proto, reply, request};
 use tonic::{Request, Response, Status};
 
-use super::{Behind, Events, streaming, unary};
+use super::{Events, GrpcBackend, streaming, unary};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Older(pub(super) Behind);
+pub(crate) struct Older(pub(super) GrpcBackend);
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream = Events<proto::StreamResponse>;

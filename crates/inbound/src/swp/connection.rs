@@ -1,33 +1,35 @@
 //! One SWP connection: frames in, each to its profile; frames out, in the order they were made.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use chancery_core::spawn_watched;
 use chancery_identity::credentials::Known;
-use chancery_protocol::{AgentName, Error, ErrorKind, Proof};
-use chancery_wire::swp::codec::a2a::{self, Handshake};
+use chancery_protocol::{AgentName, Error, ErrorKind, IdentityProof};
+use chancery_wire::swp::codec::a2a::{self, SwpHandshake};
 use chancery_wire::swp::codec::agdisc::{self, Doc};
-use chancery_wire::swp::codec::{Code, Envelope, Outcome, Payload, Reader, Reason, Received, Reject, TaskState};
+use chancery_wire::swp::codec::{
+    Envelope, FramePayload, FrameReason, MessageEffect, Reader, Received, Reject, SwpCode, SwpTaskState,
+};
 use chancery_wire::swp::refusal;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::scope::Scope;
-use super::task::{Desk, Ended, Work};
+use super::queue::{self, FrameQueue};
+use super::scope::CallerTasks;
+use super::task::{Ended, TaskSession, Work};
 use super::traces::Traces;
 use super::{SwpSettings, millis};
 use crate::doors::Doors;
-use crate::entrance::Entrance;
-use crate::origin::Origin;
+use crate::doors_handle::DoorsHandle;
+use crate::origin::ConnectionOrigin;
 use crate::signposts::Spot;
 
-/// Frames that may wait to be written before those who make them wait too.
-const WAITING_FRAMES: usize = 64;
 /// How long a connection that is closed waits for its peer to have read the last of it.
 const LINGER: Duration = Duration::from_millis(500);
 /// Read from the socket at once.
@@ -35,12 +37,12 @@ const READ_BYTES: usize = 8 * 1024;
 /// How long a card may be kept without asking again, as over HTTP.
 const CARD_AGE_MS: u64 = 3_600_000;
 
-pub(super) struct Connection {
-    entrance: Entrance,
-    origin: Origin,
+pub(super) struct SwpConnection {
+    entrance: DoorsHandle,
+    origin: ConnectionOrigin,
     known: Known,
     settings: SwpSettings,
-    scope: Arc<Scope>,
+    scope: Arc<CallerTasks>,
     traces: Traces,
     /// Tasks that are reported on here.
     own: HashSet<Bytes>,
@@ -56,6 +58,8 @@ enum Over {
     /// The peer has closed, or the node stops, or nothing was said for too long.
     Done(&'static str),
     Refused(Reject),
+    /// TLS failed after the handshake: a record that was changed on its way cannot be decrypted.
+    Tampered(io::Error),
 }
 
 impl From<Reject> for Over {
@@ -64,8 +68,14 @@ impl From<Reject> for Over {
     }
 }
 
-impl Connection {
-    pub(super) fn new(entrance: Entrance, origin: Origin, known: Known, scope: Arc<Scope>, stop: CancellationToken) -> Self {
+impl SwpConnection {
+    pub(super) fn new(
+        entrance: DoorsHandle,
+        origin: ConnectionOrigin,
+        known: Known,
+        scope: Arc<CallerTasks>,
+        stop: CancellationToken,
+    ) -> Self {
         let settings = entrance.doors().settings().swp.clone();
         Self {
             traces: Traces::new(&settings.limits),
@@ -84,8 +94,8 @@ impl Connection {
 
     pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut self, stream: S) {
         let (mut incoming, outgoing) = tokio::io::split(stream);
-        let (frames, waiting) = mpsc::channel(WAITING_FRAMES);
-        let mut writer = tokio::spawn(write(outgoing, waiting));
+        let (frames, waiting) = FrameQueue::new();
+        let mut writer = spawn_watched("SWP writer", queue::write(outgoing, waiting));
         let over = self.serve(&mut incoming, &frames).await;
         let address = self.origin.address;
         match over {
@@ -93,6 +103,10 @@ impl Connection {
             Over::Refused(reject) => {
                 let (code, reason) = (reject.code(), reject.reason().name());
                 tracing::info!(?address, caller = %self.known.caller.name, %code, reason, %reject, "an SWP frame was refused, and its connection closed");
+            }
+            Over::Tampered(error) => {
+                let (caller, code) = (&self.known.caller.name, SwpCode::SecurityPolicy);
+                tracing::warn!(?address, %caller, %code, %error, "the TLS of an SWP connection failed, and the connection was closed");
             }
         }
         // What is under way goes on in the service; only nobody here reports on it any more.
@@ -106,7 +120,7 @@ impl Connection {
     }
 
     /// Reads frames until there is a reason to stop.
-    async fn serve<R: AsyncRead + Unpin>(&mut self, incoming: &mut R, frames: &mpsc::Sender<Bytes>) -> Over {
+    async fn serve<R: AsyncRead + Unpin>(&mut self, incoming: &mut R, frames: &FrameQueue) -> Over {
         let mut reader = Reader::new(self.settings.limits.clone());
         let mut heard_at = Instant::now();
         // When the frame began that is not all there yet.
@@ -136,13 +150,14 @@ impl Connection {
                 read = incoming.read_buf(reader.buffer()) => match read {
                     Ok(0) => return reader.finish().map_or_else(Over::from, |()| Over::Done("the peer has closed")),
                     Ok(_) => {}
+                    Err(fault) if fault.kind() == io::ErrorKind::InvalidData => return Over::Tampered(fault),
                     Err(_) => return Over::Done("the connection was lost"),
                 },
                 Some(ended) = self.running.join_next() => {
                     match ended {
                         Ok((task_id, Ended::Reported)) => drop(self.own.remove(&task_id)),
                         // Whoever was let in and is no longer has no channel here.
-                        Ok((_, Ended::TurnedAway)) => return Reject::from(Reason::SecurityPolicy).into(),
+                        Ok((_, Ended::TurnedAway)) => return Reject::from(FrameReason::SecurityPolicy).into(),
                         Err(_) => {}
                     }
                     heard_at = heard_at.max(Instant::now());
@@ -155,7 +170,7 @@ impl Connection {
     }
 
     /// One frame, to its profile.
-    async fn take(&mut self, reader: &mut Reader, body: Bytes, frames: &mpsc::Sender<Bytes>) -> Result<(), Reject> {
+    async fn take(&mut self, reader: &mut Reader, body: Bytes, frames: &FrameQueue) -> Result<(), Reject> {
         let doors = self.entrance.doors();
         let timestamps = self.settings.timestamps(doors.chancery().now());
         let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -164,30 +179,30 @@ impl Connection {
             tracing::debug!(flags = envelope.flags, "an SWP envelope has flags that nobody knows");
         }
         match payload {
-            Payload::A2a(a2a::Message::Handshake(handshake)) => {
+            FramePayload::A2a(a2a::A2aMessage::Handshake(handshake)) => {
                 self.greeted(&handshake);
                 Ok(())
             }
-            Payload::A2a(a2a::Message::Task(task)) => self.task(&doors, envelope, task, frames).await,
-            Payload::A2a(report) => Err(self.reported(&doors, &envelope, &report, frames).await),
-            Payload::Agdisc(agdisc::Message::Get(get)) => {
+            FramePayload::A2a(a2a::A2aMessage::Task(task)) => self.task(&doors, envelope, task, frames).await,
+            FramePayload::A2a(report) => Err(self.reported(&doors, &envelope, &report, frames).await),
+            FramePayload::Agdisc(agdisc::AgdiscMessage::Get(get)) => {
                 let answer = card(&doors, &get);
                 self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await
             }
-            Payload::Agdisc(_) => Err(Reason::UnsupportedMsgType.into()),
-            Payload::Obs(message) => match self.traces.hear(message)? {
+            FramePayload::Agdisc(_) => Err(FrameReason::UnsupportedMsgType.into()),
+            FramePayload::Obs(message) => match self.traces.hear(message)? {
                 Some(answer) => self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await,
                 None => Ok(()),
             },
-            Payload::Opaque(..) => Err(Reason::UnknownProfile.into()),
+            FramePayload::Opaque(..) => Err(FrameReason::UnknownProfile.into()),
         }
     }
 
     /// A handshake is a claim, unless it is what the channel has proved already. Neither changes anything.
-    fn greeted(&self, handshake: &Handshake) {
+    fn greeted(&self, handshake: &SwpHandshake) {
         let standing = &self.known.standing;
         let is_own = |name: &str| name == handshake.agent_id;
-        let proven = standing.proof != Proof::None
+        let proven = standing.proof != IdentityProof::None
             && (is_own(&self.known.caller.name)
                 || standing.agent.as_deref().is_some_and(is_own)
                 || standing.agent_id.as_ref().is_some_and(|id| is_own(id.as_str())));
@@ -203,26 +218,26 @@ impl Connection {
         &mut self,
         doors: &Doors,
         envelope: Envelope,
-        task: a2a::Task,
-        frames: &mpsc::Sender<Bytes>,
+        task: a2a::SwpTaskMessage,
+        frames: &FrameQueue,
     ) -> Result<(), Reject> {
-        let message = a2a::Message::Task(task);
+        let message = a2a::A2aMessage::Task(task);
         let held = self.scope.hold(&message);
-        let a2a::Message::Task(task) = message else { return Err(Reason::Internal.into()) };
+        let a2a::A2aMessage::Task(task) = message else { return Err(FrameReason::Internal.into()) };
         let told = self.told.contains(&task.task_id);
         let (outcome, held) = match held {
-            Ok((Outcome::AlreadyStarted { state: TaskState::Open }, _)) if told => return Ok(()),
+            Ok((MessageEffect::AlreadyStarted { state: SwpTaskState::Open }, _)) if told => return Ok(()),
             Ok(held) => held,
             Err(reject) => {
                 let refused = refusal(task.task_id, &refused(&reject, told).ok_or(reject)?).message;
                 return self.answer(doors, &envelope, refused.msg_type(), refused.to_payload(), frames).await;
             }
         };
-        let repeated = matches!(outcome, Outcome::AlreadyStarted { .. });
+        let repeated = matches!(outcome, MessageEffect::AlreadyStarted { .. });
         // Who has heard all of it already hears only the end again.
         let only_result = told && repeated;
         let trace = self.traces.of(&task.task_id, &envelope.msg_id);
-        let desk = Desk {
+        let desk = TaskSession {
             doors: doors.clone(),
             origin: self.origin.clone(),
             scope: Arc::clone(&self.scope),
@@ -245,10 +260,10 @@ impl Connection {
 
     /// Events and results are for those who were given a task to send, and here that is this side. Who speaks of a task that
     /// nobody knows is told so before the connection closes.
-    async fn reported(&self, doors: &Doors, envelope: &Envelope, report: &a2a::Message, frames: &mpsc::Sender<Bytes>) -> Reject {
+    async fn reported(&self, doors: &Doors, envelope: &Envelope, report: &a2a::A2aMessage, frames: &FrameQueue) -> Reject {
         let judged = self.scope.judge(report);
-        let reject = judged.err().unwrap_or_else(|| Reason::WrongParty.into());
-        if let (Reason::UnknownTask, Some(task_id)) = (reject.reason(), report.task_id()) {
+        let reject = judged.err().unwrap_or_else(|| FrameReason::WrongParty.into());
+        if let (FrameReason::UnknownTask, Some(task_id)) = (reject.reason(), report.task_id()) {
             let told = refusal(task_id.clone(), &Error::task_not_found());
             let _ = self.answer(doors, envelope, told.message.msg_type(), told.message.to_payload(), frames).await;
         }
@@ -261,11 +276,11 @@ impl Connection {
         to: &Envelope,
         msg_type: u64,
         payload: Bytes,
-        frames: &mpsc::Sender<Bytes>,
+        frames: &FrameQueue,
     ) -> Result<(), Reject> {
         let frame = to.reply(msg_type, millis(doors.chancery().now()), payload).encode(&self.settings.limits)?;
         // Nobody to send it to is noticed where the connection is watched.
-        let _ = frames.send(frame).await;
+        let _ = frames.send(frame, None).await;
         Ok(())
     }
 }
@@ -273,11 +288,11 @@ impl Connection {
 /// What a task is refused with that is not taken, where its refusal cannot be mistaken for the end of another of the same id.
 fn refused(reject: &Reject, told: bool) -> Option<Error> {
     match reject.reason() {
-        Reason::TooManyOpenTasks => {
+        FrameReason::TooManyOpenTasks => {
             let message = "swp.max_open_tasks tasks have no result yet";
             Some(Error::new(ErrorKind::LimitReached, message).with_fact("limit", "swp.max_open_tasks"))
         }
-        Reason::TaskConflict if !told => {
+        FrameReason::TaskConflict if !told => {
             Some(Error::new(ErrorKind::IdempotencyConflict, "this task id was used with other content"))
         }
         _ => None,
@@ -285,35 +300,14 @@ fn refused(reject: &Reject, told: bool) -> Option<Error> {
 }
 
 /// The card of the agent of that name, or of the first one.
-fn card(doors: &Doors, get: &agdisc::Get) -> agdisc::Message {
+fn card(doors: &Doors, get: &agdisc::GetCard) -> agdisc::AgdiscMessage {
     let agent = (!get.agent_id.is_empty()).then(|| AgentName::from(get.agent_id.as_str()));
     let Some((card, etag)) = doors.published().newest(&Spot { agent, ..Spot::default() }) else {
         let message = "no agent of that name is served here".to_owned();
-        return agdisc::Message::Failure(agdisc::Failure { code: Code::NotFound.to_string(), message });
+        return agdisc::AgdiscMessage::Failure(agdisc::Failure { code: SwpCode::NotFound.to_string(), message });
     };
     let agent_id = get.agent_id.clone();
     get.answer(Doc { agent_id, schema_revision: "1.0".to_owned(), card_payload: card, etag, max_age_ms: CARD_AGE_MS })
-}
-
-/// Writes what is there at once, and closes when nobody can have more to say.
-async fn write<W: AsyncWrite + Unpin>(mut outgoing: W, mut waiting: mpsc::Receiver<Bytes>) {
-    let mut batch = Vec::with_capacity(WAITING_FRAMES);
-    let mut joined = BytesMut::new();
-    while waiting.recv_many(&mut batch, WAITING_FRAMES).await > 0 {
-        let written = match &batch[..] {
-            [one] => outgoing.write_all(one).await,
-            all => {
-                joined.clear();
-                all.iter().for_each(|frame| joined.extend_from_slice(frame));
-                outgoing.write_all(&joined).await
-            }
-        };
-        batch.clear();
-        if written.is_err() || outgoing.flush().await.is_err() {
-            return;
-        }
-    }
-    let _ = outgoing.shutdown().await;
 }
 
 /// Reads what the peer still sends: closing a socket with something unread in it may cost the peer our last words.

@@ -3,40 +3,39 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::{Alarm, Answer, Next, Subscription};
+use chancery_core::{Alarm, Answer, NextEvents, Subscription};
 use chancery_identity::SealKey;
-use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Proof, Request, Version};
-use chancery_wire::swp::codec::a2a::Handshake;
+use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Request, TraceId, Version};
+use chancery_wire::swp::codec::a2a::SwpHandshake;
 use chancery_wire::swp::codec::obs::TraceContext;
-use chancery_wire::swp::codec::{Envelope, Limits, Reject, a2a};
+use chancery_wire::swp::codec::{Envelope, Reject, SwpLimits, a2a};
 use chancery_wire::swp::{Convention, Given, Report, Reporter, read_task, refusal, too_large};
-use http::{HeaderMap, HeaderValue};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::kind::named;
 use super::millis;
-use super::scope::{Held, Scope};
-use crate::context::{Draft, settle_tenant};
+use super::queue::FrameQueue;
+use super::scope::{CallerTasks, TaskShare};
+use crate::context::{CallHead, Draft, LONGEST_TRACESTATE, NamedTenants};
 use crate::doors::Doors;
-use crate::origin::Origin;
+use crate::origin::ConnectionOrigin;
 use crate::sse::face;
 
 /// Who greets those that wait for news.
 const HEARTBEAT: &str = "chancery";
 
 /// What work on a task needs of its connection.
-pub(super) struct Desk {
+pub(super) struct TaskSession {
     pub(super) doors: Doors,
-    pub(super) origin: Origin,
-    pub(super) scope: Arc<Scope>,
-    pub(super) frames: mpsc::Sender<Bytes>,
-    pub(super) limits: Limits,
+    pub(super) origin: ConnectionOrigin,
+    pub(super) scope: Arc<CallerTasks>,
+    pub(super) frames: FrameQueue,
+    pub(super) limits: SwpLimits,
 }
 
 pub(super) struct Work {
     pub(super) envelope: Envelope,
-    pub(super) task: a2a::Task,
+    pub(super) task: a2a::SwpTaskMessage,
     pub(super) trace: Option<TraceContext>,
     /// It is known here already.
     pub(super) repeated: bool,
@@ -59,8 +58,8 @@ enum Begun {
     SaidBefore,
 }
 
-impl Desk {
-    pub(super) async fn work(&self, work: Work, held: Held) -> Ended {
+impl TaskSession {
+    pub(super) async fn work(&self, work: Work, held: TaskShare) -> Ended {
         let followed = match self.begin(&work).await {
             Ok(Begun::Watched(subscription, convention)) => self.follow(&work, subscription, convention).await,
             Ok(Begun::SaidBefore) => {
@@ -82,24 +81,25 @@ impl Desk {
         let Work { envelope, task, trace, .. } = work;
         // For each task anew: a caller may have been taken off the list while its connection is open.
         let known = self.doors.know_caller(&self.origin).await?;
-        let agents = self.doors.chancery().agents();
-        let named = named(&agents, &task.kind, known.standing.proof != Proof::None)?;
         let given = Given::of(&envelope.extensions)?;
+        let signposts = &self.doors.settings().signposts;
+        let context = |agent, idempotency_key, in_body: Option<&str>| {
+            let draft = Draft { agent, via: None, known: known.clone() };
+            let head = CallHead { idempotency_key, ..head(trace.as_ref(), &given)? };
+            draft.context(head, NamedTenants { in_path: None, in_body }, signposts, Binding::Swp, Version::V1_0)
+        };
+        // Whose skills the kind may name depends on the caller alone; the tenant is read from the task.
+        let named = named(self.doors.chancery(), &context(None, None, None)?, &task.kind)?;
         let name = name_of(&task.task_id);
         let json = &self.doors.settings().json;
         let send = read_task(task, named.skill.as_deref(), &name, &given, named.declared, json)?;
-        let draft = Draft { agent: Some(named.agent.name.clone()), known };
-        let mut context = draft.context(&headers(trace.as_ref(), &given)?, Binding::Swp, Version::V1_0)?;
-        settle_tenant(&mut context, &self.doors.settings().signposts, &HeaderMap::new(), None, send.tenant.as_deref())?;
         let goes_on = send.message.task_id.is_some();
-        if goes_on {
-            // The service would take it for another message and say it twice.
-            if work.repeated || !self.scope.say(&task.task_id) {
-                return Ok(Begun::SaidBefore);
-            }
-        } else {
-            // The same task again, over whichever connection, is the same task.
-            context.idempotency_key = Some(name.into());
+        // The same task again, over whichever connection, is the same task.
+        let idempotency_key = (!goes_on).then(|| name.into());
+        let context = context(named.agent, idempotency_key, send.tenant.as_deref())?;
+        // The service would take it for another message and say it twice.
+        if goes_on && (work.repeated || !self.scope.say(&task.task_id)) {
+            return Ok(Begun::SaidBefore);
         }
         let subscription = self.ask(&context, Request::StreamMessage(send)).await.inspect_err(|_| {
             if goes_on {
@@ -112,9 +112,7 @@ impl Desk {
     async fn ask(&self, context: &CallContext, request: Request) -> Result<Box<Subscription>, Error> {
         match self.doors.call_until(context, request, None).await {
             Ok(Answer::Stream(subscription)) => Ok(subscription),
-            Ok(Answer::Reply(_) | Answer::Late(_)) => {
-                Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for"))
-            }
+            Ok(_) => Err(Error::new(ErrorKind::Internal, "one reply was answered where a stream was asked for")),
             Err(error) => Err(error),
         }
     }
@@ -123,18 +121,28 @@ impl Desk {
     async fn follow(&self, work: &Work, mut subscription: Box<Subscription>, convention: Convention) -> Result<(), Error> {
         let most = self.limits.max_payload_bytes.min(self.limits.max_frame_bytes);
         let mut reporter = Reporter::new(work.task.task_id.clone(), convention, most as usize);
-        let face = face(&subscription);
+        let mut face = face(&subscription);
         let (heartbeat, mut alarm) = (self.doors.settings().limits.stream_heartbeat(), Alarm::default());
         loop {
-            let Some(next) = alarm.unless(Instant::now() + heartbeat, subscription.next()).await else {
+            let next = async {
+                self.frames.drained().await;
+                subscription.next().await
+            };
+            let Some(next) = alarm.unless(Instant::now() + heartbeat, next).await else {
                 if convention == Convention::A2a {
                     self.beat(work).await;
                 }
                 continue;
             };
             match next? {
-                Next::Events(entries) => {
-                    for report in entries.iter().flat_map(|entry| reporter.hear(&face, &entry.event)) {
+                NextEvents::Events(entries) => {
+                    let permit = subscription.take_permit().map(Arc::new);
+                    let mut reports = Vec::new();
+                    for entry in &entries {
+                        face.stays_open = subscription.stays_open_at(entry);
+                        reports.extend(reporter.hear(&face, &entry.event));
+                    }
+                    for report in reports {
                         match self.frame(&work.envelope, &report) {
                             // What came before the end was told before.
                             Ok(_) if work.only_result => {}
@@ -142,7 +150,7 @@ impl Desk {
                                 // Another connection of the same caller may have been quicker with the end; on this one the
                                 // story is told in its order all the same.
                                 let _ = self.scope.note(&report);
-                                if self.frames.send(frame).await.is_err() {
+                                if self.frames.send(frame, permit.clone()).await.is_err() {
                                     return Ok(());
                                 }
                             }
@@ -155,23 +163,23 @@ impl Desk {
                         }
                     }
                 }
-                Next::Done => {
+                NextEvents::Done => {
                     self.end(work, reporter.finish()).await;
                     return Ok(());
                 }
                 // The task is taken up again at the next start; whoever sends it again then hears of it.
-                Next::ShuttingDown => return Ok(()),
+                NextEvents::ShuttingDown => return Ok(()),
             }
         }
     }
 
     /// Says that somebody is still there, in the only words that change nothing. Whoever speaks in few words may expect none.
     async fn beat(&self, work: &Work) {
-        let greeting = Handshake { agent_id: HEARTBEAT.to_owned(), capabilities: Vec::new() };
-        let beat = Report { message: a2a::Message::Handshake(greeting), given: Given::default() };
+        let greeting = SwpHandshake { agent_id: HEARTBEAT.to_owned(), capabilities: Vec::new() };
+        let beat = Report { message: a2a::A2aMessage::Handshake(greeting), given: Given::default() };
         if let Ok(frame) = self.frame(&work.envelope, &beat) {
             // Nobody to send it to is noticed where the connection is watched.
-            let _ = self.frames.send(frame).await;
+            let _ = self.frames.send(frame, None).await;
         }
     }
 
@@ -189,7 +197,7 @@ impl Desk {
         if let Ok(frame) = frame
             && (noted.is_ok() || !work.only_result)
         {
-            let _ = self.frames.send(frame).await;
+            let _ = self.frames.send(frame, None).await;
         }
     }
 
@@ -198,7 +206,7 @@ impl Desk {
         match self.scope.what_came_of(&work.task.task_id).await {
             Some(result) => {
                 if let Ok(frame) = self.frame(&work.envelope, &result) {
-                    let _ = self.frames.send(frame).await;
+                    let _ = self.frames.send(frame, None).await;
                 }
             }
             None => {
@@ -213,7 +221,7 @@ impl Desk {
         if !work.only_result
             && let Ok(frame) = self.frame(&work.envelope, &refusal(work.task.task_id.clone(), error))
         {
-            let _ = self.frames.send(frame).await;
+            let _ = self.frames.send(frame, None).await;
         }
     }
 
@@ -231,20 +239,19 @@ fn name_of(task_id: &[u8]) -> String {
     digest[..16].iter().fold("swp-".to_owned(), |name, byte| format!("{name}{byte:02x}"))
 }
 
-/// What SWP says beside a task, in the words of all other doors.
-fn headers(trace: Option<&TraceContext>, given: &Given) -> Result<HeaderMap, Error> {
-    let mut headers = HeaderMap::new();
-    if let Some(trace) = trace {
-        for (name, value) in [("traceparent", &trace.traceparent), ("tracestate", &trace.tracestate)] {
-            // Telemetry that makes no sense is no reason to refuse a task.
-            if let Ok(value) = HeaderValue::from_str(value) {
-                headers.insert(name, value);
-            }
-        }
-    }
-    if let Some(token) = &given.hop_token {
-        let value = HeaderValue::from_str(token).map_err(|_| Error::invalid_field("hop token", "must be visible ASCII"))?;
-        headers.insert("chancery-hop-token", value);
-    }
-    Ok(headers)
+/// What SWP says beside a task. Telemetry that makes no sense is no reason to refuse it.
+fn head(trace: Option<&TraceContext>, given: &Given) -> Result<CallHead, Error> {
+    let is_visible = |text: &str| text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+    let hop_token = match given.hop_token.as_deref() {
+        Some(token) if !is_visible(token) => return Err(Error::invalid_field("hop token", "must be visible ASCII")),
+        token => token.filter(|token| !token.is_empty()).map(Arc::from),
+    };
+    let tracestate = trace.map(|trace| trace.tracestate.as_str());
+    let tracestate = tracestate.filter(|state| (1..=LONGEST_TRACESTATE).contains(&state.len()) && is_visible(state));
+    Ok(CallHead {
+        hop_token,
+        trace: trace.and_then(|trace| TraceId::with_span(&trace.traceparent)),
+        tracestate: tracestate.map(Arc::from),
+        ..CallHead::default()
+    })
 }

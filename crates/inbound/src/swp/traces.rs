@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use chancery_wire::swp::codec::obs::{Failure, Message, TraceContext};
-use chancery_wire::swp::codec::{Code, Limits, Reason, Reject};
+use chancery_wire::swp::codec::obs::{Failure, ObsMessage, TraceContext};
+use chancery_wire::swp::codec::{FrameReason, Reject, SwpCode, SwpLimits};
 
 use crate::context::LONGEST_TRACESTATE;
 
@@ -22,35 +22,35 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &SwpLimits) -> Self {
         let (longest_task_id, longest_msg_id) = (limits.max_task_id_bytes as usize, limits.max_msg_id_bytes as usize);
         Self { current: None, ahead: VecDeque::new(), longest_task_id, longest_msg_id }
     }
 
     /// What to answer, if anything. Whoever answers what nobody asked is refused.
-    pub(super) fn hear(&mut self, message: Message) -> Result<Option<Message>, Reject> {
+    pub(super) fn hear(&mut self, message: ObsMessage) -> Result<Option<ObsMessage>, Reject> {
         match message {
             // Telemetry that makes no sense is no reason to close, and none to be remembered.
-            Message::Set(context) if !self.makes_sense(&context) => Ok(None),
-            Message::Set(context) if context.task_id.is_empty() && context.msg_id.is_empty() => {
+            ObsMessage::Set(context) if !self.makes_sense(&context) => Ok(None),
+            ObsMessage::Set(context) if context.task_id.is_empty() && context.msg_id.is_empty() => {
                 self.current = Some(kept(&context));
                 Ok(None)
             }
-            Message::Set(context) => {
+            ObsMessage::Set(context) => {
                 while self.ahead.len() >= AHEAD {
                     self.ahead.pop_front();
                 }
                 self.ahead.push_back(kept(&context));
                 Ok(None)
             }
-            Message::Get(_) => Ok(Some(match &self.current {
-                Some(context) => Message::Doc(context.clone()),
-                None => Message::Failure(Failure {
-                    code: Code::NotFound.to_string(),
+            ObsMessage::Get(_) => Ok(Some(match &self.current {
+                Some(context) => ObsMessage::Doc(context.clone()),
+                None => ObsMessage::Failure(Failure {
+                    code: SwpCode::NotFound.to_string(),
                     message: "this connection has no trace context".to_owned(),
                 }),
             })),
-            Message::Doc(_) | Message::Failure(_) => Err(Reason::UnsupportedMsgType.into()),
+            ObsMessage::Doc(_) | ObsMessage::Failure(_) => Err(FrameReason::UnsupportedMsgType.into()),
         }
     }
 
@@ -85,7 +85,7 @@ fn kept(context: &TraceContext) -> TraceContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chancery_wire::swp::codec::obs::Get;
+    use chancery_wire::swp::codec::obs::GetTraceContext;
 
     fn context(traceparent: &str, task_id: &str) -> TraceContext {
         TraceContext {
@@ -97,24 +97,24 @@ mod tests {
 
     #[test]
     fn a_task_has_the_context_it_was_announced_with_and_otherwise_the_connections() {
-        let mut traces = Traces::new(&Limits::default());
+        let mut traces = Traces::new(&SwpLimits::default());
         let (one, none) = (Bytes::from_static(b"one"), Bytes::from_static(b"message"));
         assert_eq!(traces.of(&one, &none), None);
-        assert!(matches!(traces.hear(Message::Get(Get::default())), Ok(Some(Message::Failure(_)))));
+        assert!(matches!(traces.hear(ObsMessage::Get(GetTraceContext::default())), Ok(Some(ObsMessage::Failure(_)))));
         for set in [context("whole", ""), context("its own", "one")] {
-            assert_eq!(traces.hear(Message::Set(set)), Ok(None));
+            assert_eq!(traces.hear(ObsMessage::Set(set)), Ok(None));
         }
-        assert_eq!(traces.hear(Message::Get(Get::default())), Ok(Some(Message::Doc(context("whole", "")))));
+        assert_eq!(traces.hear(ObsMessage::Get(GetTraceContext::default())), Ok(Some(ObsMessage::Doc(context("whole", "")))));
         assert_eq!(traces.of(&one, &none).unwrap().traceparent, "its own");
         assert_eq!(traces.of(&one, &none).unwrap().traceparent, "whole", "it was said of one task");
-        assert!(traces.hear(Message::Doc(TraceContext::default())).is_err());
+        assert!(traces.hear(ObsMessage::Doc(TraceContext::default())).is_err());
     }
 
     #[test]
     fn only_so_many_are_remembered_ahead() {
-        let mut traces = Traces::new(&Limits::default());
+        let mut traces = Traces::new(&SwpLimits::default());
         for number in 0..=AHEAD {
-            traces.hear(Message::Set(context("t", &format!("{number}")))).unwrap();
+            traces.hear(ObsMessage::Set(context("t", &format!("{number}")))).unwrap();
         }
         assert_eq!(traces.ahead.len(), AHEAD);
         assert_eq!(traces.of(&Bytes::from_static(b"0"), &Bytes::from_static(b"m")), None);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_context_is_as_long_as_one_can_be_and_no_longer() {
-        let limits = Limits { max_task_id_bytes: 3, max_msg_id_bytes: 2, ..Limits::default() };
+        let limits = SwpLimits { max_task_id_bytes: 3, max_msg_id_bytes: 2, ..SwpLimits::default() };
         let edge = TraceContext {
             traceparent: "p".repeat(LONGEST_TRACEPARENT),
             tracestate: "s".repeat(LONGEST_TRACESTATE),
@@ -133,7 +133,7 @@ mod tests {
         };
         let heard = |context: TraceContext| {
             let mut traces = Traces::new(&limits);
-            assert_eq!(traces.hear(Message::Set(context)), Ok(None));
+            assert_eq!(traces.hear(ObsMessage::Set(context)), Ok(None));
             traces.ahead.pop_front()
         };
         assert_eq!(heard(edge.clone()), Some(edge.clone()));

@@ -14,18 +14,18 @@ const PURPOSE: &str = "a part that was put away";
 pub(super) struct Mark {
     pub(super) digest: Digest,
     pub(super) bytes: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: OffloadedKind,
 }
 
 /// What it is the bytes of.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum OffloadedKind {
     Raw,
     Text,
     Data,
 }
 
-impl Kind {
+impl OffloadedKind {
     const ALL: [Self; 3] = [Self::Raw, Self::Text, Self::Data];
 
     const fn name(self) -> &'static str {
@@ -60,7 +60,7 @@ impl Mark {
         }
         let vendor = part.metadata.as_ref()?.get(VENDOR)?;
         let said = vendor.get(MARK)?;
-        let kind = Kind::ALL.into_iter().find(|kind| said["kind"] == kind.name())?;
+        let kind = OffloadedKind::ALL.into_iter().find(|kind| said["kind"] == kind.name())?;
         let digest = said["digest"].as_str()?.strip_prefix("sha256:")?.parse().ok()?;
         let mark = Self { digest, bytes: said["bytes"].as_u64()?, kind };
         let seal = said[SEAL].as_str()?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chancery_memory::{Incoming, MemoryConfig, MemoryError, Published, Shape, Tier};
+use chancery_memory::{Incoming, MemoryConfig, MemoryError, PublishedCollection, Tier, VectorShape};
 
 pub(crate) const DIM: u32 = 16;
 
@@ -30,7 +30,7 @@ pub(crate) fn vectors(seed: u64, count: u64, dim: u32) -> Vec<Vec<f32>> {
 /// As a file. Ids are not places: the first is 1000, and every third is left out.
 pub(crate) fn file(vectors: &[Vec<f32>]) -> Vec<u8> {
     let dim = vectors.first().map_or(DIM, |vector| vector.len() as u32);
-    let mut file = Shape { count: vectors.len() as u64, dim }.header().to_vec();
+    let mut file = VectorShape { count: vectors.len() as u64, dim }.header().to_vec();
     for (place, vector) in vectors.iter().enumerate() {
         file.extend(id(place).to_le_bytes());
         file.extend(vector.iter().flat_map(|number| number.to_le_bytes()));
@@ -50,6 +50,6 @@ pub(crate) fn incoming(tier: &Tier, file: &[u8]) -> Result<Incoming, MemoryError
     Ok(incoming)
 }
 
-pub(crate) fn publish(tier: &Tier, vectors: &[Vec<f32>]) -> Published {
+pub(crate) fn publish(tier: &Tier, vectors: &[Vec<f32>]) -> PublishedCollection {
     tier.publish(incoming(tier, &file(vectors)).unwrap(), None).unwrap()
 }

@@ -1,12 +1,17 @@
 //! The operator's calls for the memory tier of a node.
 
 use bytes::Bytes;
-use futures::Stream;
-use reqwest::Body;
+use futures::{Stream, TryStreamExt as _};
+use http::{Method, Request};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Limited, StreamBody};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
-use super::Admin;
+use super::{Admin, MOST_EVENT_BYTES, answer};
 use crate::error::CallError;
+use crate::guard::{ConnectStage, GuardError};
 
 impl Admin {
     /// What the tier is, holds and signs with.
@@ -24,7 +29,25 @@ impl Admin {
         if let Some(class) = memory_class {
             url.query_pairs_mut().append_pair("memory_class", class);
         }
-        self.ask(&url, self.peer.http.put(url.clone()).body(Body::wrap_stream(file))).await
+        // The guarded client sends what it has whole; this goes out as it is read, over the same guard's connector.
+        let http = Client::builder(TokioExecutor::new()).build(self.node.guard().connector());
+        let mut request = Request::new(StreamBody::new(Box::pin(file.map_ok(Frame::data))));
+        *request.method_mut() = Method::PUT;
+        *request.headers_mut() = self.headers(&url)?;
+        let unsent = |reason: String| CallError::NotPossible { reason };
+        *request.uri_mut() = url.as_str().parse().map_err(|fault: http::uri::InvalidUri| unsent(fault.to_string()))?;
+        let exchange = async {
+            let (head, body) = http.request(request).await.map_err(|fault| crate::guard::reason(&fault))?.into_parts();
+            let body = Limited::new(body, MOST_EVENT_BYTES).collect().await;
+            let body = body.map_err(|fault| GuardError::BrokeOff(fault.to_string()))?;
+            Ok((head.status, body.to_bytes()))
+        };
+        let late = || Err(GuardError::TimedOut(ConnectStage::Exchange));
+        let (status, body) = tokio::time::timeout(self.answer_within, exchange)
+            .await
+            .unwrap_or_else(|_| late())
+            .map_err(|fault: GuardError| self.unreached(&url, &fault))?;
+        answer(&url, status, &body)
     }
 
     pub async fn resolve_memory(&self, witness: &str, data_ref: Option<&str>) -> Result<Value, CallError> {

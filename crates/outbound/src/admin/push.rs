@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Admin;
 use crate::error::CallError;
+use crate::guard::Fetch;
 
 impl Admin {
     /// One of the lists or things under `/admin/v1/push`.
@@ -12,7 +13,7 @@ impl Admin {
         for (name, value) in query {
             url.query_pairs_mut().append_pair(name, value);
         }
-        self.ask(&url, self.peer.http.get(url.clone())).await
+        self.ask(&url, Fetch::get(url.as_str())).await
     }
 
     /// Changes something there.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use chancery_protocol::{Binding, Error, ErrorKind, Operation, Reply, TaskEvent, Version};
 use chancery_wire::tolerant::{self, ClaimedForm, EventReader, Leniencies, Leniency, Unreadable};
-use chancery_wire::{Face, JsonLimits, errors, json_rpc, scan};
+use chancery_wire::{JsonLimits, TaskNames, errors, json_rpc, scan};
 use serde_json::Value;
 
 use super::error::{ClientError, NotUnderstood};
-use super::head::{Head, looks_like_json};
+use super::head::{AnswerHead, looks_like_json};
 use super::http::CALL_ID;
 use super::reading::ReadingTerms;
 
@@ -38,7 +38,7 @@ impl AnswerReader {
     }
 
     /// Reads a whole answer. `asked` is what the agent was asked for; `form` the operation whose reply its answer has the shape of.
-    pub(super) fn reply(&self, head: &Head, body: &[u8], asked: Operation, form: Operation) -> Result<Reply, ClientError> {
+    pub(super) fn reply(&self, head: &AnswerHead, body: &[u8], asked: Operation, form: Operation) -> Result<Reply, ClientError> {
         if form == Operation::DeletePushConfig && head.status.is_success() && body.trim_ascii().is_empty() {
             // Nothing to say about what is gone.
             return Ok(Reply::PushConfigDeleted);
@@ -53,10 +53,10 @@ impl AnswerReader {
     /// Reads a whole answer where a stream was asked for: its only event. Nothing, if it says nothing.
     pub(super) fn only_event(
         &self,
-        head: &Head,
+        head: &AnswerHead,
         body: &[u8],
         asked: Operation,
-    ) -> Result<Option<(Option<Face>, TaskEvent)>, ClientError> {
+    ) -> Result<Option<(Option<TaskNames>, TaskEvent)>, ClientError> {
         let ResultText { text, mut leniencies } = self.result(head, body, asked)?;
         let read = EventReader::new(self.claimed()).read(text).map_err(|fault| self.not_a2a(fault))?;
         leniencies.insert(Leniency::JsonForStream);
@@ -68,7 +68,7 @@ impl AnswerReader {
         Ok(read)
     }
 
-    fn result<'a>(&self, head: &Head, body: &'a [u8], asked: Operation) -> Result<ResultText<'a>, ClientError> {
+    fn result<'a>(&self, head: &AnswerHead, body: &'a [u8], asked: Operation) -> Result<ResultText<'a>, ClientError> {
         let mut leniencies = Leniencies::new();
         if !head.may_be_json() {
             if self.is_strict() || !looks_like_json(body) {
@@ -99,7 +99,7 @@ impl AnswerReader {
         Ok(ResultText { text, leniencies })
     }
 
-    fn strict_result<'a>(&self, head: &Head, asked: Operation, text: &'a str) -> Result<ResultText<'a>, ClientError> {
+    fn strict_result<'a>(&self, head: &AnswerHead, asked: Operation, text: &'a str) -> Result<ResultText<'a>, ClientError> {
         let exact = |text| Ok(ResultText { text, leniencies: Leniencies::new() });
         if self.binding == Binding::Rest {
             return exact(text.trim());
@@ -114,7 +114,7 @@ impl AnswerReader {
     }
 
     /// The error in an envelope.
-    pub(super) fn refusal(&self, head: &Head, asked: Operation, error: &str) -> Error {
+    pub(super) fn refusal(&self, head: &AnswerHead, asked: Operation, error: &str) -> Error {
         let mut error = self.named_error(asked, error);
         if let (ErrorKind::Internal, Some(kind)) = (error.kind, errors::read::of_http_status(head.status.as_u16(), asked)) {
             error.kind = kind;
@@ -139,7 +139,7 @@ impl AnswerReader {
         read
     }
 
-    fn rest_error(&self, head: &Head, asked: Operation, text: &str) -> ClientError {
+    fn rest_error(&self, head: &AnswerHead, asked: Operation, text: &str) -> ClientError {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let is_structured = value["error"].is_object() || value["code"].is_number() || value["type"].is_string();
         if !is_structured {
@@ -151,7 +151,7 @@ impl AnswerReader {
     }
 
     /// An answer whose body is no JSON: its status may say what it means.
-    fn no_json(&self, head: &Head, asked: Operation, body: &[u8], why: &str) -> ClientError {
+    fn no_json(&self, head: &AnswerHead, asked: Operation, body: &[u8], why: &str) -> ClientError {
         match head.status.is_success() {
             false => ClientError::Refused(head.error(asked, body)),
             true => self.odd(why),

@@ -6,17 +6,22 @@ use std::time::Duration;
 use chancery_protocol::{Error, TraceId, Version};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::Credentials;
+use super::AgentCredentials;
+use crate::terms::RequestSigner;
 
 #[derive(Clone, Debug)]
-pub struct Conditions {
-    /// Goes out as `traceparent`, with a new span.
+pub struct CallConditions {
+    /// Goes out as `traceparent`.
     pub trace: TraceId,
+    /// The span id beside it; without one, a new one each time.
+    pub span: Option<u64>,
     /// Goes out beside it, as it came.
     pub tracestate: Option<Arc<str>>,
     /// Protocol extensions asked for.
     pub extensions: Vec<String>,
-    pub credentials: Credentials,
+    pub credentials: AgentCredentials,
+    /// Signs each request of the call, over JSON-RPC and HTTP+JSON.
+    pub signer: Option<RequestSigner>,
     /// More headers, which the operator set for this agent.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Same key, same task, at agents that know it.
@@ -34,13 +39,15 @@ pub struct Conditions {
 const MOST_HEADERS: usize = 12;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-impl Conditions {
+impl CallConditions {
     pub fn new(trace: TraceId) -> Self {
         Self {
             trace,
+            span: None,
             tracestate: None,
             extensions: Vec::new(),
-            credentials: Credentials::None,
+            credentials: AgentCredentials::None,
+            signer: None,
             headers: Vec::new(),
             idempotency_key: None,
             hop_token: None,
@@ -54,6 +61,12 @@ impl Conditions {
         self.deadline.map(|deadline| deadline.min(LONGEST))
     }
 
+    /// The trace, and the span of this call in it.
+    pub(super) fn traceparent(&self) -> String {
+        let span = self.span.unwrap_or_else(|| uuid::Uuid::now_v7().as_u64_pair().1.max(1));
+        format!("00-{}-{span:016x}-01", self.trace)
+    }
+
     /// As the version wants them.
     pub(super) fn headers(&self, version: Version) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::with_capacity(MOST_HEADERS);
@@ -64,7 +77,7 @@ impl Conditions {
             }
             Err(_) => Err(Error::invalid_field(name, "cannot stand in a header")),
         };
-        put("traceparent", &traceparent(self.trace))?;
+        put("traceparent", &self.traceparent())?;
         if let Some(state) = &self.tracestate {
             put("tracestate", state)?;
         }
@@ -101,22 +114,16 @@ impl Conditions {
     }
 }
 
-/// The caller's trace, and a span of our own in it.
-pub(super) fn traceparent(trace: TraceId) -> String {
-    let span = uuid::Uuid::now_v7().as_u64_pair().1.max(1);
-    format!("00-{trace}-{span:016x}-01")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn written(version: Version) -> Vec<(String, String)> {
-        let conditions = Conditions {
+        let conditions = CallConditions {
             extensions: vec!["https://a/x".to_owned(), "https://b/y".to_owned()],
             idempotency_key: Some("k".to_owned()),
             last_event_id: Some("7".to_owned()),
-            ..Conditions::new(TraceId(0xabc))
+            ..CallConditions::new(TraceId(0xabc))
         };
         let headers = conditions.headers(version).unwrap();
         let mut written: Vec<_> =
@@ -139,15 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn the_trace_goes_on_under_a_new_span_each_time() {
-        let (one, other) = (traceparent(TraceId(0xabc)), traceparent(TraceId(0xabc)));
+    fn the_trace_goes_on_under_the_span_it_was_given_or_a_new_one_each_time() {
+        let conditions = CallConditions::new(TraceId(0xabc));
+        let (one, other) = (conditions.traceparent(), conditions.traceparent());
         assert_eq!(TraceId::from_traceparent(&one), Some(TraceId(0xabc)));
         assert_ne!(one, other);
+        let given = CallConditions { span: Some(7), ..conditions };
+        assert_eq!(TraceId::with_span(&given.traceparent()), Some((TraceId(0xabc), 7)));
     }
 
     #[test]
     fn what_cannot_stand_in_a_header_is_named() {
-        let broken = Conditions { idempotency_key: Some("a\r\nb: c".to_owned()), ..Conditions::new(TraceId(1)) };
+        let broken = CallConditions { idempotency_key: Some("a\r\nb: c".to_owned()), ..CallConditions::new(TraceId(1)) };
         assert_eq!(broken.headers(Version::V1_0).unwrap_err().violations[0].field, "idempotency-key");
     }
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 #[derive(Clone, Default)]
-pub enum Credentials {
+pub enum AgentCredentials {
     #[default]
     None,
     /// A key in a header of its own, `X-API-Key` unless the card names another.
@@ -23,7 +23,7 @@ pub enum Credentials {
     Certificate(ClientCertificate),
 }
 
-impl Credentials {
+impl AgentCredentials {
     pub fn api_key(key: impl Into<String>) -> Self {
         Self::ApiKey { header: chancery_identity::credentials::API_KEY_HEADER, key: SecretString::from(key.into()) }
     }
@@ -40,7 +40,7 @@ impl Credentials {
     }
 
     /// `false` if one of them cannot stand in a header.
-    pub(super) fn write(&self, headers: &mut HeaderMap) -> bool {
+    pub(crate) fn write(&self, headers: &mut HeaderMap) -> bool {
         match self {
             Self::None | Self::Certificate(_) => true,
             Self::ApiKey { header, key } => insert(headers, header, key.expose_secret()),
@@ -57,7 +57,7 @@ fn insert(headers: &mut HeaderMap, name: &HeaderName, value: &str) -> bool {
     true
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for AgentCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::None => "Credentials(none)",
@@ -74,9 +74,9 @@ mod tests {
     fn nothing_of_them_is_ever_printed() {
         let header = HeaderName::from_static("x-signature");
         for credentials in [
-            Credentials::api_key("hush-1"),
-            Credentials::bearer("hush-2"),
-            Credentials::Headers(vec![(header, SecretString::from("hush-3"))]),
+            AgentCredentials::api_key("hush-1"),
+            AgentCredentials::bearer("hush-2"),
+            AgentCredentials::Headers(vec![(header, SecretString::from("hush-3"))]),
         ] {
             let mut headers = HeaderMap::new();
             assert!(credentials.write(&mut headers));
@@ -87,6 +87,6 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_no_header_is_refused() {
-        assert!(!Credentials::bearer("a\nb").write(&mut HeaderMap::new()));
+        assert!(!AgentCredentials::bearer("a\nb").write(&mut HeaderMap::new()));
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use chancery_protocol::{Error, ErrorKind};
 use chancery_wire::tolerant::Unreadable;
 
-use crate::guard::{GuardError, Stage};
+use crate::guard::{ConnectStage, GuardError};
 
 /// Whether the agent can have seen the call. Only what it cannot have seen may be sent again without asking what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sent {
+pub enum WasSent {
     No,
     Maybe,
 }
@@ -25,7 +25,7 @@ pub enum Transport {
     Connection(String),
     /// The agent did not answer within the time the call had.
     #[error("out of time: the answer")]
-    OutOfTime { sent: Sent },
+    OutOfTime { sent: WasSent },
     /// A stream or an answer that began and did not come to its end.
     #[error("the stream was cut: {0}")]
     Cut(String),
@@ -64,13 +64,13 @@ impl ClientError {
         Self::NotUnderstood(NotUnderstood { reason: reason.into(), at: None })
     }
 
-    pub fn sent(&self) -> Sent {
+    pub fn sent(&self) -> WasSent {
         match self {
             Self::Transport(Transport::Guard(fault)) => guard_sent(fault),
             Self::Transport(Transport::OutOfTime { sent }) => *sent,
-            Self::Transport(Transport::Connection(_) | Transport::Cut(_)) => Sent::Maybe,
-            Self::NotUnderstood(_) | Self::Refused(_) => Sent::Maybe,
-            Self::Busy { .. } | Self::NotAsked(_) => Sent::No,
+            Self::Transport(Transport::Connection(_) | Transport::Cut(_)) => WasSent::Maybe,
+            Self::NotUnderstood(_) | Self::Refused(_) => WasSent::Maybe,
+            Self::Busy { .. } | Self::NotAsked(_) => WasSent::No,
         }
     }
 
@@ -122,7 +122,7 @@ impl ClientError {
             GuardError::Unresolved { .. }
                 | GuardError::Unreachable(_)
                 | GuardError::Proxy(_)
-                | GuardError::TimedOut(Stage::Connect)
+                | GuardError::TimedOut(ConnectStage::Connect)
         )
     }
 
@@ -154,30 +154,32 @@ fn is_generic(words: &str) -> bool {
 }
 
 /// Everything up to the first byte of the request is before the agent could see it.
-fn guard_sent(fault: &GuardError) -> Sent {
+fn guard_sent(fault: &GuardError) -> WasSent {
     match fault {
         GuardError::Blocked(_)
         | GuardError::Unresolved { .. }
         | GuardError::Unreachable(_)
         | GuardError::Proxy(_)
         | GuardError::Tls(_)
-        | GuardError::TimedOut(Stage::Connect | Stage::Tls)
-        | GuardError::Request(_) => Sent::No,
-        GuardError::TimedOut(Stage::Exchange | Stage::Idle)
+        | GuardError::TimedOut(ConnectStage::Connect | ConnectStage::Tls)
+        | GuardError::Request(_) => WasSent::No,
+        GuardError::TimedOut(ConnectStage::Exchange | ConnectStage::Idle)
         | GuardError::Protocol(_)
         | GuardError::Redirect(_)
         | GuardError::TooBig(_)
         | GuardError::Encoded(_)
-        | GuardError::BrokeOff(_) => Sent::Maybe,
+        | GuardError::BrokeOff(_) => WasSent::Maybe,
     }
 }
 
 impl From<GuardError> for ClientError {
     fn from(fault: GuardError) -> Self {
         match fault {
-            GuardError::TimedOut(Stage::Exchange) => Self::Transport(Transport::OutOfTime { sent: Sent::Maybe }),
+            GuardError::TimedOut(ConnectStage::Exchange) => Self::Transport(Transport::OutOfTime { sent: WasSent::Maybe }),
             GuardError::TooBig(_) | GuardError::Encoded(_) | GuardError::Redirect(_) => Self::not_understood(fault.to_string()),
-            GuardError::BrokeOff(_) | GuardError::TimedOut(Stage::Idle) => Self::Transport(Transport::Cut(fault.to_string())),
+            GuardError::BrokeOff(_) | GuardError::TimedOut(ConnectStage::Idle) => {
+                Self::Transport(Transport::Cut(fault.to_string()))
+            }
             fault => Self::Transport(Transport::Guard(fault)),
         }
     }

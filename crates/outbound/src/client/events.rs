@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use chancery_core::{Alarm, Unless};
 use chancery_protocol::TaskEvent;
-use chancery_wire::Face;
+use chancery_wire::TaskNames;
 use chancery_wire::tolerant::Unreadable;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use super::gate::Place;
-use super::grpc::GrpcEvents;
+use super::gate::CallPermit;
+use super::grpc::GrpcEventStream;
 use super::sse::SseEvents;
 use super::swp::SwpEvents;
-use super::{ClientError, Sent, Transport};
+use super::{ClientError, Transport, WasSent};
 
 /// One event as it was heard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
     /// The names the agent gives the task; some events have none.
-    pub face: Option<Face>,
+    pub face: Option<TaskNames>,
     pub event: TaskEvent,
     /// What to resume after, where the agent says it. Repeats are passed on as they come.
     pub id: Option<Arc<str>>,
@@ -53,18 +53,18 @@ pub(super) struct SkippedEvents {
 /// Ends with `Ok(None)`. A stream that does not come to its end says so, and says it again when asked again, unless it goes on.
 #[derive(Debug)]
 pub struct EventStream {
-    source: Source,
+    source: EventSource,
     ends_at: Option<Instant>,
     alarm: Alarm,
     skipped: SkippedEvents,
     /// Held as long as the stream is open.
-    _place: Place,
+    _place: CallPermit,
 }
 
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum EventSource {
     Sse(Box<SseEvents>),
-    Grpc(Box<GrpcEvents>),
+    Grpc(Box<GrpcEventStream>),
     Swp(Box<SwpEvents>),
     /// An agent that does not stream answered at once.
     Answered(Box<Heard>),
@@ -73,7 +73,7 @@ pub(super) enum Source {
 }
 
 impl EventStream {
-    pub(super) fn new(source: Source, ends_at: Option<Instant>, place: Place) -> Self {
+    pub(super) fn new(source: EventSource, ends_at: Option<Instant>, place: CallPermit) -> Self {
         Self { source, ends_at, alarm: Alarm::default(), skipped: SkippedEvents::default(), _place: place }
     }
 
@@ -81,20 +81,20 @@ impl EventStream {
     pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         let heard = match self.ends_at {
             Some(ends_at) => {
-                let late = || Err(ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe }));
+                let late = || Err(ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe }));
                 self.alarm.unless(ends_at, self.source.next()).await.unwrap_or_else(late)
             }
             None => self.source.next().await,
         };
-        if let Source::Sse(events) = &self.source
+        if let EventSource::Sse(events) = &self.source
             && events.skipped().count > self.skipped.count
         {
             self.skipped = events.skipped().clone();
         }
         match &heard {
             Ok(Some(_)) => {}
-            Ok(None) => self.source = Source::Ended,
-            Err(fault) if fault.is_late() || !self.goes_on() => self.source = Source::Failed(fault.clone()),
+            Ok(None) => self.source = EventSource::Ended,
+            Err(fault) if fault.is_late() || !self.goes_on() => self.source = EventSource::Failed(fault.clone()),
             Err(_) => {}
         }
         heard
@@ -112,11 +112,11 @@ impl EventStream {
 
     /// Whether a stream that broke off can be taken up where it did, by asking for the next event.
     pub(crate) fn goes_on(&self) -> bool {
-        matches!(&self.source, Source::Swp(events) if events.goes_on())
+        matches!(&self.source, EventSource::Swp(events) if events.goes_on())
     }
 }
 
-impl Source {
+impl EventSource {
     async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         match self {
             Self::Sse(events) => events.next().await,
@@ -148,22 +148,22 @@ impl Silence {
     }
 
     /// Waits for a sign of life.
-    pub(super) fn hold<F: Future>(&mut self, sign: F) -> Hold<'_, F> {
+    pub(super) fn hold<F: Future>(&mut self, sign: F) -> HoldUntil<'_, F> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        Hold { sign: self.alarm.unless(since + self.most, sign), since: &mut self.since }
+        HoldUntil { sign: self.alarm.unless(since + self.most, sign), since: &mut self.since }
     }
 }
 
 pin_project! {
     /// Not an async function, because that would have room for the sign twice.
-    pub(super) struct Hold<'a, F> {
+    pub(super) struct HoldUntil<'a, F> {
         #[pin]
         sign: Unless<'a, F>,
         since: &'a mut Option<Instant>,
     }
 }
 
-impl<F: Future> Future for Hold<'_, F> {
+impl<F: Future> Future for HoldUntil<'_, F> {
     type Output = Result<F::Output, ClientError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use chancery_core::task_state;
-use chancery_protocol::{Message, Operation, Reply, Sent, Shown, Task, TaskEvent, TaskState, TaskStatus, Unknown, Version};
-use chancery_wire::Face;
+use chancery_protocol::{Message, NamedTask, Operation, Reply, Sent, Task, TaskEvent, TaskState, TaskStatus, Unknown, Version};
+use chancery_wire::TaskNames;
 
 /// What was seen of a task, or said in its place.
 #[derive(Debug, Default)]
-pub(super) struct Picture {
+pub(super) struct TaskPicture {
     task: Option<Task>,
     /// Messages that came before any task was seen.
     messages: Vec<Arc<Message>>,
 }
 
-impl Picture {
-    pub(super) fn add(&mut self, face: Option<&Face>, event: TaskEvent) {
+impl TaskPicture {
+    pub(super) fn add(&mut self, face: Option<&TaskNames>, event: TaskEvent) {
         match event {
             TaskEvent::Created(task) => self.whole(&task),
             TaskEvent::Replied(message) | TaskEvent::Said(message) => match &mut self.task {
-                Some(task) => task.history.push(message),
-                None => self.say(message),
+                Some(task) => say(&mut task.history, message),
+                None => say(&mut self.messages, message),
             },
             event => {
                 // What was said before the task was seen are words of that task.
@@ -51,19 +51,9 @@ impl Picture {
         self.task = Some(task);
     }
 
-    /// Pieces of one message have its id.
-    fn say(&mut self, message: Arc<Message>) {
-        match self.messages.last_mut() {
-            Some(last) if last.message_id == message.message_id && !last.message_id.as_str().is_empty() => {
-                Arc::make_mut(last).parts.extend(message.parts.iter().cloned());
-            }
-            _ => self.messages.push(message),
-        }
-    }
-
     /// The reply to `operation` that the picture is. Nothing, if it is none.
     pub(super) fn reply(self, operation: Operation, dialect: Version) -> Option<Reply> {
-        let shown = |task: Task| Shown { task: Arc::new(task), dialect: dialect.into(), client_task_id: None };
+        let shown = |task: Task| NamedTask { task: Arc::new(task), dialect: dialect.into(), client_task_id: None };
         match (operation, self.task) {
             (Operation::SendMessage, Some(task)) => Some(Reply::Sent(Sent::Task(shown(task)))),
             (Operation::SendMessage, None) => joined(self.messages).map(|message| Reply::Sent(Sent::Message(message))),
@@ -73,8 +63,18 @@ impl Picture {
     }
 }
 
+/// Adds what was said. Pieces of one message have its id.
+fn say(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
+    match messages.last_mut() {
+        Some(last) if last.message_id == message.message_id && !last.message_id.as_str().is_empty() => {
+            Arc::make_mut(last).parts.extend(message.parts.iter().cloned());
+        }
+        _ => messages.push(message),
+    }
+}
+
 /// A task of which only an update was seen.
-fn begun(face: Option<&Face>, messages: Vec<Arc<Message>>) -> Task {
+fn begun(face: Option<&TaskNames>, messages: Vec<Arc<Message>>) -> Task {
     Task {
         id: face.map_or_else(|| "".into(), |face| face.task_id.clone()),
         context_id: face.map_or_else(|| "".into(), |face| face.context_id.clone()),
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
     use chancery_protocol::{Artifact, ArtifactChunk, Part, Role, StatusChange};
 
-    fn face() -> Face {
-        Face { task_id: "t".into(), context_id: "c".into(), client_task_id: None, artifacts: Vec::new() }
+    fn face() -> TaskNames {
+        TaskNames { task_id: "t".into(), context_id: "c".into(), client_task_id: None, artifacts: Vec::new(), stays_open: false }
     }
 
     fn status(state: TaskState) -> TaskEvent {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn reply(events: Vec<TaskEvent>) -> Option<Sent> {
-        let mut picture = Picture::default();
+        let mut picture = TaskPicture::default();
         events.into_iter().for_each(|event| picture.add(Some(&face()), event));
         match picture.reply(Operation::SendMessage, Version::V1_0)? {
             Reply::Sent(sent) => Some(sent),

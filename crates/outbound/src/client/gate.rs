@@ -11,7 +11,7 @@ use super::limits::{ClientLimits, RateLimit};
 
 /// Shared by all clones of a client.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct CallGate {
     calls: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     bucket: Option<Bucket>,
@@ -20,9 +20,9 @@ pub(super) struct Gate {
 
 /// A place held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place(#[expect(dead_code, reason = "held for its end")] OwnedSemaphorePermit);
+pub(super) struct CallPermit(#[expect(dead_code, reason = "held for its end")] OwnedSemaphorePermit);
 
-impl Gate {
+impl CallGate {
     pub(super) fn new(limits: &ClientLimits) -> Self {
         let places = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         Self {
@@ -34,7 +34,7 @@ impl Gate {
     }
 
     /// Waits for this call's turn, but not past `until`.
-    pub(super) async fn enter(&self, until: Instant) -> Result<Place, ClientError> {
+    pub(super) async fn enter(&self, until: Instant) -> Result<CallPermit, ClientError> {
         let until = until.min(Instant::now() + self.queue);
         let place = place(&self.calls, until, "calls_in_flight").await?;
         if let Some(bucket) = &self.bucket {
@@ -49,14 +49,14 @@ impl Gate {
         Ok(place)
     }
 
-    pub(super) async fn open_stream(&self, until: Instant) -> Result<Place, ClientError> {
+    pub(super) async fn open_stream(&self, until: Instant) -> Result<CallPermit, ClientError> {
         place(&self.streams, until.min(Instant::now() + self.queue), "streams").await
     }
 }
 
-async fn place(places: &Arc<Semaphore>, until: Instant, limit: &'static str) -> Result<Place, ClientError> {
+async fn place(places: &Arc<Semaphore>, until: Instant, limit: &'static str) -> Result<CallPermit, ClientError> {
     match timeout_at(until, places.clone().acquire_owned()).await {
-        Ok(Ok(permit)) => Ok(Place(permit)),
+        Ok(Ok(permit)) => Ok(CallPermit(permit)),
         // The semaphore is never closed, so this is the wait that was too long.
         _ => Err(ClientError::Busy { limit, retry_after: None }),
     }
@@ -105,7 +105,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_passes_at_once_and_the_next_call_waits_for_its_token() {
-        let gate = Gate::new(&limits(100, 10, 3));
+        let gate = CallGate::new(&limits(100, 10, 3));
         let start = Instant::now();
         for _ in 0..3 {
             gate.enter(later()).await.unwrap();
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_would_wait_longer_than_the_queue_lasts_is_turned_away_and_told_when_to_come() {
-        let gate = Gate::new(&limits(100, 1, 1));
+        let gate = CallGate::new(&limits(100, 1, 1));
         gate.enter(later()).await.unwrap();
         gate.enter(later()).await.unwrap();
         let ClientError::Busy { limit, retry_after } = gate.enter(Instant::now()).await.unwrap_err() else { panic!() };
@@ -127,7 +127,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_beyond_the_limit_wait_for_a_place_and_streams_have_their_own() {
-        let gate = Gate::new(&limits(1, 0, 0));
+        let gate = CallGate::new(&limits(1, 0, 0));
         let first = gate.enter(later()).await.unwrap();
         let stream = gate.open_stream(later()).await.unwrap();
         let start = Instant::now();

@@ -6,17 +6,17 @@ use std::time::Duration;
 use chancery_protocol::{Error, ErrorKind, Operation, Reply, Request, Version};
 use chancery_wire::pb::generated::{a2a_v1, lf_a2a_v1};
 use chancery_wire::pb::{v0_3, v1};
-use chancery_wire::{Face, errors};
+use chancery_wire::{TaskNames, errors};
 use http::HeaderMap;
 use tokio::time::timeout;
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status, Streaming};
 
-use super::events::{Heard, Silence, Source};
+use super::events::{EventSource, Heard, Silence};
 use super::interface::Interface;
 use super::limits::ClientLimits;
-use super::{ClientError, Sent, Transport};
+use super::{ClientError, Transport, WasSent};
 use crate::guard::{Guard, GuardError};
 
 type Newer = lf_a2a_v1::a2a_service_client::A2aServiceClient<Channel>;
@@ -124,7 +124,12 @@ impl GrpcAgent {
         }
     }
 
-    pub(super) async fn stream(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Source, ClientError> {
+    pub(super) async fn stream(
+        &self,
+        request: &Request,
+        headers: &HeaderMap,
+        left: Duration,
+    ) -> Result<EventSource, ClientError> {
         let (mut newer, mut older) = (self.newer(self.limits.event_bytes), self.older(self.limits.event_bytes));
         let operation = request.operation();
         let opened = timeout(left, async {
@@ -149,7 +154,7 @@ impl GrpcAgent {
             }
         });
         let messages = opened.await.map_err(|_| out_of_time())?.map_err(|status| fault(&status, operation))?;
-        Ok(Source::Grpc(Box::new(GrpcEvents { messages, operation, silence: Silence::new(self.limits.read()) })))
+        Ok(EventSource::Grpc(Box::new(GrpcEventStream { messages, operation, silence: Silence::new(self.limits.read()) })))
     }
 }
 
@@ -192,7 +197,7 @@ impl Messages {
         Self::Older(response.into_inner())
     }
 
-    async fn next(&mut self) -> Result<Option<Result<(Option<Face>, chancery_protocol::TaskEvent), Error>>, Status> {
+    async fn next(&mut self) -> Result<Option<Result<(Option<TaskNames>, chancery_protocol::TaskEvent), Error>>, Status> {
         Ok(match self {
             Self::Newer(stream) => stream.message().await?.map(v1::event::read),
             Self::Older(stream) => stream.message().await?.map(v0_3::event::read),
@@ -203,13 +208,13 @@ impl Messages {
 /// gRPC has no heartbeats of its own and many servers refuse frequent pings, so a quiet stream counts as cut after the
 /// time silence may last.
 #[derive(Debug)]
-pub(super) struct GrpcEvents {
+pub(super) struct GrpcEventStream {
     messages: Messages,
     operation: Operation,
     silence: Silence,
 }
 
-impl GrpcEvents {
+impl GrpcEventStream {
     pub(super) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         match self.silence.hold(self.messages.next()).await? {
             Ok(None) => Ok(None),
@@ -224,7 +229,7 @@ impl GrpcEvents {
 }
 
 fn out_of_time() -> ClientError {
-    ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe })
+    ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe })
 }
 
 fn no_method(operation: Operation) -> ClientError {

@@ -15,13 +15,13 @@ const WORDS_CHARS: usize = 300;
 
 /// The head of an answer, as far as it matters.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
+pub(super) struct AnswerHead {
     pub(super) status: StatusCode,
     pub(super) media_type: String,
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Head {
+impl AnswerHead {
     pub(super) fn new(status: StatusCode, headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::trim);
         let media_type = text(CONTENT_TYPE).and_then(|value| value.split(';').next()).unwrap_or_default();
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn error(status: u16, asked: Operation, body: &str) -> Error {
-        Head::new(StatusCode::from_u16(status).unwrap(), &HeaderMap::new()).error(asked, body.as_bytes())
+        AnswerHead::new(StatusCode::from_u16(status).unwrap(), &HeaderMap::new()).error(asked, body.as_bytes())
     }
 
     #[test]

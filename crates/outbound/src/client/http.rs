@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_protocol::{Binding, Error, ErrorKind, GetTask, Operation, Reply, Request, Version};
-use chancery_wire::json::{methods, original::Original, v0_3::V0_3, v0_3::rest::V0_3Rest, v1_0::V1_0};
+use chancery_wire::json::codecs::codec;
+use chancery_wire::json::methods;
 use chancery_wire::tolerant::Leniency;
 use chancery_wire::{Codec, JsonLimits, rest};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
@@ -14,16 +15,17 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ClientError;
 use super::answer::AnswerReader;
-use super::error::{Sent, Transport};
-use super::events::Source;
-use super::fold::Picture;
-use super::head::{Head, looks_like_events, looks_like_json};
-use super::interface::Interface;
+use super::error::{Transport, WasSent};
+use super::events::EventSource;
+use super::fold::TaskPicture;
+use super::head::{AnswerHead, looks_like_events, looks_like_json};
+use super::interface::{Interface, operation_url, place_of_operations};
 use super::limits::ClientLimits;
 use super::reading::ReadingTerms;
-use super::sse::{Payload, SseEvents, SseReader};
-use crate::guard::{Fetch, Guard, GuardError, GuardedBody, GuardedClient, Streamed};
+use super::sse::{SseEvents, SsePayload, SseReader};
+use crate::guard::{Fetch, Guard, GuardError, GuardedBody, GuardedClient, StreamedResponse};
 use crate::sse::Parser;
+use crate::terms::RequestSigner;
 
 #[derive(Debug)]
 pub(super) struct HttpAgent {
@@ -36,6 +38,24 @@ pub(super) struct HttpAgent {
     codec: &'static dyn Codec,
     limits: ClientLimits,
     json: JsonLimits,
+}
+
+/// What goes with every request of one call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outgoing<'a> {
+    pub(super) headers: &'a HeaderMap,
+    pub(super) signer: Option<&'a RequestSigner>,
+}
+
+impl Outgoing<'_> {
+    /// The request with its signature, if it gets one. Nothing of the request may change afterwards.
+    fn signed(&self, mut fetch: Fetch) -> Result<Fetch, ClientError> {
+        let Some(signer) = self.signer else { return Ok(fetch) };
+        let unsigned = |fault: String| ClientError::NotAsked(Error::invalid_field("signature", format!("not made: {fault}")));
+        let url = url::Url::parse(&fetch.url).map_err(|fault| unsigned(fault.to_string()))?;
+        signer.sign(&fetch.method, &url, &fetch.body, &mut fetch.headers).map_err(unsigned)?;
+        Ok(fetch)
+    }
 }
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("chancery/", env!("CARGO_PKG_VERSION")));
@@ -54,14 +74,12 @@ impl HttpAgent {
             Binding::Rest if target.url().query().is_some() => {
                 return Err(ClientError::NotAsked(Error::invalid_field("url", "paths cannot be added to a query")));
             }
-            Binding::Rest => interface.url.trim_end_matches('/').to_owned(),
+            Binding::Rest => {
+                let place = place_of_operations(&interface.url);
+                let above = place.and_then(|place| place.strip_suffix("/v1").filter(|_| interface.version == Version::V0_3));
+                above.or(place).unwrap_or_else(|| interface.url.trim_end_matches('/')).to_owned()
+            }
             _ => interface.url.clone(),
-        };
-        let codec: &'static dyn Codec = match (interface.version, interface.binding) {
-            (Version::V1_0, _) => &V1_0,
-            (Version::V0_3, Binding::Rest) => &V0_3Rest,
-            (Version::V0_3, _) => &V0_3,
-            (Version::Original, _) => &Original,
         };
         Ok(Self {
             client: guard.client(),
@@ -69,7 +87,7 @@ impl HttpAgent {
             url,
             binding: interface.binding,
             version: interface.version,
-            codec,
+            codec: codec(interface.version, interface.binding),
             limits: limits.clone(),
             json: limits.json(),
         })
@@ -78,19 +96,19 @@ impl HttpAgent {
     pub(super) async fn call(
         &self,
         request: &Request,
-        headers: &HeaderMap,
+        outgoing: Outgoing<'_>,
         left: Duration,
         reading: &ReadingTerms,
     ) -> Result<Reply, ClientError> {
         let until = Instant::now() + left;
-        match (self.ask(request, headers, left, reading).await, request) {
+        match (self.ask(request, outgoing, left, reading).await, request) {
             // Some agents say only that they canceled, not what became of the task.
             (Err(ClientError::NotUnderstood(_)), Request::CancelTask(cancel))
                 if self.version == Version::Original || !reading.is_strict =>
             {
                 reading.count_one(Leniency::NoTaskInAnswer);
                 let get = GetTask { tenant: cancel.tenant.clone(), id: cancel.id.clone(), history_length: None };
-                self.ask(&Request::GetTask(get), headers, until.saturating_duration_since(Instant::now()), reading).await
+                self.ask(&Request::GetTask(get), outgoing, until.saturating_duration_since(Instant::now()), reading).await
             }
             (outcome, _) => outcome,
         }
@@ -99,15 +117,15 @@ impl HttpAgent {
     async fn ask(
         &self,
         request: &Request,
-        headers: &HeaderMap,
+        outgoing: Outgoing<'_>,
         left: Duration,
         reading: &ReadingTerms,
     ) -> Result<Reply, ClientError> {
-        let mut fetch = self.fetch(request, headers, left)?;
+        let mut fetch = self.fetch(request, outgoing, left)?;
         fetch.headers.insert(ACCEPT, if self.binding == Binding::Rest { ANY_JSON } else { JSON });
         let operation = request.operation();
-        let fetched = self.client.fetch(fetch).await?;
-        let head = Head::new(fetched.status, &fetched.headers);
+        let fetched = self.client.fetch(outgoing.signed(fetch)?).await?;
+        let head = AnswerHead::new(fetched.status, &fetched.headers);
         let is_stream = (head.is_events() && !looks_like_json(&fetched.body)) || looks_like_events(&fetched.body);
         if is_stream && head.status.is_success() && !reading.is_strict {
             return self.last_picture(&fetched.body, operation, reading);
@@ -118,21 +136,23 @@ impl HttpAgent {
     pub(super) async fn stream(
         &self,
         request: &Request,
-        headers: &HeaderMap,
+        outgoing: Outgoing<'_>,
         left: Duration,
         reading: &ReadingTerms,
-    ) -> Result<Source, ClientError> {
+    ) -> Result<EventSource, ClientError> {
         let until = Instant::now() + left;
-        let opened = self.client.stream(self.fetch_stream(request, headers, left)?).await;
+        let fetch = self.fetch_stream(request, outgoing, left)?;
+        let opened = self.client.stream(outgoing.signed(fetch)?).await;
         let reader = |payload| SseReader::new(self.answers(reading), request.operation(), payload);
         let opened = self.opened(opened, reader(self.payload()), until).await;
         match (opened, request) {
             (Err(fault), Request::SubscribeToTask(_)) if self.may_know_another_way(&fault) => {
-                let Some(other) = self.other_way(request, self.fetch_stream(request, headers, left)?) else { return Err(fault) };
+                let Some(other) = self.other_way(request, self.fetch_stream(request, outgoing, left)?) else { return Err(fault) };
+                let other = outgoing.signed(other)?;
                 let again = async {
                     let until = Instant::now() + left;
                     let opened = self.client.stream(other).await;
-                    self.opened(opened, reader(Payload::Bare), until).await
+                    self.opened(opened, reader(SsePayload::Bare), until).await
                 };
                 Box::pin(again).await.map_err(|_| fault)
             }
@@ -140,8 +160,8 @@ impl HttpAgent {
         }
     }
 
-    fn fetch_stream(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Fetch, ClientError> {
-        let mut fetch = self.fetch(request, headers, left)?;
+    fn fetch_stream(&self, request: &Request, outgoing: Outgoing<'_>, left: Duration) -> Result<Fetch, ClientError> {
+        let mut fetch = self.fetch(request, outgoing, left)?;
         fetch.headers.insert(ACCEPT, EVENTS);
         fetch.most_bytes = Some(u64::MAX);
         Ok(fetch)
@@ -179,17 +199,17 @@ impl HttpAgent {
 
     async fn opened(
         &self,
-        opened: Result<Streamed, GuardError>,
+        opened: Result<StreamedResponse, GuardError>,
         reader: SseReader,
         until: Instant,
-    ) -> Result<Source, ClientError> {
+    ) -> Result<EventSource, ClientError> {
         let opened = opened?;
-        let head = Head::new(opened.status, &opened.headers);
-        let events = |first, rest, reader| Ok(Source::Sse(Box::new(SseEvents::new(first, rest, reader, &self.limits))));
+        let head = AnswerHead::new(opened.status, &opened.headers);
+        let events = |first, rest, reader| Ok(EventSource::Sse(Box::new(SseEvents::new(first, rest, reader, &self.limits))));
         if head.status.is_success() && head.is_events() {
             return events(None, Some(opened.body), reader);
         }
-        let out_of_time = |_| ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe });
+        let out_of_time = |_| ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe });
         let mut body = opened.body;
         let is_lenient = head.status.is_success() && !reader.answers().is_strict();
         let first = match is_lenient && !head.is_json() {
@@ -221,12 +241,12 @@ impl HttpAgent {
         Ok(whole.into())
     }
 
-    fn fetch(&self, request: &Request, headers: &HeaderMap, left: Duration) -> Result<Fetch, ClientError> {
+    fn fetch(&self, request: &Request, outgoing: Outgoing<'_>, left: Duration) -> Result<Fetch, ClientError> {
         let mut fetch = match self.binding {
             Binding::Rest => self.rest(request)?,
             _ => self.json_rpc(request)?,
         };
-        fetch.headers = headers.clone();
+        fetch.headers = outgoing.headers.clone();
         fetch.headers.insert(USER_AGENT, AGENT);
         if fetch.method == Method::POST {
             fetch.headers.insert(CONTENT_TYPE, JSON);
@@ -248,7 +268,8 @@ impl HttpAgent {
         }
         self.codec.encode_request(&mut body, request).map_err(ClientError::NotAsked)?;
         body.push(b'}');
-        Ok(Fetch::post(self.url.clone(), body))
+        let beside = place_of_operations(&self.url).and_then(|place| operation_url(place, operation));
+        Ok(Fetch::post(beside.unwrap_or_else(|| self.url.clone()), body))
     }
 
     fn rest(&self, request: &Request) -> Result<Fetch, ClientError> {
@@ -275,7 +296,7 @@ impl HttpAgent {
         let events = parser.feed(body).map_err(|fault| ClientError::not_understood(fault.to_string()))?;
         let answers = self.answers(reading);
         let mut reader = SseReader::new(answers.clone(), operation, self.payload());
-        let mut picture = Picture::default();
+        let mut picture = TaskPicture::default();
         for event in events.into_iter().chain(parser.finish()) {
             if let Some(heard) = reader.read(&event)? {
                 picture.add(heard.face.as_ref(), heard.event);
@@ -287,7 +308,7 @@ impl HttpAgent {
         picture.reply(operation, self.version).ok_or_else(nothing)
     }
 
-    fn payload(&self) -> Payload {
-        if self.binding == Binding::JsonRpc { Payload::Wrapped } else { Payload::Bare }
+    fn payload(&self) -> SsePayload {
+        if self.binding == Binding::JsonRpc { SsePayload::Wrapped } else { SsePayload::Bare }
     }
 }

@@ -1,6 +1,6 @@
 //! Which of an agent's addresses is called, and in which language.
 
-use chancery_protocol::{AgentCard, AgentInterface, Binding, Request, Version};
+use chancery_protocol::{AgentCard, AgentInterface, Binding, Operation, Request, Version};
 
 /// One address of an agent and what is spoken there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +68,24 @@ impl Interface {
             tenant: listed.tenant.clone(),
         })
     }
+}
+
+/// The place that a URL of one operation is at, such as `…/v1` of `…/v1/message:stream`: some frameworks list that for their
+/// agent. `None` for any other URL.
+pub fn place_of_operations(url: &str) -> Option<&str> {
+    ["/message:stream", "/message:send"].iter().find_map(|operation| url.strip_suffix(operation))
+}
+
+/// The URL of an operation at such a place. `None` for those that have none there.
+pub(super) fn operation_url(place: &str, operation: Operation) -> Option<String> {
+    let name = match operation {
+        Operation::SendMessage => "message:send",
+        Operation::StreamMessage => "message:stream",
+        Operation::GetTask => "tasks:get",
+        Operation::CancelTask => "tasks:cancel",
+        _ => return None,
+    };
+    Some(format!("{place}/{name}"))
 }
 
 /// The request as this address wants it: with the tenant of the interface, whatever tenant our own caller named.

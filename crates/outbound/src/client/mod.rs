@@ -23,19 +23,19 @@ use std::time::Duration;
 use chancery_protocol::{Binding, Error, ErrorKind, Reply, Request, Version};
 use tokio::time::{Instant, sleep_until};
 
-pub use conditions::Conditions;
-pub use credentials::Credentials;
-pub use error::{ClientError, NotUnderstood, Sent, Transport};
+pub use conditions::CallConditions;
+pub use credentials::AgentCredentials;
+pub use error::{ClientError, NotUnderstood, Transport, WasSent};
 pub use events::{EventStream, Heard, UnreadableEvent};
-pub use interface::Interface;
+pub use interface::{Interface, place_of_operations};
 pub use limits::{ClientLimits, RateLimit};
 pub use reading::ReadingTerms;
 
 use crate::guard::Guard;
 use crate::remote::AgentNotes;
-use gate::Gate;
+use gate::CallGate;
 use grpc::GrpcAgent;
-use http::HttpAgent;
+use http::{HttpAgent, Outgoing};
 use swp::SwpAgent;
 pub use swp::SwpTerms;
 
@@ -50,7 +50,7 @@ pub struct AgentClient {
 struct Shared {
     interface: Interface,
     limits: ClientLimits,
-    gate: Gate,
+    gate: CallGate,
     agent: Agent,
 }
 
@@ -75,7 +75,7 @@ impl AgentClient {
             (Binding::JsonRpc | Binding::Rest, _) => Agent::Http(Box::new(HttpAgent::new(guard, &interface, &limits)?)),
         };
         Ok(Self {
-            shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }),
+            shared: Arc::new(Shared { gate: CallGate::new(&limits), interface, limits, agent }),
             reading: ReadingTerms::default(),
         })
     }
@@ -85,7 +85,7 @@ impl AgentClient {
         let guard = guard.connecting_within(limits.connect());
         let agent = Agent::Swp(SwpAgent::new(&guard, &interface, &limits, terms)?);
         Ok(Self {
-            shared: Arc::new(Shared { gate: Gate::new(&limits), interface, limits, agent }),
+            shared: Arc::new(Shared { gate: CallGate::new(&limits), interface, limits, agent }),
             reading: ReadingTerms::default(),
         })
     }
@@ -105,7 +105,7 @@ impl AgentClient {
     }
 
     /// Asks for an operation that has one answer.
-    pub async fn call(&self, request: &Request, conditions: &Conditions) -> Result<Reply, ClientError> {
+    pub async fn call(&self, request: &Request, conditions: &CallConditions) -> Result<Reply, ClientError> {
         if request.operation().streams() {
             return Err(not_asked(ErrorKind::InvalidRequest, "the answer to this operation is a stream"));
         }
@@ -113,10 +113,11 @@ impl AgentClient {
         let until = Instant::now() + conditions.deadline().unwrap_or(shared.limits.read());
         let request = &interface::addressed(request, &shared.interface);
         let headers = &conditions.headers(shared.interface.version).map_err(ClientError::NotAsked)?;
+        let outgoing = self.outgoing(headers, conditions)?;
         let _place = shared.gate.enter(until).await?;
         self.trying(until, |left| async move {
             match &shared.agent {
-                Agent::Http(agent) => agent.call(request, headers, left, &self.reading).await,
+                Agent::Http(agent) => agent.call(request, outgoing, left, &self.reading).await,
                 Agent::Grpc(agent) => Box::pin(agent.call(request, headers, left)).await,
                 Agent::Swp(agent) => Box::pin(agent.call(request, conditions, left)).await,
             }
@@ -125,7 +126,7 @@ impl AgentClient {
     }
 
     /// Asks for an operation whose answer is a stream of events.
-    pub async fn stream(&self, request: &Request, conditions: &Conditions) -> Result<EventStream, ClientError> {
+    pub async fn stream(&self, request: &Request, conditions: &CallConditions) -> Result<EventStream, ClientError> {
         if !request.operation().streams() {
             return Err(not_asked(ErrorKind::InvalidRequest, "this operation has one answer and no stream"));
         }
@@ -135,18 +136,29 @@ impl AgentClient {
         let until = ends_at.map_or(silent_at, |ends_at| ends_at.min(silent_at));
         let request = &interface::addressed(request, &shared.interface);
         let headers = &conditions.headers(shared.interface.version).map_err(ClientError::NotAsked)?;
+        let outgoing = self.outgoing(headers, conditions)?;
         let stream_place = shared.gate.open_stream(until).await?;
         let _place = shared.gate.enter(until).await?;
         let source = self
             .trying(until, |left| async move {
                 match &shared.agent {
-                    Agent::Http(agent) => agent.stream(request, headers, left, &self.reading).await,
+                    Agent::Http(agent) => agent.stream(request, outgoing, left, &self.reading).await,
                     Agent::Grpc(agent) => Box::pin(agent.stream(request, headers, left)).await,
                     Agent::Swp(agent) => Box::pin(agent.stream(request, conditions, left)).await,
                 }
             })
             .await?;
         Ok(EventStream::new(source, ends_at, stream_place))
+    }
+
+    /// A signature covers the bytes of an HTTP body, which gRPC and SWP do not show before they send it.
+    fn outgoing<'a>(&self, headers: &'a ::http::HeaderMap, conditions: &'a CallConditions) -> Result<Outgoing<'a>, ClientError> {
+        match (&conditions.signer, &self.shared.agent) {
+            (Some(_), Agent::Grpc(_) | Agent::Swp(_)) => {
+                Err(not_asked(ErrorKind::UnsupportedOperation, "calls are signed over JSON-RPC and HTTP+JSON only"))
+            }
+            (signer, _) => Ok(Outgoing { headers, signer: signer.as_ref() }),
+        }
     }
 
     /// Again only what cannot have arrived, so that nothing is ever done twice.
@@ -170,6 +182,11 @@ impl AgentClient {
             tried += 1;
         }
     }
+}
+
+/// A new id for a message.
+pub fn new_message_id() -> String {
+    uuid::Uuid::now_v7().to_string()
 }
 
 fn not_asked(kind: ErrorKind, message: &'static str) -> ClientError {

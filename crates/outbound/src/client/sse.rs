@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use chancery_protocol::{Operation, Reply, Sent, Shown, TaskEvent, Version};
+use chancery_protocol::{NamedTask, Operation, Reply, Sent, TaskEvent, Version};
 use chancery_wire::tolerant::{self, EventReader, Leniencies, Leniency, Unreadable};
-use chancery_wire::{Face, errors, json_rpc, scan};
+use chancery_wire::{TaskNames, errors, json_rpc, scan};
 use http::{HeaderMap, StatusCode};
 
 use super::answer::AnswerReader;
-use super::events::{Heard, Silence, SkippedEvents, Source, UnreadableEvent};
-use super::head::{Head, first_byte};
+use super::events::{EventSource, Heard, Silence, SkippedEvents, UnreadableEvent};
+use super::head::{AnswerHead, first_byte};
 use super::http::CALL_ID;
 use super::limits::ClientLimits;
 use super::{ClientError, Transport};
@@ -19,7 +19,7 @@ use crate::sse::{Parser, ServerSentEvent};
 
 /// What stands in the data of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Payload {
+pub(super) enum SsePayload {
     /// A JSON-RPC response around the event.
     Wrapped,
     Bare,
@@ -131,8 +131,8 @@ impl SseEvents {
 }
 
 /// The head of an answer that is read as JSON although its own says otherwise.
-fn ok() -> Head {
-    Head::new(StatusCode::OK, &HeaderMap::new())
+fn ok() -> AnswerHead {
+    AnswerHead::new(StatusCode::OK, &HeaderMap::new())
 }
 
 /// Reads the events of one stream, and remembers which of them could not be read.
@@ -140,7 +140,7 @@ fn ok() -> Head {
 pub(super) struct SseReader {
     answers: AnswerReader,
     operation: Operation,
-    payload: Payload,
+    payload: SsePayload,
     events: EventReader,
     number: usize,
     skipped: SkippedEvents,
@@ -154,7 +154,7 @@ enum EventFault {
 }
 
 impl SseReader {
-    pub(super) fn new(answers: AnswerReader, operation: Operation, payload: Payload) -> Self {
+    pub(super) fn new(answers: AnswerReader, operation: Operation, payload: SsePayload) -> Self {
         let events = EventReader::new(answers.claimed());
         Self { answers, operation, payload, events, number: 0, skipped: SkippedEvents::default() }
     }
@@ -182,7 +182,7 @@ impl SseReader {
     }
 
     /// A whole answer in the place of a stream is the only event of it.
-    pub(super) fn whole(&self, head: &Head, body: &[u8]) -> Result<Source, ClientError> {
+    pub(super) fn whole(&self, head: &AnswerHead, body: &[u8]) -> Result<EventSource, ClientError> {
         // Over the original, a whole task cannot be told from an update by its members.
         let event = match self.answers.is_strict() || self.answers.version == Version::Original {
             false => self.answers.only_event(head, body, self.operation)?,
@@ -191,7 +191,7 @@ impl SseReader {
                 Some(event_of(self.answers.reply(head, body, self.operation, form)?)?)
             }
         };
-        Ok(event.map_or(Source::Ended, |(face, event)| Source::Answered(Box::new(Heard { face, event, id: None }))))
+        Ok(event.map_or(EventSource::Ended, |(face, event)| EventSource::Answered(Box::new(Heard { face, event, id: None }))))
     }
 
     fn skip(&mut self, fault: Unreadable) {
@@ -223,7 +223,7 @@ impl SseReader {
             Ok(Some(Heard { face, event: event_read, id: event.id.clone() }))
         };
         // Mostly there is nothing to see in the envelope, and it need not be read.
-        if self.payload == Payload::Wrapped
+        if self.payload == SsePayload::Wrapped
             && !is_error
             && let Some(Ok(read)) = json_rpc::usual_result(text, CALL_ID).map(|one| self.events.read(one))
         {
@@ -236,7 +236,7 @@ impl SseReader {
         match self.events.read(payload) {
             Ok(read) => heard(read, &self.answers, leniencies),
             // Not every agent gives its errors the name of one.
-            Err(_) if self.payload == Payload::Bare && errors::read::is_rest_error(text) => {
+            Err(_) if self.payload == SsePayload::Bare && errors::read::is_rest_error(text) => {
                 Err(EventFault::Refused(self.refused(text)))
             }
             Err(fault) => Err(EventFault::Unreadable(fault)),
@@ -249,12 +249,12 @@ impl SseReader {
         if matches!(text.trim(), "[DONE]" | "{}") {
             return Ok((text, Leniencies::new()));
         }
-        if self.answers.is_strict() && self.payload == Payload::Wrapped {
+        if self.answers.is_strict() && self.payload == SsePayload::Wrapped {
             let fault = |_| EventFault::Unreadable(Unreadable::whole(text, "no JSON-RPC response"));
             let response = json_rpc::open_response(text).map_err(fault)?;
             return response.outcome.map(|result| (result, Leniencies::new())).map_err(error);
         }
-        if self.payload == Payload::Bare && (self.answers.is_strict() || !has_envelope(text)) {
+        if self.payload == SsePayload::Bare && (self.answers.is_strict() || !has_envelope(text)) {
             return Ok((text, Leniencies::new()));
         }
         let envelope = tolerant::envelope(text, CALL_ID).map_err(EventFault::Unreadable)?;
@@ -264,7 +264,7 @@ impl SseReader {
     /// The error that an event named `error` holds, in its envelope or bare.
     fn refused(&self, text: &str) -> ClientError {
         ClientError::Refused(match self.payload {
-            Payload::Bare if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
+            SsePayload::Bare if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
                 errors::read::rest(500, text, self.answers.version, self.operation)
             }
             _ => {
@@ -279,11 +279,11 @@ fn has_envelope(text: &str) -> bool {
     chancery_protocol::raw_json::pick(text.trim(), ["jsonrpc"])[0].is_some()
 }
 
-fn event_of(reply: Reply) -> Result<(Option<Face>, TaskEvent), ClientError> {
+fn event_of(reply: Reply) -> Result<(Option<TaskNames>, TaskEvent), ClientError> {
     match reply {
-        Reply::Sent(Sent::Task(Shown { task, client_task_id, .. })) | Reply::Task(Shown { task, client_task_id, .. }) => {
+        Reply::Sent(Sent::Task(NamedTask { task, client_task_id, .. })) | Reply::Task(NamedTask { task, client_task_id, .. }) => {
             let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
-            let face = Face { task_id, context_id, client_task_id, artifacts: Vec::new() };
+            let face = TaskNames { task_id, context_id, client_task_id, artifacts: Vec::new(), stays_open: false };
             Ok((Some(face), TaskEvent::Created(task)))
         }
         Reply::Sent(Sent::Message(message)) => Ok((None, TaskEvent::Replied(message))),

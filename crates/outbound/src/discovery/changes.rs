@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 /// What came, what went and what is no longer the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct CardChange {
     pub added: Vec<String>,
     pub removed: Vec<String>,
     pub changed: Vec<String>,
 }
 
 /// The members that differ in what `structure` looks at.
-pub fn changes(before: &AgentCard, after: &AgentCard) -> BTreeMap<&'static str, Change> {
+pub fn changes(before: &AgentCard, after: &AgentCard) -> BTreeMap<&'static str, CardChange> {
     let (before, after) = (promises(before), promises(after));
     let differing = before.into_iter().zip(after).filter_map(|((member, before), (_, after))| {
-        let change = Change {
+        let change = CardChange {
             added: after.keys().filter(|name| !before.contains_key(*name)).cloned().collect(),
             removed: before.keys().filter(|name| !after.contains_key(*name)).cloned().collect(),
             changed: before.iter().filter(|(name, what)| after.get(*name).is_some_and(|now| now != *what)).map(name_of).collect(),
         };
-        (change != Change::default()).then_some((member, change))
+        (change != CardChange::default()).then_some((member, change))
     });
     differing.collect()
 }

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::PeerAddress;
+use super::PeerLocation;
 use crate::guard::GuardError;
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -19,29 +19,29 @@ pub enum DiscoveryError {
 }
 
 impl DiscoveryError {
-    pub(super) fn bad_url(peer: &PeerAddress) -> Self {
+    pub(super) fn bad_url(peer: &PeerLocation) -> Self {
         Self::Discovery { peer: peer.name.to_string(), reason: "its URL is none".to_owned() }
     }
 
-    pub(super) fn gone(peer: &PeerAddress) -> Self {
+    pub(super) fn gone(peer: &PeerLocation) -> Self {
         Self::Transport { peer: peer.name.to_string(), reason: "nobody is asked any more" }
     }
 
-    pub(super) fn transport(peer: &PeerAddress, error: &GuardError) -> Self {
+    pub(super) fn transport(peer: &PeerLocation, error: &GuardError) -> Self {
         tracing::debug!(peer = %peer.name, %error, "a card could not be fetched");
         Self::Transport { peer: peer.name.to_string(), reason: error.public() }
     }
 
-    pub(super) fn no_card(peer: &PeerAddress, status: Option<StatusCode>) -> Self {
+    pub(super) fn no_card(peer: &PeerLocation, status: Option<StatusCode>) -> Self {
         let reason = status.map_or("nothing was found".to_owned(), |status| format!("the last place answered {status}"));
         Self::Discovery { peer: peer.name.to_string(), reason }
     }
 
-    pub(super) fn not_a_card(peer: &PeerAddress, reason: impl Into<String>) -> Self {
+    pub(super) fn not_a_card(peer: &PeerLocation, reason: impl Into<String>) -> Self {
         Self::Discovery { peer: peer.name.to_string(), reason: reason.into() }
     }
 
-    pub(crate) fn refused(peer: &PeerAddress, reason: impl Into<String>) -> Self {
+    pub(crate) fn refused(peer: &PeerLocation, reason: impl Into<String>) -> Self {
         Self::CardSignatureInvalid { peer: peer.name.to_string(), reason: reason.into() }
     }
 }

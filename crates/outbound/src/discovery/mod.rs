@@ -4,8 +4,9 @@ mod candidates;
 mod changes;
 mod deviations;
 mod fault;
+mod look;
 mod pin;
-mod read;
+pub(crate) mod read;
 mod slim;
 mod structure;
 mod verify;
@@ -20,31 +21,32 @@ use bytes::Bytes;
 use chancery_identity::{PublicKey, SealKey};
 use chancery_protocol::{AgentCard, AgentId, Timestamp, Version};
 use chancery_wire::tolerant::Leniencies;
-use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
+use http::header::ETAG;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 pub use self::candidates::candidates;
-pub use self::changes::{Change, changes};
+pub use self::changes::{CardChange, changes};
 pub use self::deviations::{CardDeviation, deviations, leniencies};
 pub use self::fault::DiscoveryError;
+pub(crate) use self::look::{CardSearch, NoCard};
 pub(crate) use self::pin::{Fit, other_signer};
 pub use self::pin::{Pin, PinKeeper};
 pub use self::structure::structure;
-pub use self::verify::{Verification, Verify};
+pub use self::verify::{CardVerification, Verification};
 
-use crate::guard::{Fetch, Fetched, GuardedClient, as_web};
+use crate::guard::{Fetched, GuardedClient, as_web};
 use crate::terms::ClientCertificate;
 
 /// Where a peer is and what is known of it before it is asked.
 #[derive(Clone, Debug)]
-pub struct PeerAddress {
+pub struct PeerLocation {
     /// What it is called here.
     pub name: Arc<str>,
     /// Of the agent, or of its card.
     pub url: String,
-    pub verify: Verify,
+    pub verify: CardVerification,
     /// Who it must be.
     pub agent_id: Option<AgentId>,
     /// Keys its card may be signed with, beside those its own origin publishes.
@@ -124,32 +126,32 @@ impl Default for DiscoveryConfig {
 
 /// Fetches cards and keeps them, each with the key it was verified with.
 #[derive(Debug)]
-pub struct Discovery {
+pub struct CardDiscovery {
     client: GuardedClient,
     config: DiscoveryConfig,
     /// Shown to SWP peers.
     certificate: Option<ClientCertificate>,
-    kept: Mutex<HashMap<Arc<str>, Arc<Kept>>>,
+    kept: Mutex<HashMap<Arc<str>, Arc<CachedPeer>>>,
 }
 
 /// What is kept of one peer.
 #[derive(Debug)]
-struct Kept {
+struct CachedPeer {
     card: Mutex<Option<Arc<Discovered>>>,
     /// Held by whoever asks the peer again, so that others wait for the answer instead of asking too.
     renewing: AsyncMutex<()>,
-    asked: Mutex<Asked>,
+    asked: Mutex<FetchHistory>,
     fetches: Semaphore,
 }
 
 /// How often a peer was asked to the end, and what the last time failed with.
 #[derive(Debug, Default)]
-struct Asked {
+struct FetchHistory {
     times: u64,
     fault: Option<DiscoveryError>,
 }
 
-impl Discovery {
+impl CardDiscovery {
     pub fn new(client: GuardedClient, config: DiscoveryConfig) -> Self {
         Self { client, config, certificate: None, kept: Mutex::default() }
     }
@@ -161,7 +163,7 @@ impl Discovery {
     }
 
     /// The card of a peer: the one kept, if it is young enough, or the one the peer has now.
-    pub async fn card(&self, peer: &PeerAddress, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+    pub async fn card(&self, peer: &PeerLocation, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let kept = self.kept(&peer.name);
         if let Some(card) = kept.young(now, self.ttl()) {
             return Ok(card);
@@ -179,7 +181,7 @@ impl Discovery {
     }
 
     /// The card the peer has now, whatever is kept.
-    pub async fn refresh(&self, peer: &PeerAddress, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+    pub async fn refresh(&self, peer: &PeerLocation, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let kept = self.kept(&peer.name);
         let came = kept.asked().times;
         let _renewing = kept.renewing.lock().await;
@@ -192,7 +194,7 @@ impl Discovery {
     /// Whether a card that came by another way is its peer's, by the same rules. It is judged as its version writes it.
     pub(crate) async fn judge(
         &self,
-        peer: &PeerAddress,
+        peer: &PeerLocation,
         url: &str,
         card: &AgentCard,
         version: Version,
@@ -208,14 +210,14 @@ impl Discovery {
         locked(&self.kept).remove(name);
     }
 
-    async fn renew(&self, peer: &PeerAddress, kept: &Kept, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+    async fn renew(&self, peer: &PeerLocation, kept: &CachedPeer, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let renewed = self.ask(peer, kept, now).await;
         let mut asked = kept.asked();
-        *asked = Asked { times: asked.times + 1, fault: renewed.as_ref().err().cloned() };
+        *asked = FetchHistory { times: asked.times + 1, fault: renewed.as_ref().err().cloned() };
         renewed
     }
 
-    async fn ask(&self, peer: &PeerAddress, kept: &Kept, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
+    async fn ask(&self, peer: &PeerLocation, kept: &CachedPeer, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let before = locked(&kept.card).clone();
         let known = before.as_ref().and_then(|card| Some((card.url.as_str(), card.etag.as_ref()?)));
         let (url, fetched) = self.fetch(peer, kept, known).await?;
@@ -228,12 +230,10 @@ impl Discovery {
         Ok(card)
     }
 
-    /// Asks each place in turn. Who answers that there is nothing sends us on; who cannot say, or does not answer at all, does not:
-    /// behind the next place there may be another agent.
     async fn fetch(
         &self,
-        peer: &PeerAddress,
-        kept: &Kept,
+        peer: &PeerLocation,
+        kept: &CachedPeer,
         known: Option<(&str, &HeaderValue)>,
     ) -> Result<(String, Fetched), DiscoveryError> {
         let _place = kept.fetches.acquire().await.map_err(|_| DiscoveryError::gone(peer))?;
@@ -243,44 +243,26 @@ impl Discovery {
         if let Some(file) = &peer.card.file {
             return from_file(peer, file).await.map(|fetched| (peer.url.clone(), fetched));
         }
-        let all = candidates(&peer.url).ok_or_else(|| DiscoveryError::bad_url(peer))?;
-        let agent_itself = all.len() > 1;
-        let mut last = None;
-        for (index, url) in all.iter().enumerate() {
-            let url = url.clone();
-            // An agent may answer a GET of its own URL with anything; only a card counts there.
-            let may_be_other = agent_itself && index + 1 == all.len();
-            let etag = known.and_then(|(at, etag)| (at == url).then_some(etag));
-            let mut headers = HeaderMap::new();
-            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-            headers.insert("a2a-version", HeaderValue::from_static("1.0"));
-            headers.extend(peer.card.headers.iter().cloned());
-            headers.extend(etag.map(|etag| (IF_NONE_MATCH, etag.clone())));
-            let within = Some(Duration::from_millis(self.config.fetch_ms));
-            let fetch = Fetch { headers, most_bytes: Some(self.config.card_bytes), within, ..Fetch::get(&url) };
-            let fetched = match self.client.fetch(fetch).await {
-                // What breaks at the agent's own URL says nothing of the places where cards are kept.
-                Err(_) if may_be_other => break,
-                fetched => fetched.map_err(|error| DiscoveryError::transport(peer, &error))?,
-            };
-            let is_card = fetched.status.is_success() && is_card(&fetched.body);
-            if may_be_other && !is_card && etag.is_none() {
-                break;
-            }
-            if fetched.status.is_success() || (etag.is_some() && fetched.status == StatusCode::NOT_MODIFIED) {
-                return Ok((url, fetched));
-            }
-            last = Some(fetched.status);
-            if !says_nothing_is_there(fetched.status, etag.is_some()) {
-                break;
-            }
-        }
-        Err(DiscoveryError::no_card(peer, last))
+        let search = CardSearch {
+            client: &self.client,
+            url: &peer.url,
+            version: Some("1.0"),
+            headers: &peer.card.headers,
+            known,
+            most_bytes: self.config.card_bytes,
+            within: Duration::from_millis(self.config.fetch_ms),
+        };
+        search.look(|_, _| true).await.map_err(|none| match none {
+            NoCard::BadUrl => DiscoveryError::bad_url(peer),
+            NoCard::Guard(fault) => DiscoveryError::transport(peer, &fault),
+            NoCard::Nothing(status) => DiscoveryError::no_card(peer, status),
+            NoCard::TurnedAway(status) => DiscoveryError::no_card(peer, Some(status)),
+        })
     }
 
     async fn read(
         &self,
-        peer: &PeerAddress,
+        peer: &PeerLocation,
         url: String,
         fetched: &Fetched,
         now: Timestamp,
@@ -316,10 +298,10 @@ impl Discovery {
         })
     }
 
-    fn kept(&self, name: &Arc<str>) -> Arc<Kept> {
+    fn kept(&self, name: &Arc<str>) -> Arc<CachedPeer> {
         let fresh = || {
             let fetches = Semaphore::new(self.config.fetches_per_peer.max(1));
-            Arc::new(Kept { card: Mutex::default(), renewing: AsyncMutex::default(), asked: Mutex::default(), fetches })
+            Arc::new(CachedPeer { card: Mutex::default(), renewing: AsyncMutex::default(), asked: Mutex::default(), fetches })
         };
         Arc::clone(locked(&self.kept).entry(Arc::clone(name)).or_insert_with(fresh))
     }
@@ -329,12 +311,12 @@ impl Discovery {
     }
 }
 
-impl Kept {
+impl CachedPeer {
     fn young(&self, now: Timestamp, ttl: Duration) -> Option<Arc<Discovered>> {
         locked(&self.card).clone().filter(|card| now < card.fetched_at + ttl)
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, FetchHistory> {
         locked(&self.asked)
     }
 
@@ -346,24 +328,11 @@ impl Kept {
     }
 }
 
-/// Where a card was, only who says that it is gone is believed that it is.
-fn says_nothing_is_there(status: StatusCode, was_there: bool) -> bool {
-    match was_there {
-        true => matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE),
-        false => status == StatusCode::NOT_IMPLEMENTED || !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS),
-    }
-}
-
 /// A card that the operator keeps beside the node's config.
-async fn from_file(peer: &PeerAddress, file: &Path) -> Result<Fetched, DiscoveryError> {
+async fn from_file(peer: &PeerLocation, file: &Path) -> Result<Fetched, DiscoveryError> {
     let unread = |error: std::io::Error| DiscoveryError::not_a_card(peer, format!("card_file {}: {error}", file.display()));
     let body = tokio::fs::read(file).await.map_err(unread)?;
     Ok(Fetched { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into(), peer: None })
-}
-
-/// Whether a body can be read as a card.
-fn is_card(body: &Bytes) -> bool {
-    std::str::from_utf8(body).is_ok_and(|text| read::read(text).is_ok())
 }
 
 fn hex_digest(bytes: &[u8]) -> String {

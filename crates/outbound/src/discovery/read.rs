@@ -10,7 +10,7 @@ use chancery_wire::tolerant::{self, Leniencies, ReadCard};
 
 /// The card, the version of its shape, and what had to be overlooked to read it. Addresses are taken as they are written: one
 /// that cannot be called is replaced by the configured one, so it need not be usable.
-pub(super) fn read(text: &str) -> Result<(AgentCard, Version, Leniencies), String> {
+pub(crate) fn read(text: &str) -> Result<(AgentCard, Version, Leniencies), String> {
     strict_json::parse(text).map_err(|fault| fault.to_string())?;
     let read = tolerant::card(text).map_err(|fault| fault.to_string())?;
     let ReadCard { card, version } = read.value;
@@ -21,7 +21,7 @@ pub(super) fn read(text: &str) -> Result<(AgentCard, Version, Leniencies), Strin
 }
 
 /// A card in its version's shape.
-pub(super) fn write(card: &AgentCard, version: Version) -> String {
+pub(crate) fn write(card: &AgentCard, version: Version) -> String {
     let bytes = match version {
         Version::V1_0 => V1_0.encode_card(card),
         Version::V0_3 => V0_3.encode_card(card),

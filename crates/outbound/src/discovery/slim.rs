@@ -7,13 +7,13 @@ use chancery_protocol::{AgentCapabilities, AgentCard, AgentInterface, Version};
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::{Discovery, DiscoveryError, PeerAddress, read};
-use crate::client::swp::{Asked, ask_for_card};
+use super::{CardDiscovery, DiscoveryError, PeerLocation, read};
+use crate::client::swp::{CardAnswer, ask_for_card};
 use crate::guard::Fetched;
 
-impl Discovery {
+impl CardDiscovery {
     /// As if it had come over HTTP, so that all that follows is the same.
-    pub(super) async fn fetch_slim(&self, peer: &PeerAddress, known: Option<&HeaderValue>) -> Result<Fetched, DiscoveryError> {
+    pub(super) async fn fetch_slim(&self, peer: &PeerLocation, known: Option<&HeaderValue>) -> Result<Fetched, DiscoveryError> {
         let within = Duration::from_millis(self.config.fetch_ms);
         let etag = known.and_then(|etag| etag.to_str().ok());
         let (guard, own) = (self.client.guard(), self.certificate.as_ref());
@@ -24,15 +24,15 @@ impl Discovery {
             Fetched { status, headers, body, peer: None }
         };
         Ok(match asked.map_err(|error| DiscoveryError::transport(peer, &error))? {
-            Asked::Card { text, etag } => fetched(StatusCode::OK, text, &etag),
-            Asked::NotModified => fetched(StatusCode::NOT_MODIFIED, Bytes::new(), ""),
-            Asked::None => fetched(StatusCode::OK, read::write(&unlisted(peer), Version::V1_0).into(), ""),
+            CardAnswer::Card { text, etag } => fetched(StatusCode::OK, text, &etag),
+            CardAnswer::NotModified => fetched(StatusCode::NOT_MODIFIED, Bytes::new(), ""),
+            CardAnswer::None => fetched(StatusCode::OK, read::write(&unlisted(peer), Version::V1_0).into(), ""),
         })
     }
 }
 
 /// What can be said of a peer that says nothing of itself. It speaks the profile and no A2A.
-fn unlisted(peer: &PeerAddress) -> AgentCard {
+fn unlisted(peer: &PeerLocation) -> AgentCard {
     let interface = AgentInterface {
         url: peer.url.clone(),
         protocol_binding: "SWP".to_owned(),

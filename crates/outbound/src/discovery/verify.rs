@@ -1,14 +1,15 @@
 //! Whether a card is its agent's, and what to do if that cannot be said.
 
 use chancery_identity::cards::{
-    CardFault, KeyHint, VerifyRules, card_key_urls, covered_original_card, verify_card_signatures, verify_original_card,
+    CardFault, KeyHint, VerifyRules, card_key_urls, check_signature_forms, covered_original_card, verify_card_signatures,
+    verify_original_card,
 };
 use chancery_identity::{Jwks, KeyUse, PublicKey};
 use chancery_protocol::{AgentId, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{DiscoveryConfig, DiscoveryError, PeerAddress};
+use super::{DiscoveryConfig, DiscoveryError, PeerLocation};
 use crate::guard::{Fetch, GuardedClient};
 
 /// Bytes of a peer's list of keys.
@@ -16,11 +17,11 @@ const MOST_KEY_BYTES: u64 = 256 * 1024;
 
 /// How much a card has to prove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verify {
+pub enum CardVerification {
     /// Nothing is looked at.
     #[serde(rename = "off")]
     Off,
-    /// A signature that is there must be good.
+    /// A card without signatures is taken. Signatures that are there must be well-formed, and good where their key is known.
     #[default]
     #[serde(rename = "if-present")]
     IfPresent,
@@ -77,12 +78,12 @@ impl Verification {
 pub(super) async fn verify(
     client: &GuardedClient,
     config: &DiscoveryConfig,
-    peer: &PeerAddress,
+    peer: &PeerLocation,
     url: &str,
     text: &str,
     version: Version,
 ) -> (Verification, Option<Value>) {
-    if peer.verify == Verify::Off && peer.agent_id.is_none() {
+    if peer.verify == CardVerification::Off && peer.agent_id.is_none() {
         return (Verification::NotLookedAt, None);
     }
     if version == Version::Original {
@@ -107,6 +108,9 @@ pub(super) async fn verify(
         }
     }
     if keys.is_empty() {
+        if let Err(fault) = check_signature_forms(text) {
+            return (Verification::Invalid(fault.to_string()), None);
+        }
         return (Verification::NoKey("its signatures name no list of keys that may be fetched".to_owned()), None);
     }
     let candidates = move |hint: &KeyHint<'_>| {
@@ -142,7 +146,7 @@ async fn published(client: &GuardedClient, url: &str) -> Vec<PublicKey> {
 }
 
 /// Whether the peer may be called. What speaks against it is said once, here, with the ids it is about.
-pub(super) fn judge(peer: &PeerAddress, verification: &Verification) -> Result<(), DiscoveryError> {
+pub(super) fn judge(peer: &PeerLocation, verification: &Verification) -> Result<(), DiscoveryError> {
     let refusal = match (verification, &peer.agent_id, peer.verify) {
         (Verification::Verified { agent_ids, .. }, Some(expected), _) if !agent_ids.contains(expected) => {
             let found = agent_ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -151,9 +155,9 @@ pub(super) fn judge(peer: &PeerAddress, verification: &Verification) -> Result<(
         (Verification::Verified { .. }, _, _) => None,
         (Verification::Invalid(reason), ..) => Some(reason.clone()),
         (other, Some(expected), _) => Some(format!("it should prove to be {expected} and is {}", other.name())),
-        (Verification::NoKey(reason), None, Verify::Require) => Some(reason.clone()),
-        (other, None, Verify::Require) => Some(format!("it is {}, and a signature is required", other.name())),
-        (_, None, Verify::Off | Verify::IfPresent) => None,
+        (Verification::NoKey(reason), None, CardVerification::Require) => Some(reason.clone()),
+        (other, None, CardVerification::Require) => Some(format!("it is {}, and a signature is required", other.name())),
+        (_, None, CardVerification::Off | CardVerification::IfPresent) => None,
     };
     match refusal {
         None => Ok(()),

@@ -6,7 +6,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 
 /// How much trust it takes to call an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum AddressClass {
     /// Global unicast: anybody may name it.
     Public,
     /// Inside somebody's network. A host named in `allow_hosts` may resolve to it.
@@ -71,50 +71,50 @@ pub fn canonical(address: IpAddr) -> IpAddr {
 }
 
 pub fn is_public(address: IpAddr) -> bool {
-    standing(address) == Standing::Public
+    standing(address) == AddressClass::Public
 }
 
-pub fn standing(address: IpAddr) -> Standing {
+pub fn standing(address: IpAddr) -> AddressClass {
     match canonical(address) {
         IpAddr::V4(v4) => standing_v4(v4),
         IpAddr::V6(v6) => standing_v6(v6),
     }
 }
 
-fn standing_v4(address: Ipv4Addr) -> Standing {
+fn standing_v4(address: Ipv4Addr) -> AddressClass {
     if SPECIAL_V4.iter().any(|net| net.contains(&address)) {
-        Standing::Special
+        AddressClass::Special
     } else if PRIVATE_V4.iter().any(|net| net.contains(&address)) {
-        Standing::Private
+        AddressClass::Private
     } else {
-        Standing::Public
+        AddressClass::Public
     }
 }
 
 /// Outside 2000::/3 nothing is public. That covers v4-compatible, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), discard, link-local,
 /// site-local and multicast without naming them.
-fn standing_v6(address: Ipv6Addr) -> Standing {
+fn standing_v6(address: Ipv6Addr) -> AddressClass {
     if address == Ipv6Addr::LOCALHOST {
-        return Standing::Private;
+        return AddressClass::Private;
     }
     if UNIQUE_LOCAL_V6.contains(&address) {
         let metadata = METADATA_V6.iter().any(|net| net.contains(&address));
-        return if metadata { Standing::Special } else { Standing::Private };
+        return if metadata { AddressClass::Special } else { AddressClass::Private };
     }
     if GLOBAL_V6.contains(&address) && !SPECIAL_IN_GLOBAL_V6.iter().any(|net| net.contains(&address)) {
-        Standing::Public
+        AddressClass::Public
     } else {
-        Standing::Special
+        AddressClass::Special
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Standing::{Private, Public, Special};
+    use super::AddressClass::{Private, Public, Special};
     use super::*;
 
     /// The last address before a range, its first, its last, and the first after it.
-    const EDGES: &[(&str, [&str; 4], [Standing; 4])] = &[
+    const EDGES: &[(&str, [&str; 4], [AddressClass; 4])] = &[
         ("this network", ["255.255.255.255", "0.0.0.0", "0.255.255.255", "1.0.0.0"], [Special, Special, Special, Public]),
         ("ten", ["9.255.255.255", "10.0.0.0", "10.255.255.255", "11.0.0.0"], [Public, Private, Private, Public]),
         ("shared", ["100.63.255.255", "100.64.0.0", "100.127.255.255", "100.128.0.0"], [Public, Private, Private, Public]),

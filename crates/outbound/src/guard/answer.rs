@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::CaptureConnection;
 use tokio::time::Instant;
 
-use super::{GuardError, Stage, Whole};
+use super::{ConnectStage, GuardError, Whole};
 
 /// Refuses headers beyond the limit.
 pub(super) fn judge_size(headers: &HeaderMap, most_header_bytes: usize) -> Result<(), GuardError> {
@@ -37,9 +37,9 @@ pub(super) fn judge_head(status: StatusCode, headers: &HeaderMap, most_header_by
 
 /// The connection an exchange ran over.
 #[derive(Clone, Debug)]
-pub(super) struct Used(pub(super) CaptureConnection);
+pub(super) struct UsedConnection(pub(super) CaptureConnection);
 
-impl Used {
+impl UsedConnection {
     /// Whoever misbehaved once gets no second exchange over the same connection. Exchanges that share it now go on.
     pub(super) fn abandon(&self) {
         if let Some(connected) = self.0.connection_metadata().as_ref() {
@@ -50,7 +50,7 @@ impl Used {
 
 /// How long the body may take: all of it, or from one part to the next.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Patience {
+pub(super) enum BodyDeadline {
     Until(Instant),
     BetweenParts(Duration),
 }
@@ -59,14 +59,19 @@ pub(super) enum Patience {
 #[derive(Debug)]
 pub struct GuardedBody {
     body: Incoming,
-    connection: Used,
+    connection: UsedConnection,
     left: u64,
-    patience: Patience,
+    patience: BodyDeadline,
     alarm: Alarm,
 }
 
 impl GuardedBody {
-    pub(super) fn new(body: Incoming, connection: Used, most_bytes: u64, patience: Patience) -> Result<Self, GuardError> {
+    pub(super) fn new(
+        body: Incoming,
+        connection: UsedConnection,
+        most_bytes: u64,
+        patience: BodyDeadline,
+    ) -> Result<Self, GuardError> {
         // A body that admits to being too big is not begun.
         if http_body::Body::size_hint(&body).lower() > most_bytes {
             connection.abandon();
@@ -86,8 +91,8 @@ impl GuardedBody {
 
     async fn next(&mut self) -> Result<Option<Bytes>, GuardError> {
         let (deadline, stage) = match self.patience {
-            Patience::Until(deadline) => (deadline, Stage::Exchange),
-            Patience::BetweenParts(pause) => (Instant::now() + pause, Stage::Idle),
+            BodyDeadline::Until(deadline) => (deadline, ConnectStage::Exchange),
+            BodyDeadline::BetweenParts(pause) => (Instant::now() + pause, ConnectStage::Idle),
         };
         loop {
             let frame = match self.alarm.unless(deadline, self.body.frame()).await {

@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{GuardedBody, Patience, Used, chain, judge_head, judge_size};
-use super::connect::{Connector, PeerAddress};
-use super::{Guard, GuardError, Stage, Whole, check_url};
+use super::answer::{BodyDeadline, GuardedBody, UsedConnection, chain, judge_head, judge_size};
+use super::connect::{Connector, DialedAddress};
+use super::{ConnectStage, Guard, GuardError, Whole, check_url};
 
 /// One request. What is left open takes the guard's own limit.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub struct Fetched {
 
 /// An answer whose body is still coming.
 #[derive(Debug)]
-pub struct Streamed {
+pub struct StreamedResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: GuardedBody,
@@ -116,21 +116,21 @@ impl GuardedClient {
         let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
         let mut exchange = self.begin(fetch)?;
         let (head, body) = exchange.answer(&self.guard, deadline).await?.into_parts();
-        let body = GuardedBody::new(body, exchange.connection, most_bytes, Patience::Until(deadline))?.collect().await?;
-        let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
+        let body = GuardedBody::new(body, exchange.connection, most_bytes, BodyDeadline::Until(deadline))?.collect().await?;
+        let peer = head.extensions.get::<DialedAddress>().map(|peer| peer.0);
         Ok(Fetched { status: head.status, headers: head.headers, body, peer })
     }
 
     /// The head now, the body as it comes.
-    pub async fn stream(&self, fetch: Fetch) -> Result<Streamed, GuardError> {
+    pub async fn stream(&self, fetch: Fetch) -> Result<StreamedResponse, GuardError> {
         let config = self.guard.config();
         let pause = fetch.within.unwrap_or(config.exchange());
         let most_bytes = fetch.most_bytes.unwrap_or(config.response_body_bytes as u64);
         let mut exchange = self.begin(fetch)?;
         let (head, body) = exchange.answer(&self.guard, Instant::now() + pause).await?.into_parts();
-        let body = GuardedBody::new(body, exchange.connection, most_bytes, Patience::BetweenParts(pause))?;
-        let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
-        Ok(Streamed { status: head.status, headers: head.headers, body, peer })
+        let body = GuardedBody::new(body, exchange.connection, most_bytes, BodyDeadline::BetweenParts(pause))?;
+        let peer = head.extensions.get::<DialedAddress>().map(|peer| peer.0);
+        Ok(StreamedResponse { status: head.status, headers: head.headers, body, peer })
     }
 
     /// For those who only want to be told that something was taken: the head of the answer counts, whatever it says. Its body is
@@ -142,7 +142,7 @@ impl GuardedClient {
         let mut exchange = self.begin(fetch)?;
         exchange.any_status = true;
         let (head, body) = exchange.answer(&self.guard, deadline).await?.into_parts();
-        if let Ok(mut body) = GuardedBody::new(body, exchange.connection, most_bytes, Patience::Until(deadline)) {
+        if let Ok(mut body) = GuardedBody::new(body, exchange.connection, most_bytes, BodyDeadline::Until(deadline)) {
             while let Ok(Some(_)) = body.chunk().await {}
         }
         Ok((head.status, head.headers))
@@ -158,7 +158,7 @@ impl GuardedClient {
         // The host is the one that was checked, and packed answers are not unpacked here.
         request.headers_mut().remove(HOST);
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let connection = Used(capture_connection(&mut request));
+        let connection = UsedConnection(capture_connection(&mut request));
         let flood = Flood::watch(&mut request, self.guard.config().informational_responses);
         Ok(Exchange { response: self.http.request(request), connection, flood, any_status: false })
     }
@@ -181,7 +181,7 @@ impl GuardedClient {
 /// A request that is under way.
 struct Exchange {
     response: ResponseFuture,
-    connection: Used,
+    connection: UsedConnection,
     flood: Arc<Flood>,
     /// Whether redirects and encodings are answers like any other.
     any_status: bool,
@@ -207,7 +207,7 @@ impl Exchange {
         if self.flood.is_over() {
             return Err(GuardError::TooBig(Whole::Informational));
         }
-        let response = response.map_err(|_| GuardError::TimedOut(Stage::Exchange))?.map_err(|fault| reason(&fault))?;
+        let response = response.map_err(|_| GuardError::TimedOut(ConnectStage::Exchange))?.map_err(|fault| reason(&fault))?;
         let most_header_bytes = guard.config().response_header_bytes;
         match self.any_status {
             true => judge_size(response.headers(), most_header_bytes)?,
@@ -243,7 +243,7 @@ impl Flood {
 }
 
 /// The layers below wrap our own errors and theirs; what was first said is what counts.
-fn reason(fault: &hyper_util::client::legacy::Error) -> GuardError {
+pub(crate) fn reason(fault: &hyper_util::client::legacy::Error) -> GuardError {
     let mut next: Option<&(dyn Error + 'static)> = Some(fault);
     while let Some(cause) = next {
         if let Some(ours) = cause.downcast_ref::<GuardError>() {

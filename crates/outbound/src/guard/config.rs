@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use super::fault::ConfigFault;
+use super::fault::OutboundFault;
 
 /// Everything public may be called over https. The allowances add to that, `deny_hosts` takes away and always wins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ impl GuardConfig {
     }
 
     /// A limit of zero would refuse everything, which nobody means.
-    pub(super) fn faults(&self) -> Vec<ConfigFault> {
+    pub(super) fn faults(&self) -> Vec<OutboundFault> {
         let limits = [
             ("connect_ms", self.connect_ms == 0),
             ("tls_ms", self.tls_ms == 0),
@@ -88,7 +88,7 @@ impl GuardConfig {
             ("url_bytes", self.url_bytes == 0),
             ("addresses", self.addresses == 0),
         ];
-        limits.iter().filter(|(_, zero)| *zero).map(|(name, _)| ConfigFault::new(name, "must be more than 0")).collect()
+        limits.iter().filter(|(_, zero)| *zero).map(|(name, _)| OutboundFault::new(name, "must be more than 0")).collect()
     }
 }
 

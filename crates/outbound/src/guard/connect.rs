@@ -14,8 +14,8 @@ use tower_service::Service;
 
 use super::address::canonical;
 use super::dial::Stream;
-use super::target::{Target, TargetHost, check_url};
-use super::{Blocked, Guard, GuardError, Stage, confirm, tls};
+use super::target::{GuardedTarget, TargetHost, check_url};
+use super::{Blocked, ConnectStage, Guard, GuardError, confirm, tls};
 
 /// For hyper-util's client and for tonic's `connect_with_connector`. The URI is checked here again, whoever passed it.
 #[derive(Clone, Debug)]
@@ -29,23 +29,23 @@ impl Connector {
         Self { guard, h2_only }
     }
 
-    async fn connect(self, uri: Uri) -> Result<Connection, GuardError> {
+    async fn connect(self, uri: Uri) -> Result<GuardedConnection, GuardError> {
         let target = check_url(&uri.to_string(), &self.guard)?;
         let (stream, peer) = reach(&self.guard, &target).await?;
         if !target.is_tls() {
-            return Ok(Connection { stream: TokioIo::new(stream), peer, h2: self.h2_only });
+            return Ok(GuardedConnection { stream: TokioIo::new(stream), peer, h2: self.h2_only });
         }
         let within = self.guard.config().tls();
         let stream = tls::handshake(&self.guard.rules.trust, &target, self.h2_only, within, stream).await?;
         let h2 = tls::spoke_h2(&stream);
-        Ok(Connection { stream: TokioIo::new(Box::new(stream)), peer, h2 })
+        Ok(GuardedConnection { stream: TokioIo::new(Box::new(stream)), peer, h2 })
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = Connection;
+    type Response = GuardedConnection;
     type Error = GuardError;
-    type Future = Pin<Box<dyn Future<Output = Result<Connection, GuardError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<GuardedConnection, GuardError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), GuardError>> {
         Poll::Ready(Ok(()))
@@ -57,11 +57,12 @@ impl Service<Uri> for Connector {
 }
 
 /// `connect_ms` covers the look-up and all tries together; a silent address only gets its share of what is left.
-pub(super) async fn reach(guard: &Guard, target: &Target) -> Result<(Box<dyn Stream>, SocketAddr), GuardError> {
+pub(super) async fn reach(guard: &Guard, target: &GuardedTarget) -> Result<(Box<dyn Stream>, SocketAddr), GuardError> {
     let deadline = Instant::now() + guard.config().connect();
-    let addresses =
-        timeout_at(deadline, allowed_addresses(guard, target)).await.map_err(|_| GuardError::TimedOut(Stage::Connect))??;
-    let mut last = GuardError::TimedOut(Stage::Connect);
+    let addresses = timeout_at(deadline, allowed_addresses(guard, target))
+        .await
+        .map_err(|_| GuardError::TimedOut(ConnectStage::Connect))??;
+    let mut last = GuardError::TimedOut(ConnectStage::Connect);
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
@@ -70,7 +71,7 @@ pub(super) async fn reach(guard: &Guard, target: &Target) -> Result<(Box<dyn Str
             // A peer that is not whom we dialled is no reason to try the next: something is wrong with the network.
             Ok(Err(GuardError::Blocked(blocked))) => return Err(blocked.into()),
             Ok(Err(fault)) => last = fault,
-            Err(_) => last = GuardError::TimedOut(Stage::Connect),
+            Err(_) => last = GuardError::TimedOut(ConnectStage::Connect),
         }
     }
     Err(last)
@@ -86,7 +87,7 @@ async fn dial(guard: &Guard, address: SocketAddr) -> Result<(Box<dyn Stream>, So
 }
 
 /// The only look-up for this connection. Every answer is judged by itself: a good address does not vouch for a bad one.
-async fn allowed_addresses(guard: &Guard, target: &Target) -> Result<Vec<IpAddr>, GuardError> {
+async fn allowed_addresses(guard: &Guard, target: &GuardedTarget) -> Result<Vec<IpAddr>, GuardError> {
     let name = match target.host() {
         // Judged a moment ago, with the URL.
         TargetHost::Address(address) => return Ok(vec![*address]),
@@ -110,7 +111,7 @@ async fn allowed_addresses(guard: &Guard, target: &Target) -> Result<Vec<IpAddr>
 }
 
 /// An open way to a checked address, with TLS inside where the URL asked for it.
-pub struct Connection {
+pub struct GuardedConnection {
     stream: TokioIo<Box<dyn Stream>>,
     peer: SocketAddr,
     h2: bool,
@@ -118,9 +119,9 @@ pub struct Connection {
 
 /// Whom a response came from: in the extensions of every response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerAddress(pub SocketAddr);
+pub struct DialedAddress(pub SocketAddr);
 
-impl Connection {
+impl GuardedConnection {
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
@@ -130,26 +131,26 @@ impl Connection {
     }
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for GuardedConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("peer", &self.peer).field("h2", &self.h2).finish_non_exhaustive()
     }
 }
 
-impl hyper_util::client::legacy::connect::Connection for Connection {
+impl hyper_util::client::legacy::connect::Connection for GuardedConnection {
     fn connected(&self) -> Connected {
-        let connected = Connected::new().extra(PeerAddress(self.peer));
+        let connected = Connected::new().extra(DialedAddress(self.peer));
         if self.h2 { connected.negotiated_h2() } else { connected }
     }
 }
 
-impl Read for Connection {
+impl Read for GuardedConnection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl Write for Connection {
+impl Write for GuardedConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

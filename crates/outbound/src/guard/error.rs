@@ -38,7 +38,7 @@ pub enum Blocked {
 
 /// Where the time ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ConnectStage {
     Connect,
     Tls,
     Exchange,
@@ -67,7 +67,7 @@ pub enum GuardError {
     #[error("TLS failed: {0}")]
     Tls(String),
     #[error("out of time: {0}")]
-    TimedOut(Stage),
+    TimedOut(ConnectStage),
     #[error("not an HTTP answer: {0}")]
     Protocol(String),
     #[error("the answer is a redirect ({0}), which is never followed")]
@@ -128,7 +128,7 @@ impl fmt::Display for Outer {
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for ConnectStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "connecting",

@@ -2,12 +2,12 @@
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("outbound.{setting}: {fault}")]
-pub struct ConfigFault {
+pub struct OutboundFault {
     pub setting: &'static str,
     pub fault: String,
 }
 
-impl ConfigFault {
+impl OutboundFault {
     pub(super) fn new(setting: &'static str, fault: impl Into<String>) -> Self {
         Self { setting, fault: fault.into() }
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use url::Host;
 
 use super::address::canonical;
-use super::fault::ConfigFault;
+use super::fault::OutboundFault;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HostPattern {
@@ -67,12 +67,12 @@ impl fmt::Display for HostPattern {
     }
 }
 
-pub(super) fn patterns(setting: &'static str, texts: &[String], faults: &mut Vec<ConfigFault>) -> Vec<HostPattern> {
+pub(super) fn patterns(setting: &'static str, texts: &[String], faults: &mut Vec<OutboundFault>) -> Vec<HostPattern> {
     let mut patterns = Vec::with_capacity(texts.len());
     for text in texts {
         match HostPattern::parse(text) {
             Ok(pattern) => patterns.push(pattern),
-            Err(fault) => faults.push(ConfigFault::new(setting, fault)),
+            Err(fault) => faults.push(OutboundFault::new(setting, fault)),
         }
     }
     patterns

@@ -10,6 +10,7 @@ mod dial;
 mod error;
 mod fault;
 mod host;
+mod pinned;
 mod prompt;
 mod proxy;
 mod slim;
@@ -22,22 +23,25 @@ use std::sync::Arc;
 
 use url::{Host, Url};
 
-pub use address::{Standing, canonical, is_public, standing};
+pub use address::{AddressClass, canonical, is_public, standing};
 pub use answer::GuardedBody;
 pub use bad_port::is_bad_port;
-pub use client::{Fetch, Fetched, GuardedClient, Streamed};
+pub(crate) use client::reason;
+pub use client::{Fetch, Fetched, GuardedClient, StreamedResponse};
 pub use config::GuardConfig;
-pub use connect::{Connection, Connector, PeerAddress};
+pub use connect::{Connector, DialedAddress, GuardedConnection};
 pub use dial::{Dial, Dialled, Resolve, Stream, SystemDialer, SystemResolver};
-pub use error::{Blocked, GuardError, Outer, Stage, Whole};
-pub use fault::ConfigFault;
+pub use error::{Blocked, ConnectStage, GuardError, Outer, Whole};
+pub use fault::OutboundFault;
 pub use slim::{SlimWay, as_web};
-pub use target::{Target, TargetHost, check_url};
+pub use target::{GuardedTarget, TargetHost, check_url};
 pub use way_out::WayOut;
 
 use host::HostPattern;
-use proxy::Proxy;
-use tls::Trust;
+use proxy::EgressProxy;
+use tls::TlsTrust;
+
+use crate::terms::ConnectionTerms;
 
 /// The rules of one way out. Cheap to clone; all clones share the same rules.
 #[derive(Clone, Debug)]
@@ -51,15 +55,17 @@ struct Rules {
     allow_hosts: Vec<HostPattern>,
     deny_hosts: Vec<HostPattern>,
     own: Vec<(Host, u16)>,
-    proxy: Option<Proxy>,
-    trust: Trust,
+    proxy: Option<EgressProxy>,
+    trust: TlsTrust,
+    /// Ports that belong to other protocols may be called too.
+    any_port: bool,
     resolver: Arc<dyn Resolve>,
     dialer: Arc<dyn Dial>,
 }
 
 impl Guard {
     /// `own_origins` are the addresses under which we ourselves are reached: calling them would be a loop.
-    pub fn new(config: GuardConfig, own_origins: &[Url]) -> Result<Self, Vec<ConfigFault>> {
+    pub fn new(config: GuardConfig, own_origins: &[Url]) -> Result<Self, Vec<OutboundFault>> {
         Self::with_ports(config, own_origins, Arc::new(SystemResolver), Arc::new(SystemDialer))
     }
 
@@ -69,19 +75,19 @@ impl Guard {
         own_origins: &[Url],
         resolver: Arc<dyn Resolve>,
         dialer: Arc<dyn Dial>,
-    ) -> Result<Self, Vec<ConfigFault>> {
+    ) -> Result<Self, Vec<OutboundFault>> {
         let mut faults = config.faults();
         let allow_hosts = host::patterns("allow_hosts", &config.allow_hosts, &mut faults);
         let deny_hosts = host::patterns("deny_hosts", &config.deny_hosts, &mut faults);
         if let Some(literal) = allow_hosts.iter().find(|pattern| pattern.address().is_some()) {
-            faults.push(ConfigFault::new("allow_hosts", format!("{literal} is an address: write it in allow_nets")));
+            faults.push(OutboundFault::new("allow_hosts", format!("{literal} is an address: write it in allow_nets")));
         }
-        let proxy = config.proxy.as_ref().and_then(|url| Proxy::new(url).map_err(|fault| faults.push(fault)).ok());
-        let trust = Trust::new(config.ca_file.as_deref()).map_err(|fault| faults.push(fault)).ok();
+        let proxy = config.proxy.as_ref().and_then(|url| EgressProxy::new(url).map_err(|fault| faults.push(fault)).ok());
+        let trust = TlsTrust::new(config.ca_file.as_deref()).map_err(|fault| faults.push(fault)).ok();
         let own = own_origins.iter().filter_map(own_origin).collect();
         match trust {
             Some(trust) if faults.is_empty() => {
-                let rules = Rules { config, allow_hosts, deny_hosts, own, proxy, trust, resolver, dialer };
+                let rules = Rules { config, allow_hosts, deny_hosts, own, proxy, trust, any_port: false, resolver, dialer };
                 Ok(Self { rules: Arc::new(rules) })
             }
             _ => Err(faults),
@@ -95,12 +101,25 @@ impl Guard {
         Self { rules: Arc::new(rules) }
     }
 
+    /// The same rules for an operator who typed the address and may mean any port, shows a certificate, or believes other servers
+    /// than the system does.
+    pub(crate) fn on_terms(&self, terms: &ConnectionTerms) -> Result<Self, rustls::Error> {
+        let mut rules = Rules::clone(&self.rules);
+        (rules.trust, rules.any_port) = (TlsTrust::of(terms)?, true);
+        Ok(Self { rules: Arc::new(rules) })
+    }
+
+    /// Whether a server asked for a certificate while there was none to show.
+    pub(crate) fn was_asked_for_certificate(&self) -> bool {
+        self.rules.trust.was_asked_in_vain()
+    }
+
     pub fn config(&self) -> &GuardConfig {
         &self.rules.config
     }
 
     /// What may be called and what was normalised on the way; see [`check_url`].
-    pub fn check(&self, url: &str) -> Result<Target, Blocked> {
+    pub fn check(&self, url: &str) -> Result<GuardedTarget, Blocked> {
         check_url(url, self)
     }
 
@@ -131,7 +150,7 @@ impl Guard {
     }
 
     /// Whether `address` may be dialled for `target`. Denials win over allowances.
-    fn permits(&self, target: &Target, address: IpAddr) -> Result<(), Blocked> {
+    fn permits(&self, target: &GuardedTarget, address: IpAddr) -> Result<(), Blocked> {
         let address = canonical(address);
         let refused = Blocked::Address(address);
         if self.rules.deny_hosts.iter().any(|pattern| pattern.address() == Some(address)) {
@@ -148,8 +167,8 @@ impl Guard {
             return Ok(());
         }
         match (standing(address), target.is_allowed_host()) {
-            (Standing::Public, true) | (Standing::Private, true) => Ok(()),
-            (Standing::Public, false) if target.is_tls() => Ok(()),
+            (AddressClass::Public, true) | (AddressClass::Private, true) => Ok(()),
+            (AddressClass::Public, false) if target.is_tls() => Ok(()),
             _ => Err(refused),
         }
     }

@@ -116,7 +116,7 @@ mod tests {
     /// Answers each byte with two pieces, the second of which waits for the first to be confirmed.
     async fn in_pieces(listener: TcpListener) {
         while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
+            chancery_core::spawn_watched("test", async move {
                 stream.set_nodelay(false)?;
                 while stream.read_u8().await.is_ok() {
                     stream.write_all(b"one ").await?;
@@ -147,7 +147,7 @@ mod tests {
     async fn a_server_that_waits_for_confirmations_gets_them() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(in_pieces(listener));
+        let server = chancery_core::spawn_watched("test", in_pieces(listener));
         let connect = || async {
             let stream = TcpStream::connect(address).await.unwrap();
             stream.set_nodelay(true).unwrap();

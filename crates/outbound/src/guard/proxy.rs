@@ -6,11 +6,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use url::{Host, Url};
 
 use super::dial::{Dialled, Stream};
-use super::fault::ConfigFault;
+use super::fault::OutboundFault;
 use super::{Guard, GuardError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Proxy {
+pub(super) struct EgressProxy {
     host: Host,
     port: u16,
 }
@@ -18,9 +18,9 @@ pub(super) struct Proxy {
 /// A tunnel's answer is a status line and a few headers.
 const ANSWER_BYTES: usize = 8 * 1024;
 
-impl Proxy {
-    pub(super) fn new(url: &str) -> Result<Self, ConfigFault> {
-        let fault = |text: &str| Err(ConfigFault::new("proxy", text));
+impl EgressProxy {
+    pub(super) fn new(url: &str) -> Result<Self, OutboundFault> {
+        let fault = |text: &str| Err(OutboundFault::new("proxy", text));
         let Ok(url) = Url::parse(url) else { return fault("is not a URL") };
         if !url.username().is_empty() || url.password().is_some() {
             return fault("a user name or password in it is not supported");

@@ -10,7 +10,7 @@ use super::{Blocked, Guard};
 
 /// A URL that may be called, as far as its text tells. The addresses of a name are judged when it is dialled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct GuardedTarget {
     url: Url,
     host: TargetHost,
     port: u16,
@@ -23,7 +23,7 @@ pub enum TargetHost {
     Address(IpAddr),
 }
 
-impl Target {
+impl GuardedTarget {
     /// The normalised URL: no trailing dot, no default port.
     pub fn url(&self) -> &Url {
         &self.url
@@ -67,7 +67,7 @@ const NAME_BYTES: usize = 253;
 const LABEL_BYTES: usize = 63;
 
 /// Checks everything that needs no network: this is also what a registration runs.
-pub fn check_url(text: &str, guard: &Guard) -> Result<Target, Blocked> {
+pub fn check_url(text: &str, guard: &Guard) -> Result<GuardedTarget, Blocked> {
     let config = guard.config();
     if text.len() > config.url_bytes {
         return Err(Blocked::TooLong(config.url_bytes));
@@ -89,7 +89,7 @@ pub fn check_url(text: &str, guard: &Guard) -> Result<Target, Blocked> {
     }
     let host = normalised_host(&mut url)?;
     let port = url.port_or_known_default().ok_or(Blocked::Scheme)?;
-    if is_bad_port(port) {
+    if is_bad_port(port) && !guard.rules.any_port {
         return Err(Blocked::Port(port));
     }
     judge(guard, url, host, port)
@@ -138,12 +138,12 @@ fn normalised_host(url: &mut Url) -> Result<TargetHost, Blocked> {
     }
 }
 
-fn judge(guard: &Guard, url: Url, host: TargetHost, port: u16) -> Result<Target, Blocked> {
+fn judge(guard: &Guard, url: Url, host: TargetHost, port: u16) -> Result<GuardedTarget, Blocked> {
     let config = guard.config();
     let plain = url.scheme() == "http";
     match host {
         TargetHost::Address(address) => {
-            let target = Target { url, host, port, allowed_host: false };
+            let target = GuardedTarget { url, host, port, allowed_host: false };
             if plain && !config.allow_http {
                 return Err(Blocked::Plain);
             }
@@ -166,7 +166,7 @@ fn judge(guard: &Guard, url: Url, host: TargetHost, port: u16) -> Result<Target,
             if plain && !(config.allow_http && (allowed_host || !config.allow_nets.is_empty())) {
                 return Err(Blocked::Plain);
             }
-            Ok(Target { url, host, port, allowed_host })
+            Ok(GuardedTarget { url, host, port, allowed_host })
         }
     }
 }

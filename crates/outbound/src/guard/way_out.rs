@@ -45,6 +45,11 @@ impl WayOut {
     pub fn trusted(&self) -> &Guard {
         &self.trusted
     }
+
+    /// The guard for addresses that nobody wrote down.
+    pub fn strict(&self) -> &Guard {
+        &self.strict
+    }
 }
 
 #[cfg(test)]

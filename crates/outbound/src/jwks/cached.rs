@@ -38,13 +38,13 @@ impl Cached {
 
 /// What is known at one URL. The document can be read while somebody renews it.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct CachedDocument {
     cached: Mutex<Option<Cached>>,
     /// Held by the one who asks; the others wait for the answer instead of asking too.
-    pub(super) attempt: tokio::sync::Mutex<Attempt>,
+    pub(super) attempt: tokio::sync::Mutex<FetchAttempt>,
 }
 
-impl Shelf {
+impl CachedDocument {
     fn cached(&self) -> Option<Cached> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -69,12 +69,12 @@ impl Shelf {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Attempt {
+pub(super) struct FetchAttempt {
     last: Option<Timestamp>,
     fault: Option<JwksError>,
 }
 
-impl Attempt {
+impl FetchAttempt {
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.last = Some(now);
     }
@@ -89,16 +89,17 @@ impl Attempt {
         now: Timestamp,
         refresh: bool,
         limits: &JwksLimits,
-        shelf: &Shelf,
+        shelf: &CachedDocument,
     ) -> Option<Result<Arc<Document>, JwksError>> {
         let last = self.last?;
         let usable = shelf.usable(now);
+        let (refresh_s, retry_s) = (limits.refresh_s.max(1), limits.retry_s.max(1));
         // A clock that went back must not keep us from asking.
         let within = |seconds: u64| last <= now && now < after(last, seconds);
         match (&self.fault, usable) {
-            (Some(_), Some(document)) if within(limits.retry_s) || (refresh && within(limits.refresh_s)) => Some(Ok(document)),
-            (Some(fault), None) if within(limits.retry_s) => Some(Err(fault.clone())),
-            (None, Some(document)) if refresh && within(limits.refresh_s) => Some(Ok(document)),
+            (Some(_), Some(document)) if within(retry_s) || (refresh && within(refresh_s)) => Some(Ok(document)),
+            (Some(fault), None) if within(retry_s) => Some(Err(fault.clone())),
+            (None, Some(document)) if refresh && within(refresh_s) => Some(Ok(document)),
             _ => None,
         }
     }

@@ -1,21 +1,22 @@
-//! How long keys are kept and how often they are asked for.
+//! How long keys of issuers are kept and how often they are fetched: the `[jwks]` section.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwksLimits {
-    /// Kept at least so long, whatever the answer says.
+    /// A key set is cached for at least so long, whatever its `Cache-Control` says.
     pub least_age_s: u64,
-    /// Kept at most so long.
+    /// A key set is cached for at most so long. A withdrawn key is rejected after that at the latest.
     pub most_age_s: u64,
-    /// Kept so long where the answer says nothing.
+    /// A key set without `max-age` is cached for so long.
     pub usual_age_s: u64,
-    /// How much longer they may be used while they cannot be renewed.
+    /// How much longer a key set is used while it cannot be renewed: the issuer does not answer, or shows no usable key.
     pub stale_s: u64,
-    /// An unknown key id makes us ask again at most this often.
+    /// A token with an unknown key id makes the node fetch the set again, at most this often. A new key is seen after that at the
+    /// latest. Anybody can send such a token, so 0 counts as 1.
     pub refresh_s: u64,
-    /// After a failure nobody asks again for so long.
+    /// After a fetch that failed there is no other for so long. 0 counts as 1.
     pub retry_s: u64,
     /// The size of a key set or a discovery document.
     pub body_bytes: u64,

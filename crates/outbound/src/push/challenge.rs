@@ -1,14 +1,15 @@
 //! Whether a webhook wants to be told: whoever owns the URL answers with the token it is asked with.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::guard::{Fetch, GuardedClient};
+use crate::guard::{Fetch, GuardError, GuardedClient, Outer};
 
 /// The name of the parameter with the token.
 const PARAMETER: &str = "validationToken";
@@ -32,14 +33,33 @@ pub enum Challenge {
 
 #[derive(Debug)]
 pub(super) struct Challenger {
-    client: GuardedClient,
+    client: ArcSwap<GuardedClient>,
     mode: Challenge,
     answered: Mutex<HashMap<String, Instant>>,
 }
 
+/// Why a webhook failed its challenge.
+struct FailedChallenge {
+    /// For the log of the node.
+    reason: String,
+    /// For the caller. It says as little as the guard says to the outside, so that nobody can map the network behind the node.
+    public: &'static str,
+}
+
+impl FailedChallenge {
+    fn unacceptable(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), public: Outer::BadAnswer.text() }
+    }
+}
+
 impl Challenger {
     pub(super) fn new(client: GuardedClient, mode: Challenge) -> Self {
-        Self { client, mode, answered: Mutex::default() }
+        Self { client: ArcSwap::from_pointee(client), mode, answered: Mutex::default() }
+    }
+
+    /// Webhooks are asked through this client from now on. Those that answered before are not asked again.
+    pub(super) fn take_client(&self, client: GuardedClient) {
+        self.client.store(Arc::new(client));
     }
 
     pub(super) async fn ask(&self, url: &str) -> Result<(), String> {
@@ -51,26 +71,28 @@ impl Challenger {
                 self.remember(url);
                 Ok(())
             }
-            Err(why) if self.mode == Challenge::Optional => {
+            Err(FailedChallenge { reason, public }) => {
                 let origin = Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-                tracing::warn!(origin, why, "a webhook did not answer its challenge");
-                Ok(())
+                tracing::warn!(origin, reason, "a webhook did not answer its challenge");
+                let required = self.mode == Challenge::Required;
+                if required { Err(format!("did not answer the challenge: {public}")) } else { Ok(()) }
             }
-            Err(why) => Err(format!("did not answer the challenge: {why}")),
         }
     }
 
-    async fn exchange(&self, url: &str) -> Result<(), String> {
+    async fn exchange(&self, url: &str) -> Result<(), FailedChallenge> {
         let token = uuid::Uuid::now_v7().simple().to_string();
-        let mut asked = Url::parse(url).map_err(|fault| fault.to_string())?;
+        let mut asked = Url::parse(url).map_err(|fault| FailedChallenge::unacceptable(fault.to_string()))?;
         asked.query_pairs_mut().append_pair(PARAMETER, &token);
         let fetch = Fetch { within: Some(WITHIN), ..Fetch::get(asked) };
-        let fetched = self.client.fetch(fetch).await.map_err(|fault| fault.to_string())?;
+        let failed = |fault: GuardError| FailedChallenge { reason: fault.to_string(), public: fault.public() };
+        let client = self.client.load_full();
+        let fetched = client.fetch(fetch).await.map_err(failed)?;
         if !fetched.status.is_success() {
-            return Err(format!("it answered {}", fetched.status.as_u16()));
+            return Err(FailedChallenge::unacceptable(format!("it answered {}", fetched.status.as_u16())));
         }
         if fetched.body.trim_ascii() != token.as_bytes() {
-            return Err("it answered something else than the token".to_owned());
+            return Err(FailedChallenge::unacceptable("it answered something else than the token"));
         }
         Ok(())
     }

@@ -1,16 +1,17 @@
 //! The courier: writes, signs and sends one notification once, through the guarded way out.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use chancery_core::notify::{Answer, Courier, Delivery, FailClass, Letter, Outcome, Try};
+use chancery_core::notify::{AttemptAnswer, Courier, DeliveryOutcome, FailClass, Letter, Try, WebhookDelivery};
 use chancery_core::push::{OpenSecrets, PushProfile, Registration};
 use chancery_identity::KeyRing;
 use chancery_identity::webhook::{
-    ID_HEADER, PushClaims, SIGNATURE_HEADER, SecretSet, TIMESTAMP_HEADER, body_signature, mint_push_jwt, neuralpost_signature,
-    sign,
+    ID_HEADER, PushClaims, SIGNATURE_HEADER, SecretSet, TIMESTAMP_HEADER, body_signature, body_signature_ed25519, mint_push_jwt,
+    neuralpost_signature, sign,
 };
 use http::HeaderName;
 use secrecy::ExposeSecret as _;
@@ -23,13 +24,16 @@ use crate::guard::{Fetch, Guard, GuardedClient};
 
 #[derive(Debug)]
 pub struct HttpCourier {
-    client: GuardedClient,
+    /// Replaced when the operator changes what everything that goes out obeys.
+    client: ArcSwap<GuardedClient>,
     config: CourierConfig,
     origins: Arc<HashMap<String, OriginRules>>,
     secrets: OriginSecrets,
     keys: OwnKeys,
     /// Who signs tokens, as receivers know us.
     issuer: String,
+    /// What goes beside the trace of every notification.
+    tracestate: OnceLock<String>,
 }
 
 impl HttpCourier {
@@ -41,7 +45,23 @@ impl HttpCourier {
         secrets: OriginSecrets,
         issuer: String,
     ) -> Self {
-        Self { client: guard.client(), config, origins, secrets, keys: OwnKeys::default(), issuer }
+        let client = ArcSwap::from_pointee(guard.client());
+        Self { client, config, origins, secrets, keys: OwnKeys::default(), issuer, tracestate: OnceLock::new() }
+    }
+
+    /// Attempts from now on go out through this guard.
+    pub fn take_guard(&self, guard: &Guard) {
+        self.client.store(Arc::new(guard.client()));
+    }
+
+    /// The guard that attempts go out through.
+    pub fn guard(&self) -> Guard {
+        self.client.load().guard().clone()
+    }
+
+    /// Notifications go out with this `tracestate`. The first one given stays.
+    pub fn mark_traces(&self, tracestate: String) {
+        let _ = self.tracestate.set(tracestate);
     }
 
     /// Attempts from now on are signed with these.
@@ -62,7 +82,7 @@ impl HttpCourier {
         how: Try,
     ) -> Result<Headers, Unsendable> {
         let seconds = how.now.micros().div_euclid(1_000_000);
-        let mut headers = Headers::of(letter, registration, how)?;
+        let mut headers = Headers::of(letter, registration, how, self.tracestate.get().map(String::as_str))?;
         headers.token(secrets)?;
         let mut shared: Vec<Shared> = self.secrets.of(&registration.origin, how.now);
         match scheme_of(registration, secrets) {
@@ -93,6 +113,10 @@ impl HttpCourier {
         if let Some(token) = token.filter(|_| signs_body(registration, self.config.body_hmac)) {
             headers.put(HeaderName::from_static("x-a2a-signature"), &body_signature(token.expose(), &letter.body))?;
         }
+        if let Some(key) = key.filter(|_| registration.profile == PushProfile::Original) {
+            let signature = body_signature_ed25519(&key, &letter.body).ok_or(Unsendable("its body cannot be signed"))?;
+            headers.put(HeaderName::from_static("x-a2a-signature-ed25519"), &signature)?;
+        }
         if registration.profile == PushProfile::NeuralPost {
             let text = shared.first().map(|one| one.text.expose_secret()).or(token.and_then(|token| token.expose_text()));
             headers.put(HeaderName::from_static("x-neuralpost-timestamp"), &seconds.to_string())?;
@@ -108,21 +132,22 @@ impl HttpCourier {
 
 #[async_trait]
 impl Courier for HttpCourier {
-    fn write(&self, delivery: &Delivery) -> Letter {
+    fn write(&self, delivery: &WebhookDelivery) -> Letter {
         letter::write(&self.config, self.origins.get(&*delivery.registration.origin), delivery)
     }
 
-    async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> Outcome {
+    async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> DeliveryOutcome {
         let headers = match self.headers(registration, secrets, letter, how) {
             Ok(headers) => headers.into_map(),
             Err(Unsendable(what)) => {
                 let error = Some(what.into());
-                return Outcome { answer: Answer::Failed(FailClass::Protocol), error, receipt: None };
+                return DeliveryOutcome { answer: AttemptAnswer::Failed(FailClass::Protocol), error, receipt: None };
             }
         };
         let mut fetch = Fetch::post(&*registration.url, Bytes::copy_from_slice(&letter.body));
         fetch.headers = headers;
-        match self.client.tell(fetch).await {
+        let client = self.client.load_full();
+        match client.tell(fetch).await {
             Ok((status, headers)) => outcome::answered(status, &headers),
             Err(fault) => outcome::failed(&fault),
         }

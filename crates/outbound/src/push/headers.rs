@@ -17,7 +17,12 @@ pub(super) struct Unsendable(pub(super) &'static str);
 pub(super) struct Headers(HeaderMap);
 
 impl Headers {
-    pub(super) fn of(letter: &Letter, registration: &Registration, how: Try) -> Result<Self, Unsendable> {
+    pub(super) fn of(
+        letter: &Letter,
+        registration: &Registration,
+        how: Try,
+        tracestate: Option<&str>,
+    ) -> Result<Self, Unsendable> {
         let mut headers = Self(HeaderMap::with_capacity(24));
         for (name, value) in &letter.headers {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unsendable("the name of a header"))?;
@@ -30,6 +35,9 @@ impl Headers {
         }
         let (trace, span) = (registration.trace, uuid::Uuid::now_v7().as_u64_pair().1);
         headers.put(HeaderName::from_static("traceparent"), &format!("00-{trace}-{span:016x}-01"))?;
+        if let Some(state) = tracestate {
+            headers.put(HeaderName::from_static("tracestate"), state)?;
+        }
         Ok(headers)
     }
 

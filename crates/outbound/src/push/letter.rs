@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use chancery_core::TaskRecord;
-use chancery_core::notify::{Delivery, Letter, Payload, SpanKind};
+use chancery_core::notify::{Letter, SpanKind, WebhookDelivery, WebhookPayload};
 use chancery_core::push::PushProfile;
 use chancery_identity::webhook::{Carries, WebhookId};
-use chancery_protocol::{Shown, Task};
-use chancery_wire::Face;
-use chancery_wire::json::push::{Body, Kind, Shape, Told, body};
+use chancery_protocol::{NamedTask, Task};
+use chancery_wire::TaskNames;
+use chancery_wire::json::push::{Body, Kind, NotificationBody, Shape, body};
 
 use super::config::{CourierConfig, OriginRules};
 
-pub(super) fn write(config: &CourierConfig, rules: Option<&OriginRules>, delivery: &Delivery) -> Letter {
+pub(super) fn write(config: &CourierConfig, rules: Option<&OriginRules>, delivery: &WebhookDelivery) -> Letter {
     let registration = &*delivery.registration;
     let webhook_id = webhook_id(delivery);
     let Body { bytes, kind } = told(config, delivery, &webhook_id);
@@ -34,8 +34,8 @@ pub(super) fn write(config: &CourierConfig, rules: Option<&OriginRules>, deliver
     Letter { webhook_id: webhook_id.into(), body: bytes.into(), headers }
 }
 
-fn webhook_id(delivery: &Delivery) -> String {
-    let Delivery { registration, from, span, .. } = delivery;
+fn webhook_id(delivery: &WebhookDelivery) -> String {
+    let WebhookDelivery { registration, from, span, .. } = delivery;
     let carries = match span.kind {
         SpanKind::Single => Carries::Entry,
         SpanKind::Merged => Carries::MergedFrom(*from),
@@ -69,16 +69,18 @@ fn shape(profile: PushProfile) -> Shape {
     }
 }
 
-fn told(config: &CourierConfig, delivery: &Delivery, id: &str) -> Body {
+fn told(config: &CourierConfig, delivery: &WebhookDelivery, id: &str) -> Body {
     let shape = shape(delivery.registration.profile);
     let record = &*delivery.record;
     let written = match &delivery.payload {
-        Payload::Event(entry) => body(shape, Told::Event(&face(record), &entry.event), id),
-        Payload::Task(task) if shape == Shape::V1 => body(shape, Told::Task(&shown(record, Arc::clone(task))), id),
-        Payload::Task(task) => {
-            let short = body(shape, Told::Task(&shown(record, with_less_history(task, config.task_history))), id);
+        WebhookPayload::Event(entry) => body(shape, NotificationBody::Event(&face(record), &entry.event), id),
+        WebhookPayload::Task(task) if shape == Shape::V1 => {
+            body(shape, NotificationBody::Task(&shown(record, Arc::clone(task))), id)
+        }
+        WebhookPayload::Task(task) => {
+            let short = body(shape, NotificationBody::Task(&shown(record, with_less_history(task, config.task_history))), id);
             let fits = short.filter(|body| body.bytes.len() <= config.task_bytes);
-            fits.or_else(|| body(shape, Told::Task(&shown(record, thin(task))), id))
+            fits.or_else(|| body(shape, NotificationBody::Task(&shown(record, thin(task))), id))
         }
     };
     // The engine hands over only what is told in some form.
@@ -106,17 +108,18 @@ fn thin(task: &Task) -> Arc<Task> {
     })
 }
 
-fn face(record: &TaskRecord) -> Face {
-    Face {
+fn face(record: &TaskRecord) -> TaskNames {
+    TaskNames {
         task_id: record.id.clone(),
         context_id: record.context_id.clone(),
         client_task_id: record.client_task_id.clone(),
         artifacts: Vec::new(),
+        stays_open: false,
     }
 }
 
-fn shown(record: &TaskRecord, task: Arc<Task>) -> Shown {
-    Shown { task, dialect: record.dialect, client_task_id: record.client_task_id.clone() }
+fn shown(record: &TaskRecord, task: Arc<Task>) -> NamedTask {
+    NamedTask { task, dialect: record.dialect, client_task_id: record.client_task_id.clone() }
 }
 
 #[cfg(test)]
@@ -128,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    fn delivery(profile: PushProfile, span: Span, artifact_bytes: usize) -> Delivery {
+    fn delivery(profile: PushProfile, span: Span, artifact_bytes: usize) -> WebhookDelivery {
         let at = Timestamp::from_micros(0);
         let status = TaskStatus { state: TaskState::Completed, message: None, timestamp: None, unknown: Default::default() };
         let history = (0..12).map(|number| Arc::new(Message::text(Role::User, format!("m{number}"), "hi"))).collect();
@@ -167,7 +170,7 @@ mod tests {
             created_at: at,
         };
         let (registration, record) = (Arc::new(registration), Arc::new(record));
-        Delivery { registration, record, from: 3, span, payload: Payload::Task(Arc::new(task)) }
+        WebhookDelivery { registration, record, from: 3, span, payload: WebhookPayload::Task(Arc::new(task)) }
     }
 
     fn written(profile: PushProfile, artifact_bytes: usize) -> Value {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use chancery_core::notify::{Answer, FailClass, Outcome, RetryAfter};
+use chancery_core::notify::{AttemptAnswer, DeliveryOutcome, FailClass, RetryAfter};
 use chancery_protocol::Timestamp;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
@@ -14,30 +14,30 @@ use crate::guard::GuardError;
 const RECEIPT_BYTES: usize = 4_096;
 const RECEIPT: &str = "a2a-receipt";
 
-pub(super) fn answered(status: StatusCode, headers: &HeaderMap) -> Outcome {
+pub(super) fn answered(status: StatusCode, headers: &HeaderMap) -> DeliveryOutcome {
     let receipt = headers.get(RECEIPT).and_then(|value| value.to_str().ok()).filter(|text| text.len() <= RECEIPT_BYTES);
-    Outcome {
-        answer: Answer::Answered { status: status.as_u16(), retry_after: retry_after(headers) },
+    DeliveryOutcome {
+        answer: AttemptAnswer::Answered { status: status.as_u16(), retry_after: retry_after(headers) },
         error: None,
         receipt: receipt.map(Arc::from),
     }
 }
 
-pub(super) fn failed(fault: &GuardError) -> Outcome {
+pub(super) fn failed(fault: &GuardError) -> DeliveryOutcome {
     let answer = match fault {
-        GuardError::Blocked(_) => Answer::Blocked,
-        GuardError::Unresolved { .. } => Answer::Failed(FailClass::Dns),
-        GuardError::Unreachable(_) | GuardError::Proxy(_) => Answer::Failed(FailClass::Connect),
-        GuardError::Tls(_) => Answer::Failed(FailClass::Tls),
-        GuardError::TimedOut(_) => Answer::Failed(FailClass::Timeout),
-        GuardError::BrokeOff(_) => Answer::Failed(FailClass::Reset),
+        GuardError::Blocked(_) => AttemptAnswer::Blocked,
+        GuardError::Unresolved { .. } => AttemptAnswer::Failed(FailClass::Dns),
+        GuardError::Unreachable(_) | GuardError::Proxy(_) => AttemptAnswer::Failed(FailClass::Connect),
+        GuardError::Tls(_) => AttemptAnswer::Failed(FailClass::Tls),
+        GuardError::TimedOut(_) => AttemptAnswer::Failed(FailClass::Timeout),
+        GuardError::BrokeOff(_) => AttemptAnswer::Failed(FailClass::Reset),
         GuardError::Protocol(_)
         | GuardError::Redirect(_)
         | GuardError::TooBig(_)
         | GuardError::Encoded(_)
-        | GuardError::Request(_) => Answer::Failed(FailClass::Protocol),
+        | GuardError::Request(_) => AttemptAnswer::Failed(FailClass::Protocol),
     };
-    Outcome { answer, error: Some(fault.to_string().into()), receipt: None }
+    DeliveryOutcome { answer, error: Some(fault.to_string().into()), receipt: None }
 }
 
 /// Seconds, or a date.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use chancery_core::push::{PushTarget, PushTargets};
 use chancery_identity::webhook::HmacSecret;
@@ -10,11 +11,11 @@ use chancery_identity::webhook::HmacSecret;
 use super::challenge::{Challenge, Challenger};
 use super::config::OriginRules;
 use super::headers::is_signing_scheme;
-use crate::guard::{Guard, Target, TargetHost};
+use crate::guard::{Guard, GuardedTarget, TargetHost};
 
 #[derive(Debug)]
 pub struct GuardedTargets {
-    guard: Guard,
+    guard: ArcSwap<Guard>,
     challenger: Challenger,
     origins: Arc<HashMap<String, OriginRules>>,
 }
@@ -22,14 +23,25 @@ pub struct GuardedTargets {
 impl GuardedTargets {
     /// `origins` by `scheme://host:port`.
     pub fn new(guard: Guard, origins: Arc<HashMap<String, OriginRules>>, challenge: Challenge) -> Self {
-        Self { challenger: Challenger::new(guard.client(), challenge), guard, origins }
+        Self { challenger: Challenger::new(guard.client(), challenge), guard: ArcSwap::from_pointee(guard), origins }
+    }
+
+    /// Registrations from now on are judged and challenged by this guard.
+    pub fn take_guard(&self, guard: &Guard) {
+        self.challenger.take_client(guard.client());
+        self.guard.store(Arc::new(guard.clone()));
+    }
+
+    /// The guard that registrations are judged by.
+    pub fn guard(&self) -> Guard {
+        Guard::clone(&self.guard.load())
     }
 }
 
 #[async_trait]
 impl PushTargets for GuardedTargets {
     fn judge(&self, url: &str) -> Result<PushTarget, String> {
-        let target = self.guard.check(url).map_err(|fault| fault.to_string())?;
+        let target = self.guard.load().check(url).map_err(|fault| fault.to_string())?;
         let origin = origin(&target);
         let rules = self.origins.get(&origin);
         Ok(PushTarget {
@@ -53,7 +65,7 @@ impl PushTargets for GuardedTargets {
 }
 
 /// `scheme://host:port`, the port always there.
-fn origin(target: &Target) -> String {
+fn origin(target: &GuardedTarget) -> String {
     let scheme = target.url().scheme();
     let port = target.port();
     match target.host() {

@@ -116,7 +116,7 @@ pub fn callable(rules: AddressRules<'_>, card: &AgentCard, permits: impl Fn(&str
 
 /// Returns every (address, version) to try in order: the likeliest version of each address, then the next ones. What the agent
 /// is known to speak goes first.
-pub(super) fn candidates(callable: &[CallableInterface], speaks: Option<Version>) -> Vec<(usize, Interface)> {
+pub(crate) fn candidates(callable: &[CallableInterface], speaks: Option<Version>) -> Vec<(usize, Interface)> {
     let most = callable.iter().map(|one| one.versions.len()).max().unwrap_or(0);
     let mut all: Vec<(usize, Interface)> = Vec::new();
     for rank in 0..most {

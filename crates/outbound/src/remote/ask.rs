@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Closed, Link, ReplyMode, RunError, TaskUpdateSink};
+use chancery_core::{Link, ReplyMode, RunError, SinkClosed, TaskUpdateSink};
 use chancery_protocol::{
     CancelTask, ContextId, Error, ErrorKind, GetTask, Message, Reply, Request, SendConfiguration, SendMessage, Sent as SentReply,
     TaskEvent, TaskId, Version,
@@ -13,16 +13,16 @@ use chancery_protocol::{
 
 use super::limits::FollowLimits;
 use super::mode::{AnswerHabits, CallMode, call_mode};
-use super::replica::{Replica, Spoken};
+use super::replica::{Replica, ReplicaClient};
 use super::{RemoteTurn, lineage, original, search, stop};
-use crate::client::{ClientError, Conditions, EventStream, NotUnderstood, Sent, Transport};
+use crate::client::{CallConditions, ClientError, EventStream, NotUnderstood, Transport, WasSent};
 
 /// How long an agent that was asked to answer at once may take before its caller is shown a task all the same.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// What the agent answered with.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum AgentAnswer {
     /// It says the rest as it comes.
     Stream(Box<EventStream>),
     /// A picture of the task, or a message.
@@ -31,7 +31,7 @@ pub(super) enum Answer {
 
 #[derive(Debug)]
 pub(super) enum AskOutcome {
-    Answered(Spoken, CallMode, Answer),
+    Answered(ReplicaClient, CallMode, AgentAnswer),
     /// The agent cannot have seen the message.
     NotSeen(String),
     /// The same, for a reason that is ours and not the agent's.
@@ -43,7 +43,7 @@ pub(super) enum AskOutcome {
 }
 
 /// The message of a turn on its way to one replica.
-pub(super) struct Ask<'a> {
+pub(super) struct MessageDelivery<'a> {
     pub(super) replica: &'a Replica,
     pub(super) remote: &'a mut RemoteTurn,
     pub(super) updates: &'a mut TaskUpdateSink,
@@ -54,8 +54,8 @@ pub(super) struct Ask<'a> {
     pub(super) no_context: bool,
 }
 
-impl Ask<'_> {
-    pub(super) async fn put(mut self, mut spoken: Spoken) -> AskOutcome {
+impl MessageDelivery<'_> {
+    pub(super) async fn put(mut self, mut spoken: ReplicaClient) -> AskOutcome {
         let mut is_first = true;
         // Why the agent did not stream, until a unary call shows that it was that and nothing else.
         let mut no_stream = None;
@@ -99,7 +99,7 @@ impl Ask<'_> {
 
     /// Some agents refuse a context that they did not begin. The caller named none that the agent could know, and a message
     /// that was refused as wrong was not worked on.
-    fn context_may_be_unwanted(&self, spoken: &Spoken, mode: CallMode, error: &ClientError) -> bool {
+    fn context_may_be_unwanted(&self, spoken: &ReplicaClient, mode: CallMode, error: &ClientError) -> bool {
         let ClientError::Refused(refusal) = error else { return false };
         let speaks_of_it = refusal.message.to_ascii_lowercase().contains("context") || refusal.kind == ErrorKind::TaskNotFound;
         let gave_one = self.given_context(spoken, mode).is_some() && self.remote.mirror.names().1.is_none();
@@ -107,12 +107,12 @@ impl Ask<'_> {
     }
 
     /// The context id that a call gets which is not answered yet, to be found again by.
-    fn given_context(&self, spoken: &Spoken, mode: CallMode) -> Option<ContextId> {
+    fn given_context(&self, spoken: &ReplicaClient, mode: CallMode) -> Option<ContextId> {
         let is_given = spoken.version == Version::V1_0 && mode != CallMode::Stream && !self.no_context;
         is_given.then(|| search::given_context(&self.remote.turn))
     }
 
-    fn mode(&self, spoken: &Spoken) -> CallMode {
+    fn mode(&self, spoken: &ReplicaClient) -> CallMode {
         let habits = AnswerHabits {
             streams: spoken.streams && !self.never_stream,
             only_streams: spoken.only_streams,
@@ -126,7 +126,7 @@ impl Ask<'_> {
         }
     }
 
-    async fn call(&mut self, spoken: &Spoken, mode: CallMode) -> Result<Answer, AskFault> {
+    async fn call(&mut self, spoken: &ReplicaClient, mode: CallMode) -> Result<AgentAnswer, AskFault> {
         let waits = self.remote.turn.reply_mode == ReplyMode::Blocking;
         if spoken.version == Version::Original && mode != CallMode::Stream && !waits {
             // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
@@ -134,12 +134,15 @@ impl Ask<'_> {
         }
         let send = self.message(spoken, mode);
         let conditions = self.replica.conditions(&self.remote.turn, spoken);
+        // What is asked about the task later has the token in its header, because it may be a newer one.
+        let hop_token = conditions.hop_token.clone().filter(|_| spoken.lineage.token_in_header);
+        let sending = CallConditions { hop_token, ..conditions.clone() };
         if mode == CallMode::Stream {
-            let stream = spoken.client.stream(&Request::StreamMessage(send), &conditions).await?;
-            return Ok(Answer::Stream(Box::new(stream)));
+            let stream = spoken.client.stream(&Request::StreamMessage(send), &sending).await?;
+            return Ok(AgentAnswer::Stream(Box::new(stream)));
         }
         let deadline = self.replica.settings().timeout.unwrap_or_else(|| self.limits.answer());
-        let patient = Conditions { deadline: Some(deadline), ..conditions.clone() };
+        let patient = CallConditions { deadline: Some(deadline), ..sending };
         if let Some(context) = &send.message.context_id {
             // The agent may call on while it works, and names this context then.
             // A follow-up keeps the name of its task: a cancel finds it by that.
@@ -215,7 +218,7 @@ impl Ask<'_> {
     /// An agent that works longer than an answer may take, or whose connection broke, may go on with the task: it is looked for.
     async fn or_look(&self, answer: Result<Reply, ClientError>, waiting: &Waiting<'_>) -> Result<Reply, ClientError> {
         let lost = match answer {
-            Err(lost @ ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe } | Transport::Cut(_))) => lost,
+            Err(lost @ ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe } | Transport::Cut(_))) => lost,
             answer => return answer,
         };
         let Some(id) = self.task_of(waiting).await else { return Err(lost) };
@@ -224,7 +227,7 @@ impl Ask<'_> {
     }
 
     /// The caller's message under the names the agent knows.
-    fn message(&self, spoken: &Spoken, mode: CallMode) -> SendMessage {
+    fn message(&self, spoken: &ReplicaClient, mode: CallMode) -> SendMessage {
         let RemoteTurn { turn, mirror, .. } = &*self.remote;
         let (task, context) = mirror.names();
         let given = self.given_context(spoken, mode);
@@ -237,16 +240,16 @@ impl Ask<'_> {
             tenant: None,
             message: Arc::new(message),
             configuration: SendConfiguration { return_immediately: mode == CallMode::Immediate, ..SendConfiguration::default() },
-            metadata: match spoken.version {
-                Version::Original => Some(original::told(lineage::told(turn).as_ref(), &spoken.skill, turn.trace)),
-                _ => lineage::told(turn),
-            },
+            metadata: lineage::told(turn, spoken.lineage, |told| match spoken.version {
+                Version::Original => Some(original::told(told.as_ref(), &spoken.skill, turn.trace)),
+                _ => told,
+            }),
             client_task_id,
             unknown: turn.unknown.clone(),
         }
     }
 
-    fn failed(&self, spoken: &Spoken, mode: CallMode, error: ClientError) -> AskOutcome {
+    fn failed(&self, spoken: &ReplicaClient, mode: CallMode, error: ClientError) -> AskOutcome {
         let (peer, url) = (self.replica.name(), &spoken.client.interface().url);
         tracing::warn!(peer, url, %error, "the agent did not take a message");
         if let (ClientError::NotUnderstood(_), CallMode::Blocking | CallMode::Immediate, true) = (&error, mode, spoken.streams) {
@@ -256,7 +259,7 @@ impl Ask<'_> {
             ClientError::Refused(refusal) if is_about_the_agent(refusal.kind) => AskOutcome::Lost(refused(refusal)),
             ClientError::Refused(refusal) => AskOutcome::Refused(refused(refusal)),
             error if error.is_ours() => AskOutcome::NotPut(error.public().message.into_owned()),
-            error if error.sent() == Sent::No => AskOutcome::NotSeen(error.public().message.into_owned()),
+            error if error.sent() == WasSent::No => AskOutcome::NotSeen(error.public().message.into_owned()),
             error => AskOutcome::Lost(failed_call(&error, url)),
         }
     }
@@ -266,8 +269,8 @@ type PendingReply = Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Se
 
 /// A blocking call that has not been answered.
 struct Waiting<'a> {
-    spoken: &'a Spoken,
-    conditions: &'a Conditions,
+    spoken: &'a ReplicaClient,
+    conditions: &'a CallConditions,
     /// The name that the task was given, in the original protocol.
     named: Option<TaskId>,
     mode: CallMode,
@@ -286,8 +289,8 @@ impl From<ClientError> for AskFault {
     }
 }
 
-impl From<Closed> for AskFault {
-    fn from(closed: Closed) -> Self {
+impl From<SinkClosed> for AskFault {
+    fn from(closed: SinkClosed) -> Self {
         Self::Stopped(closed.to_string())
     }
 }
@@ -350,10 +353,10 @@ pub(super) fn is_about_the_agent(kind: ErrorKind) -> bool {
 }
 
 /// A reply that holds a task or a message.
-pub(super) fn whole(reply: Result<Reply, ClientError>) -> Result<Answer, ClientError> {
+pub(super) fn whole(reply: Result<Reply, ClientError>) -> Result<AgentAnswer, ClientError> {
     match reply? {
-        Reply::Sent(SentReply::Task(shown)) | Reply::Task(shown) => Ok(Answer::Whole(TaskEvent::Created(shown.task))),
-        Reply::Sent(SentReply::Message(message)) => Ok(Answer::Whole(TaskEvent::Replied(message))),
+        Reply::Sent(SentReply::Task(shown)) | Reply::Task(shown) => Ok(AgentAnswer::Whole(TaskEvent::Created(shown.task))),
+        Reply::Sent(SentReply::Message(message)) => Ok(AgentAnswer::Whole(TaskEvent::Replied(message))),
         _ => Err(ClientError::not_understood("it answered something that was not asked for".to_owned())),
     }
 }

@@ -8,8 +8,9 @@ use chancery_wire::tolerant::Leniency;
 use url::{Host, Url};
 
 use super::address::{AddressChange, AddressRules, CallableInterface, UrlPermission, callable, candidates};
-use super::replica::{Replica, ReplicaError, Spoken};
-use crate::client::{AgentClient, Interface, SwpTerms};
+use super::lineage_form::LineageForm;
+use super::replica::{Replica, ReplicaClient, ReplicaError};
+use crate::client::{AgentClient, Interface, SwpTerms, place_of_operations};
 use crate::discovery::{Discovered, leniencies};
 use crate::guard::{TargetHost, as_web};
 
@@ -24,7 +25,7 @@ pub(super) struct CallPlan {
     candidates: Vec<(usize, Interface)>,
     /// The candidate that calls begin with. Moves on when the agent does not know it, see [`Replica::next_version`].
     current: usize,
-    clients: BTreeMap<usize, Spoken>,
+    clients: BTreeMap<usize, ReplicaClient>,
 }
 
 /// The address that calls go to at present, for operators.
@@ -41,29 +42,29 @@ pub struct AddressInUse {
 
 impl Replica {
     /// The client to call the agent with: the address and version that worked, or else the first that may.
-    pub(super) async fn client(&self, now: Timestamp) -> Result<Spoken, ReplicaError> {
+    pub(super) async fn client(&self, now: Timestamp) -> Result<ReplicaClient, ReplicaError> {
         let found = self.card(now).await?;
         self.spoken_now(&found)
     }
 
-    pub(super) fn spoken_now(&self, found: &Discovered) -> Result<Spoken, ReplicaError> {
+    pub(super) fn spoken_now(&self, found: &Discovered) -> Result<ReplicaClient, ReplicaError> {
         let speaks = self.notes().version();
         let mut plan = self.plan(found);
         if plan.speaks != speaks {
             plan.order_by(speaks);
         }
         let from = plan.current;
-        self.spoken_from(&mut plan, from, &found.card)
+        self.spoken_from(&mut plan, from, found)
     }
 
     /// The client to try after the agent answered `tried` with `-32601`, `-32009`, HTTP 404 or 405, which all mean that nothing
     /// was executed: the next version or address of its card, or `None` once all were tried. Later calls begin with what this
     /// returned, so that an agent is not asked in vain twice; after `None` they begin anew.
-    pub(super) fn next_version(&self, tried: &Spoken) -> Option<Spoken> {
+    pub(super) fn next_version(&self, tried: &ReplicaClient) -> Option<ReplicaClient> {
         let card = self.seen().counts?;
         let mut plan = self.plan(&card);
         let index = plan.candidates.iter().position(|(_, interface)| interface == tried.client.interface());
-        let next = self.spoken_from(&mut plan, index.map_or(0, |index| index + 1), &card.card).ok();
+        let next = self.spoken_from(&mut plan, index.map_or(0, |index| index + 1), &card).ok();
         if next.is_none() {
             plan.current = 0;
         }
@@ -84,6 +85,22 @@ impl Replica {
             change: of.and_then(|of| of.change),
             streams: streams(&found.card, interface.binding),
         }))
+    }
+
+    /// Where the agent is told of the lineage of its tasks, as long as calls go to the present address.
+    pub(super) fn lineage_by(&self) -> Option<&'static str> {
+        let found = self.seen().counts?;
+        let plan = self.plan(&found);
+        if let Some(spoken) = plan.clients.get(&plan.current) {
+            return Some(spoken.lineage.name());
+        }
+        let (_, interface) = plan.candidates.get(plan.current)?;
+        Some(self.lineage_form(interface.version, &found).name())
+    }
+
+    fn lineage_form(&self, version: Version, found: &Discovered) -> LineageForm {
+        let extensions: Vec<String> = found.card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
+        LineageForm::of(version, self.settings().lineage, &extensions, &found.text)
     }
 
     /// All addresses and versions in the order in which they are tried.
@@ -126,6 +143,9 @@ impl Replica {
         let configured = self.address().url.as_str();
         let mut deviating = leniencies(&found.deviations);
         deviating.extend(&found.leniencies);
+        if callable.first().is_some_and(|first| place_of_operations(&first.url).is_some()) {
+            deviating.insert(Leniency::OperationAddress);
+        }
         match callable.first() {
             None => {
                 let listed = first_listed(&found.card);
@@ -158,7 +178,7 @@ impl Replica {
         self.notes().count(&deviating);
     }
 
-    fn spoken_from(&self, plan: &mut CallPlan, from: usize, card: &AgentCard) -> Result<Spoken, ReplicaError> {
+    fn spoken_from(&self, plan: &mut CallPlan, from: usize, found: &Discovered) -> Result<ReplicaClient, ReplicaError> {
         let mut refusal = None;
         for index in from..plan.candidates.len() {
             if let Some(spoken) = plan.clients.get(&index) {
@@ -166,7 +186,7 @@ impl Replica {
                 return Ok(spoken.clone());
             }
             let Some((_, interface)) = plan.candidates.get(index) else { break };
-            match self.speak(interface.clone(), card) {
+            match self.speak(interface.clone(), found) {
                 Ok(spoken) => {
                     plan.clients.insert(index, spoken.clone());
                     plan.current = index;
@@ -175,10 +195,11 @@ impl Replica {
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
-        Err(refusal.unwrap_or_else(|| self.no_address(card)))
+        Err(refusal.unwrap_or_else(|| self.no_address(&found.card)))
     }
 
-    fn speak(&self, interface: Interface, card: &AgentCard) -> Result<Spoken, ReplicaError> {
+    fn speak(&self, interface: Interface, found: &Discovered) -> Result<ReplicaClient, ReplicaError> {
+        let card = &found.card;
         let (version, binding) = (interface.version, interface.binding);
         let guard = self.way_out().guard_for(&dialled(&interface)).clone();
         let mut limits = self.limits().clone();
@@ -192,9 +213,10 @@ impl Replica {
         let client = client.map_err(|error| ReplicaError::Client { peer: Arc::clone(&self.address().name), error })?;
         let client = client.reading_by(Arc::clone(self.notes()), self.settings().strict);
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
+        let lineage = self.lineage_form(version, found);
         let skill = card.skills.first().map(|skill| skill.id.clone()).unwrap_or_default();
         let (streams, only_streams) = (streams(card, binding), binding == Binding::Swp);
-        Ok(Spoken { client, version, streams, only_streams, extensions, skill })
+        Ok(ReplicaClient { client, version, streams, only_streams, extensions, lineage, skill })
     }
 
     /// What is known of an SWP peer by its card.

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chancery_protocol::{AgentCard, GetExtendedCard, Reply, Request, Timestamp, TraceId};
+use chancery_protocol::{AgentCard, GetExtendedCard, Reply, Request, Timestamp, TraceId, Version};
 
 use super::replica::{Replica, ReplicaError};
-use crate::client::{ClientError, Conditions};
+use crate::client::{CallConditions, ClientError};
 use crate::discovery::{DiscoveryError, Verification, other_signer};
 
 /// How long an agent may take to show it. Nobody waits for it, but the next look at its card does.
@@ -17,11 +17,14 @@ const WITHIN: Duration = Duration::from_secs(5);
 pub struct Extended {
     pub card: AgentCard,
     pub verification: Verification,
+    /// Where it was asked for, and in which version.
+    pub url: String,
+    pub version: Version,
 }
 
 /// The last one seen: beside which public card, and when.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<Option<(String, Timestamp, Arc<Extended>)>>);
+pub(super) struct CachedExtendedCard(Mutex<Option<(String, Timestamp, Arc<Extended>)>>);
 
 impl Replica {
     /// The extended card, if its card says that there is one. Kept as long as the card is; one that cannot be had anew
@@ -52,16 +55,22 @@ impl Replica {
         }
     }
 
+    /// The extended card that was fetched last, without asking.
+    pub fn seen_extended(&self) -> Option<Arc<Extended>> {
+        let kept = self.extended.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().map(|(.., extended)| Arc::clone(extended))
+    }
+
     async fn ask_for_extended(&self, now: Timestamp) -> Result<Extended, ReplicaError> {
         let found = self.card(now).await?;
         let spoken = self.client(now).await?;
         let required = found.card.capabilities.extensions.iter().filter(|extension| extension.required);
-        let conditions = Conditions {
+        let conditions = CallConditions {
             credentials: self.credentials().clone(),
             headers: self.settings().headers.clone(),
             extensions: required.map(|extension| extension.uri.clone()).collect(),
             deadline: Some(WITHIN),
-            ..Conditions::new(TraceId(uuid::Uuid::now_v7().as_u128()))
+            ..CallConditions::new(TraceId(uuid::Uuid::now_v7().as_u128()))
         };
         let failed = |error| ReplicaError::Client { peer: Arc::clone(&self.address().name), error };
         let asked = Request::GetExtendedCard(GetExtendedCard { tenant: None });
@@ -76,6 +85,7 @@ impl Replica {
             tracing::warn!(peer = self.name(), reason, "an extended card is refused");
             return Err(DiscoveryError::refused(self.address(), reason).into());
         }
-        Ok(Extended { card, verification })
+        let (url, version) = (spoken.client.interface().url.clone(), spoken.version);
+        Ok(Extended { card, verification, url, version })
     }
 }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use chancery_core::routing::Outcome;
-use chancery_core::{Finished, Link, MicroUsd, Passed, ReplyMode, RunError, TaskUpdateSink, Waiting};
+use chancery_core::routing::CallOutcome;
+use chancery_core::{Finished, Link, MicroUsd, Passed, ReplyMode, RunError, TaskUpdateSink, WaitingTask};
 use chancery_protocol::{
     ErrorKind, GetTask, Message, Request, StatusChange, SubscribeToTask, TaskEvent, TaskId, TaskState, TaskStatus, Unknown,
 };
 use chancery_wire::tolerant::{Leniencies, Leniency};
 
-use super::ask::{Answer, failed_call, whole};
+use super::ask::{AgentAnswer, failed_call, whole};
 use super::limits::FollowLimits;
 use super::mirror::Strange;
 use super::mode::CallMode;
-use super::replica::{Replica, Spoken};
+use super::replica::{Replica, ReplicaClient};
 use super::rounds::{RoundOutcome, Rounds};
 use super::{RemoteTurn, link};
 use crate::client::ClientError;
@@ -26,13 +26,13 @@ pub(super) enum FollowEnd {
 }
 
 pub(super) struct Follower {
-    pub(super) spoken: Spoken,
+    pub(super) spoken: ReplicaClient,
     pub(super) replica: Arc<Replica>,
     pub(super) remote: Box<RemoteTurn>,
     /// Gone once the turn is over.
     pub(super) sink: Option<TaskUpdateSink>,
     /// In the place of the sink while the task waits for an authorisation that its agent goes on after.
-    waiting: Option<Waiting>,
+    pub(super) waiting: Option<WaitingTask>,
     /// An ending that was heard. It is passed on once nothing can come after it.
     pub(super) ending: Option<StatusChange>,
     pub(super) limits: FollowLimits,
@@ -49,7 +49,7 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new(
-        spoken: Spoken,
+        spoken: ReplicaClient,
         replica: Arc<Replica>,
         remote: Box<RemoteTurn>,
         sink: TaskUpdateSink,
@@ -73,11 +73,11 @@ impl Follower {
     }
 
     /// What the turn says of the agent, now that it is over.
-    pub(super) fn outcome(&self, ended: &Result<Finished, RunError>) -> Outcome {
+    pub(super) fn outcome(&self, ended: &Result<Finished, RunError>) -> CallOutcome {
         match ended {
-            Ok(_) => Outcome::Succeeded,
-            Err(_) if self.blameless => Outcome::Unjudged,
-            Err(_) => Outcome::Failed,
+            Ok(_) => CallOutcome::Succeeded,
+            Err(_) if self.blameless => CallOutcome::Unjudged,
+            Err(_) => CallOutcome::Failed,
         }
     }
 
@@ -92,13 +92,13 @@ impl Follower {
     }
 
     /// `answer` is what the agent answered the message with; without one the task is looked for first.
-    pub(super) async fn go_on(&mut self, mut answer: Option<Answer>) -> FollowEnd {
+    pub(super) async fn go_on(&mut self, mut answer: Option<AgentAnswer>) -> FollowEnd {
         let mut rounds = Rounds::default();
         let mut looked_again = false;
         loop {
             let heard = match answer.take() {
-                Some(Answer::Whole(event)) => self.take_answer(event, looked_again).await,
-                Some(Answer::Stream(stream)) => match self.listen(stream, looked_again).await {
+                Some(AgentAnswer::Whole(event)) => self.take_answer(event, looked_again).await,
+                Some(AgentAnswer::Stream(stream)) => match self.listen(stream, looked_again).await {
                     Ok(Some(heard)) => Ok(heard),
                     Ok(None) => return FollowEnd::NoStream,
                     Err(error) => Err(error),
@@ -120,7 +120,7 @@ impl Follower {
     }
 
     /// Pauses, and looks for the task again. The inner error is a turn that ended meanwhile.
-    async fn wait_and_look(&mut self, rounds: &mut Rounds) -> Result<Result<Option<Answer>, Finished>, RunError> {
+    async fn wait_and_look(&mut self, rounds: &mut Rounds) -> Result<Result<Option<AgentAnswer>, Finished>, RunError> {
         if let RoundOutcome::Over(finished) = self.wait(*rounds).await? {
             return Ok(Err(finished));
         }
@@ -198,7 +198,10 @@ impl Follower {
     pub(super) async fn end(&mut self) -> Result<RoundOutcome, RunError> {
         let Some(ending) = self.ending.take() else { return Ok(RoundOutcome::Nothing) };
         let streams = self.remote.turn.reply_mode == ReplyMode::Stream;
-        let mut last = if streams { Vec::new() } else { self.remote.mirror.joined() };
+        let mut last = self.remote.mirror.whole_at_the_end().map_err(|strange| self.not_believed(&strange))?;
+        if !streams {
+            last.extend(self.remote.mirror.joined());
+        }
         last.push(TaskEvent::Status(ending));
         self.pass(last, false).await
     }
@@ -208,7 +211,7 @@ impl Follower {
         let Some(id) = self.remote.mirror.names().0 else { return Ok(Ok(RoundOutcome::Nothing)) };
         let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
         let task = match whole(self.spoken.client.call(&get(id), &conditions).await) {
-            Ok(Answer::Whole(TaskEvent::Created(task))) => task,
+            Ok(AgentAnswer::Whole(TaskEvent::Created(task))) => task,
             Ok(_) => return Ok(Ok(RoundOutcome::Nothing)),
             Err(error) => {
                 tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
@@ -282,7 +285,7 @@ impl Follower {
     }
 
     async fn pass_to_sink(&mut self, event: TaskEvent, stream_goes_on: bool) -> Result<RoundOutcome, RunError> {
-        let sink = self.sink.take().or_else(|| self.waiting.take().map(Waiting::go_on));
+        let sink = self.sink.take().or_else(|| self.waiting.take().map(WaitingTask::go_on));
         let Some(mut sink) = sink else { return Err(RunError::new("the turn is over")) };
         let link = link(&self.replica, &self.remote.mirror);
         if self.linked.as_ref() != Some(&link) {
@@ -303,7 +306,7 @@ impl Follower {
 
     /// The end of a turn that waits for an authorisation, if its agent has stopped saying anything.
     pub(super) fn still_waiting(&mut self) -> Option<Finished> {
-        self.waiting.take().map(Waiting::finish)
+        self.waiting.take().map(WaitingTask::finish)
     }
 
     /// Waits before the task is looked at again, and stops it meanwhile if it is told to. An agent that streams is looked
@@ -321,7 +324,7 @@ impl Follower {
         }
     }
 
-    async fn look_again(&mut self) -> Result<Answer, ClientError> {
+    async fn look_again(&mut self) -> Result<AgentAnswer, ClientError> {
         let Some(id) = self.remote.mirror.names().0 else {
             return Err(ClientError::not_understood("the agent has not named the task".to_owned()));
         };
@@ -329,7 +332,7 @@ impl Follower {
         if !self.polls {
             let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: id.clone() });
             match self.spoken.client.stream(&subscribe, &conditions).await {
-                Ok(stream) => return Ok(Answer::Stream(Box::new(stream))),
+                Ok(stream) => return Ok(AgentAnswer::Stream(Box::new(stream))),
                 // A task that has ended cannot be subscribed to, in some versions; it can be looked at.
                 Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {}
                 Err(error) => return Err(error),

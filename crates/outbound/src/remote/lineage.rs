@@ -1,41 +1,36 @@
-//! What an agent is told of the task's place in its tree: in our extension's member of the metadata and in the ADR's.
+//! What metadata tells an agent of the task's place in its tree: our extension's member, and the ADR's.
 
-use chancery_core::{GOVERNANCE_EXTENSION, MicroUsd, Turn};
+use chancery_core::lineage::{AgentPath, TaskContext};
+use chancery_core::{GOVERNANCE_EXTENSION, LineageHeaders, MicroUsd, SentLineage, Turn, token_header_bytes};
 use chancery_protocol::{Json, Metadata};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-/// The ADR's member.
-const VENDOR: &str = "ruvector";
+use super::lineage_form::{LineageForm, LineageMembers, VENDOR};
 
 /// What those members say of one call only. What the caller said of its own call is neither true of ours nor the agent's to have.
 const OF_ONE_CALL: [&str; 4] = ["context", "hop_token", "budget", "estimate"];
 
 /// What an agent is told, in the shape it is told in.
 #[derive(Serialize)]
-struct Told<'a> {
-    #[serde(rename = "https://chancery.dev/a2a/governance/v1")]
-    governance: Governance<'a>,
-    /// The ADR knows the context only.
-    ruvector: Adr<'a>,
+struct LineageMetadata<'a> {
+    #[serde(rename = "https://chancery.dev/a2a/governance/v1", skip_serializing_if = "LineageMember::is_empty")]
+    extension: LineageMember<'a>,
+    #[serde(skip_serializing_if = "LineageMember::is_empty")]
+    ruvector: LineageMember<'a>,
 }
 
-#[derive(Serialize)]
-struct Governance<'a> {
-    context: &'a RawValue,
+#[derive(Clone, Copy, Default, Serialize)]
+struct LineageMember<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<&'a TaskContext>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hop_token: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<Budget>,
 }
 
-#[derive(Serialize)]
-struct Adr<'a> {
-    context: &'a RawValue,
-}
-
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
 struct Budget {
     #[serde(skip_serializing_if = "Option::is_none")]
     usd: Option<MicroUsd>,
@@ -43,33 +38,83 @@ struct Budget {
     tokens: Option<u64>,
 }
 
-/// What goes beside the message: what the caller said there, with our own words on lineage.
-pub(super) fn told(turn: &Turn) -> Option<Metadata> {
-    let Some(context) = turn.delegation.context().and_then(|context| to_raw_value(&context).ok()) else {
-        return turn.metadata.clone();
-    };
-    let (token, granted) = (turn.delegation.hop_token(), turn.delegation.granted());
-    let capped = granted.usd.is_some() || granted.tokens.is_some();
-    let told = Metadata::of(&Told {
-        governance: Governance {
-            context: &context,
-            hop_token: token.as_deref(),
-            budget: capped.then_some(Budget { usd: granted.usd, tokens: granted.tokens }),
-        },
-        ruvector: Adr { context: &context },
-    });
-    let Some(said) = &turn.metadata else { return Some(told) };
-    if [GOVERNANCE_EXTENSION, VENDOR].iter().all(|name| !may_have(said, name)) {
-        return Some(said.merged(&told));
+impl LineageMember<'_> {
+    fn is_empty(&self) -> bool {
+        self.context.is_none() && self.hop_token.is_none() && self.budget.is_none()
     }
-    let both = |name: &str| {
-        let told = match told.get(name) {
-            Some(Value::Object(told)) => told,
-            _ => Map::new(),
-        };
-        Json::from_value(&Value::Object(member(said, name, told)))
-    };
-    Some(said.with(GOVERNANCE_EXTENSION, both(GOVERNANCE_EXTENSION)).with(VENDOR, both(VENDOR)))
+}
+
+/// What goes beside the message: what the caller said there, with our own words on lineage. `complete` adds what a version wants
+/// beside them. Notes how many bytes lineage adds to the call.
+pub(super) fn told(
+    turn: &Turn,
+    form: LineageForm,
+    complete: impl FnOnce(Option<Metadata>) -> Option<Metadata>,
+) -> Option<Metadata> {
+    let headers = turn.delegation.lineage_headers(turn.tracestate.as_ref());
+    let in_header = headers.hop_token.as_deref().filter(|_| !form.token_in_header).map_or(0, token_header_bytes);
+    let in_headers = headers.bytes - in_header;
+    let (ours, cut) = members(turn, form, &headers, headers.max_bytes.saturating_sub(in_headers));
+    let told = complete(joined(turn.metadata.as_ref(), ours));
+    let length = |metadata: Option<&Metadata>| metadata.map_or(0, |metadata| metadata.text().len());
+    let added = length(told.as_ref()).saturating_sub(length(turn.metadata.as_ref()));
+    let (bytes, max_bytes) = (in_headers + added, headers.max_bytes);
+    turn.delegation.note_sent(SentLineage { by: form.name(), bytes, max_bytes, cut: cut || headers.cut });
+    told
+}
+
+/// Our members, in at most so many bytes, and whether something was left out for that: the oldest agents of the path, then the
+/// context, then a token that is in a header too. A budget is never left out, because it binds whoever is called.
+fn members(turn: &Turn, form: LineageForm, headers: &LineageHeaders, room: usize) -> (Option<Metadata>, bool) {
+    let granted = turn.delegation.granted();
+    let capped = granted.usd.is_some() || granted.tokens.is_some();
+    let budget = capped.then_some(Budget { usd: granted.usd, tokens: granted.tokens });
+    let mut hop_token = headers.hop_token.as_deref().filter(|_| form.token_in_metadata);
+    if form.members == LineageMembers::None {
+        return (None, false);
+    }
+    let mut context = turn.delegation.written_context(form.naming);
+    let mut cut = false;
+    loop {
+        let (nothing, all) = (LineageMember::default(), LineageMember { context: context.as_ref(), hop_token, budget });
+        let told = Metadata::of(&match form.members {
+            LineageMembers::None | LineageMembers::Extension => LineageMetadata { extension: all, ruvector: nothing },
+            LineageMembers::Vendor => LineageMetadata { extension: nothing, ruvector: all },
+            LineageMembers::Both => {
+                let ruvector = LineageMember { context: all.context, ..nothing };
+                LineageMetadata { extension: LineageMember { context: None, ..all }, ruvector }
+            }
+        });
+        if told.text().len() <= room {
+            return (Some(told), cut);
+        }
+        match &mut context {
+            Some(shorter) if !shorter.visited_agents.is_empty() => {
+                let newer = shorter.visited_agents.to_vec().into_iter().skip(1);
+                shorter.visited_agents = AgentPath::new(newer);
+            }
+            Some(_) => context = None,
+            None if form.token_in_header && hop_token.is_some() => hop_token = None,
+            None => return (Some(told), cut),
+        }
+        cut = true;
+    }
+}
+
+/// What the caller said with our members in it.
+fn joined(said: Option<&Metadata>, ours: Option<Metadata>) -> Option<Metadata> {
+    let Some(said) = said else { return ours };
+    let Some(ours) = ours else { return Some(passed_on(said)) };
+    if [GOVERNANCE_EXTENSION, VENDOR].iter().all(|name| !may_have(said, name)) {
+        return Some(said.merged(&ours));
+    }
+    let mut joined = passed_on(said);
+    for name in [GOVERNANCE_EXTENSION, VENDOR] {
+        if let Some(Value::Object(told)) = ours.get(name) {
+            joined = joined.with(name, Json::from_value(&Value::Object(member(said, name, told))));
+        }
+    }
+    Some(joined)
 }
 
 /// The metadata of the message itself, without what its caller said of its own call.
@@ -83,6 +128,25 @@ pub(super) fn passed_on(said: &Metadata) -> Metadata {
         }
     }
     passed_on
+}
+
+/// Whether metadata may have one of our members.
+pub(super) fn may_speak_of_call(metadata: &Metadata) -> bool {
+    [GOVERNANCE_EXTENSION, VENDOR].iter().any(|name| may_have(metadata, name))
+}
+
+/// The metadata of an answer, without our own words to the agent. `None` if there is nothing else.
+pub(super) fn returned(said: &Metadata) -> Option<Metadata> {
+    let cleaned = passed_on(said);
+    let is_emptied = |name: &str| {
+        let empty = Value::Object(Map::new());
+        cleaned.get(name).is_some_and(|now| now == empty) && said.get(name).is_some_and(|before| before != empty)
+    };
+    let emptied = [GOVERNANCE_EXTENSION, VENDOR].map(is_emptied);
+    if emptied == [false, false] {
+        return Some(cleaned);
+    }
+    cleaned.retained(|name, _| !([GOVERNANCE_EXTENSION, VENDOR].iter().zip(emptied).any(|(ours, gone)| gone && name == *ours)))
 }
 
 /// What the caller said in a member, with this in the place of what was about its own call.
@@ -112,6 +176,20 @@ mod tests {
     }
 
     #[test]
+    fn what_an_agent_copies_of_our_words_is_taken_out_of_its_answer() {
+        let ours = json!({ "context": { "depth": 1 }, "hop_token": "t" });
+        let copied = metadata(&json!({ "own": 1, "ruvector": { "context": {} }, GOVERNANCE_EXTENSION: ours }));
+        assert_eq!(returned(&copied).map(|left| Value::Object(left.to_object())), Some(json!({ "own": 1 })));
+        let account =
+            metadata(&json!({ "ruvector": { "context": {} }, GOVERNANCE_EXTENSION: { "cost": { "usd": 1 }, "context": {} } }));
+        let left = json!({ GOVERNANCE_EXTENSION: { "cost": { "usd": 1 } } });
+        assert_eq!(returned(&account).map(|left| Value::Object(left.to_object())), Some(left));
+        assert_eq!(returned(&metadata(&json!({ GOVERNANCE_EXTENSION: ours }))), None);
+        let empty = metadata(&json!({ "ruvector": {} }));
+        assert_eq!(returned(&empty), Some(empty));
+    }
+
+    #[test]
     fn what_a_caller_said_of_its_own_call_does_not_reach_the_agent_and_all_else_does() {
         let of_call = json!({ "hop_token": "t", "budget": { "usd": 5 }, "estimate": { "usd": 1 }, "context": {}, "skill": "s", "more": [1] });
         let said = metadata(&json!({ "a": 1, "ruvector": of_call, GOVERNANCE_EXTENSION: of_call }));
@@ -120,6 +198,7 @@ mod tests {
         assert_eq!(Value::Object(passed_on(&said).to_object()), expected);
         let other = metadata(&json!({ "ruvector": { "skill": "s" }, "hop_token": "of another kind" }));
         assert_eq!(passed_on(&other), other);
+        assert_eq!(returned(&other), Some(other));
         let escaped: Metadata = serde_json::from_str(r#"{"\u0072uvector":{"hop_token":"t"}}"#).unwrap();
         assert_eq!(Value::Object(passed_on(&escaped).to_object()), json!({ "ruvector": {} }));
     }

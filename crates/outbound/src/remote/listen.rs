@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::RunError;
-use chancery_protocol::{Message, TaskEvent, Version};
+use chancery_core::{RunError, WaitingTask};
+use chancery_protocol::{Message, Task, TaskEvent, Version};
 use tokio::time::{Instant, sleep_until};
 
 use super::ask::{is_about_the_agent, refused};
 use super::follow::Follower;
-use super::mirror::{as_progress, join_texts};
+use super::mirror::join_texts;
 use super::rounds::{RoundOutcome, Rounds};
 use crate::client::{ClientError, EventStream, Heard};
 
@@ -64,6 +64,8 @@ impl Follower {
             let next = tokio::select! {
                 next = stream.next() => next,
                 () = after_the_end(listening.until) => break,
+                // The agent may wait for this very message before it says more.
+                () = message_waits(self.waiting.as_ref()) => break,
                 () = cancelled.cancelled(), if self.can_cancel() => {
                     match Box::pin(self.cancel()).await? {
                         over @ RoundOutcome::Over(_) => return Ok(Some(over)),
@@ -112,10 +114,12 @@ impl Follower {
                 listening.messages.push(message);
                 return Ok(Step::GoOn);
             }
-            TaskEvent::Replied(message) => as_progress(message, None),
             event => event,
         };
-        let mut news: Vec<TaskEvent> = listening.messages.drain(..).map(|message| as_progress(message, None)).collect();
+        let mut news = Vec::new();
+        for message in listening.messages.drain(..) {
+            news.extend(self.remote.mirror.progress(message).map_err(|strange| self.not_believed(&strange))?);
+        }
         let is_picture = matches!(event, TaskEvent::Created(_));
         listening.missed_some |= is_first && listening.looked_again && !is_picture;
         if listening.missed_some && !is_picture {
@@ -123,13 +127,36 @@ impl Follower {
             let looked = Box::pin(self.look()).await?.unwrap_or(RoundOutcome::Nothing);
             return self.heard(listening, looked);
         }
+        if let TaskEvent::Created(picture) = &event
+            && is_first
+            && listening.looked_again
+        {
+            let caught_up = Box::pin(self.catch_up(picture)).await?;
+            return self.heard(listening, caught_up);
+        }
         let opens = is_first && self.spoken.version == Version::Original;
         let face = heard.face.as_ref();
         let mirror = &mut self.remote.mirror;
-        let applied = if opens { mirror.apply_first(face, event) } else { mirror.apply(face, event) };
+        let applied = match event {
+            TaskEvent::Replied(message) => mirror.progress(message),
+            event if opens => mirror.apply_first(face, event),
+            event => mirror.apply(face, event),
+        };
         news.extend(applied.map_err(|strange| self.not_believed(&strange))?);
         let passed = self.pass(news, true).await?;
         self.heard(listening, passed)
+    }
+
+    /// Passes on what a picture shows that came while nobody listened: status messages too, which only its history has. A picture
+    /// whose history does not reach back to what was passed on shows less than a look at the task does.
+    async fn catch_up(&mut self, picture: &Task) -> Result<RoundOutcome, RunError> {
+        if !self.remote.mirror.reaches_back(picture)
+            && let Ok(looked) = self.look().await?
+        {
+            return Ok(looked);
+        }
+        let news = self.remote.mirror.apply_picture(picture).map_err(|strange| self.not_believed(&strange))?;
+        self.pass(news, true).await
     }
 
     fn heard(&mut self, listening: &mut Listening, heard: RoundOutcome) -> Result<Step, RunError> {
@@ -245,6 +272,14 @@ fn joined(mut messages: Vec<Arc<Message>>) -> Arc<Message> {
     parts.append(&mut whole.parts);
     whole.parts = join_texts(&parts).unwrap_or(parts);
     Arc::new(whole)
+}
+
+/// Comes back when the caller of a task that waits for an authorisation has sent a message.
+async fn message_waits(waiting: Option<&WaitingTask>) {
+    match waiting {
+        Some(waiting) => waiting.message_waits().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn after_the_end(until: Option<Instant>) {

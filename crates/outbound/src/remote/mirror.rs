@@ -1,7 +1,9 @@
 //! What an agent elsewhere has said of a task, so that hearing it again changes nothing and nothing it said is lost.
 
 mod artifacts;
+mod echo;
 mod history;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
@@ -10,14 +12,16 @@ use std::sync::Arc;
 
 use chancery_core::task_state;
 use chancery_protocol::{
-    ArtifactChunk, ArtifactId, ContextId, Message, MessageId, StatusChange, Task, TaskEvent, TaskId, TaskState, TaskStatus,
-    Unknown,
+    ArtifactChunk, ArtifactId, ContextId, Message, MessageId, Role, StatusChange, Task, TaskEvent, TaskId, TaskState, TaskStatus,
+    Unknown, control_character,
 };
-use chancery_wire::Face;
+use chancery_wire::TaskNames;
 use chancery_wire::tolerant::{Leniencies, Leniency};
 
 pub(super) use self::artifacts::join_texts;
 use self::artifacts::without_large_parts;
+use self::echo::without_echo;
+use self::pieces::MessagePieces;
 use crate::new_message_id;
 
 /// Why what a peer said cannot be taken for news of the task.
@@ -29,14 +33,19 @@ pub(super) enum Strange {
     NoTask,
     #[error("the agent gave {0} an id of {1} bytes, more than {ID_BYTES}")]
     LongId(&'static str, usize),
+    #[error("the agent gave {0} an id with the control character U+{1:04X}")]
+    ControlInId(&'static str, u32),
 }
 
 /// The longest id of an agent elsewhere. Ids are kept whole wherever something is told of what they name: in the log, in lists
 /// and in the record, where an entry has to fit into a line of a bundle.
 const ID_BYTES: usize = 1024;
 
-fn no_longer(what: &'static str, id: &str) -> Result<(), Strange> {
-    if id.len() > ID_BYTES { Err(Strange::LongId(what, id.len())) } else { Ok(()) }
+fn check_id(what: &'static str, id: &str) -> Result<(), Strange> {
+    if id.len() > ID_BYTES {
+        return Err(Strange::LongId(what, id.len()));
+    }
+    control_character(id).map_or(Ok(()), |control| Err(Strange::ControlInId(what, u32::from(control))))
 }
 
 #[derive(Debug)]
@@ -49,6 +58,8 @@ pub(super) struct Mirror {
     seen: Task,
     /// Ids of messages that were passed on, as the peer gave them.
     said: BTreeSet<MessageId>,
+    /// The message that the agent says in pieces, as far as it was heard.
+    pieces: Option<MessagePieces>,
     /// Artifacts whose last piece was passed on.
     closed: BTreeSet<ArtifactId>,
     /// Artifacts that began in this turn, with an event.
@@ -69,6 +80,7 @@ impl Mirror {
             context,
             seen: task.clone(),
             said,
+            pieces: None,
             closed: BTreeSet::new(),
             begun: Vec::new(),
             has_content: false,
@@ -101,7 +113,7 @@ impl Mirror {
     }
 
     /// The news in what was heard: nothing, if it was known.
-    pub(super) fn apply(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
+    pub(super) fn apply(&mut self, face: Option<&TaskNames>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
         if let Some(face) = face
             && !matches!(event, TaskEvent::Created(_) | TaskEvent::Replied(_))
         {
@@ -114,14 +126,18 @@ impl Mirror {
                 let state = task.status.state;
                 if state.is_terminal() || state.is_interrupted() { self.whole(&task) } else { self.compare(&task) }
             }
-            TaskEvent::Status(change) => vec![TaskEvent::Status(change)],
+            TaskEvent::Status(change) => {
+                let mut news = change.status.message.as_ref().map_or_else(Vec::new, |words| self.whole_before(words));
+                news.push(TaskEvent::Status(change));
+                news
+            }
             TaskEvent::Artifact(chunk) => self.piece(chunk),
             // What callers say is ours to record.
             TaskEvent::Said(_) => Vec::new(),
             TaskEvent::Replied(mut message) => {
                 // The conversation goes on under the agent's name for it. The task that it names may be known to nobody.
                 if let Some(context) = message.context_id.as_ref().filter(|context| !context.as_str().is_empty()) {
-                    no_longer("a context", context.as_str())?;
+                    check_id("a context", context.as_str())?;
                     self.context = Some(context.clone());
                 }
                 if message.task_id.is_some() {
@@ -142,7 +158,7 @@ impl Mirror {
 
     /// The same for the first event of a stream, which in the original is the status as it was: the state we know is no news
     /// there, also one in which a turn ends.
-    pub(super) fn apply_first(&mut self, face: Option<&Face>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
+    pub(super) fn apply_first(&mut self, face: Option<&TaskNames>, event: TaskEvent) -> Result<Vec<TaskEvent>, Strange> {
         match &event {
             TaskEvent::Status(change) if self.says_nothing_new(change) => {
                 face.map_or(Ok(()), |face| self.identify(&face.task_id, &face.context_id)).map(|()| Vec::new())
@@ -156,8 +172,8 @@ impl Mirror {
         if task.as_str().is_empty() {
             return Err(Strange::NoTask);
         }
-        no_longer("a task", task.as_str())?;
-        no_longer("a context", context.as_str())?;
+        check_id("a task", task.as_str())?;
+        check_id("a context", context.as_str())?;
         match &self.task {
             Some(expected) if expected != task && !self.may_rename => {
                 return Err(Strange::OtherTask { expected: expected.clone(), heard: task.clone() });
@@ -172,7 +188,8 @@ impl Mirror {
     }
 
     fn noted(&mut self, news: Vec<TaskEvent>) -> Result<Vec<TaskEvent>, Strange> {
-        let news: Vec<_> = news.into_iter().filter(|event| !self.is_empty_status(event)).map(with_message_id).collect();
+        let news = news.into_iter().map(without_echo).filter(|event| !self.is_empty_status(event));
+        let news: Vec<_> = news.map(with_message_id).collect();
         news.iter().try_for_each(check_ids)?;
         for event in &news {
             self.note(event);
@@ -247,12 +264,17 @@ impl Mirror {
 
     /// Whether a message was passed on as it is. One that repeats an id with other words replaces what was said.
     fn knows(&self, message: &Message) -> bool {
-        let last = self.seen.status.message.as_ref();
         if message.message_id.as_str().is_empty() {
-            return last.is_some_and(|last| last.parts == message.parts);
+            return self.seen.status.message.as_ref().is_some_and(|last| last.parts == message.parts);
         }
-        let is_other = last.is_some_and(|last| last.message_id == message.message_id && last.parts != message.parts);
-        self.said.contains(&message.message_id) && !is_other
+        self.said.contains(&message.message_id) && !self.has_other_words(message)
+    }
+
+    /// Whether the agent said something else under the id of this message.
+    fn has_other_words(&self, message: &Message) -> bool {
+        let mut words = self.seen.status.message.iter().chain(self.seen.history.iter().rev());
+        let said = words.find(|said| said.role == Role::Agent && said.message_id == message.message_id);
+        said.is_some_and(|said| said.parts != message.parts)
     }
 
     fn overlook(&mut self, leniency: Leniency) {
@@ -288,11 +310,11 @@ fn with_message_id(mut event: TaskEvent) -> TaskEvent {
 fn check_ids(event: &TaskEvent) -> Result<(), Strange> {
     match event {
         TaskEvent::Status(change) => match &change.status.message {
-            Some(message) => no_longer("a message", message.message_id.as_str()),
+            Some(message) => check_id("a message", message.message_id.as_str()),
             None => Ok(()),
         },
-        TaskEvent::Said(message) | TaskEvent::Replied(message) => no_longer("a message", message.message_id.as_str()),
-        TaskEvent::Artifact(chunk) => no_longer("an artifact", chunk.artifact.artifact_id.as_str()),
+        TaskEvent::Said(message) | TaskEvent::Replied(message) => check_id("a message", message.message_id.as_str()),
+        TaskEvent::Artifact(chunk) => check_id("an artifact", chunk.artifact.artifact_id.as_str()),
         TaskEvent::Created(_) => Ok(()),
     }
 }

@@ -1,48 +1,49 @@
 //! An agent elsewhere as if it were here: its words become updates of our own task, and the task is found again.
 
-mod address;
+pub(crate) mod address;
 mod ask;
 mod call_plan;
+mod card_pin;
 mod extended;
 mod follow;
 mod limits;
 mod lineage;
+mod lineage_form;
 mod listen;
 mod mirror;
 mod mode;
 mod notes;
-mod original;
+pub(crate) mod original;
 mod pool;
 mod replica;
 mod rounds;
 mod search;
 mod settings;
-mod sight;
 mod stop;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::routing::{Outcome, PeerId};
+use chancery_core::routing::{CallOutcome, PeerId, PeerSnapshot};
 use chancery_core::{AfterRestart, Clock, Finished, Link, MicroUsd, RunError, TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{Error, ErrorKind};
 
 pub use self::address::{AddressChange, AddressRules, CallableInterface, UrlPermission, callable};
 pub use self::call_plan::AddressInUse;
+pub use self::card_pin::Seen;
 pub use self::extended::Extended;
 pub use self::limits::FollowLimits;
 pub use self::notes::{AgentFacts, AgentNotes, CallFault, CallPreference, FactsKeeper};
 pub use self::pool::Pool;
 pub use self::replica::{Replica, ReplicaError};
-pub use self::settings::{AgentSettings, StreamMode};
-pub use self::sight::Seen;
+pub use self::settings::{AgentSettings, LineageSetting, StreamMode};
 
-use self::ask::{Ask, AskOutcome};
+use self::ask::{AskOutcome, MessageDelivery};
 use self::follow::{FollowEnd, Follower};
 use self::mirror::Mirror;
 use self::mode::CallMode;
-use self::pool::Chosen;
-use self::replica::Spoken;
+use self::pool::ChosenReplica;
+use self::replica::ReplicaClient;
 use crate::client::UnreadableEvent;
 use crate::discovery::DiscoveryError;
 
@@ -110,10 +111,11 @@ impl RemoteRunner {
             return Err(RunError::new("the node restarted before the agent had answered; send the message again"));
         };
         let replica = Arc::clone(&chosen.replica);
-        let noted = Noted::of(&self.pool, chosen);
+        let noted = CallLease::of(&self.pool, chosen);
         match self.reach(&replica).await {
             Ok(client) => {
-                let prefers_polls = replica.notes().prefers_streams() == Some(false);
+                let is_told_to_poll = replica.settings().stream == StreamMode::Never;
+                let prefers_polls = is_told_to_poll || replica.notes().prefers_streams() == Some(false);
                 let mode = if client.streams && !prefers_polls { CallMode::Stream } else { CallMode::Immediate };
                 let mut follower = Follower::new(client, replica, remote, updates, self.limits, mode);
                 match follower.go_on(None).await {
@@ -122,7 +124,7 @@ impl RemoteRunner {
                 }
             }
             Err(error) => {
-                noted.end(Outcome::Failed);
+                noted.end(CallOutcome::Failed);
                 Err(RunError::new(error.to_string()))
             }
         }
@@ -130,7 +132,7 @@ impl RemoteRunner {
 
     /// The replica that has the task of a call which was not answered before the restart. It is found by the context that the
     /// call was given, at agents that list their tasks.
-    async fn find(&self, remote: &mut RemoteTurn) -> Option<Chosen> {
+    async fn find(&self, remote: &mut RemoteTurn) -> Option<ChosenReplica> {
         let context = remote.mirror.names().1.unwrap_or_else(|| search::given_context(&remote.turn));
         for replica in self.pool.replicas() {
             let Ok(spoken) = replica.client(self.clock.now()).await else { continue };
@@ -144,7 +146,7 @@ impl RemoteRunner {
     }
 
     /// The client of an agent that has a task of ours. It may come up after this node does, so it is given time.
-    async fn reach(&self, replica: &Replica) -> Result<Spoken, ReplicaError> {
+    async fn reach(&self, replica: &Replica) -> Result<ReplicaClient, ReplicaError> {
         let mut misses = 0;
         loop {
             match replica.client(self.clock.now()).await {
@@ -185,21 +187,21 @@ impl RemoteRunner {
     }
 
     /// Puts the message to one replica, and follows its task to the end of the turn.
-    async fn attempt(&self, chosen: Chosen, mut remote: Box<RemoteTurn>, mut updates: TaskUpdateSink) -> Attempt {
+    async fn attempt(&self, chosen: ChosenReplica, mut remote: Box<RemoteTurn>, mut updates: TaskUpdateSink) -> Attempt {
         let replica = Arc::clone(&chosen.replica);
-        let mut noted = Noted::of(&self.pool, chosen);
+        let mut noted = CallLease::of(&self.pool, chosen);
         let mut never_stream = false;
         loop {
             let spoken = match replica.client(self.clock.now()).await {
                 Ok(spoken) => spoken,
                 Err(error) => {
                     tracing::warn!(peer = replica.name(), url = replica.address().url, %error, "an agent cannot be called");
-                    noted.end(Outcome::Failed);
+                    noted.end(CallOutcome::Failed);
                     let reason = self.failed(&replica, &error.to_string());
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
             };
-            let ask = Ask {
+            let ask = MessageDelivery {
                 replica: &replica,
                 remote: &mut remote,
                 updates: &mut updates,
@@ -211,21 +213,21 @@ impl RemoteRunner {
                 AskOutcome::Answered(spoken, mode, answer) => (spoken, mode, answer),
                 // It cannot have seen the message, so another one may be asked.
                 AskOutcome::NotSeen(error) => {
-                    noted.end(Outcome::Failed);
+                    noted.end(CallOutcome::Failed);
                     let reason = self.failed(&replica, &error);
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
                 AskOutcome::NotPut(error) => {
-                    noted.end(Outcome::Unjudged);
+                    noted.end(CallOutcome::Unjudged);
                     let reason = format!("agent {}: {error}", replica.agent_name());
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
                 AskOutcome::Refused(error) => {
-                    noted.end(Outcome::Unjudged);
+                    noted.end(CallOutcome::Unjudged);
                     return Attempt::Ended(Err(error));
                 }
                 AskOutcome::Lost(mut error) => {
-                    noted.end(Outcome::Failed);
+                    noted.end(CallOutcome::Failed);
                     error.reason = self.failed(&replica, &error.reason);
                     return Attempt::Ended(Err(error));
                 }
@@ -244,7 +246,7 @@ impl RemoteRunner {
     }
 
     /// Gives the note of a call back, with what its end says of the agent.
-    fn judged(&self, noted: Noted<'_>, follower: &Follower, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
+    fn judged(&self, noted: CallLease<'_>, follower: &Follower, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
         let outcome = follower.outcome(&ended);
         noted.end_at(outcome, follower.cost());
         match ended {
@@ -253,7 +255,7 @@ impl RemoteRunner {
                 Ok(finished)
             }
             Err(mut error) => {
-                if outcome == Outcome::Failed {
+                if outcome == CallOutcome::Failed {
                     error.reason = self.failed(&follower.replica, &error.reason);
                 }
                 Err(error)
@@ -284,13 +286,13 @@ struct Untouched {
 
 /// A note of a call that is given back whatever happens: also when the turn is dropped half-way, because it was cancelled and
 /// did not end in time.
-struct Noted<'a> {
+struct CallLease<'a> {
     pool: &'a Pool,
-    chosen: Option<Chosen>,
+    chosen: Option<ChosenReplica>,
 }
 
-impl<'a> Noted<'a> {
-    fn of(pool: &'a Pool, chosen: Chosen) -> Self {
+impl<'a> CallLease<'a> {
+    fn of(pool: &'a Pool, chosen: ChosenReplica) -> Self {
         Self { pool, chosen: Some(chosen) }
     }
 
@@ -300,21 +302,21 @@ impl<'a> Noted<'a> {
         self
     }
 
-    fn end(self, outcome: Outcome) {
+    fn end(self, outcome: CallOutcome) {
         self.end_at(outcome, None);
     }
 
-    fn end_at(mut self, outcome: Outcome, cost: Option<MicroUsd>) {
+    fn end_at(mut self, outcome: CallOutcome, cost: Option<MicroUsd>) {
         if let Some(chosen) = self.chosen.take() {
             self.pool.finish(chosen, outcome, cost);
         }
     }
 }
 
-impl Drop for Noted<'_> {
+impl Drop for CallLease<'_> {
     fn drop(&mut self) {
         if let Some(chosen) = self.chosen.take() {
-            self.pool.finish(chosen, Outcome::Unjudged, None);
+            self.pool.finish(chosen, CallOutcome::Unjudged, None);
         }
     }
 }
@@ -337,12 +339,25 @@ impl TaskRunner for RemoteRunner {
         AfterRestart::Resume
     }
 
-    fn select(&self, asked: &chancery_core::Asked<'_>) -> Result<Option<Arc<str>>, Error> {
+    fn select(&self, asked: &chancery_core::SelectorQuery<'_>) -> Result<Option<Arc<str>>, Error> {
         match self.pool.select(asked) {
             Some(chosen) => Ok(Some(chosen)),
             None if self.local.is_some() => Ok(Some(LOCAL.into())),
             None => Err(Error::new(ErrorKind::NoEligiblePeer, self.pool.nobody_left())),
         }
+    }
+
+    fn peers(&self, asked: &chancery_core::SelectorQuery<'_>) -> Option<Vec<PeerSnapshot>> {
+        Some(self.pool.offered(asked))
+    }
+
+    fn lineage_by(&self, selected: Option<&str>) -> Option<&'static str> {
+        let mut replicas = self.pool.replicas();
+        let replica = match selected {
+            Some(name) => replicas.find(|replica| replica.name() == name),
+            None => replicas.next(),
+        };
+        replica?.lineage_by()
     }
 
     fn keeps_links(&self) -> bool {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const VENDOR: &str = "ruvector";
 
 /// What the caller said, with a skill and a lineage where it said nothing of them.
-pub(super) fn told(metadata: Option<&Metadata>, skill: &str, trace: TraceId) -> Metadata {
+pub(crate) fn told(metadata: Option<&Metadata>, skill: &str, trace: TraceId) -> Metadata {
     let said = metadata.cloned().unwrap_or_else(Metadata::empty);
     let Ok(mut vendor) = said.member(VENDOR).map_or_else(|| Ok(Metadata::empty()), Metadata::try_from) else {
         return said;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_core::health::{HealthConfig, OpenCall, PeerPool, PeerStanding};
-use chancery_core::routing::{Outcome, PeerId, PeerSelector, RoutingPlan, TaskSpec};
-use chancery_core::{Asked, Clock, MicroUsd, Turn};
+use chancery_core::routing::{CallOutcome, PeerId, PeerSelector, PeerSnapshot, RoutingPlan, TaskSpec};
+use chancery_core::{Clock, MicroUsd, SelectorQuery, Turn};
 use chancery_protocol::{AgentCard, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Pool {
 
 /// A replica that was chosen, with the note of it that has to be given back.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct ChosenReplica {
     pub(super) replica: Arc<Replica>,
     call: OpenCall,
     since: Timestamp,
@@ -65,12 +65,12 @@ impl Pool {
     }
 
     /// The replica that has the task or the conversation, whatever else is known of it: nobody else can go on with it.
-    pub(super) fn bound(&self, name: &str) -> Result<Option<Chosen>, String> {
+    pub(super) fn bound(&self, name: &str) -> Result<Option<ChosenReplica>, String> {
         let id = PeerId::new(name);
         let Some(replica) = self.replicas.get(&id) else { return Ok(None) };
         let now = self.clock.now();
         match self.lock().start(&id, now) {
-            Ok(call) => Ok(Some(Chosen { replica: Arc::clone(replica), call, since: now })),
+            Ok(call) => Ok(Some(ChosenReplica { replica: Arc::clone(replica), call, since: now })),
             Err(_) => {
                 let cause = last_cause(replica).map(|cause| format!(": {cause}")).unwrap_or_default();
                 Err(format!("the agent that has this task fails too often to be called just now{cause}; try again later"))
@@ -87,7 +87,7 @@ impl Pool {
     }
 
     /// Who would be asked, without anybody being asked yet.
-    pub(super) fn select(&self, asked: &Asked<'_>) -> Option<Arc<str>> {
+    pub(super) fn select(&self, asked: &SelectorQuery<'_>) -> Option<Arc<str>> {
         let modes: Vec<&str> = asked.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
         let select = |skill_id: &str, input_modes: &[&str]| {
             let spec = TaskSpec { skill_id, estimated_tokens: asked.estimated_tokens, input_modes, ..TaskSpec::default() };
@@ -99,19 +99,30 @@ impl Pool {
         of_skill(&modes).or_else(|| of_skill(&[]))
     }
 
+    /// Those that `select` can choose from, with the same leniency.
+    pub(super) fn offered(&self, asked: &SelectorQuery<'_>) -> Vec<PeerSnapshot> {
+        let modes: Vec<&str> = asked.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
+        let skill = asked.skill.unwrap_or_default();
+        let specs = [(skill, &modes[..]), ("", &modes[..]), (skill, &[][..]), ("", &[][..])];
+        let mut offered = specs.into_iter().map(|(skill_id, input_modes)| {
+            self.lock().candidates(&TaskSpec { skill_id, input_modes, ..TaskSpec::default() }, self.clock.now())
+        });
+        offered.find(|peers| !peers.is_empty()).unwrap_or_default()
+    }
+
     /// The one that was selected, unless it has to be left alone since.
-    pub(super) fn selected(&self, name: &str) -> Option<Chosen> {
+    pub(super) fn selected(&self, name: &str) -> Option<ChosenReplica> {
         self.bound(name).ok().flatten()
     }
 
     /// The best of those that have not been tried yet.
-    pub(super) fn choose(&self, turn: &Turn, tried: &[PeerId]) -> Option<Chosen> {
+    pub(super) fn choose(&self, turn: &Turn, tried: &[PeerId]) -> Option<ChosenReplica> {
         let modes: Vec<&str> = turn.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
         // The media types of a card are hints: they order replicas and rule none out.
         self.choose_for(&modes, tried).or_else(|| self.choose_for(&[], tried))
     }
 
-    fn choose_for(&self, input_modes: &[&str], tried: &[PeerId]) -> Option<Chosen> {
+    fn choose_for(&self, input_modes: &[&str], tried: &[PeerId]) -> Option<ChosenReplica> {
         let spec = TaskSpec { input_modes, ..TaskSpec::default() };
         let mut left_out = tried.to_vec();
         loop {
@@ -121,19 +132,19 @@ impl Pool {
             candidates.retain(|peer| !left_out.contains(&peer.id));
             let id = self.selector.select(&spec, &candidates)?;
             if let (Ok(call), Some(replica)) = (peers.start(&id, now), self.replicas.get(&id)) {
-                return Some(Chosen { replica: Arc::clone(replica), call, since: now });
+                return Some(ChosenReplica { replica: Arc::clone(replica), call, since: now });
             }
             left_out.push(id);
         }
     }
 
     /// The replica has begun to answer.
-    pub(super) fn answered(&self, chosen: Chosen) -> Chosen {
+    pub(super) fn answered(&self, chosen: ChosenReplica) -> ChosenReplica {
         let call = self.lock().answered(chosen.call, self.clock.now());
-        Chosen { call, ..chosen }
+        ChosenReplica { call, ..chosen }
     }
 
-    pub(super) fn finish(&self, chosen: Chosen, outcome: Outcome, cost: Option<MicroUsd>) {
+    pub(super) fn finish(&self, chosen: ChosenReplica, outcome: CallOutcome, cost: Option<MicroUsd>) {
         let now = self.clock.now();
         let latency = u64::try_from(now.micros().saturating_sub(chosen.since.micros())).unwrap_or(0);
         for ejection in self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), cost, now) {

@@ -6,12 +6,13 @@ use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{Timestamp, Version};
 
 use super::call_plan::CallPlan;
+use super::card_pin::{CardPin, Seen};
 use super::extended;
+use super::lineage_form::LineageForm;
 use super::notes::{AgentNotes, FactsKeeper};
 use super::settings::AgentSettings;
-use super::sight::{Seen, Sight};
-use crate::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials};
-use crate::discovery::{Discovered, Discovery, DiscoveryError, PeerAddress, PinKeeper};
+use crate::client::{AgentClient, AgentCredentials, CallConditions, ClientError, ClientLimits};
+use crate::discovery::{CardDiscovery, Discovered, DiscoveryError, PeerLocation, PinKeeper};
 use crate::guard::WayOut;
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -29,21 +30,21 @@ pub enum ReplicaError {
 
 #[derive(Debug)]
 pub struct Replica {
-    address: PeerAddress,
+    address: PeerLocation,
     way_out: WayOut,
-    discovery: Arc<Discovery>,
+    discovery: Arc<CardDiscovery>,
     limits: ClientLimits,
-    credentials: Credentials,
+    credentials: AgentCredentials,
     settings: AgentSettings,
     notes: Arc<AgentNotes>,
-    sight: Sight,
+    sight: CardPin,
     pub(super) call_plan: Mutex<CallPlan>,
-    pub(super) extended: extended::Kept,
+    pub(super) extended: extended::CachedExtendedCard,
 }
 
 /// A client, and what the agent at its other end can do.
 #[derive(Clone, Debug)]
-pub(super) struct Spoken {
+pub(super) struct ReplicaClient {
     pub(super) client: AgentClient,
     pub(super) version: Version,
     pub(super) streams: bool,
@@ -51,19 +52,21 @@ pub(super) struct Spoken {
     pub(super) only_streams: bool,
     /// The protocol extensions it knows.
     pub(super) extensions: Arc<[String]>,
+    /// Where it is told of the lineage of its tasks.
+    pub(super) lineage: LineageForm,
     /// The first of its skills, for versions that want one named.
     pub(super) skill: String,
 }
 
 impl Replica {
     pub fn new(
-        address: PeerAddress,
+        address: PeerLocation,
         way_out: WayOut,
-        discovery: Arc<Discovery>,
+        discovery: Arc<CardDiscovery>,
         limits: ClientLimits,
-        credentials: Credentials,
+        credentials: AgentCredentials,
     ) -> Self {
-        let (sight, call_plan, extended) = (Sight::default(), Mutex::default(), extended::Kept::default());
+        let (sight, call_plan, extended) = (CardPin::default(), Mutex::default(), extended::CachedExtendedCard::default());
         let notes = Arc::new(AgentNotes::new(Arc::clone(&address.name), None));
         let settings = AgentSettings::default();
         Self { address, way_out, discovery, limits, credentials, settings, notes, sight, call_plan, extended }
@@ -85,7 +88,7 @@ impl Replica {
     /// The same, whose card may not change in what it promises before somebody approves it.
     #[must_use]
     pub fn pinned(self, keeper: Arc<dyn PinKeeper>) -> Self {
-        Self { sight: Sight::pinned(keeper), ..self }
+        Self { sight: CardPin::pinned(keeper), ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -97,7 +100,7 @@ impl Replica {
         self.name().split('#').next().unwrap_or_default()
     }
 
-    pub fn address(&self) -> &PeerAddress {
+    pub fn address(&self) -> &PeerLocation {
         &self.address
     }
 
@@ -110,15 +113,16 @@ impl Replica {
         &self.notes
     }
 
-    pub(super) fn discovery(&self) -> &Discovery {
+    pub(super) fn discovery(&self) -> &CardDiscovery {
         &self.discovery
     }
 
-    pub(super) fn credentials(&self) -> &Credentials {
+    pub(super) fn credentials(&self) -> &AgentCredentials {
         &self.credentials
     }
 
-    pub(super) fn way_out(&self) -> &WayOut {
+    /// The guards that calls to this agent go out through.
+    pub fn way_out(&self) -> &WayOut {
         &self.way_out
     }
 
@@ -162,7 +166,7 @@ impl Replica {
     }
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
-    pub(super) fn conditions(&self, turn: &Turn, spoken: &Spoken) -> Conditions {
+    pub(super) fn conditions(&self, turn: &Turn, spoken: &ReplicaClient) -> CallConditions {
         // Links to parts at the agent's node are for those it knows, which are not our callers.
         let is_ours = |uri: &&String| spoken.extensions.contains(uri) && *uri != REFERENCES_EXTENSION;
         let mut extensions: Vec<String> = turn.extensions.iter().filter(is_ours).cloned().collect();
@@ -171,13 +175,15 @@ impl Replica {
         if spoken.extensions.iter().any(governs) && !extensions.iter().any(governs) {
             extensions.push(GOVERNANCE_EXTENSION.to_owned());
         }
-        Conditions {
+        let lineage = turn.delegation.lineage_headers(turn.tracestate.as_ref());
+        CallConditions {
             credentials: self.credentials.clone(),
             extensions,
-            tracestate: turn.tracestate.clone(),
-            hop_token: turn.delegation.hop_token(),
+            span: turn.delegation.span(),
+            tracestate: lineage.tracestate,
+            hop_token: lineage.hop_token,
             headers: self.settings.headers.clone(),
-            ..Conditions::new(turn.trace)
+            ..CallConditions::new(turn.trace)
         }
     }
 }
@@ -186,22 +192,22 @@ impl Replica {
 mod tests {
     use super::*;
     use crate::GuardConfig;
-    use crate::discovery::{CardSettings, DiscoveryConfig, Verify};
+    use crate::discovery::{CardSettings, CardVerification, DiscoveryConfig};
     use chancery_protocol::{AgentCard, AgentInterface};
     use url::Url;
 
     fn replica(url: &str) -> Replica {
         let way_out = WayOut::new(&GuardConfig::default(), &[Url::parse(url).unwrap()], &[]).unwrap();
-        let discovery = Arc::new(Discovery::new(way_out.trusted().client(), DiscoveryConfig::default()));
-        let address = PeerAddress {
+        let discovery = Arc::new(CardDiscovery::new(way_out.trusted().client(), DiscoveryConfig::default()));
+        let address = PeerLocation {
             name: "a".into(),
             url: url.to_owned(),
-            verify: Verify::Off,
+            verify: CardVerification::Off,
             agent_id: None,
             keys: Vec::new(),
             card: CardSettings::default(),
         };
-        Replica::new(address, way_out, discovery, ClientLimits::default(), Credentials::None)
+        Replica::new(address, way_out, discovery, ClientLimits::default(), AgentCredentials::None)
     }
 
     fn found(card: AgentCard) -> Arc<Discovered> {

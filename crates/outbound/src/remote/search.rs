@@ -7,8 +7,8 @@ use chancery_identity::SealKey;
 use chancery_protocol::{ContextId, ListTasks, Reply, Request, Task, TaskId, Version};
 use uuid::Builder;
 
-use super::replica::Spoken;
-use crate::client::Conditions;
+use super::replica::ReplicaClient;
+use crate::client::CallConditions;
 
 /// How long a list of tasks may take: the task it is looked for is being stopped, or was left behind by a restart.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -28,13 +28,18 @@ pub(super) fn given_context(turn: &Turn) -> ContextId {
 }
 
 /// The agent's task for the message of this turn, if the agent lists tasks and shows which one it is.
-pub(super) async fn find_task(spoken: &Spoken, conditions: &Conditions, turn: &Turn, context: ContextId) -> Option<TaskId> {
+pub(super) async fn find_task(
+    spoken: &ReplicaClient,
+    conditions: &CallConditions,
+    turn: &Turn,
+    context: ContextId,
+) -> Option<TaskId> {
     // Older versions have no operation that lists tasks.
     if spoken.version != Version::V1_0 {
         return None;
     }
     let list = ListTasks { context_id: Some(context.clone()), page_size: Some(PAGE), ..ListTasks::default() };
-    let hasty = Conditions { deadline: Some(WITHIN), ..conditions.clone() };
+    let hasty = CallConditions { deadline: Some(WITHIN), ..conditions.clone() };
     let page = match spoken.client.call(&Request::ListTasks(list), &hasty).await {
         Ok(Reply::Tasks(page)) => page,
         Ok(_) => return None,

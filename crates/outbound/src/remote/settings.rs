@@ -19,6 +19,19 @@ pub enum StreamMode {
     Always,
 }
 
+/// Where an agent is told of the lineage of its task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineageSetting {
+    /// As its card and its version say.
+    #[default]
+    Auto,
+    /// In headers alone.
+    Header,
+    /// In the metadata beside the message.
+    Metadata,
+}
+
 /// The overrides of one agent, from its `[agents.NAME]` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentSettings {
@@ -27,6 +40,7 @@ pub struct AgentSettings {
     pub binding: Option<Binding>,
     pub version: Option<Version>,
     pub stream: StreamMode,
+    pub lineage: LineageSetting,
     /// Sent with every call.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// How long a call may take to be answered, in place of `[peers] read_ms`.

@@ -5,13 +5,13 @@ use std::pin::Pin;
 
 use chancery_protocol::{CancelTask, Error, ErrorKind, Reply, Request, Sent, Task, TaskEvent};
 
-use chancery_core::RunError;
+use chancery_core::{RunError, spawn_watched};
 
-use super::ask::{Answer, whole};
+use super::ask::{AgentAnswer, whole};
 use super::follow::Follower;
-use super::replica::{Replica, Spoken};
+use super::replica::{Replica, ReplicaClient};
 use super::rounds::RoundOutcome;
-use crate::client::{AgentClient, ClientError, Conditions};
+use crate::client::{AgentClient, CallConditions, ClientError};
 
 /// What an agent answered to a cancel.
 #[derive(Debug)]
@@ -24,7 +24,12 @@ pub(super) enum CancelAnswer {
     Unknown,
 }
 
-pub(super) async fn cancel_at(spoken: &Spoken, cancel: &Request, conditions: &Conditions, replica: &Replica) -> CancelAnswer {
+pub(super) async fn cancel_at(
+    spoken: &ReplicaClient,
+    cancel: &Request,
+    conditions: &CallConditions,
+    replica: &Replica,
+) -> CancelAnswer {
     match spoken.client.call(cancel, conditions).await {
         Ok(reply) => CancelAnswer::Task(reply),
         Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {
@@ -50,10 +55,10 @@ fn refusal(replica: &Replica, error: &Error) -> Error {
 /// Waits in the background for the answer of a call that nobody waits for any more, and cancels the task that it names.
 pub(super) fn when_named(
     client: AgentClient,
-    conditions: Conditions,
+    conditions: CallConditions,
     answer: Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Send>>,
 ) {
-    tokio::spawn(async move {
+    spawn_watched("cancel of an unnamed task", async move {
         let Ok(Reply::Sent(Sent::Task(shown)) | Reply::Task(shown)) = answer.await else { return };
         let Task { id, status, .. } = &*shown.task;
         if status.state.is_terminal() {
@@ -97,7 +102,7 @@ impl Follower {
             sink.answer_cancel();
         }
         match whole(Ok(reply)) {
-            Ok(Answer::Whole(TaskEvent::Created(task))) => {
+            Ok(AgentAnswer::Whole(TaskEvent::Created(task))) => {
                 let news = self.remote.mirror.apply_picture(&task).map_err(|strange| self.not_believed(&strange))?;
                 self.pass(news, false).await
             }

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_outbound::client::{ClientLimits, Conditions};
+use chancery_outbound::client::{CallConditions, ClientLimits};
 use chancery_outbound::{AgentClient, Guard, GuardConfig, Interface};
 use chancery_protocol::{Binding, Error, Operation, Reply, Request, TaskEvent, TraceId, Version};
-use chancery_wire::json::{methods, original::Original, v0_3::V0_3, v0_3::rest::V0_3Rest, v1_0::V1_0};
+pub(crate) use chancery_wire::json::codecs::codec;
+use chancery_wire::json::methods;
 use chancery_wire::{Codec, Frames, JsonLimits, errors, json_rpc, rest, scan};
 use http::{HeaderMap, Method, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -133,17 +134,8 @@ pub(crate) fn loopback() -> Guard {
     GUARD.get_or_init(make).clone()
 }
 
-pub(crate) fn conditions() -> Conditions {
-    Conditions::new(TraceId(0xfeed))
-}
-
-pub(crate) fn codec(version: Version, binding: Binding) -> &'static dyn Codec {
-    match (version, binding) {
-        (Version::V1_0, _) => &V1_0,
-        (Version::V0_3, Binding::Rest) => &V0_3Rest,
-        (Version::V0_3, _) => &V0_3,
-        (Version::Original, _) => &Original,
-    }
+pub(crate) fn conditions() -> CallConditions {
+    CallConditions::new(TraceId(0xfeed))
 }
 
 async fn answer_http(behaviour: &Behaviour, request: http::Request<Incoming>) -> Response<Body> {
@@ -153,7 +145,7 @@ async fn answer_http(behaviour: &Behaviour, request: http::Request<Incoming>) ->
     let (id, operation, params) = match behaviour.binding {
         Binding::JsonRpc => {
             assert_eq!((head.method, head.uri.path()), (Method::POST, "/agent"));
-            let call = json_rpc::open(&text).unwrap_or_else(|fault| panic!("{:?}", fault.error));
+            let call = json_rpc::open(&text, 256).unwrap_or_else(|fault| panic!("{:?}", fault.error));
             let operation = Operation::ALL.into_iter().find(|one| methods::name(behaviour.version, *one) == Some(&*call.method));
             (call.id.to_owned(), operation.expect("a method of this version"), call.params.to_owned())
         }

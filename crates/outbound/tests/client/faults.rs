@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_outbound::client::{Conditions, Sent, Transport};
+use chancery_outbound::client::{CallConditions, Transport, WasSent};
 use chancery_outbound::{AgentClient, ClientError, ClientLimits, Guard, GuardConfig, Interface};
 use chancery_protocol::{Binding, ErrorKind, Operation, Reply, Version};
 
@@ -23,7 +23,7 @@ async fn call(speaks: (Version, Binding), answer: String, then: Then, limits: Cl
 fn not_understood(outcome: Result<Reply, ClientError>) {
     match outcome.unwrap_err() {
         fault @ ClientError::NotUnderstood(_) => {
-            assert_eq!(fault.sent(), Sent::Maybe);
+            assert_eq!(fault.sent(), WasSent::Maybe);
             assert_eq!(fault.public().kind, ErrorKind::InvalidAgentResponse);
             let message = fault.public().message;
             assert!(message.starts_with("the agent's answer was not understood: "), "{message}");
@@ -106,7 +106,7 @@ async fn a_redirect_is_refused_and_not_followed() {
 }
 
 fn out_of_time(fault: &ClientError) {
-    assert!(matches!(fault, ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe })), "{fault:?}");
+    assert!(matches!(fault, ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe })), "{fault:?}");
     assert_eq!(fault.public().kind, ErrorKind::DeadlineExceeded);
 }
 
@@ -118,7 +118,7 @@ async fn an_agent_that_never_answers_is_given_up_after_the_time_for_reading_or_t
         out_of_time(&call(RPC, said.to_owned(), Then::Hang, limits).await.unwrap_err());
 
         let agent = RawAgent::saying(said, Then::Hang).await;
-        let brief = Conditions { deadline: Some(Duration::from_millis(300)), ..conditions() };
+        let brief = CallConditions { deadline: Some(Duration::from_millis(300)), ..conditions() };
         let asked = request(Version::V1_0, Operation::GetTask);
         out_of_time(&client(&agent.url(), RPC, ClientLimits::default()).call(&asked, &brief).await.unwrap_err());
     }
@@ -137,7 +137,7 @@ async fn an_answer_that_breaks_off_may_have_been_asked_for() {
     for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{", "what?\r\n\r\n"] {
         let fault = call(RPC, said.to_owned(), Then::Close, ClientLimits::default()).await.unwrap_err();
         assert!(matches!(fault, ClientError::Transport(_)), "{said:?}: {fault:?}");
-        assert_eq!(fault.sent(), Sent::Maybe, "{said:?}");
+        assert_eq!(fault.sent(), WasSent::Maybe, "{said:?}");
         assert_eq!(fault.public().kind, ErrorKind::Unavailable);
     }
 }
@@ -149,7 +149,7 @@ async fn an_address_that_may_not_be_called_is_refused_before_any_call() {
         let url = if binding == Binding::Grpc { "127.0.0.1:9" } else { "http://127.0.0.1:9/" };
         let interface = Interface { url: url.to_owned(), binding, version, tenant: None };
         let fault = AgentClient::new(&closed, interface, ClientLimits::default()).unwrap_err();
-        assert_eq!(fault.sent(), Sent::No, "{fault:?}");
+        assert_eq!(fault.sent(), WasSent::No, "{fault:?}");
         let public = fault.public();
         assert_eq!((public.kind, &*public.message), (ErrorKind::Unavailable, "the address could not be reached"));
     }
@@ -165,7 +165,7 @@ async fn without_tls_a_bare_grpc_address_is_called_only_where_that_is_allowed() 
     let agent = RawAgent::saying("", Then::Close).await;
     let interface = Interface { url: agent.address.to_string(), binding: Binding::Grpc, version: Version::V1_0, tenant: None };
     let client = AgentClient::new(&open, interface, ClientLimits { retries: 0, ..ClientLimits::default() }).unwrap();
-    let brief = Conditions { deadline: Some(Duration::from_millis(500)), ..conditions() };
+    let brief = CallConditions { deadline: Some(Duration::from_millis(500)), ..conditions() };
     let fault = client.call(&request(Version::V1_0, Operation::GetTask), &brief).await.unwrap_err();
     assert!(matches!(fault, ClientError::Transport(_)), "{fault:?}");
     assert_eq!(agent.requests(), 0, "no request in the clear");
@@ -195,14 +195,14 @@ async fn a_failed_handshake_is_a_failed_way_and_nothing_was_sent() {
         let client = client(&format!("https://{address}/"), (version, binding), ClientLimits::default());
         let fault = client.call(&request(version, Operation::SendMessage), &conditions()).await.unwrap_err();
         assert!(matches!(fault, ClientError::Transport(Transport::Guard(chancery_outbound::GuardError::Tls(_)))), "{fault:?}");
-        assert_eq!(fault.sent(), Sent::No);
+        assert_eq!(fault.sent(), WasSent::No);
     }
 }
 
 #[tokio::test]
 async fn a_deadline_beyond_all_time_is_no_fault() {
     let agent = RawAgent::saying(json("{}"), Then::Close).await;
-    let endless = Conditions { deadline: Some(Duration::MAX), ..conditions() };
+    let endless = CallConditions { deadline: Some(Duration::MAX), ..conditions() };
     let client = client(&agent.url(), RPC, ClientLimits { read_ms: u64::MAX, queue_ms: u64::MAX, ..ClientLimits::default() });
     let fault = client.call(&request(Version::V1_0, Operation::GetTask), &endless).await.unwrap_err();
     assert!(matches!(fault, ClientError::NotUnderstood(_)), "{fault:?}");

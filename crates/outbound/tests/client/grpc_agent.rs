@@ -5,7 +5,7 @@ use std::pin::Pin;
 use chancery_protocol::{Error, Reply, Request, TaskEvent};
 use chancery_wire::pb::generated::{a2a_v1, lf_a2a_v1};
 use chancery_wire::pb::{v0_3, v1};
-use chancery_wire::{Face, errors};
+use chancery_wire::{TaskNames, errors};
 use futures::{Stream, StreamExt as _};
 use http::Response;
 use http_body_util::BodyExt as _;
@@ -68,7 +68,7 @@ fn streaming<Q, E: Send + 'static>(
     behaviour: &Behaviour,
     call: tonic::Request<Q>,
     read: fn(Q) -> Result<Request, Error>,
-    write: fn(&Face, &TaskEvent) -> Option<E>,
+    write: fn(&TaskNames, &TaskEvent) -> Option<E>,
 ) -> Answered<Events<E>> {
     let headers = call.metadata().clone().into_headers();
     let version = behaviour.version;

@@ -1,4 +1,5 @@
 //! The agent client against scripted agents of every version and binding. Nothing leaves the machine.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 mod agent;
 mod faults;

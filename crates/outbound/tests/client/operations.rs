@@ -1,7 +1,7 @@
 //! Every operation that a version and binding has, there and back.
 
-use chancery_outbound::client::{Conditions, Sent};
-use chancery_outbound::{ClientError, Credentials};
+use chancery_outbound::client::{CallConditions, WasSent};
+use chancery_outbound::{AgentCredentials, ClientError};
 use chancery_protocol::{Binding, ErrorKind, Operation, TraceId, Version};
 use chancery_wire::json::methods;
 
@@ -68,11 +68,11 @@ async fn what_goes_with_a_call_arrives_with_it() {
     for speaks in Speaks::ALL {
         let version = speaks.0;
         let agent = ScriptedAgent::start(speaks, move |asked| Answer::Reply(reply(version, asked.operation()))).await;
-        let conditions = Conditions {
+        let conditions = CallConditions {
             extensions: vec!["urn:x".to_owned(), "urn:y".to_owned()],
-            credentials: Credentials::api_key("k-1"),
+            credentials: AgentCredentials::api_key("k-1"),
             idempotency_key: Some("once".to_owned()),
-            ..Conditions::new(TraceId(7))
+            ..CallConditions::new(TraceId(7))
         };
         agent.client().call(&request(version, Operation::GetTask), &conditions).await.unwrap();
         let headers = agent.seen().remove(0).1;
@@ -100,7 +100,7 @@ async fn what_a_version_cannot_say_is_not_sent() {
         for operation in Operation::ALL.into_iter().filter(|one| !one.streams() && !has(speaks, *one)) {
             let fault = agent.client().call(&request(version, operation), &conditions()).await.unwrap_err();
             let ClientError::NotAsked(error) = &fault else { panic!("{speaks:?} {operation:?}: {fault:?}") };
-            assert_eq!((error.kind, fault.sent()), (ErrorKind::UnsupportedOperation, Sent::No));
+            assert_eq!((error.kind, fault.sent()), (ErrorKind::UnsupportedOperation, WasSent::No));
         }
         assert!(agent.seen().is_empty());
     }

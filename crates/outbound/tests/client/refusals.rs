@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chancery_outbound::ClientError;
-use chancery_outbound::client::Sent;
+use chancery_outbound::client::WasSent;
 use chancery_protocol::{Binding, Error, ErrorKind, Operation, Version};
 
 use super::agent::{Answer, ScriptedAgent, Step, client, conditions};
@@ -26,7 +26,7 @@ fn carried((version, binding): (Version, Binding), kind: ErrorKind) -> ErrorKind
 }
 
 fn refused(fault: ClientError) -> Error {
-    assert_eq!(fault.sent(), Sent::Maybe);
+    assert_eq!(fault.sent(), WasSent::Maybe);
     match fault {
         ClientError::Refused(error) => error,
         other => panic!("{other:?}"),

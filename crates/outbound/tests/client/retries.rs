@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chancery_outbound::client::{Conditions, Sent};
+use chancery_outbound::client::{CallConditions, WasSent};
 use chancery_outbound::guard::{Dial, Dialled, Resolve, SystemDialer};
 use chancery_outbound::{AgentClient, ClientError, ClientLimits, Guard, GuardConfig, Interface, RateLimit};
 use chancery_protocol::{Binding, Operation, Version};
@@ -62,7 +62,7 @@ async fn a_call_that_was_not_sent_is_tried_again_as_often_as_allowed_and_execute
             let dials = dialer.dials.load(Ordering::SeqCst);
             if refusals > retries {
                 let fault = outcome.unwrap_err();
-                assert_eq!(fault.sent(), Sent::No, "{speaks:?}: {fault:?}");
+                assert_eq!(fault.sent(), WasSent::No, "{speaks:?}: {fault:?}");
                 assert_eq!((dials, agent.seen().len()), (retries + 1, 0), "{speaks:?} {refusals} {retries}");
             } else {
                 outcome.unwrap();
@@ -82,9 +82,9 @@ async fn trying_again_stops_at_the_deadline() {
     let limits = ClientLimits { retries: 1_000, retry_pause_ms: 100, ..ClientLimits::default() };
     let client = AgentClient::new(&guard, interface, limits).unwrap();
     let start = tokio::time::Instant::now();
-    let brief = Conditions { deadline: Some(Duration::from_millis(1_000)), ..conditions() };
+    let brief = CallConditions { deadline: Some(Duration::from_millis(1_000)), ..conditions() };
     let fault = client.call(&request(Version::V1_0, Operation::GetTask), &brief).await.unwrap_err();
-    assert_eq!(fault.sent(), Sent::No, "{fault:?}");
+    assert_eq!(fault.sent(), WasSent::No, "{fault:?}");
     // 0, 100, 300, 700; the next would be at 1500.
     assert_eq!((dialer.dials.load(Ordering::SeqCst), start.elapsed()), (4, Duration::from_millis(700)));
 }
@@ -110,7 +110,7 @@ async fn reaching_an_agent_takes_its_own_limit_and_no_longer() {
         let client = AgentClient::new(&guard, interface, limits).unwrap();
         let start = tokio::time::Instant::now();
         let fault = client.call(&request(Version::V1_0, Operation::GetTask), &conditions()).await.unwrap_err();
-        assert_eq!((fault.sent(), start.elapsed().as_secs()), (Sent::No, 10), "{fault:?}");
+        assert_eq!((fault.sent(), start.elapsed().as_secs()), (WasSent::No, 10), "{fault:?}");
     }
 }
 
@@ -126,7 +126,7 @@ async fn the_rate_limit_holds_for_all_clones_together() {
     }
     let fault = client.call(&asked, &conditions()).await.unwrap_err();
     assert!(matches!(fault, ClientError::Busy { limit: "rate_limit", retry_after: Some(_) }), "{fault:?}");
-    assert_eq!((fault.sent(), agent.seen().len()), (Sent::No, 3));
+    assert_eq!((fault.sent(), agent.seen().len()), (WasSent::No, 3));
 }
 
 #[tokio::test]

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use chancery_protocol::*;
-use chancery_wire::Face;
+use chancery_wire::TaskNames;
 
 /// Every pair that an agent client speaks.
 pub(crate) use chancery_outbound::Interface as Speaks;
 
-pub(crate) fn face(version: Version) -> Face {
+pub(crate) fn face(version: Version) -> TaskNames {
     let client_task_id = (version == Version::Original).then(|| "t-1".into());
-    Face { task_id: "t-1".into(), context_id: "c-1".into(), client_task_id, artifacts: vec!["0".into()] }
+    TaskNames { task_id: "t-1".into(), context_id: "c-1".into(), client_task_id, artifacts: vec!["0".into()], stays_open: false }
 }
 
 pub(crate) fn message(role: Role) -> Message {
@@ -58,9 +58,9 @@ pub(crate) fn push_config() -> PushConfig {
     }
 }
 
-fn shown(version: Version) -> Shown {
+fn shown(version: Version) -> NamedTask {
     let client_task_id = (version == Version::Original).then(|| "t-1".into());
-    Shown { task: Arc::new(task(TaskState::Completed)), dialect: version.into(), client_task_id }
+    NamedTask { task: Arc::new(task(TaskState::Completed)), dialect: version.into(), client_task_id }
 }
 
 pub(crate) fn send(version: Version) -> SendMessage {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_outbound::client::{Conditions, Transport};
+use chancery_outbound::client::{CallConditions, Transport};
 use chancery_outbound::{ClientError, ClientLimits};
 use chancery_protocol::{Binding, Operation, Reply, TaskEvent, TaskState, Version};
 use futures::future::join_all;
@@ -90,7 +90,7 @@ async fn a_broken_connection_is_a_cut_and_not_an_end() {
 
 #[tokio::test]
 async fn the_deadline_of_a_stream_holds_however_much_it_says() {
-    let conditions = &Conditions { deadline: Some(Duration::from_millis(400)), ..conditions() };
+    let conditions = &CallConditions { deadline: Some(Duration::from_millis(400)), ..conditions() };
     join_all(Speaks::ALL.map(async |speaks| {
         let steps: Vec<Step> = (0..10_000)
             .flat_map(|_| [Step::Pause(Duration::from_millis(50)), Step::Event(changed(TaskState::Working))])

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_outbound::guard::{Fetch, Guard, GuardConfig, GuardError, GuardedClient, Outer, Stage, Whole};
+use chancery_outbound::guard::{ConnectStage, Fetch, Guard, GuardConfig, GuardError, GuardedClient, Outer, Whole};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
@@ -104,10 +104,10 @@ async fn drip(mut stream: TcpStream, seen: &Seen, head: &[u8]) {
 #[tokio::test]
 async fn dripping_headers_and_bodies_do_not_stretch_the_deadline() {
     let headers = Receiver::new(async |stream, seen| drip(stream, &seen, b"HTTP/1.1 200 OK\r\nx-slow: ").await).await;
-    assert_eq!(refused(&impatient(), &headers).await, GuardError::TimedOut(Stage::Exchange));
+    assert_eq!(refused(&impatient(), &headers).await, GuardError::TimedOut(ConnectStage::Exchange));
     let body =
         Receiver::new(async |stream, seen| drip(stream, &seen, &[HEAD, b"content-length: 9999\r\n\r\n"].concat()).await).await;
-    assert_eq!(refused(&impatient(), &body).await, GuardError::TimedOut(Stage::Exchange));
+    assert_eq!(refused(&impatient(), &body).await, GuardError::TimedOut(ConnectStage::Exchange));
 }
 
 #[tokio::test]
@@ -188,9 +188,9 @@ async fn a_stalled_handshake_and_a_silent_receiver_are_given_up() {
     let stalled = silent().await;
     let client = Guard::new(GuardConfig { tls_ms: 200, ..loopback() }, &[]).unwrap().client();
     let fault = client.fetch(Fetch::get(format!("https://{}/", stalled.address))).await.unwrap_err();
-    assert_eq!(fault, GuardError::TimedOut(Stage::Tls));
+    assert_eq!(fault, GuardError::TimedOut(ConnectStage::Tls));
     assert!(stalled.all_closed().await);
-    assert_eq!(refused(&impatient(), &silent().await).await, GuardError::TimedOut(Stage::Exchange));
+    assert_eq!(refused(&impatient(), &silent().await).await, GuardError::TimedOut(ConnectStage::Exchange));
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ async fn a_stream_ends_when_it_pauses_too_long_or_grows_too_big() {
     let soon = Fetch { within: Some(Duration::from_secs(1)), ..Fetch::get(pausing.url("/")) };
     let mut streamed = patient().stream(soon).await.unwrap();
     assert_eq!(streamed.body.chunk().await.unwrap().unwrap(), "first");
-    assert_eq!(streamed.body.chunk().await.unwrap_err(), GuardError::TimedOut(Stage::Idle));
+    assert_eq!(streamed.body.chunk().await.unwrap_err(), GuardError::TimedOut(ConnectStage::Idle));
     drop(streamed);
     assert!(pausing.all_closed().await);
 

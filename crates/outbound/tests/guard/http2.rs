@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_outbound::guard::{Fetch, Guard, GuardConfig, GuardError, Stage};
+use chancery_outbound::guard::{ConnectStage, Fetch, Guard, GuardConfig, GuardError};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -87,7 +87,7 @@ async fn a_connection_that_failed_once_is_not_used_again() {
     client.fetch(Fetch::get("https://hooks.example/")).await.unwrap();
     let never = Fetch { within: Some(Duration::from_millis(300)), ..Fetch::get("https://hooks.example/never") };
     let fault = client.fetch(never).await.unwrap_err();
-    assert_eq!((fault, receiver.accepted()), (GuardError::TimedOut(Stage::Exchange), 1));
+    assert_eq!((fault, receiver.accepted()), (GuardError::TimedOut(ConnectStage::Exchange), 1));
     client.fetch(Fetch::get("https://hooks.example/")).await.unwrap();
     assert_eq!(receiver.accepted(), 2);
     let small = Fetch { most_bytes: Some(3), ..Fetch::get("https://hooks.example/") };
@@ -168,7 +168,7 @@ async fn a_flood_of_interim_answers_over_http2_ends_with_the_deadline() {
     .await;
     let client = guarded(GuardConfig { exchange_ms: 500, ..authority.trusted() }, &flood).client();
     let fault = client.fetch(Fetch::get("https://hooks.example/")).await.unwrap_err();
-    assert!(matches!(fault, GuardError::TimedOut(Stage::Exchange)), "{fault}");
+    assert!(matches!(fault, GuardError::TimedOut(ConnectStage::Exchange)), "{fault}");
     drop(client);
     assert!(flood.all_closed().await, "the connection was not given up: {fault}");
 }

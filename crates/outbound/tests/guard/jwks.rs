@@ -29,6 +29,12 @@ struct Scene {
 
 const KEYS: &str = "/keys";
 
+/// A set of one Ed25519 key of that name.
+fn key_set(kid: &str) -> String {
+    let x = "A".repeat(43);
+    format!(r#"{{"keys":[{{"kid":"{kid}","kty":"OKP","crv":"Ed25519","x":"{x}"}}]}}"#)
+}
+
 impl Scene {
     async fn new() -> Self {
         let pages: Arc<Mutex<HashMap<String, String>>> = Arc::default();
@@ -63,7 +69,7 @@ impl Scene {
     }
 
     fn keys_page(&self, cache_control: &str, kid: &str) {
-        self.page(KEYS, cache_control, &format!(r#"{{"keys":[{{"kid":"{kid}"}}]}}"#));
+        self.page(KEYS, cache_control, &key_set(kid));
     }
 
     fn tear(&self, path: &str) {
@@ -220,11 +226,67 @@ async fn what_is_no_key_set_is_refused() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_usable_key_does_not_replace_a_good_set() {
+    let many = vec![ED25519; KeySet::MOST_KEYS + 1].join(",");
+    let answers = [
+        r#"{"keys":[]}"#.to_owned(),
+        r#"{"keys":[{"kty":"odd","kid":"two"}]}"#.to_owned(),
+        ED25519.replace(r#""kid""#, r#""use":"enc","kid""#).replacen('{', r#"{"keys":[{"#, 1) + "]}",
+        format!(r#"{{"keys":[{many}]}}"#),
+    ];
+    for answer in answers {
+        let scene = Scene::new().await;
+        scene.keys_page("max-age=600", "one");
+        assert_eq!(scene.kid(false).await.unwrap(), "one");
+        scene.page(KEYS, "max-age=600", &answer);
+        scene.later(30);
+        for _ in 0..100 {
+            assert_eq!(scene.kid(true).await.unwrap(), "one", "{answer}");
+        }
+        assert_eq!(scene.asked(), 2, "whoever sends unknown key ids causes one fetch in refresh_s");
+        scene.later(570 + 3_600 - 1);
+        assert_eq!(scene.kid(false).await.unwrap(), "one", "{answer}: for stale_s after it expired");
+        scene.later(1);
+        let fault = scene.kid(false).await.unwrap_err();
+        assert!(matches!(fault, JwksError::NoUsableKey | JwksError::Malformed(_)), "{answer}: {fault}");
+        scene.keys_page("max-age=600", "two");
+        scene.later(5);
+        assert_eq!(scene.kid(false).await.unwrap(), "two", "{answer}: after retry_s it is fetched again");
+    }
+}
+
+#[tokio::test]
+async fn how_long_keys_count_is_a_setting_and_a_zero_bounds_fetches_all_the_same() {
+    let scene = Scene::new().await;
+    let limits = JwksLimits { least_age_s: 2, most_age_s: 10, refresh_s: 0, retry_s: 0, stale_s: 0, ..JwksLimits::default() };
+    let seconds = scene.seconds.clone();
+    let now = move || Timestamp::from_micros(seconds.load(Ordering::SeqCst) * 1_000_000);
+    let cache = JwksCache::with_limits(Guard::new(loopback(), &[]).unwrap().client(), now, limits);
+    let kid =
+        async |refresh| cache.keys(&scene.url(), refresh).await.map(|keys| keys["keys"][0]["kid"].as_str().unwrap().to_owned());
+    scene.keys_page("max-age=3600", "one");
+    assert_eq!(kid(false).await.unwrap(), "one");
+    scene.keys_page("max-age=3600", "two");
+    for _ in 0..100 {
+        assert_eq!(kid(true).await.unwrap(), "one");
+    }
+    assert_eq!(scene.asked(), 1, "0 counts as a second");
+    scene.later(1);
+    assert_eq!(kid(true).await.unwrap(), "two", "a new key is seen after refresh_s");
+    scene.keys_page("max-age=3600", "three");
+    scene.later(9);
+    assert_eq!(kid(false).await.unwrap(), "two");
+    scene.later(1);
+    assert_eq!(kid(false).await.unwrap(), "three", "a withdrawn key is gone after most_age_s");
+}
+
+#[tokio::test]
 async fn a_key_set_may_have_256_kib() {
     for (bytes, fits) in [(256 * 1024, true), (256 * 1024 + 1, false)] {
         let scene = Scene::new().await;
-        let frame = r#"{"keys":[],"x":""}"#.len();
-        scene.page(KEYS, "public", &format!(r#"{{"keys":[],"x":"{}"}}"#, "y".repeat(bytes - frame)));
+        let set = key_set("one").replace("\"keys\"", "\"x\":\"\",\"keys\"");
+        let filling = format!("\"x\":\"{}\"", "y".repeat(bytes - set.len()));
+        scene.page(KEYS, "public", &set.replace("\"x\":\"\"", &filling));
         match scene.cache.keys(&scene.url(), false).await {
             Ok(_) => assert!(fits),
             Err(fault) => assert!(!fits && fault == JwksError::Guard(GuardError::TooBig(Whole::Body)), "{fault}"),
@@ -240,7 +302,7 @@ async fn only_so_many_documents_are_remembered() {
     let cache = JwksCache::with_limits(Guard::new(loopback(), &[]).unwrap().client(), now, limits);
     for number in 0..10 {
         let path = format!("/{number}");
-        scene.page(&path, "max-age=600", r#"{"keys":[]}"#);
+        scene.page(&path, "max-age=600", &key_set("one"));
         cache.keys(&scene.server.url(&path).parse().unwrap(), false).await.unwrap();
     }
     assert_eq!(scene.asked(), 10);
@@ -334,5 +396,5 @@ async fn an_issuer_whose_keys_are_inside_or_nowhere_has_none() {
     scene.page(KEYS, "public", &format!(r#"{{"keys":[{many}]}}"#));
     issuer.jwks_url = Some(scene.server.url(KEYS));
     let fault = scene.cache.key_set(&issuer, false).await.unwrap_err();
-    assert_eq!(fault, KeySetFault::TooManyKeys(KeySet::MOST_KEYS + 1));
+    assert!(fault.to_string().contains("65 keys are more than 64"), "{fault}");
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use chancery_outbound::guard::{Blocked, Dialled, Fetch, GuardConfig, GuardError, GuardedClient, Stage, Stream, Whole};
+use chancery_outbound::guard::{Blocked, ConnectStage, Dialled, Fetch, GuardConfig, GuardError, GuardedClient, Stream, Whole};
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
@@ -40,11 +40,11 @@ fn ms(count: u64) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn exchange_ms_is_15000() {
     assert_eq!(outcome(&answering(plain(), ms(14_999), ok("hi"))).await, Ok(2));
-    assert_eq!(outcome(&answering(plain(), ms(15_001), ok("hi"))).await, Err(GuardError::TimedOut(Stage::Exchange)));
+    assert_eq!(outcome(&answering(plain(), ms(15_001), ok("hi"))).await, Err(GuardError::TimedOut(ConnectStage::Exchange)));
     let sooner = Fetch { within: Some(ms(100)), ..Fetch::get("http://a.example/") };
     assert!(answering(plain(), ms(99), ok("hi")).fetch(sooner.clone()).await.is_ok());
     let fault = answering(plain(), ms(101), ok("hi")).fetch(sooner).await.unwrap_err();
-    assert_eq!(fault, GuardError::TimedOut(Stage::Exchange));
+    assert_eq!(fault, GuardError::TimedOut(ConnectStage::Exchange));
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,14 +57,14 @@ async fn connect_ms_is_3000_for_the_look_up_and_all_addresses_together() {
         let fault = outcome(&guard(plain(), &Names::always(&[PUBLIC]), &dialer).client()).await.unwrap_err();
         match reached {
             true => assert!(matches!(fault, GuardError::Unreachable(_)), "{fault}"),
-            false => assert_eq!(fault, GuardError::TimedOut(Stage::Connect)),
+            false => assert_eq!(fault, GuardError::TimedOut(ConnectStage::Connect)),
         }
     }
     // Three silent addresses take their shares, the fourth still gets its turn; the whole takes no longer.
     let names = Names::always(&["1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"]);
     let dialer = Dialer::new(async |_| std::future::pending::<io::Result<Dialled>>().await);
     let began = tokio::time::Instant::now();
-    assert_eq!(outcome(&guard(plain(), &names, &dialer).client()).await, Err(GuardError::TimedOut(Stage::Connect)));
+    assert_eq!(outcome(&guard(plain(), &names, &dialer).client()).await, Err(GuardError::TimedOut(ConnectStage::Connect)));
     assert_eq!((dialer.dialled().len(), began.elapsed().as_millis() / 10), (4, 300));
 }
 
@@ -85,7 +85,7 @@ async fn tls_ms_is_5000() {
         });
         let client = guard(authority.trusted(), &Names::always(&[PUBLIC]), &dialer).client();
         let fetched = client.fetch(Fetch::get("https://a.example/")).await.map(|fetched| fetched.body.len());
-        assert_eq!(fetched, if reached { Ok(2) } else { Err(GuardError::TimedOut(Stage::Tls)) });
+        assert_eq!(fetched, if reached { Ok(2) } else { Err(GuardError::TimedOut(ConnectStage::Tls)) });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_outbound::guard::{Fetch, Guard, GuardConfig, GuardError, GuardedClient, Stage, Whole};
+use chancery_outbound::guard::{ConnectStage, Fetch, Guard, GuardConfig, GuardError, GuardedClient, Whole};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -63,7 +63,7 @@ async fn an_answer_is_taken_although_its_body_never_ends() {
 #[tokio::test]
 async fn an_answer_that_never_comes_is_none() {
     let headers = endless(b"HTTP/1.1 200 OK\r\n", b"x", Duration::from_millis(50)).await;
-    assert_eq!(told(300, &headers).await, Err(GuardError::TimedOut(Stage::Exchange)));
+    assert_eq!(told(300, &headers).await, Err(GuardError::TimedOut(ConnectStage::Exchange)));
     let hundred_megabytes = endless(b"HTTP/1.1 200 OK\r\nx-big: ", &[b'h'; 4096], Duration::ZERO).await;
     assert_eq!(told(60_000, &hundred_megabytes).await, Err(GuardError::TooBig(Whole::Headers)));
     let flood = endless(b"", b"HTTP/1.1 103 Early\r\n\r\n", Duration::ZERO).await;

@@ -4,12 +4,14 @@
 //! message too. Whoever does not know them sees text or data.
 
 mod read;
+mod rvagent;
 mod versions;
 
 use serde_json::{Map, Value, json};
 
 use crate::{Artifact, ArtifactId, Json, Metadata, Part, PartContent};
 
+pub use self::rvagent::{around_rvagent, from_rvagent, to_rvagent};
 pub use self::versions::{ARTIFACT_KIND_VERSION, ArtifactVersions, negotiate_version};
 
 /// Where these facts stand in metadata.

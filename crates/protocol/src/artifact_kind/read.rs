@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::rvagent::THEIRS;
 use super::{ArtifactKind, ArtifactVersions, KIND, SCHEMA, VENDOR, VERSION, WITNESS};
 use crate::{Artifact, Error, Metadata, Part, PartContent};
 
@@ -39,7 +40,7 @@ impl ArtifactKind {
                 Some(Self::StructuredJson { value: json.to_value(), schema: own.schema })
             }
             (PartContent::Data(json), kind) => match said(&json.to_value(), kind) {
-                Some(Said::RuLakeWitness { witness, .. }) if own.witness.is_some_and(|marked| marked != witness) => {
+                Some(TaggedArtifact::RuLakeWitness { witness, .. }) if own.witness.is_some_and(|marked| marked != witness) => {
                     return Err(Error::invalid_field("metadata.ruvector.rvlake_witness", "is not the witness of the data"));
                 }
                 Some(said) => Some(said.into()),
@@ -52,17 +53,18 @@ impl ArtifactKind {
 }
 
 /// Data that says its kind itself. A tag beside it must say the same.
-fn said(data: &Value, tagged: Option<&str>) -> Option<Said> {
-    let kind = data.get("kind")?.as_str()?;
-    if tagged.is_some_and(|tagged| tagged != kind) {
+fn said(data: &Value, tagged: Option<&str>) -> Option<TaggedArtifact> {
+    let ours = |kind| if kind == THEIRS { "rulake_witness" } else { kind };
+    let kind = data.get("kind")?.as_str().map(ours)?;
+    if tagged.is_some_and(|tagged| ours(tagged) != kind) {
         return None;
     }
-    Said::deserialize(data).ok()
+    TaggedArtifact::deserialize(data).ok()
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Said {
+enum TaggedArtifact {
     /// The value inside, as some senders put it who cannot say anything about a part.
     StructuredJson {
         value: Value,
@@ -84,14 +86,16 @@ enum Said {
     },
 }
 
-impl From<Said> for ArtifactKind {
-    fn from(said: Said) -> Self {
+impl From<TaggedArtifact> for ArtifactKind {
+    fn from(said: TaggedArtifact) -> Self {
         match said {
-            Said::StructuredJson { value, schema } => Self::StructuredJson { value, schema },
-            Said::VectorRef { backend, collection, witness, dim, count } => {
+            TaggedArtifact::StructuredJson { value, schema } => Self::StructuredJson { value, schema },
+            TaggedArtifact::VectorRef { backend, collection, witness, dim, count } => {
                 Self::VectorRef { backend, collection, witness, dim, count }
             }
-            Said::RuLakeWitness { witness, data_ref, capabilities } => Self::RuLakeWitness { witness, data_ref, capabilities },
+            TaggedArtifact::RuLakeWitness { witness, data_ref, capabilities } => {
+                Self::RuLakeWitness { witness, data_ref, capabilities }
+            }
         }
     }
 }

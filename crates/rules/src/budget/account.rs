@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::books::Books;
 use super::counters::Counters;
-use super::scope::{Limit, Scope};
+use super::scope::{BudgetScope, Limit};
 
 /// The counters of one scope; a clone is the same ones. They last as long as anybody holds them, also after the ledger forgot
 /// the scope.
@@ -14,18 +14,18 @@ pub struct Account(Arc<Entry>);
 
 #[derive(Debug)]
 struct Entry {
-    scope: Scope,
+    scope: BudgetScope,
     row: usize,
     books: Arc<Books>,
 }
 
 impl Account {
-    pub(super) fn new(books: &Arc<Books>, scope: Scope, limit: Limit) -> Self {
+    pub(super) fn new(books: &Arc<Books>, scope: BudgetScope, limit: Limit) -> Self {
         let row = books.open().add(Counters::new(limit));
         Self(Arc::new(Entry { scope, row, books: books.clone() }))
     }
 
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &BudgetScope {
         &self.0.scope
     }
 

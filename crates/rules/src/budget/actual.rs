@@ -8,8 +8,9 @@
 //! | zero, elsewhere | reported: agents that cost nothing exist |
 //! | negative, NaN, infinite, 1e308, text that is no number, anything else | ignored, and the first row |
 //!
-//! An estimate that was only a bound (all that remains of a cap) is no guess at the cost: with nothing else known the actual is
-//! zero, and what was held goes back. What is beyond the reservation becomes an overrun in the ledger, not here.
+//! What was held only as a bound (all that remains of a cap, or what a caller's hint added) is no guess at
+//! the cost: with nothing else known the actual is zero, and what was held goes back. What is beyond the
+//! reservation becomes an overrun in the ledger, not here.
 
 use std::fmt;
 
@@ -61,7 +62,7 @@ impl Reported<u64> {
 /// What a peer said about one task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(default)]
-pub struct Report {
+pub struct ReportedCost {
     pub usd: Reported<MicroUsd>,
     pub tokens: Reported<u64>,
 }
@@ -99,12 +100,12 @@ pub struct Actual {
 }
 
 /// By the table above.
-pub fn actual(report: &Report, facts: &ActualFacts) -> Actual {
+pub fn actual(report: &ReportedCost, facts: &ActualFacts) -> Actual {
     let mut ignored = Vec::new();
-    let estimate = &facts.estimated.estimate;
-    let usd = [facts.configured.usd, facts.measured.usd, estimate.usd];
+    let expected = facts.estimated.estimate.expected;
+    let usd = [facts.configured.usd, facts.measured.usd, expected.usd];
     let (usd, usd_source) = settle_on(Dimension::Usd, report.usd, usd, &mut ignored);
-    let tokens = [facts.configured.tokens, facts.measured.tokens, estimate.tokens];
+    let tokens = [facts.configured.tokens, facts.measured.tokens, expected.tokens];
     let (tokens, tokens_source) = settle_on(Dimension::Tokens, report.tokens, tokens, &mut ignored);
     Actual { usd: usd.max(MicroUsd::ZERO), usd_source, tokens, tokens_source, ignored }
 }

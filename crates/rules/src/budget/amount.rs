@@ -50,8 +50,8 @@ impl Amount {
         self.counts().minus(other.counts()).amount()
     }
 
-    pub(super) fn counts(self) -> Counts {
-        Counts([u64::try_from(self.usd.0).unwrap_or(0), self.tokens, self.tasks])
+    pub(super) fn counts(self) -> AmountCounts {
+        AmountCounts([u64::try_from(self.usd.0).unwrap_or(0), self.tokens, self.tasks])
     }
 }
 
@@ -74,12 +74,12 @@ impl Caps {
     }
 
     /// `u64::MAX` is no cap: no sum that stops there can pass it.
-    pub(super) fn counts(self) -> Counts {
+    pub(super) fn counts(self) -> AmountCounts {
         let usd = self.usd.map_or(u64::MAX, |usd| u64::try_from(usd.0).unwrap_or(0));
-        Counts([usd, self.tokens.unwrap_or(u64::MAX), self.tasks.unwrap_or(u64::MAX)])
+        AmountCounts([usd, self.tokens.unwrap_or(u64::MAX), self.tasks.unwrap_or(u64::MAX)])
     }
 
-    pub(super) fn of(Counts([usd, tokens, tasks]): Counts) -> Self {
+    pub(super) fn of(AmountCounts([usd, tokens, tasks]): AmountCounts) -> Self {
         let given = |cap: u64| (cap != u64::MAX).then_some(cap);
         Self { usd: given(usd).map(money), tokens: given(tokens), tasks: given(tasks) }
     }
@@ -113,9 +113,9 @@ impl Quantity {
 
 /// An amount as the ledger adds it up: one number for each dimension, in its smallest unit. Sums stop at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts(pub(super) [u64; 3]);
+pub(super) struct AmountCounts(pub(super) [u64; 3]);
 
-impl Counts {
+impl AmountCounts {
     #[inline]
     pub(super) fn each(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         let (Self([a, b, c]), Self([x, y, z])) = (self, other);

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::amount::Caps;
 use super::counters::Counters;
 use super::scope::Limit;
+use super::share::UnknownShare;
 
 #[derive(Debug, Default)]
 pub(super) struct Books {
@@ -23,6 +24,7 @@ pub(super) struct Table {
     unused: Vec<usize>,
     /// The time of the last entry: for what ends without anybody saying when.
     latest: i64,
+    unknown_share: UnknownShare,
 }
 
 impl Books {
@@ -61,5 +63,13 @@ impl Table {
 
     pub(super) fn latest(&self) -> i64 {
         self.latest
+    }
+
+    pub(super) fn unknown_share(&self) -> UnknownShare {
+        self.unknown_share
+    }
+
+    pub(super) fn set_unknown_share(&mut self, share: UnknownShare) {
+        self.unknown_share = share;
     }
 }

@@ -6,7 +6,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::amount::Caps;
-use super::scope::{Limit, Window};
+use super::scope::{BudgetWindow, Limit};
+use super::share::UnknownShare;
 use crate::MicroUsd;
 use crate::setting::more_than_zero;
 
@@ -17,6 +18,8 @@ pub const EVERYBODY_ELSE: &str = "*";
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetConfig {
     pub global: GlobalBudget,
+    /// How much of the cap of a tenant or of the node one call of unknown cost may hold.
+    pub unknown_share: UnknownShare,
     /// Of each delegation tree, over its whole life; a caller can ask for less.
     pub tree: TreeBudget,
     /// By name; `*` is each that is not named. Every tenant, caller, agent and skill has counters of its own.
@@ -71,13 +74,13 @@ pub struct ScopeBudget {
     #[serde(default)]
     pub max_tasks: Option<u64>,
     #[serde(deserialize_with = "sliding")]
-    pub window: Window,
+    pub window: BudgetWindow,
 }
 
-fn sliding<'de, D: Deserializer<'de>>(from: D) -> Result<Window, D::Error> {
-    match Window::deserialize(from)? {
-        Window::Tree => Err(D::Error::custom("only a tree lasts as long as the tree: its caps are those of [budget.tree]")),
-        window @ Window::Sliding(_) => Ok(window),
+fn sliding<'de, D: Deserializer<'de>>(from: D) -> Result<BudgetWindow, D::Error> {
+    match BudgetWindow::deserialize(from)? {
+        BudgetWindow::Tree => Err(D::Error::custom("only a tree lasts as long as the tree: its caps are those of [budget.tree]")),
+        window @ BudgetWindow::Sliding(_) => Ok(window),
     }
 }
 
@@ -117,7 +120,7 @@ fn limit(sections: &BTreeMap<String, ScopeBudget>, of: Option<&str>, name: &str)
 impl GlobalBudget {
     pub fn limit(&self) -> Limit {
         let caps = Caps { usd: self.max_usd_per_minute, tokens: self.max_tokens_per_minute, tasks: self.max_tasks_per_minute };
-        Limit { caps, window: Window::MINUTE }
+        Limit { caps, window: BudgetWindow::MINUTE }
     }
 }
 
@@ -147,6 +150,7 @@ mod tests {
         let written = json!({
             "global": { "max_usd_per_minute": "10.00", "max_tokens_per_minute": 1000, "max_tasks_per_minute": 60,
                 "overflow": { "queue": { "max_queue_depth": 5 } } },
+            "unknown_share": 0.5,
             "tree": { "max_usd": "0.50", "max_tokens": 9, "max_tasks": 3 },
             "tenant": { "*": { "max_usd": "1.00", "max_tokens": null, "max_tasks": null, "window": "1d" } },
             "caller": { "planner": { "max_usd": "5.00", "max_tokens": null, "max_tasks": null, "window": "1h" } },
@@ -155,7 +159,7 @@ mod tests {
         let config = read(written.clone()).unwrap();
         assert_eq!(serde_json::to_value(&config).unwrap(), written);
         assert_eq!(config.global.limit().caps.usd, Some(MicroUsd(10_000_000)));
-        assert_eq!(config.global.limit().window, Window::MINUTE);
+        assert_eq!(config.global.limit().window, BudgetWindow::MINUTE);
         assert_eq!(config.tree.caps().tasks, Some(3));
         assert_eq!(read(json!({})).unwrap(), BudgetConfig::default());
         assert_eq!(read(json!({ "global": { "overflow": "shed" } })).unwrap().global.overflow, OverflowPolicy::Shed);
@@ -169,6 +173,8 @@ mod tests {
             (json!({ "caller": { "x": { "window": "tree" } } }), "[budget.tree]"),
             (json!({ "caller": { "x": { "window": "1 hour" } } }), "number and a unit"),
             (json!({ "caller": { "x": { "window": "1h", "max_uds": 1 } } }), "unknown field"),
+            (json!({ "unknown_share": 0 }), "more than 0 and at most 1"),
+            (json!({ "unknown_share": 1.1 }), "more than 0 and at most 1"),
             (json!({ "tree": { "max_usd": -1 } }), "not negative"),
             (json!({ "tree": { "max_usd": "0.0000001" } }), "six decimals"),
             (json!({ "tree": { "max_usd": 1e308 } }), "at most 9000000000"),

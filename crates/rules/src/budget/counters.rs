@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::amount::{Caps, Counts};
-use super::scope::{Limit, Window};
+use super::amount::{AmountCounts, Caps};
+use super::scope::{BudgetWindow, Limit};
 use super::sliding::Sliding;
 
 /// Promise: as long as its caps are not lowered and nothing is restored past them, settled and reserved together are
 /// within them at every moment.
 #[derive(Debug)]
 pub(super) struct Counters {
-    caps: Counts,
-    reserved: Counts,
+    caps: AmountCounts,
+    reserved: AmountCounts,
     /// Within the window.
-    settled: Counts,
+    settled: AmountCounts,
     /// Within the window too: an overrun is absorbed when it leaves the window, as if it had been settled.
-    overrun: Counts,
+    overrun: AmountCounts,
     /// None for what lasts as long as the scope.
     sliding: Option<Box<Sliding>>,
     limit: Limit,
@@ -23,7 +23,7 @@ pub(super) struct Counters {
 
 impl Counters {
     pub(super) fn new(limit: Limit) -> Self {
-        let zero = Counts::default();
+        let zero = AmountCounts::default();
         let sliding = sliding(limit.window);
         Self { caps: limit.caps.counts(), reserved: zero, settled: zero, overrun: zero, sliding, limit }
     }
@@ -33,25 +33,25 @@ impl Counters {
     }
 
     #[inline]
-    pub(super) fn caps(&self) -> Counts {
+    pub(super) fn caps(&self) -> AmountCounts {
         self.caps
     }
 
-    pub(super) fn settled(&self) -> Counts {
+    pub(super) fn settled(&self) -> AmountCounts {
         self.settled
     }
 
-    pub(super) fn reserved(&self) -> Counts {
+    pub(super) fn reserved(&self) -> AmountCounts {
         self.reserved
     }
 
-    pub(super) fn overrun(&self) -> Counts {
+    pub(super) fn overrun(&self) -> AmountCounts {
         self.overrun
     }
 
     /// What is taken at `now`, however.
     #[inline]
-    pub(super) fn taken(&mut self, now: i64) -> Counts {
+    pub(super) fn taken(&mut self, now: i64) -> AmountCounts {
         self.slide(now);
         self.settled.plus(self.reserved).plus(self.overrun)
     }
@@ -73,17 +73,17 @@ impl Counters {
     }
 
     #[inline]
-    pub(super) fn reserve(&mut self, amount: Counts) {
+    pub(super) fn reserve(&mut self, amount: AmountCounts) {
         self.reserved = self.reserved.plus(amount);
     }
 
     #[inline]
-    pub(super) fn release(&mut self, amount: Counts) {
+    pub(super) fn release(&mut self, amount: AmountCounts) {
         self.reserved = self.reserved.minus(amount);
     }
 
     #[inline]
-    pub(super) fn settle(&mut self, settled: Counts, overrun: Counts, now: i64) {
+    pub(super) fn settle(&mut self, settled: AmountCounts, overrun: AmountCounts, now: i64) {
         self.slide(now);
         self.settled = self.settled.plus(settled);
         self.overrun = self.overrun.plus(overrun);
@@ -93,7 +93,7 @@ impl Counters {
     }
 
     /// The same for what was settled at an earlier time.
-    pub(super) fn restore(&mut self, settled: Counts, overrun: Counts, at: i64, now: i64) {
+    pub(super) fn restore(&mut self, settled: AmountCounts, overrun: AmountCounts, at: i64, now: i64) {
         self.slide(now);
         match &mut self.sliding {
             None => {
@@ -141,9 +141,9 @@ pub(super) fn left(cap: u64, taken: u64) -> u64 {
     if cap == u64::MAX { cap } else { cap.saturating_sub(taken) }
 }
 
-fn sliding(window: Window) -> Option<Box<Sliding>> {
+fn sliding(window: BudgetWindow) -> Option<Box<Sliding>> {
     match window {
-        Window::Sliding(length) => Some(Box::new(Sliding::new(length))),
-        Window::Tree => None,
+        BudgetWindow::Sliding(length) => Some(Box::new(Sliding::new(length))),
+        BudgetWindow::Tree => None,
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::amount::{Dimension, Quantity};
-use super::scope::{Scope, Window};
+use super::scope::{BudgetScope, BudgetWindow};
 use crate::MicroUsd;
 
 /// A refusal. The first three are those of the whole node, whose window is a minute.
@@ -31,7 +31,7 @@ pub enum BudgetError {
     Exhausted(Box<Shortage>),
     /// As many wait for the scope as may.
     QueueFull {
-        scope: Scope,
+        scope: BudgetScope,
         max_queue_depth: u32,
     },
 }
@@ -39,8 +39,8 @@ pub enum BudgetError {
 /// The first scope and dimension that had not enough left. All quantities are of that dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    pub scope: Scope,
-    pub window: Window,
+    pub scope: BudgetScope,
+    pub window: BudgetWindow,
     pub limit: Quantity,
     pub settled: Quantity,
     pub reserved: Quantity,
@@ -61,7 +61,7 @@ impl BudgetError {
     /// `observed` is all that is taken of what `shortage` is about.
     pub(super) fn new(shortage: Shortage, observed: Quantity) -> Self {
         let shortage = Box::new(shortage);
-        if shortage.scope != Scope::Global || shortage.window != Window::MINUTE {
+        if shortage.scope != BudgetScope::Global || shortage.window != BudgetWindow::MINUTE {
             return Self::Exhausted(shortage);
         }
         match (observed, shortage.limit) {
@@ -85,7 +85,7 @@ impl BudgetError {
         }
     }
 
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &BudgetScope {
         match self {
             Self::RateLimitUsd { shortage, .. }
             | Self::RateLimitTokens { shortage, .. }
@@ -109,12 +109,12 @@ impl BudgetError {
 }
 
 /// `tree=t1`, or `global` alone.
-struct Assigned<'a>(&'a Scope);
+struct Assigned<'a>(&'a BudgetScope);
 
 impl fmt::Display for Assigned<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.kind())?;
-        if *self.0 != Scope::Global {
+        if *self.0 != BudgetScope::Global {
             f.write_str("=")?;
         }
         self.0.write_name(f)
@@ -124,7 +124,7 @@ impl fmt::Display for Assigned<'_> {
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Assigned(&self.scope))?;
-        if let Window::Sliding(_) = self.window {
+        if let BudgetWindow::Sliding(_) = self.window {
             write!(f, " window={}", self.window)?;
         }
         if self.dimension() != Dimension::Usd {

@@ -7,23 +7,24 @@ use chancery_protocol::Timestamp;
 use foldhash::fast::RandomState;
 
 use super::account::{Account, Accounts};
-use super::amount::{Amount, Caps, Counts, Dimension, Quantity};
+use super::amount::{Amount, AmountCounts, Caps, Dimension, Quantity};
 use super::books::{Books, Table};
 use super::counters::left;
 use super::error::{BudgetError, Shortage};
-use super::reservation::{Estimate, Reservation, Settled};
-use super::scope::{Limit, Scope};
+use super::reservation::{Estimate, Reservation, SettledReservation};
+use super::scope::{BudgetScope, Limit};
+use super::share::UnknownShare;
 
 /// What is spent and held in each scope. The rules are at the head of this module.
 #[derive(Debug, Default)]
 pub struct BudgetLedger {
     pub(super) books: Arc<Books>,
-    accounts: RwLock<HashMap<Scope, Account, RandomState>>,
+    accounts: RwLock<HashMap<BudgetScope, Account, RandomState>>,
 }
 
 /// Where a scope stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct BudgetStanding {
     pub limit: Limit,
     /// Within the window, as all of them.
     pub settled: Amount,
@@ -37,7 +38,7 @@ impl BudgetLedger {
     }
 
     /// The counters of a scope, made with this limit if there are none. Those that are there keep theirs: see `set_limit`.
-    pub fn account(&self, scope: &Scope, limit: Limit) -> Account {
+    pub fn account(&self, scope: &BudgetScope, limit: Limit) -> Account {
         if let Some(account) = self.find(scope) {
             return account;
         }
@@ -45,7 +46,7 @@ impl BudgetLedger {
         accounts.entry(scope.clone()).or_insert_with_key(|scope| Account::new(&self.books, scope.clone(), limit)).clone()
     }
 
-    pub fn find(&self, scope: &Scope) -> Option<Account> {
+    pub fn find(&self, scope: &BudgetScope) -> Option<Account> {
         self.accounts.read().unwrap_or_else(PoisonError::into_inner).get(scope).cloned()
     }
 
@@ -62,7 +63,7 @@ impl BudgetLedger {
     }
 
     /// A scope that is over, such as a tree. Reservations in it end as they would have.
-    pub fn forget(&self, scope: &Scope) {
+    pub fn forget(&self, scope: &BudgetScope) {
         let forgotten = self.accounts.write().unwrap_or_else(PoisonError::into_inner).remove(scope);
         drop(forgotten);
     }
@@ -70,12 +71,12 @@ impl BudgetLedger {
     /// Holds an amount in every one of the scopes, or in none and says which was the first that has not enough left.
     pub fn reserve(&self, accounts: &Accounts, estimate: Estimate, now: Timestamp) -> Result<Reservation, BudgetError> {
         if accounts.is_empty() {
-            return Ok(Reservation::new(accounts.clone(), estimate.without_caps(), [false; 3], false));
+            return Ok(Reservation::new(accounts.clone(), estimate.without_caps(), estimate.keeps(), false));
         }
         let mut table = self.open(accounts.iter());
-        let (held, remainder) = hold(&mut table, accounts, estimate, now.micros())?;
+        let held = hold(&mut table, accounts, estimate, now.micros())?;
         drop(table);
-        Ok(Reservation::new(accounts.clone(), held, remainder, false))
+        Ok(Reservation::new(accounts.clone(), held, estimate.keeps(), false))
     }
 
     /// Holds up to so much more, as far as it is free in every scope now, and says how much that was.
@@ -85,16 +86,16 @@ impl BudgetLedger {
     }
 
     /// What it cost, now that this is known. Beyond what was held it is an overrun. Tasks count as they were reserved.
-    pub fn settle(&self, mut reservation: Reservation, actual: Amount, now: Timestamp) -> Settled {
+    pub fn settle(&self, mut reservation: Reservation, actual: Amount, now: Timestamp) -> SettledReservation {
         let held = reservation.held();
         let mut actual = actual.counts();
         actual.0[Dimension::Tasks as usize] = held.0[Dimension::Tasks as usize];
         if reservation.accounts().is_empty() {
-            return Settled { settled: actual.amount(), overrun: Amount::default() };
+            return SettledReservation { settled: actual.amount(), overrun: Amount::default() };
         }
         let mut table = self.open(reservation.accounts().iter());
         table.note(now.micros());
-        let mut caps = Counts([u64::MAX; 3]);
+        let mut caps = AmountCounts([u64::MAX; 3]);
         for account in reservation.accounts().iter() {
             caps = caps.each(table.row(account.row()).caps(), u64::min);
         }
@@ -117,11 +118,11 @@ impl BudgetLedger {
         }
         drop(table);
         reservation.close();
-        Settled { settled: settled.amount(), overrun: overrun.amount() }
+        SettledReservation { settled: settled.amount(), overrun: overrun.amount() }
     }
 
     /// A call of which nothing more will be heard costs what was held for it, or what it said last if that is more.
-    pub fn expire(&self, reservation: Reservation, last_reported: Amount, now: Timestamp) -> Settled {
+    pub fn expire(&self, reservation: Reservation, last_reported: Amount, now: Timestamp) -> SettledReservation {
         let actual = reservation.amount().max(last_reported);
         self.settle(reservation, actual, now)
     }
@@ -146,11 +147,22 @@ impl BudgetLedger {
         accounts.iter().map(|account| table.row(account.row()).free(now.micros())).fold(Caps::NONE, Caps::narrowed)
     }
 
-    pub fn standing(&self, account: &Account, now: Timestamp) -> Standing {
+    /// How much of a cap that callers have in common one call of unknown cost may hold, from now on.
+    pub fn set_unknown_share(&self, share: UnknownShare) {
+        self.books.open().set_unknown_share(share);
+    }
+
+    /// The most that one call of unknown cost may hold in any of these scopes, or a call whose hint raised
+    /// its estimate.
+    pub fn most_unknown(&self, accounts: &Accounts) -> Caps {
+        Caps::of(most_unknown(&mut self.open(accounts.iter()), accounts))
+    }
+
+    pub fn standing(&self, account: &Account, now: Timestamp) -> BudgetStanding {
         let mut table = self.open([account]);
         let counters = table.row(account.row());
         counters.taken(now.micros());
-        Standing {
+        BudgetStanding {
             limit: counters.limit(),
             settled: counters.settled().amount(),
             reserved: counters.reserved().amount(),
@@ -166,17 +178,12 @@ impl BudgetLedger {
     }
 }
 
-/// Holds an estimate in every account, or in none. Answers what it came to, and of what that was all there was.
+/// Holds an estimate in every account, or in none. Answers what it came to.
 #[inline]
-pub(super) fn hold(
-    table: &mut Table,
-    accounts: &Accounts,
-    estimate: Estimate,
-    now: i64,
-) -> Result<(Counts, [bool; 3]), BudgetError> {
+pub(super) fn hold(table: &mut Table, accounts: &Accounts, estimate: Estimate, now: i64) -> Result<AmountCounts, BudgetError> {
     let (mut held, unknown) = estimate.parts();
     table.note(now);
-    let mut free = Counts([u64::MAX; 3]);
+    let mut free = AmountCounts([u64::MAX; 3]);
     let mut fits = true;
     for account in accounts.iter() {
         let counters = table.row(account.row());
@@ -187,20 +194,32 @@ pub(super) fn hold(
     if !fits && let Some(refused) = shortage(table, accounts, held, now) {
         return Err(refused);
     }
-    for at in Dimension::ALL.map(|dimension| dimension as usize) {
-        if unknown[at] {
+    if unknown != [false; 3] {
+        let most = free.each(most_unknown(table, accounts), u64::min);
+        for at in Dimension::ALL.map(|dimension| dimension as usize).into_iter().filter(|at| unknown[*at]) {
             // Where there is no cap, nothing needs to be held.
-            held.0[at] = if free.0[at] == u64::MAX { 0 } else { free.0[at] };
+            held.0[at] = if free.0[at] == u64::MAX { 0 } else { held.0[at].max(most.0[at]) };
         }
     }
     for account in accounts.iter() {
         table.row(account.row()).reserve(held);
     }
-    Ok((held, unknown))
+    Ok(held)
+}
+
+/// What one call of unknown cost may hold: a share of each cap that callers have in common.
+fn most_unknown(table: &mut Table, accounts: &Accounts) -> AmountCounts {
+    let share = table.unknown_share();
+    let mut most = AmountCounts([u64::MAX; 3]);
+    for account in accounts.iter().filter(|account| account.scope().is_shared()) {
+        let caps = table.row(account.row()).caps();
+        most = most.each(AmountCounts(caps.0.map(|cap| share.of(cap))), u64::min);
+    }
+    most
 }
 
 /// Holds as much of what is wanted as is free in every account.
-pub(super) fn hold_more(table: &mut Table, reservation: &mut Reservation, wanted: Counts, now: i64) -> Counts {
+pub(super) fn hold_more(table: &mut Table, reservation: &mut Reservation, wanted: AmountCounts, now: i64) -> AmountCounts {
     let accounts = reservation.accounts().clone();
     table.note(now);
     let granted = wanted.each(free(table, &accounts, now), u64::min);
@@ -212,8 +231,8 @@ pub(super) fn hold_more(table: &mut Table, reservation: &mut Reservation, wanted
 }
 
 /// What is left in every account.
-pub(super) fn free(table: &mut Table, accounts: &Accounts, now: i64) -> Counts {
-    let mut free = Counts([u64::MAX; 3]);
+pub(super) fn free(table: &mut Table, accounts: &Accounts, now: i64) -> AmountCounts {
+    let mut free = AmountCounts([u64::MAX; 3]);
     for account in accounts.iter() {
         let counters = table.row(account.row());
         let taken = counters.taken(now);
@@ -224,7 +243,7 @@ pub(super) fn free(table: &mut Table, accounts: &Accounts, now: i64) -> Counts {
 
 /// Why `wanted` does not fit: the first scope in the order they were given, and in it the first dimension.
 #[cold]
-fn shortage(table: &mut Table, accounts: &Accounts, wanted: Counts, now: i64) -> Option<BudgetError> {
+fn shortage(table: &mut Table, accounts: &Accounts, wanted: AmountCounts, now: i64) -> Option<BudgetError> {
     let mut first = None;
     let mut retry_after = Some(std::time::Duration::ZERO);
     for account in accounts.iter() {

@@ -24,7 +24,7 @@ impl BudgetLedger {
         let mut table = self.open(accounts.iter().chain(lender.accounts().iter()));
         let held = lending(&mut table, lender, now, |table| hold(table, accounts, estimate, now.micros()));
         drop(table);
-        held.map(|(held, remainder)| Reservation::new(accounts.clone(), held, remainder, false))
+        held.map(|held| Reservation::new(accounts.clone(), held, estimate.keeps(), false))
     }
 
     /// As `raise`, out of the same.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::account::Accounts;
 use super::error::BudgetError;
-use super::scope::Scope;
+use super::scope::BudgetScope;
 
 #[derive(Debug, Default)]
 pub struct BudgetQueue {
@@ -29,18 +29,18 @@ struct Lines {
     next: u64,
     /// By the numbers of tickets, oldest first.
     waiting: BTreeMap<u64, Waiter>,
-    lines: HashMap<Scope, BTreeSet<u64>>,
+    lines: HashMap<BudgetScope, BTreeSet<u64>>,
 }
 
 #[derive(Debug)]
 struct Waiter {
     accounts: Accounts,
-    stands_for: Vec<Scope>,
+    stands_for: Vec<BudgetScope>,
 }
 
 /// A place in the queue; dropping it gives it up.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct BudgetQueueTicket {
     number: u64,
     shared: Arc<Shared>,
 }
@@ -56,7 +56,12 @@ impl BudgetQueue {
     }
 
     /// A place behind all who wait for `full`, the scope that had not enough left.
-    pub fn enqueue(&self, accounts: &Accounts, full: &Scope, max_queue_depth: u32) -> Result<Ticket, BudgetError> {
+    pub fn enqueue(
+        &self,
+        accounts: &Accounts,
+        full: &BudgetScope,
+        max_queue_depth: u32,
+    ) -> Result<BudgetQueueTicket, BudgetError> {
         let mut lines = self.shared.lines();
         if lines.length(full) >= max_queue_depth as usize {
             return Err(BudgetError::QueueFull { scope: full.clone(), max_queue_depth });
@@ -66,22 +71,22 @@ impl BudgetQueue {
         lines.waiting.insert(number, Waiter { accounts: accounts.clone(), stands_for: Vec::new() });
         lines.stand(number, full);
         self.shared.waiting.store(lines.waiting.len(), Ordering::Release);
-        Ok(Ticket { number, shared: self.shared.clone() })
+        Ok(BudgetQueueTicket { number, shared: self.shared.clone() })
     }
 
     /// Whether it is the ticket's turn.
-    pub fn may_try(&self, ticket: &Ticket) -> bool {
+    pub fn may_try(&self, ticket: &BudgetQueueTicket) -> bool {
         let lines = self.shared.lines();
         lines.waiting.get(&ticket.number).is_some_and(|waiter| lines.may_try(&waiter.accounts, ticket.number))
     }
 
     /// It tried and was refused by `full`: it waits for that too, at the place of its own number.
-    pub fn refused(&self, ticket: &Ticket, full: &Scope) {
+    pub fn refused(&self, ticket: &BudgetQueueTicket, full: &BudgetScope) {
         self.shared.lines().stand(ticket.number, full);
     }
 
     /// It got what it waited for, or gave up.
-    pub fn leave(&self, ticket: Ticket) {
+    pub fn leave(&self, ticket: BudgetQueueTicket) {
         drop(ticket);
     }
 
@@ -93,7 +98,7 @@ impl BudgetQueue {
     }
 
     /// How many wait for a scope.
-    pub fn depth(&self, scope: &Scope) -> usize {
+    pub fn depth(&self, scope: &BudgetScope) -> usize {
         self.shared.lines().length(scope)
     }
 
@@ -106,14 +111,14 @@ impl BudgetQueue {
     }
 }
 
-impl Ticket {
+impl BudgetQueueTicket {
     /// Tickets are numbered in the order they were drawn.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-impl Drop for Ticket {
+impl Drop for BudgetQueueTicket {
     fn drop(&mut self) {
         let mut lines = self.shared.lines();
         lines.remove(self.number);
@@ -130,11 +135,11 @@ impl Shared {
 
 impl Lines {
     fn may_try(&self, accounts: &Accounts, number: u64) -> bool {
-        let before = |scope: &Scope| self.lines.get(scope).and_then(BTreeSet::first).is_some_and(|first| *first < number);
+        let before = |scope: &BudgetScope| self.lines.get(scope).and_then(BTreeSet::first).is_some_and(|first| *first < number);
         !accounts.iter().any(|account| before(account.scope()))
     }
 
-    fn stand(&mut self, number: u64, scope: &Scope) {
+    fn stand(&mut self, number: u64, scope: &BudgetScope) {
         if let Some(waiter) = self.waiting.get_mut(&number)
             && self.lines.entry(scope.clone()).or_default().insert(number)
         {
@@ -153,7 +158,7 @@ impl Lines {
         }
     }
 
-    fn length(&self, scope: &Scope) -> usize {
+    fn length(&self, scope: &BudgetScope) -> usize {
         self.lines.get(scope).map_or(0, BTreeSet::len)
     }
 }

@@ -1,36 +1,59 @@
 //! What is held for a call until it is known what it cost.
 
 use super::account::Accounts;
-use super::amount::{Amount, Counts};
+use super::amount::{Amount, AmountCounts};
+use super::estimate::Price;
 use crate::MicroUsd;
 
-/// What a call is thought to take. What is not known is all that remains of the smallest cap on it, or nothing where none is.
+/// What a call is thought to take. What is not known is the remainder: all that is left of the smallest cap
+/// on it, or nothing where no cap is. Of the cap of a tenant or of the node, a remainder takes no more than
+/// the ledger's [`UnknownShare`](super::UnknownShare).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Estimate {
     pub usd: Option<MicroUsd>,
     pub tokens: Option<u64>,
     pub tasks: u64,
+    /// What it is expected to cost by all that is known but the caller's hint. A remainder is no less than
+    /// that, and a call of which nothing is reported costs that.
+    pub expected: Price,
 }
 
 impl Estimate {
     /// One task of which nothing is known.
-    pub const REMAINDER: Self = Self { usd: None, tokens: None, tasks: 1 };
+    pub const REMAINDER: Self = Self { usd: None, tokens: None, tasks: 1, expected: Price { usd: None, tokens: None } };
 
     pub const fn known(amount: Amount) -> Self {
-        Self { usd: Some(amount.usd), tokens: Some(amount.tokens), tasks: amount.tasks }
+        let (usd, tokens) = (Some(amount.usd), Some(amount.tokens));
+        Self { usd, tokens, tasks: amount.tasks, expected: Price { usd, tokens } }
     }
 
     /// What is held where there is no cap on anything.
     #[inline]
-    pub(super) fn without_caps(self) -> Counts {
+    pub(super) fn without_caps(self) -> AmountCounts {
         Amount { usd: self.usd.unwrap_or_default(), tokens: self.tokens.unwrap_or_default(), tasks: self.tasks }.counts()
     }
 
     /// What is asked for at least, and of which dimensions more is taken.
     #[inline]
-    pub(super) fn parts(self) -> (Counts, [bool; 3]) {
-        let usd = self.usd.map_or(1, |usd| u64::try_from(usd.0).unwrap_or(0));
-        (Counts([usd, self.tokens.unwrap_or(1), self.tasks]), [self.usd.is_none(), self.tokens.is_none(), false])
+    pub(super) fn parts(self) -> (AmountCounts, [bool; 3]) {
+        let [least_usd, least_tokens] = self.least();
+        let usd = self.usd.map_or(least_usd.max(1), |usd| u64::try_from(usd.0).unwrap_or(0));
+        let tokens = self.tokens.unwrap_or(least_tokens.max(1));
+        (AmountCounts([usd, tokens, self.tasks]), [self.usd.is_none(), self.tokens.is_none(), false])
+    }
+
+    /// What a call keeps of what is held for it when others borrow from it: all of what was asked for.
+    #[inline]
+    pub(super) fn keeps(self) -> AmountCounts {
+        let [usd, tokens] = self.least();
+        let of = |known: bool, least: u64| if known { u64::MAX } else { least };
+        AmountCounts([of(self.usd.is_some(), usd), of(self.tokens.is_some(), tokens), u64::MAX])
+    }
+
+    #[inline]
+    fn least(self) -> [u64; 2] {
+        let Price { usd, tokens } = self.expected;
+        [usd.map_or(0, |usd| u64::try_from(usd.0).unwrap_or(0)), tokens.unwrap_or(0)]
     }
 }
 
@@ -42,7 +65,7 @@ impl From<Amount> for Estimate {
 
 /// How a reservation ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Settled {
+pub struct SettledReservation {
     /// Never more than was reserved, except of what no scope has a cap on.
     pub settled: Amount,
     /// What it cost beyond that.
@@ -57,19 +80,20 @@ pub struct Settled {
 #[derive(Debug)]
 pub struct Reservation {
     accounts: Accounts,
-    held: Counts,
-    /// Of what all that was left is held, because nobody knows how much is needed.
-    remainder: [bool; 3],
+    held: AmountCounts,
+    /// What it does not lend. Where all that was left is held because nobody knows how much is needed, that
+    /// is little or nothing.
+    keeps: AmountCounts,
     /// What others got of it.
-    lent: Counts,
+    lent: AmountCounts,
     dispatched: bool,
     open: bool,
 }
 
 impl Reservation {
     #[inline]
-    pub(super) fn new(accounts: Accounts, held: Counts, remainder: [bool; 3], dispatched: bool) -> Self {
-        Self { accounts, held, remainder, lent: Counts::default(), dispatched, open: true }
+    pub(super) fn new(accounts: Accounts, held: AmountCounts, keeps: AmountCounts, dispatched: bool) -> Self {
+        Self { accounts, held, keeps, lent: AmountCounts::default(), dispatched, open: true }
     }
 
     /// What is held now.
@@ -91,12 +115,12 @@ impl Reservation {
     }
 
     #[inline]
-    pub(super) fn held(&self) -> Counts {
+    pub(super) fn held(&self) -> AmountCounts {
         self.held
     }
 
     #[inline]
-    pub(super) fn lent(&self) -> Counts {
+    pub(super) fn lent(&self) -> AmountCounts {
         self.lent
     }
 
@@ -105,26 +129,22 @@ impl Reservation {
         self.to_lend().amount()
     }
 
-    pub(super) fn to_lend(&self) -> Counts {
-        let mut lendable = self.held;
-        for (count, remainder) in lendable.0.iter_mut().zip(self.remainder) {
-            *count = if remainder { *count } else { 0 };
-        }
-        lendable
+    pub(super) fn to_lend(&self) -> AmountCounts {
+        self.held.minus(self.keeps)
     }
 
     /// It was made as one that holds all there was.
     pub(super) fn can_lend(&mut self) {
-        self.remainder = [true, true, false];
+        self.keeps = AmountCounts([0, 0, u64::MAX]);
     }
 
-    pub(super) fn lend(&mut self, amount: Counts) {
+    pub(super) fn lend(&mut self, amount: AmountCounts) {
         self.held = self.held.minus(amount);
         self.lent = self.lent.plus(amount);
     }
 
     #[inline]
-    pub(super) fn hold_more(&mut self, more: Counts) {
+    pub(super) fn hold_more(&mut self, more: AmountCounts) {
         self.held = self.held.plus(more);
     }
 
@@ -153,7 +173,7 @@ fn end(reservation: &mut Reservation) {
         let counters = table.row(account.row());
         counters.release(reservation.held);
         if reservation.dispatched {
-            counters.settle(reservation.held, Counts::default(), now);
+            counters.settle(reservation.held, AmountCounts::default(), now);
         }
     }
 }

@@ -3,13 +3,13 @@
 use chancery_protocol::Timestamp;
 
 use super::account::Accounts;
-use super::amount::Amount;
+use super::amount::{Amount, AmountCounts};
 use super::ledger::BudgetLedger;
-use super::reservation::{Reservation, Settled};
+use super::reservation::{Reservation, SettledReservation};
 
 impl BudgetLedger {
     /// What was settled at `at`, with its overrun. What is out of a scope's window by now is left out of that scope.
-    pub fn restore_settled(&self, accounts: &Accounts, was: Settled, at: Timestamp, now: Timestamp) {
+    pub fn restore_settled(&self, accounts: &Accounts, was: SettledReservation, at: Timestamp, now: Timestamp) {
         let mut table = self.open(accounts.iter());
         for account in accounts.iter() {
             let counters = table.row(account.row());
@@ -24,7 +24,7 @@ impl BudgetLedger {
         let mut table = self.open(accounts.iter());
         accounts.iter().for_each(|account| table.row(account.row()).reserve(held));
         drop(table);
-        Reservation::new(accounts.clone(), held, [false; 3], true)
+        Reservation::new(accounts.clone(), held, AmountCounts([u64::MAX; 3]), true)
     }
 
     /// The same for one that held all there was and may have lent it: it gets what the others have left of that. To be called

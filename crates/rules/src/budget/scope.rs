@@ -13,7 +13,7 @@ use super::amount::Caps;
 /// One of the scopes a call is charged to.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum BudgetScope {
     /// The whole node.
     Global,
     Tenant(Arc<str>),
@@ -32,7 +32,7 @@ pub enum Scope {
     Subtree(Arc<str>),
 }
 
-impl Scope {
+impl BudgetScope {
     /// The word before the colon.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -46,6 +46,11 @@ impl Scope {
         }
     }
 
+    /// Whether callers that know nothing of each other are charged to it.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Global | Self::Tenant(_))
+    }
+
     /// Writes what is after the colon, if anything is.
     pub(super) fn write_name(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -56,7 +61,7 @@ impl Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for BudgetScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind())?;
         if *self != Self::Global {
@@ -68,14 +73,14 @@ impl fmt::Display for Scope {
 
 /// Over which time amounts are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Window {
+pub enum BudgetWindow {
     /// The last so much time, at any moment.
     Sliding(Duration),
     /// As long as the scope lives.
     Tree,
 }
 
-impl Window {
+impl BudgetWindow {
     pub const MINUTE: Self = Self::Sliding(Duration::from_secs(60));
     /// Shorter ones would be dust: a sixtieth of it is how exactly time is looked at.
     pub const SHORTEST: Duration = Duration::from_secs(1);
@@ -87,17 +92,17 @@ impl Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     pub caps: Caps,
-    pub window: Window,
+    pub window: BudgetWindow,
 }
 
 impl Limit {
     /// Of a tree, or a part of one.
     pub const fn of_tree(caps: Caps) -> Self {
-        Self { caps, window: Window::Tree }
+        Self { caps, window: BudgetWindow::Tree }
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for BudgetWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tree => f.write_str("tree"),
@@ -112,7 +117,7 @@ impl fmt::Display for Window {
     }
 }
 
-impl FromStr for Window {
+impl FromStr for BudgetWindow {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -139,13 +144,13 @@ impl FromStr for Window {
     }
 }
 
-impl Serialize for Window {
+impl Serialize for BudgetWindow {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Window {
+impl<'de> Deserialize<'de> for BudgetWindow {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
         text.parse().map_err(de::Error::custom)
@@ -159,21 +164,21 @@ mod tests {
     #[test]
     fn a_window_is_read_as_it_is_written() {
         for text in ["1s", "90s", "1m", "5m", "1h", "1d", "3650d", "tree", "1500ms"] {
-            assert_eq!(text.parse::<Window>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<BudgetWindow>().unwrap().to_string(), text);
         }
         for (text, same) in [("60s", "1m"), ("24h", "1d"), ("1000ms", "1s")] {
-            assert_eq!(text.parse::<Window>().unwrap().to_string(), same);
+            assert_eq!(text.parse::<BudgetWindow>().unwrap().to_string(), same);
         }
         for text in ["", "1", "s", "0s", "999ms", "3651d", "1 h", "-1h", "1w", "1.5h", "99999999999999999999d", "Tree", "一h"] {
-            assert!(text.parse::<Window>().is_err(), "{text}");
+            assert!(text.parse::<BudgetWindow>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_scope_is_written_with_its_kind_and_its_name() {
-        let caller = Scope::Caller { tenant: "default".into(), name: "planner".into() };
-        let skill = Scope::Skill { agent: "research".into(), skill: "sum".into() };
-        let written = [Scope::Global, caller, skill, Scope::Tree("t1".into())].map(|scope| scope.to_string());
+        let caller = BudgetScope::Caller { tenant: "default".into(), name: "planner".into() };
+        let skill = BudgetScope::Skill { agent: "research".into(), skill: "sum".into() };
+        let written = [BudgetScope::Global, caller, skill, BudgetScope::Tree("t1".into())].map(|scope| scope.to_string());
         assert_eq!(written, ["global", "caller:default/planner", "skill:research/sum", "tree:t1"]);
     }
 }

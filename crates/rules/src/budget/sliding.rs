@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::amount::Counts;
+use super::amount::AmountCounts;
 
 /// Into how many parts a window is cut.
 const PARTS: i64 = 60;
@@ -13,8 +13,8 @@ const PLACES: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
-    settled: Counts,
-    overrun: Counts,
+    settled: AmountCounts,
+    overrun: AmountCounts,
 }
 
 /// An amount counts for at least the window and at most a sixtieth longer: a cap can be met late, never passed.
@@ -70,20 +70,22 @@ impl Sliding {
 
     /// What counts now: settled and overrun. Added up anew with each part that leaves, so that a sum that came to its end
     /// comes down again.
-    pub(super) fn sums(&self) -> (Counts, Counts) {
-        let add = |(settled, overrun): (Counts, Counts), part: &Part| (settled.plus(part.settled), overrun.plus(part.overrun));
+    pub(super) fn sums(&self) -> (AmountCounts, AmountCounts) {
+        let add = |(settled, overrun): (AmountCounts, AmountCounts), part: &Part| {
+            (settled.plus(part.settled), overrun.plus(part.overrun))
+        };
         self.parts.iter().fold(Default::default(), add)
     }
 
     #[inline]
-    pub(super) fn add(&mut self, settled: Counts, overrun: Counts) {
+    pub(super) fn add(&mut self, settled: AmountCounts, overrun: AmountCounts) {
         let part = &mut self.parts[place(self.newest)];
         part.settled = part.settled.plus(settled);
         part.overrun = part.overrun.plus(overrun);
     }
 
     /// Puts an amount to its time, if that still counts.
-    pub(super) fn add_at(&mut self, at: i64, settled: Counts, overrun: Counts) {
+    pub(super) fn add_at(&mut self, at: i64, settled: AmountCounts, overrun: AmountCounts) {
         let number = at.div_euclid(self.part_micros).min(self.newest);
         if self.newest.saturating_sub(number) < LIVE {
             let part = &mut self.parts[place(number)];
@@ -93,7 +95,7 @@ impl Sliding {
     }
 
     /// All that counts, oldest first, each with the last moment of its part.
-    pub(super) fn amounts(&self) -> impl Iterator<Item = (i64, Counts, Counts)> {
+    pub(super) fn amounts(&self) -> impl Iterator<Item = (i64, AmountCounts, AmountCounts)> {
         let oldest = self.newest.saturating_sub(PARTS);
         (oldest..=self.newest).map(|number| {
             let part = &self.parts[place(number)];
@@ -129,8 +131,8 @@ mod tests {
 
     const SECOND: i64 = 1_000_000;
 
-    fn tokens(count: u64) -> Counts {
-        Counts([0, count, 0])
+    fn tokens(count: u64) -> AmountCounts {
+        AmountCounts([0, count, 0])
     }
 
     fn counted(window: &mut Sliding, now: i64) -> u64 {
@@ -142,7 +144,7 @@ mod tests {
 
     fn add(window: &mut Sliding, count: u64, now: i64) {
         window.advance(now);
-        window.add(tokens(count), Counts::default());
+        window.add(tokens(count), AmountCounts::default());
     }
 
     #[test]
@@ -193,9 +195,9 @@ mod tests {
     fn what_is_restored_leaves_at_its_own_time() {
         let mut window = Sliding::new(Duration::from_secs(60));
         window.advance(100 * SECOND);
-        window.add_at(50 * SECOND, tokens(1), Counts::default());
-        window.add_at(39 * SECOND, tokens(2), Counts::default());
-        window.add_at(999 * SECOND, tokens(4), Counts::default());
+        window.add_at(50 * SECOND, tokens(1), AmountCounts::default());
+        window.add_at(39 * SECOND, tokens(2), AmountCounts::default());
+        window.add_at(999 * SECOND, tokens(4), AmountCounts::default());
         assert_eq!(counted(&mut window, 100 * SECOND), 5, "one was too old");
         for (most, seconds) in [(0, 61), (3, 61), (4, 11), (5, 0)] {
             assert_eq!(window.until_within(1, most, 100 * SECOND), Duration::from_secs(seconds), "{most}");

@@ -3,7 +3,7 @@
 use chancery_protocol::Timestamp;
 
 use super::config::BreakerConfig;
-use crate::routing::{Outcome, Window};
+use crate::routing::{CallOutcome, HealthWindow};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
@@ -18,7 +18,7 @@ pub enum BreakerState {
 /// Leave to make one call. Its result goes back to the breaker with it.
 #[must_use = "a call whose result is not reported counts as a failed probe when its time is over"]
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ticket {
+pub struct BreakerTicket {
     era: u64,
 }
 
@@ -38,14 +38,14 @@ pub struct Breaker {
     /// Counts the changes of state. Results of calls from an earlier era are history.
     era: u64,
     failures_in_a_row: u32,
-    results: Window,
+    results: HealthWindow,
     /// Times it opened since a call last went well.
     openings: u32,
 }
 
 impl Breaker {
     pub fn new(config: BreakerConfig) -> Self {
-        let results = Window::new(config.window());
+        let results = HealthWindow::new(config.window());
         let since = Timestamp::default();
         Self { config, state: BreakerState::Closed, since, era: 0, failures_in_a_row: 0, results, openings: 0 }
     }
@@ -68,7 +68,7 @@ impl Breaker {
         self.admits_from().is_none_or(|from| self.is_over(from, now))
     }
 
-    pub fn admit(&mut self, now: Timestamp) -> Result<Ticket, Refused> {
+    pub fn admit(&mut self, now: Timestamp) -> Result<BreakerTicket, Refused> {
         self.give_up_on_a_lost_probe(now);
         match self.state {
             BreakerState::Closed => {}
@@ -78,46 +78,46 @@ impl Breaker {
             BreakerState::Open { until } => return Err(Refused { until }),
             BreakerState::HalfOpen { .. } => return Err(Refused { until: self.admits_from().unwrap_or(now) }),
         }
-        Ok(Ticket { era: self.era })
+        Ok(BreakerTicket { era: self.era })
     }
 
     /// A probe has begun well, though it has not ended: that is enough to close the breaker. Gives the ticket its end is
     /// reported with. Any other call keeps its ticket, and is judged by its end.
-    pub fn begun_well(&mut self, ticket: Ticket, now: Timestamp) -> Ticket {
+    pub fn begun_well(&mut self, ticket: BreakerTicket, now: Timestamp) -> BreakerTicket {
         let is_the_probe = self.is_current(&ticket, now) && matches!(self.state, BreakerState::HalfOpen { .. });
         if !is_the_probe {
             return ticket;
         }
-        self.report(ticket, Outcome::Succeeded, now);
-        Ticket { era: self.era }
+        self.report(ticket, CallOutcome::Succeeded, now);
+        BreakerTicket { era: self.era }
     }
 
     /// How a call went.
-    pub fn report(&mut self, ticket: Ticket, outcome: Outcome, now: Timestamp) {
+    pub fn report(&mut self, ticket: BreakerTicket, outcome: CallOutcome, now: Timestamp) {
         if !self.is_current(&ticket, now) {
             return;
         }
         match (self.state, outcome) {
-            (BreakerState::Closed, Outcome::Succeeded) => {
+            (BreakerState::Closed, CallOutcome::Succeeded) => {
                 self.failures_in_a_row = 0;
                 self.openings = 0;
                 self.results.add(true, now);
             }
-            (BreakerState::Closed, Outcome::Failed) => self.fail(now),
-            (BreakerState::HalfOpen { .. }, Outcome::Succeeded) => {
+            (BreakerState::Closed, CallOutcome::Failed) => self.fail(now),
+            (BreakerState::HalfOpen { .. }, CallOutcome::Succeeded) => {
                 self.openings = 0;
                 self.close(now);
             }
-            (BreakerState::HalfOpen { .. }, Outcome::Failed) => self.open(now),
+            (BreakerState::HalfOpen { .. }, CallOutcome::Failed) => self.open(now),
             // The probe told nothing, so another may go at once.
-            (BreakerState::HalfOpen { .. }, Outcome::Unjudged) => self.change_to(BreakerState::Open { until: now }, now),
-            (BreakerState::Closed, Outcome::Unjudged) | (BreakerState::Open { .. }, _) => {}
+            (BreakerState::HalfOpen { .. }, CallOutcome::Unjudged) => self.change_to(BreakerState::Open { until: now }, now),
+            (BreakerState::Closed, CallOutcome::Unjudged) | (BreakerState::Open { .. }, _) => {}
         }
     }
 
     /// How a health check went. One that goes well closes the breaker, but it is no call: it neither makes up for failed
     /// calls nor shortens the next cooldown.
-    pub fn report_check(&mut self, ticket: Ticket, alive: bool, now: Timestamp) {
+    pub fn report_check(&mut self, ticket: BreakerTicket, alive: bool, now: Timestamp) {
         if !self.is_current(&ticket, now) {
             return;
         }
@@ -129,7 +129,7 @@ impl Breaker {
         }
     }
 
-    fn is_current(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
+    fn is_current(&mut self, ticket: &BreakerTicket, now: Timestamp) -> bool {
         self.give_up_on_a_lost_probe(now);
         ticket.era == self.era
     }

@@ -6,8 +6,8 @@ mod config;
 mod outlier;
 mod pool;
 
-pub use self::breaker::{Breaker, BreakerState, Refused, Ticket};
+pub use self::breaker::{Breaker, BreakerState, BreakerTicket, Refused};
 pub use self::check::{CheckFacts, next_check};
 pub use self::config::{BreakerConfig, CheckConfig, HealthConfig, OutlierConfig};
-pub use self::outlier::{Ejection, Ejections, Reason};
+pub use self::outlier::{Ejection, EjectionReason, Ejections};
 pub use self::pool::{OpenCall, PeerPool, PeerStanding};

@@ -10,7 +10,7 @@ use crate::routing::{PeerId, PeerSnapshot, Share};
 
 /// What a peer was left out for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
+pub enum EjectionReason {
     Latency { took: Duration, siblings: Duration },
     Failures { failed: Share, siblings: Share },
 }
@@ -18,7 +18,7 @@ pub enum Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ejection {
     pub peer: PeerId,
-    pub reason: Reason,
+    pub reason: EjectionReason,
     pub until: Timestamp,
 }
 
@@ -67,14 +67,14 @@ impl Ejections {
         found.into_iter().take(free).map(|(reason, peer)| self.put_out(peer.id.clone(), reason, now)).collect()
     }
 
-    fn put_out(&mut self, peer: PeerId, reason: Reason, now: Timestamp) -> Ejection {
+    fn put_out(&mut self, peer: PeerId, reason: EjectionReason, now: Timestamp) -> Ejection {
         let times = self.out.get(&peer).map_or(0, |before| before.times.saturating_add(1));
         let until = now + self.config.ejection(times);
         self.out.insert(peer.clone(), Out { since: now, until, times });
         Ejection { peer, reason, until }
     }
 
-    fn fault(&self, peer: &PeerSnapshot, present: &[&PeerSnapshot]) -> Option<Reason> {
+    fn fault(&self, peer: &PeerSnapshot, present: &[&PeerSnapshot]) -> Option<EjectionReason> {
         let is_judged = |peer: &PeerSnapshot| peer.recent_results >= self.config.eject_results;
         let siblings: Vec<_> = present.iter().filter(|sibling| sibling.id != peer.id && is_judged(sibling)).collect();
         if !is_judged(peer) {
@@ -84,13 +84,13 @@ impl Ejections {
         // A setting of 0 can only come from code; it must not put out who is no worse at all.
         let points = Share::percent(self.config.eject_failure_points.max(1));
         if peer.failure_rate.above(usual) >= points {
-            return Some(Reason::Failures { failed: peer.failure_rate, siblings: usual });
+            return Some(EjectionReason::Failures { failed: peer.failure_rate, siblings: usual });
         }
         let usual = median(siblings.iter().filter_map(|sibling| sibling.ewma_latency))?;
         let took = peer.ewma_latency?;
         let too_slow = took > Duration::from_millis(self.config.eject_latency_above_ms)
             && took >= usual.saturating_mul(self.config.eject_latency_multiple);
-        (too_slow && took > usual).then_some(Reason::Latency { took, siblings: usual })
+        (too_slow && took > usual).then_some(EjectionReason::Latency { took, siblings: usual })
     }
 }
 
@@ -106,10 +106,10 @@ impl Out {
 }
 
 /// Failing is worse than being slow, and within each the distance counts.
-fn badness(reason: Reason) -> (bool, Share, Duration) {
+fn badness(reason: EjectionReason) -> (bool, Share, Duration) {
     match reason {
-        Reason::Failures { failed, .. } => (true, failed, Duration::ZERO),
-        Reason::Latency { took, .. } => (false, Share::NONE, took),
+        EjectionReason::Failures { failed, .. } => (true, failed, Duration::ZERO),
+        EjectionReason::Latency { took, .. } => (false, Share::NONE, took),
     }
 }
 

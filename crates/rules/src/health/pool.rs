@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use chancery_protocol::{AgentCard, Timestamp};
 
-use super::breaker::{Breaker, BreakerState, Refused, Ticket};
+use super::breaker::{Breaker, BreakerState, BreakerTicket, Refused};
 use super::check::{CheckFacts, next_check};
 use super::config::HealthConfig;
 use super::outlier::{Ejection, Ejections};
 use crate::MicroUsd;
-use crate::routing::{Outcome, PeerId, PeerRecord, PeerSnapshot, TaskSpec, number_of};
+use crate::routing::{CallOutcome, PeerId, PeerRecord, PeerSnapshot, TaskSpec, number_of};
 
 /// Plain data: whoever shares it brings the lock.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ struct Member {
 pub struct OpenCall {
     peer: PeerId,
     number: u64,
-    ticket: Ticket,
+    ticket: BreakerTicket,
 }
 
 impl OpenCall {
@@ -118,14 +118,14 @@ impl PeerPool {
     pub fn finish(
         &mut self,
         call: OpenCall,
-        outcome: Outcome,
+        outcome: CallOutcome,
         latency: Duration,
         cost: Option<MicroUsd>,
         now: Timestamp,
     ) -> Vec<Ejection> {
         let Some(member) = member(&mut self.peers, &call) else { return Vec::new() };
         member.record.finished(outcome, latency, cost, now);
-        if outcome != Outcome::Unjudged {
+        if outcome != CallOutcome::Unjudged {
             member.last_heard = Some(now);
         }
         member.breaker.report(call.ticket, outcome, now);

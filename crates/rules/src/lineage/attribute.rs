@@ -1,44 +1,12 @@
 //! Puts a call in its place: by proof, by what it can only be, or by the narrowest of what it could be.
 
-use std::fmt;
+use chancery_protocol::TaskId;
 
-use chancery_protocol::{ErrorKind, TaskId};
-
+use super::attribution::{Attribution, LineageError, TokenCheck};
 use super::config::Unattributed;
-use super::context::TaskContext;
-use super::facts::{Allowance, LineageFacts, OpenTask, Parent, Presented, TokenClaims};
-use super::path::outsider;
-
-/// How sure the place of a call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Attribution {
-    /// By a token of ours.
-    Verified,
-    /// The only task it can come from: a bound, not a fact.
-    Inferred,
-    /// One of several, bound by all of them.
-    Ambiguous,
-    /// It comes from no task here.
-    Root,
-}
-
-impl Attribution {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::Inferred => "inferred",
-            Self::Ambiguous => "ambiguous",
-            Self::Root => "root",
-        }
-    }
-}
-
-impl fmt::Display for Attribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+use super::context::{ClaimedContext, TaskContext};
+use super::facts::{Allowance, LineageFacts, OpenTask, Parent, PresentedToken, TokenClaims, TraceMark};
+use super::path::AgentPath;
 
 /// The place of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,114 +22,32 @@ pub struct Lineage {
     pub candidates: Vec<OpenTask>,
 }
 
-/// What is wrong with a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TokenCheck {
-    Malformed,
-    TooLarge,
-    UnknownKey,
-    Signature,
-    Expired,
-    NotYetValid,
-    Tenant,
-    Audience,
-    UnknownParent,
-    ClosedParent,
-    /// Root, trace or depth are not those of the task it names.
-    Parent,
-}
-
-impl TokenCheck {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::TooLarge => "too_large",
-            Self::UnknownKey => "unknown_key",
-            Self::Signature => "signature",
-            Self::Expired => "expired",
-            Self::NotYetValid => "not_yet_valid",
-            Self::Tenant => "tenant",
-            Self::Audience => "audience",
-            Self::UnknownParent => "unknown_parent",
-            Self::ClosedParent => "closed_parent",
-            Self::Parent => "parent",
-        }
-    }
-
-    fn told(self) -> &'static str {
-        match self {
-            Self::Malformed => "it is not a hop token",
-            Self::TooLarge => "it is too large",
-            Self::UnknownKey => "its key is not one of ours",
-            Self::Signature => "its signature is wrong",
-            Self::Expired => "it has expired",
-            Self::NotYetValid => "it is not valid yet",
-            Self::Tenant => "it is of another tenant",
-            Self::Audience => "it was given to another agent",
-            Self::UnknownParent => "it names no task known here",
-            Self::ClosedParent => "the task it names has ended",
-            Self::Parent => "it does not agree with the task it names",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineageError {
-    /// A token that does not hold is worse than none: somebody made, stole or kept it.
-    Invalid(TokenCheck),
-    /// An agent called without a token where one is asked for.
-    Required,
-}
-
-impl LineageError {
-    pub fn kind(self) -> ErrorKind {
-        match self {
-            Self::Invalid(_) => ErrorKind::LineageInvalid,
-            Self::Required => ErrorKind::LineageRequired,
-        }
-    }
-}
-
-impl fmt::Display for LineageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid(check) => write!(f, "the hop token does not hold: {}", check.told()),
-            Self::Required => f.write_str("an agent has to send the hop token of the task it works on"),
-        }
-    }
-}
-
-impl std::error::Error for LineageError {}
-
 /// The place of a call, or why it has none. Nothing a caller says without proof makes it shallower, shorter or richer than
 /// every task it may come from.
+///
+/// The first of these that says something decides: a hop token, this node's mark in the trace, the open tasks of the calling
+/// agent, the trace of a tree, the names an agent has for its open task, a claim, a task that ended a moment ago. Names and claims
+/// then tighten what came out.
 pub fn attribute(facts: &LineageFacts<'_>) -> Result<Lineage, LineageError> {
     match &facts.token {
-        Presented::Faulty(check) => return Err(LineageError::Invalid(*check)),
-        Presented::Good(claims, parent) => return verified(facts, claims, parent).map_err(LineageError::Invalid),
-        Presented::Nothing | Presented::Foreign => {}
+        PresentedToken::Faulty(check) => return Err(LineageError::Invalid(*check)),
+        PresentedToken::Good(claims, parent) => return verified(facts, claims, parent).map_err(LineageError::Invalid),
+        PresentedToken::Nothing | PresentedToken::Foreign => {}
     }
-    match facts.unattributed {
-        Unattributed::Deny if facts.known_agent || !facts.open.is_empty() => return Err(LineageError::Required),
-        Unattributed::Deny | Unattributed::Root => return Ok(root(facts)),
-        Unattributed::Infer => {}
-    }
-    let mut candidates = narrowed(facts);
-    // The deepest first, and of those the poorest: whoever reads only one parent reads the strictest.
-    candidates.sort_by_cached_key(|task| strictness(task));
-    let Some((parent, others)) = candidates.split_first() else { return Ok(root(facts)) };
-    let attribution = if others.is_empty() { Attribution::Inferred } else { Attribution::Ambiguous };
-    let remaining = others.iter().fold(parent.remaining, |remaining, task| remaining.and(task.remaining));
-    let mut above = parent.context.clone();
-    if !others.is_empty() {
-        above.visited_agents = above.visited_agents.with_all_of(others.iter().map(|task| &task.context.visited_agents));
-    }
-    Ok(Lineage {
-        attribution,
-        context: above.child(parent.id.clone(), facts.caller.clone()),
-        root_task: Some(parent.root.clone()),
-        remaining,
-        candidates: candidates.into_iter().cloned().collect(),
+    let lineage = match facts.unattributed {
+        Unattributed::Deny if (facts.known_agent || !facts.open.is_empty()) && !is_marked(facts) => {
+            return Err(LineageError::Required);
+        }
+        Unattributed::Root => root(facts),
+        Unattributed::Infer | Unattributed::Deny => placed(facts),
+    };
+    let lineage = tightened_by_names(facts, lineage);
+    Ok(match (facts.claimed, &facts.token) {
+        (Some(claimed), PresentedToken::Foreign) => {
+            tightened_by_claim(lineage, &claimed.from_another_node().in_own_names(facts.agent_ids))
+        }
+        (Some(claimed), _) => tightened_by_claim(lineage, &claimed.in_own_names(facts.agent_ids)),
+        (None, _) => lineage,
     })
 }
 
@@ -172,33 +58,167 @@ fn verified(facts: &LineageFacts<'_>, claims: &TokenClaims, parent: &Parent) -> 
     if claims.audience != facts.caller {
         return Err(TokenCheck::Audience);
     }
-    let parent = match parent {
+    let (parent, attribution) = match parent {
         Parent::Unknown => return Err(TokenCheck::UnknownParent),
-        Parent::Closed => return Err(TokenCheck::ClosedParent),
-        Parent::Open(parent) => parent,
+        // An agent that works on something else has newer tokens. With one of an ended task it would choose its own place.
+        Parent::Ended(parent) if facts.open.is_empty() => (parent, Attribution::Late),
+        Parent::Closed | Parent::Ended(_) => return Err(TokenCheck::ClosedParent),
+        Parent::Open(parent) => (parent, Attribution::Verified),
     };
     let own = (&parent.id, &parent.root, parent.context.trace_id, parent.context.depth);
     if own != (&claims.parent_task, &claims.root_task, claims.trace_id, claims.depth) {
         return Err(TokenCheck::Parent);
     }
-    Ok(Lineage {
-        attribution: Attribution::Verified,
-        context: parent.context.child(parent.id.clone(), facts.caller.clone()),
+    Ok(under(facts, attribution, parent))
+}
+
+/// Whether the call has this node's mark of an open task that was given to its caller. Nobody else can make one: it is what comes
+/// back of a hop token over other nodes.
+fn is_marked(facts: &LineageFacts<'_>) -> bool {
+    matches!(&facts.mark, TraceMark::Open(task) if task.holder == facts.caller)
+}
+
+/// By what came without a token.
+fn placed(facts: &LineageFacts<'_>) -> Lineage {
+    match &facts.mark {
+        TraceMark::Open(task) if !facts.known_agent || task.holder == facts.caller => {
+            return under(facts, Attribution::Traced, task);
+        }
+        // Another agent's task: one more that the call may come from. By itself it proves nothing about this agent.
+        TraceMark::Open(task) if facts.open.is_empty() => return under(facts, Attribution::Traced, task),
+        TraceMark::Open(task) => {
+            let all: Vec<&OpenTask> = facts.open.iter().chain([task]).collect();
+            return among(facts, all);
+        }
+        TraceMark::Ended(task) if facts.open.is_empty() => return under(facts, Attribution::Late, task),
+        TraceMark::Ended(_) | TraceMark::Nothing => {}
+    }
+    if !facts.open.is_empty() {
+        return among(facts, narrowed(facts));
+    }
+    if !facts.tree.is_empty() {
+        return in_tree(facts, facts.tree);
+    }
+    if !facts.named.is_empty() {
+        return Lineage { attribution: Attribution::Claimed, ..in_tree(facts, facts.named) };
+    }
+    if !facts.claimed_tree.is_empty() {
+        return Lineage { attribution: Attribution::Claimed, ..in_tree(facts, facts.claimed_tree) };
+    }
+    match facts.ended {
+        Some(task) => under(facts, Attribution::Late, task),
+        None => root(facts),
+    }
+}
+
+/// Under exactly one task.
+fn under(facts: &LineageFacts<'_>, attribution: Attribution, task: &OpenTask) -> Lineage {
+    let mut context = task.context.child(task.id.clone(), task.holder.clone());
+    if facts.known_agent && facts.caller != task.holder {
+        context.visited_agents = context.visited_agents.then(facts.caller.clone());
+    }
+    Lineage {
+        attribution,
+        context,
+        root_task: Some(task.root.clone()),
+        remaining: task.remaining,
+        candidates: vec![task.clone()],
+    }
+}
+
+/// Under one of several tasks of the caller, and bound by all of them.
+fn among(facts: &LineageFacts<'_>, mut candidates: Vec<&OpenTask>) -> Lineage {
+    // The deepest first, and of those the poorest: whoever reads only one parent reads the strictest.
+    candidates.sort_by_cached_key(|task| strictness(task));
+    let Some((parent, others)) = candidates.split_first() else { return root(facts) };
+    if others.is_empty() {
+        return under(facts, Attribution::Inferred, parent);
+    }
+    let mut above = parent.context.clone();
+    above.visited_agents = above.visited_agents.with_all_of(others.iter().map(|task| &task.context.visited_agents));
+    let holders = AgentPath::new(candidates.iter().map(|task| task.holder.clone()).filter(|holder| *holder != facts.caller));
+    above.visited_agents = above.visited_agents.with_all_of([&holders]);
+    Lineage {
+        attribution: Attribution::Ambiguous,
+        context: above.child(parent.id.clone(), facts.caller.clone()),
         root_task: Some(parent.root.clone()),
-        remaining: parent.remaining,
-        candidates: vec![parent.clone()],
-    })
+        remaining: least_of(&candidates),
+        candidates: candidates.into_iter().cloned().collect(),
+    }
+}
+
+/// Somewhere in a tree: as deep as its deepest task. The call comes back to an agent that waits only if it does so from every task it
+/// may come from. Agents side by side may call each other; depth and budget bound that.
+fn in_tree(facts: &LineageFacts<'_>, tree: &[OpenTask]) -> Lineage {
+    let mut candidates: Vec<&OpenTask> = tree.iter().collect();
+    candidates.sort_by_cached_key(|task| strictness(task));
+    let Some(deepest) = candidates.iter().map(|task| task.context.depth).max() else { return root(facts) };
+    let remaining = least_of(&candidates);
+    let attribution = if candidates.len() == 1 { Attribution::Inferred } else { Attribution::Ambiguous };
+    let waits = |task: &OpenTask| task.holder == *facts.target || task.context.visited_agents.contains(facts.target);
+    if candidates.iter().any(|task| !waits(task)) {
+        candidates.retain(|task| !waits(task));
+    }
+    let parent = candidates[0];
+    let paths: Vec<AgentPath> = candidates.iter().map(|task| task.context.visited_agents.then(task.holder.clone())).collect();
+    let mut visited_agents = paths[0].with_all_of(&paths[1..]);
+    if facts.known_agent && !visited_agents.contains(&facts.caller) {
+        visited_agents = visited_agents.then(facts.caller.clone());
+    }
+    let context = TaskContext {
+        parent_task_id: Some(parent.id.clone()),
+        depth: deepest.saturating_add(1),
+        visited_agents,
+        ..parent.context.clone()
+    };
+    Lineage {
+        attribution,
+        context,
+        root_task: Some(parent.root.clone()),
+        remaining,
+        candidates: candidates.into_iter().cloned().collect(),
+    }
 }
 
 fn root(facts: &LineageFacts<'_>) -> Lineage {
-    let caller = if facts.known_agent { facts.caller.clone() } else { outsider(&facts.caller) };
     Lineage {
         attribution: Attribution::Root,
-        context: TaskContext::root(facts.new_trace, caller),
+        context: TaskContext::root(facts.new_trace, facts.caller.clone()),
         root_task: None,
         remaining: Allowance::default(),
         candidates: Vec::new(),
     }
+}
+
+/// What an agent calls its task says where the call comes from. A mark in the trace says it with proof, so names add nothing to one.
+fn tightened_by_names(facts: &LineageFacts<'_>, lineage: Lineage) -> Lineage {
+    if facts.named.is_empty() || lineage.attribution == Attribution::Traced {
+        return lineage;
+    }
+    let named = in_tree(facts, facts.named).context;
+    tightened(lineage, named.depth, &named.visited_agents)
+}
+
+fn tightened_by_claim(lineage: Lineage, claimed: &ClaimedContext) -> Lineage {
+    tightened(lineage, claimed.depth.unwrap_or(0), &claimed.visited_agents)
+}
+
+/// What a call says without proof can only make it deeper and its path longer.
+fn tightened(mut lineage: Lineage, depth: u32, visited_agents: &AgentPath) -> Lineage {
+    let depth = lineage.context.depth.max(depth);
+    let path = lineage.context.visited_agents.with_all_of([visited_agents]);
+    if depth > lineage.context.depth || path.len() > lineage.context.visited_agents.len() {
+        // What comes after the end of its task waits for nobody, whatever it claims.
+        if lineage.attribution != Attribution::Late {
+            lineage.attribution = Attribution::Claimed;
+        }
+        (lineage.context.depth, lineage.context.visited_agents) = (depth, path);
+    }
+    lineage
+}
+
+fn least_of(tasks: &[&OpenTask]) -> Allowance {
+    tasks.iter().fold(Allowance::default(), |remaining, task| remaining.and(task.remaining))
 }
 
 /// The open tasks the call may come from. A hint that fits none of them says nothing.

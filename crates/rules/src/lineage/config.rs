@@ -1,11 +1,58 @@
 //! The `[lineage]` section.
 
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The range of `max_bytes`. The least has room for `traceparent` and this node's own member of `tracestate`.
+pub const LINEAGE_BYTES: std::ops::RangeInclusive<usize> = 256..=16_384;
+
+/// The longest time a task that has ended may still place calls, in seconds.
+pub const LONGEST_LINGER_S: u64 = 3_600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LineageConfig {
     pub unattributed: Unattributed,
+    /// Whether the marks that this node puts into `tracestate` and `traceparent` place the calls that bring them back.
+    pub traces: bool,
+    /// Whether a context that a call claims, or its agent's own name for an open task, makes it deeper or charges it to that tree.
+    pub claims: bool,
+    /// How long a task that has ended still places the calls of its agent.
+    #[serde(deserialize_with = "linger")]
+    pub linger_s: u64,
+    /// The most bytes that lineage adds to one call of an agent elsewhere, headers and metadata together.
+    #[serde(deserialize_with = "max_bytes")]
+    pub max_bytes: usize,
+}
+
+impl Default for LineageConfig {
+    fn default() -> Self {
+        Self { unattributed: Unattributed::default(), traces: true, claims: true, linger_s: 60, max_bytes: 4_096 }
+    }
+}
+
+impl LineageConfig {
+    pub fn linger(&self) -> Duration {
+        Duration::from_secs(self.linger_s)
+    }
+}
+
+fn linger<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let seconds = u64::deserialize(from)?;
+    if seconds > LONGEST_LINGER_S {
+        return Err(serde::de::Error::custom(format_args!("must be from 0 to {LONGEST_LINGER_S}")));
+    }
+    Ok(seconds)
+}
+
+fn max_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    let bytes = usize::deserialize(from)?;
+    if !LINEAGE_BYTES.contains(&bytes) {
+        let (least, most) = (LINEAGE_BYTES.start(), LINEAGE_BYTES.end());
+        return Err(serde::de::Error::custom(format_args!("must be from {least} to {most}")));
+    }
+    Ok(bytes)
 }
 
 /// What becomes of a call that proves no parent.

@@ -7,6 +7,7 @@ use chancery_protocol::{TaskId, TraceId};
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::agent_ids::{AgentIdIndex, is_distinct};
 use super::path::{AgentPath, AgentRef, MAX_AGENT_NAME, MAX_PATH};
 
 /// Known to the service, and written as `metadata.ruvector.context` for whoever is called.
@@ -45,7 +46,7 @@ impl TaskContext {
     }
 }
 
-/// What a caller says of its own place, without proof. Kept to be shown; nothing is decided by it.
+/// What a caller says of its own place, without proof. It can only make the call deeper and its path longer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClaimedContext {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +62,24 @@ pub struct ClaimedContext {
     /// Something was left out because it was too long, too much, or of another type.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+}
+
+impl ClaimedContext {
+    /// What counts here of a context that another node wrote for the agent it calls. It is the place of that agent's own calls, one
+    /// step further. Of its path those agents count that are told apart from this node's by their AgentIDs: plain names are the other
+    /// node's, which may have other agents by the same names.
+    #[must_use]
+    pub fn from_another_node(&self) -> Self {
+        let depth = self.depth.map(|depth| depth.saturating_sub(1));
+        let distinct = self.visited_agents.to_vec().into_iter().filter(|agent| is_distinct(agent));
+        Self { depth, visited_agents: AgentPath::new(distinct), ..self.clone() }
+    }
+
+    /// The same with the agents of this node under the names they have here.
+    #[must_use]
+    pub fn in_own_names(&self, ids: &AgentIdIndex) -> Self {
+        Self { visited_agents: ids.recognised(&self.visited_agents), ..self.clone() }
+    }
 }
 
 impl<'de> Deserialize<'de> for ClaimedContext {
@@ -80,26 +99,26 @@ impl<'de> Deserialize<'de> for ClaimedContext {
                 while let Some(name) = from.next_key::<std::borrow::Cow<'_, str>>()? {
                     let known = match &*name {
                         "trace_id" => {
-                            claim.trace_id = from.next_value::<Said>()?.text().and_then(TraceId::from_hex);
+                            claim.trace_id = from.next_value::<ClaimMember>()?.text().and_then(TraceId::from_hex);
                             claim.trace_id.is_some()
                         }
-                        "parent_task_id" => match from.next_value::<Said>()? {
-                            Said::Nothing => true,
+                        "parent_task_id" => match from.next_value::<ClaimMember>()? {
+                            ClaimMember::Nothing => true,
                             said => {
                                 claim.parent_task_id = said.text().map(TaskId::from);
                                 claim.parent_task_id.is_some()
                             }
                         },
                         "depth" => {
-                            claim.depth = from.next_value::<Said>()?.number();
+                            claim.depth = from.next_value::<ClaimMember>()?.number();
                             claim.depth.is_some()
                         }
                         "root_agent_id" => {
-                            claim.root_agent_id = from.next_value::<Said>()?.text().map(Into::into);
+                            claim.root_agent_id = from.next_value::<ClaimMember>()?.text().map(Into::into);
                             claim.root_agent_id.is_some()
                         }
-                        "visited_agents" => match from.next_value::<Said>()? {
-                            Said::Agents { path, whole } => {
+                        "visited_agents" => match from.next_value::<ClaimMember>()? {
+                            ClaimMember::Agents { path, whole } => {
                                 claim.visited_agents = path;
                                 whole
                             }
@@ -121,7 +140,7 @@ impl<'de> Deserialize<'de> for ClaimedContext {
 }
 
 /// One member of a claim, of whatever type it came in.
-enum Said {
+enum ClaimMember {
     Nothing,
     Text(Arc<str>),
     Number(u64),
@@ -129,7 +148,7 @@ enum Said {
     Other,
 }
 
-impl Said {
+impl ClaimMember {
     fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -145,59 +164,59 @@ impl Said {
     }
 }
 
-impl<'de> Deserialize<'de> for Said {
+impl<'de> Deserialize<'de> for ClaimMember {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Any;
 
         impl<'de> Visitor<'de> for Any {
-            type Value = Said;
+            type Value = ClaimMember;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("any value")
             }
 
-            fn visit_unit<E: de::Error>(self) -> Result<Said, E> {
-                Ok(Said::Nothing)
+            fn visit_unit<E: de::Error>(self) -> Result<ClaimMember, E> {
+                Ok(ClaimMember::Nothing)
             }
 
-            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Said, E> {
-                Ok(Said::Other)
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<ClaimMember, E> {
+                Ok(ClaimMember::Other)
             }
 
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Said, E> {
-                Ok(Said::Number(number))
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<ClaimMember, E> {
+                Ok(ClaimMember::Number(number))
             }
 
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Said, E> {
-                Ok(u64::try_from(number).map_or(Said::Other, Said::Number))
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<ClaimMember, E> {
+                Ok(u64::try_from(number).map_or(ClaimMember::Other, ClaimMember::Number))
             }
 
-            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Said, E> {
-                Ok(Said::Other)
+            fn visit_f64<E: de::Error>(self, _: f64) -> Result<ClaimMember, E> {
+                Ok(ClaimMember::Other)
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Said, E> {
-                Ok(if text.len() > MAX_AGENT_NAME { Said::Other } else { Said::Text(text.into()) })
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ClaimMember, E> {
+                Ok(if text.len() > MAX_AGENT_NAME { ClaimMember::Other } else { ClaimMember::Text(text.into()) })
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Said, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<ClaimMember, A::Error> {
                 let (mut path, mut whole) = (AgentPath::default(), true);
                 while path.len() < MAX_PATH {
-                    match from.next_element::<Said>()? {
-                        Some(Said::Text(agent)) => path = path.then(agent),
+                    match from.next_element::<ClaimMember>()? {
+                        Some(ClaimMember::Text(agent)) => path = path.then(agent),
                         Some(_) => whole = false,
-                        None => return Ok(Said::Agents { path, whole }),
+                        None => return Ok(ClaimMember::Agents { path, whole }),
                     }
                 }
                 while from.next_element::<IgnoredAny>()?.is_some() {
                     whole = false;
                 }
-                Ok(Said::Agents { path, whole })
+                Ok(ClaimMember::Agents { path, whole })
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Said, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<ClaimMember, A::Error> {
                 while from.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Said::Other)
+                Ok(ClaimMember::Other)
             }
         }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use chancery_protocol::{ContextId, TaskId, TraceId};
 
-use super::attribute::TokenCheck;
+use super::agent_ids::AgentIdIndex;
+use super::attribution::TokenCheck;
 use super::config::Unattributed;
-use super::context::TaskContext;
+use super::context::{ClaimedContext, TaskContext};
 use super::path::AgentRef;
 use crate::MicroUsd;
 
@@ -14,13 +15,31 @@ use crate::MicroUsd;
 #[derive(Clone, Debug)]
 pub struct LineageFacts<'a> {
     pub tenant: &'a str,
-    /// The authenticated caller, by the name of the agent it is if it is one.
+    /// The caller, by the name of the agent it is if it is one. A caller that is no agent has a name that no agent has.
     pub caller: AgentRef,
-    /// Whether the caller is an agent this node knows.
+    /// Whether the caller is an agent this node knows, by its credentials or by the address it calls at.
     pub known_agent: bool,
-    pub token: Presented,
+    /// The agent that is called.
+    pub target: &'a AgentRef,
+    pub token: PresentedToken,
+    /// The task that this node's own mark in the trace names.
+    pub mark: TraceMark,
     /// Tasks that were dispatched to the caller here by its own tenant and have not ended.
     pub open: &'a [OpenTask],
+    /// Open tasks of the tree whose trace came with the call. Only for trees whose trace this node made, and without the tasks of
+    /// the agent that is called.
+    pub tree: &'a [OpenTask],
+    /// Open tasks that the message names as their agent does, in a word that is no name of this node: only that agent knows it, and
+    /// those it called in the same context.
+    pub named: &'a [OpenTask],
+    /// Like `tree`, for the trace that the call claims.
+    pub claimed_tree: &'a [OpenTask],
+    /// The last task of the caller, where it ended a moment ago.
+    pub ended: Option<&'a OpenTask>,
+    /// What the call says of its own place.
+    pub claimed: Option<&'a ClaimedContext>,
+    /// By which a claim may name agents of this node.
+    pub agent_ids: &'a AgentIdIndex,
     pub context_id: Option<&'a ContextId>,
     pub reference_task_ids: &'a [TaskId],
     /// The trace the caller's `traceparent` named.
@@ -32,13 +51,23 @@ pub struct LineageFacts<'a> {
 
 /// The hop token of a call, after its form and signature were looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Presented {
+pub enum PresentedToken {
     #[default]
     Nothing,
     /// Issued by somebody else, so it says nothing here.
     Foreign,
     Faulty(TokenCheck),
     Good(Box<TokenClaims>, Box<Parent>),
+}
+
+/// The mark of this node in the trace of a call, after it was looked up. Whoever has one was given it with a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TraceMark {
+    #[default]
+    Nothing,
+    Open(OpenTask),
+    /// The task ended a moment ago.
+    Ended(OpenTask),
 }
 
 /// What a good token says that has to agree with what is known here.
@@ -58,6 +87,8 @@ pub struct TokenClaims {
 pub enum Parent {
     Unknown,
     Closed,
+    /// It ended a moment ago, and was not cancelled.
+    Ended(OpenTask),
     Open(OpenTask),
 }
 
@@ -67,6 +98,8 @@ pub struct OpenTask {
     pub id: TaskId,
     /// The task at the root of its tree; its own id for a root.
     pub root: TaskId,
+    /// The agent it was given to.
+    pub holder: AgentRef,
     /// Of the call that made it, with the agents that still hold an ancestor.
     pub context: TaskContext,
     pub context_id: ContextId,

@@ -16,11 +16,6 @@ pub const MAX_AGENT_NAME: usize = 256;
 /// An agent as this node calls it; the text of its agent id if the node has no name for it.
 pub type AgentRef = AgentName;
 
-/// How a caller that is no agent stands in a path. No agent has a name like this, so none is taken for it.
-pub fn outsider(caller: &str) -> AgentRef {
-    format!("caller/{caller}").into()
-}
-
 /// A list that grows at its end. A longer one shares all of the shorter, so going one agent further costs the same at any depth.
 #[derive(Clone, Default)]
 pub struct AgentPath(Option<Arc<Step>>);
@@ -51,6 +46,14 @@ impl AgentPath {
 
     pub fn contains(&self, agent: &str) -> bool {
         self.backwards().any(|visited| **visited == *agent)
+    }
+
+    pub fn first(&self) -> Option<&AgentRef> {
+        self.backwards().last()
+    }
+
+    pub fn last(&self) -> Option<&AgentRef> {
+        self.backwards().next()
     }
 
     /// The last one first.

@@ -52,9 +52,12 @@ impl PolicyBook {
         self.named.contains(skill)
     }
 
-    /// The most specific first: (caller, skill), caller, skill, default. What one leaves open the next decides.
-    pub fn resolve(&self, caller: &str, skill: Option<&str>) -> Arc<TaskPolicy> {
-        let Some(of_caller) = self.callers.get(caller) else {
+    /// The most specific first: (caller, skill), caller, skill, default. What one leaves open the next decides. A caller's policy
+    /// stands under `tenant/name`, or else under its name.
+    pub fn resolve(&self, tenant: &str, caller: &str, skill: Option<&str>) -> Arc<TaskPolicy> {
+        let full = || self.callers.get(format!("{tenant}/{caller}").as_str());
+        let of_caller = if self.callers.is_empty() { None } else { full().or_else(|| self.callers.get(caller)) };
+        let Some(of_caller) = of_caller else {
             return skill.and_then(|skill| self.skills.get(skill)).unwrap_or(&self.default).clone();
         };
         let Some(skill) = skill else { return of_caller.whole.clone() };

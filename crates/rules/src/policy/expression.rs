@@ -50,13 +50,13 @@ pub enum RuleKind {
 }
 
 #[derive(Debug)]
-pub struct Rule {
+pub struct PolicyRule {
     pub name: Arc<str>,
     pub kind: RuleKind,
     pub condition: Box<dyn Expression>,
 }
 
-impl Rule {
+impl PolicyRule {
     /// `read` turns the text of a condition into one.
     pub fn new(config: &RuleConfig, read: impl FnOnce(&str) -> Result<Box<dyn Expression>, String>) -> Result<Self, String> {
         let (kind, text) = match (&config.deny_when, &config.allow_when) {
@@ -72,7 +72,7 @@ impl Rule {
 /// All rules, in the order of the config.
 #[derive(Debug, Default)]
 pub struct Rules {
-    rules: Vec<Rule>,
+    rules: Vec<PolicyRule>,
     passed: Passed,
 }
 
@@ -82,9 +82,9 @@ impl Rules {
         configs: &[RuleConfig],
         mut read: impl FnMut(&str) -> Result<Box<dyn Expression>, String>,
     ) -> Result<Self, Vec<String>> {
-        let (mut rules, mut faults) = (Vec::<Rule>::new(), Vec::new());
+        let (mut rules, mut faults) = (Vec::<PolicyRule>::new(), Vec::new());
         for config in configs {
-            match Rule::new(config, &mut read) {
+            match PolicyRule::new(config, &mut read) {
                 Ok(rule) if rules.iter().any(|earlier| earlier.name == rule.name) => {
                     faults.push(format!("the rule {:?} is there twice", rule.name));
                 }
@@ -99,7 +99,7 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+    pub fn iter(&self) -> impl Iterator<Item = &PolicyRule> {
         self.rules.iter()
     }
 
@@ -114,7 +114,7 @@ impl Rules {
         Ok(())
     }
 
-    fn ask(&self, facts: &CallFacts<'_>, which: impl Fn(&Rule) -> bool) -> Result<(), PolicyError> {
+    fn ask(&self, facts: &CallFacts<'_>, which: impl Fn(&PolicyRule) -> bool) -> Result<(), PolicyError> {
         for rule in self.rules.iter().filter(|rule| which(rule)) {
             let fault = match (rule.condition.holds(facts), rule.kind) {
                 (Ok(false), RuleKind::DenyWhen) | (Ok(true), RuleKind::AllowWhen) => continue,
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn what_was_let_through_is_not_worked_out_again_unless_it_asks_for_money() {
         let asked: [Arc<AtomicU32>; 2] = Default::default();
-        let rule = |for_money: bool| Rule {
+        let rule = |for_money: bool| PolicyRule {
             name: if for_money { "poor" } else { "stranger" }.into(),
             kind: RuleKind::DenyWhen,
             condition: Box::new(Counting { asked: Arc::clone(&asked[usize::from(for_money)]), for_money }),

@@ -1,4 +1,4 @@
-//! What is asked before a task goes out, in its order: the skill, a slot, the cost.
+//! What is asked before a task goes out, in its order: the skill, a slot, the cost and the tokens.
 
 use std::sync::Arc;
 
@@ -6,14 +6,17 @@ use chancery_protocol::Caller;
 
 use super::{PolicyError, Slot, Slots, TaskPolicy};
 use crate::MicroUsd;
+use crate::budget::Price;
 
 /// What a call wants.
 #[derive(Clone, Debug)]
-pub struct Ask<'a> {
+pub struct PolicyQuestion<'a> {
     pub caller: &'a Caller,
     pub skill: &'a AskedSkill,
     /// What it is expected to cost, if anybody can tell.
     pub estimate: Option<MicroUsd>,
+    /// What its caller says it will take, however little of that is held for it.
+    pub hint: Price,
     /// Tasks that may run at once where no policy says how many.
     pub concurrency: u32,
 }
@@ -62,7 +65,7 @@ impl AskedSkill {
 }
 
 /// Lets a call through and gives it its slot, or says which bound it meets first. A refused call holds nothing.
-pub fn judge(policy: &TaskPolicy, ask: &Ask<'_>, slots: &Arc<Slots>) -> Result<Slot, PolicyError> {
+pub fn judge(policy: &TaskPolicy, ask: &PolicyQuestion<'_>, slots: &Arc<Slots>) -> Result<Slot, PolicyError> {
     let name = ask.skill.name();
     if let Some(allowed) = &policy.allowed_skills
         && !name.is_some_and(|skill| allowed.contains(skill))
@@ -70,16 +73,22 @@ pub fn judge(policy: &TaskPolicy, ask: &Ask<'_>, slots: &Arc<Slots>) -> Result<S
         return Err(PolicyError::SkillDenied(name.cloned()));
     }
     let slot = slots.take(ask.caller, ask.skill.id(), policy.max_concurrency.unwrap_or(ask.concurrency))?;
-    match (ask.estimate, policy.max_cost_usd) {
-        (Some(estimate), Some(limit)) if estimate > limit => {
-            Err(PolicyError::Exceeded { field: "max_cost_usd", actual: estimate.to_string(), limit: limit.to_string() })
-        }
-        _ => Ok(slot),
-    }
+    policy.check_cost(ask.estimate.max(ask.hint.usd))?;
+    policy.check_tokens(ask.hint.tokens.unwrap_or(0))?;
+    Ok(slot)
 }
 
 impl TaskPolicy {
-    /// Asked again and again while a task runs.
+    fn check_cost(&self, expected: Option<MicroUsd>) -> Result<(), PolicyError> {
+        match (expected, self.max_cost_usd) {
+            (Some(expected), Some(limit)) if expected > limit => {
+                Err(PolicyError::Exceeded { field: "max_cost_usd", actual: expected.to_string(), limit: limit.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asked of what a caller says beforehand, and again and again while a task runs.
     pub fn check_tokens(&self, taken: u64) -> Result<(), PolicyError> {
         match self.max_tokens {
             Some(limit) if taken > limit => {

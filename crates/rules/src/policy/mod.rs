@@ -10,6 +10,6 @@ mod slots;
 pub use self::book::PolicyBook;
 pub use self::config::{CallerPolicy, DEFAULT_CONCURRENCY, PolicyConfig, RuleConfig, TaskPolicy};
 pub use self::error::PolicyError;
-pub use self::expression::{CallFacts, Expression, Rule, RuleKind, Rules};
-pub use self::judge::{Ask, AskedSkill, judge};
+pub use self::expression::{CallFacts, Expression, PolicyRule, RuleKind, Rules};
+pub use self::judge::{AskedSkill, PolicyQuestion, judge};
 pub use self::slots::{Slot, Slots, UNLIMITED};

@@ -8,7 +8,7 @@ use chancery_protocol::Timestamp;
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Bucket {
+pub struct TokenBucket {
     /// Tokens a second.
     rate: u32,
     /// In millionths of a token; full are as many as come back in a second.
@@ -16,7 +16,7 @@ pub struct Bucket {
     at: Timestamp,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Full. A rate of zero means that nobody counts.
     pub fn new(rate: u32, now: Timestamp) -> Self {
         Self { rate, left: u64::from(rate) * TOKEN, at: now }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_second_has_as_many_tokens_as_the_rate_and_says_when_the_next_one_comes() {
-        let mut bucket = Bucket::new(50, at(0));
+        let mut bucket = TokenBucket::new(50, at(0));
         assert!((0..50).all(|_| bucket.take(at(0)).is_ok()));
         assert_eq!(bucket.take(at(0)), Err(at(20)));
         assert_eq!(bucket.take(at(19)), Err(at(20)));
@@ -76,16 +76,16 @@ mod tests {
 
     #[test]
     fn no_more_than_a_second_is_saved_up() {
-        let mut bucket = Bucket::new(3, at(0));
+        let mut bucket = TokenBucket::new(3, at(0));
         assert_eq!((0..9).filter(|_| bucket.take(at(3_600_000)).is_ok()).count(), 3);
     }
 
     #[test]
     fn a_clock_that_goes_back_neither_fills_nor_blocks_the_bucket() {
-        let mut bucket = Bucket::new(1, at(10_000));
+        let mut bucket = TokenBucket::new(1, at(10_000));
         assert_eq!(bucket.take(at(10_000)), Ok(()));
         assert_eq!(bucket.take(at(5_000)), Err(at(6_000)));
         assert_eq!(bucket.take(at(6_000)), Ok(()));
-        assert!((0..99).all(|_| Bucket::new(0, at(0)).take(at(0)).is_ok()), "a rate of zero is no limit");
+        assert!((0..99).all(|_| TokenBucket::new(0, at(0)).take(at(0)).is_ok()), "a rate of zero is no limit");
     }
 }

@@ -44,7 +44,7 @@ impl Cursor {
 mod tests {
     use std::time::Duration;
 
-    use super::super::lane::Step;
+    use super::super::lane::LaneAction;
     use super::super::span::Span;
     use super::*;
 
@@ -63,7 +63,8 @@ mod tests {
             held.clock_set(set);
             assert_eq!(held.lease_until, is + Duration::from_secs(15));
             assert_eq!(held.claim(is, LEASE), None, "it is still held");
-            held.settle(claim.epoch, Step::Retry { span: Span::single(1), next_at: is + Duration::from_secs(30) }, is).unwrap();
+            held.settle(claim.epoch, LaneAction::Retry { span: Span::single(1), next_at: is + Duration::from_secs(30) }, is)
+                .unwrap();
 
             let mut failing = held;
             failing.next_at = at(100_030);

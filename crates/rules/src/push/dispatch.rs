@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 
-use super::bucket::Bucket;
+use super::bucket::TokenBucket;
 use super::config::SlotLimits;
-use super::origin::{FEW, Origin, Width};
+use super::origin::{FEW, WebhookOrigin, Width};
 use super::outcome::{Judged, Pressure};
-use super::turns::{Turns, Waiting};
-use crate::health::{Breaker, BreakerConfig, BreakerState, Ticket};
-use crate::routing::Outcome;
+use super::turns::{Turns, WaitingLane};
+use crate::health::{Breaker, BreakerConfig, BreakerState, BreakerTicket};
+use crate::routing::CallOutcome;
 
 /// An origin of which nothing was heard for so long begins anew.
 const FORGET_AFTER: Duration = Duration::from_secs(30 * 60);
@@ -24,8 +24,8 @@ pub struct Dispatch {
     breaker: BreakerConfig,
     in_flight: u32,
     tenants: HashMap<Arc<str>, u32>,
-    origins: HashMap<Origin, Known>,
-    hosts: HashMap<Arc<str>, Bucket>,
+    origins: HashMap<WebhookOrigin, Known>,
+    hosts: HashMap<Arc<str>, TokenBucket>,
     turns: Turns,
 }
 
@@ -40,23 +40,23 @@ struct Known {
 /// A slot, held. It must be handed back.
 #[must_use = "a slot that is not handed back is lost"]
 #[derive(Debug)]
-pub struct Grant {
+pub struct DeliverySlot {
     pub lane: u64,
-    origin: Origin,
+    origin: WebhookOrigin,
     host: Arc<str>,
-    ticket: Ticket,
+    ticket: BreakerTicket,
 }
 
-impl Grant {
-    pub fn origin(&self) -> &Origin {
+impl DeliverySlot {
+    pub fn origin(&self) -> &WebhookOrigin {
         &self.origin
     }
 }
 
 #[derive(Debug)]
-pub enum Next {
+pub enum DispatchStep {
     /// Send.
-    Go(Grant),
+    Go(DeliverySlot),
     /// The origin is left alone until then; the lane is no longer waiting here, and has lost no attempt.
     Park { lane: u64, until: Timestamp },
     /// Nothing can go now: ask again when something was offered or handed back, or at that time.
@@ -65,26 +65,26 @@ pub enum Next {
 
 /// How an attempt went, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    pub health: Outcome,
+pub struct AttemptReport {
+    pub health: CallOutcome,
     pub pressure: Pressure,
 }
 
-impl From<Judged> for Report {
+impl From<Judged> for AttemptReport {
     fn from(judged: Judged) -> Self {
         Self { health: judged.health, pressure: judged.pressure }
     }
 }
 
-impl Report {
+impl AttemptReport {
     /// Nothing was sent after all.
-    pub const NOTHING: Self = Self { health: Outcome::Unjudged, pressure: Pressure::Neither };
+    pub const NOTHING: Self = Self { health: CallOutcome::Unjudged, pressure: Pressure::Neither };
 }
 
 /// How an origin stands, for operators.
 #[derive(Clone, Debug)]
-pub struct Standing {
-    pub origin: Origin,
+pub struct OriginStanding {
+    pub origin: WebhookOrigin,
     pub breaker: BreakerState,
     pub in_flight: u32,
     pub width: u32,
@@ -105,11 +105,11 @@ impl Dispatch {
     }
 
     /// A lane has something to send. `host` is what requests a second are counted by, for all tenants.
-    pub fn offer(&mut self, lane: u64, origin: &Origin, host: &Arc<str>) {
-        self.turns.push(origin, Waiting { lane, host: host.clone() });
+    pub fn offer(&mut self, lane: u64, origin: &WebhookOrigin, host: &Arc<str>) {
+        self.turns.push(origin, WaitingLane { lane, host: host.clone() });
     }
 
-    pub fn next(&mut self, now: Timestamp) -> Next {
+    pub fn next(&mut self, now: Timestamp) -> DispatchStep {
         let mut earliest: Option<Timestamp> = None;
         let (mut passed, mut spent) = (0, false);
         while self.in_flight < self.limits.in_flight {
@@ -125,7 +125,7 @@ impl Dispatch {
             if !known.breaker.would_admit(now) {
                 let until = known.breaker.admits_from().unwrap_or(now);
                 if let Some((_, parked)) = self.turns.drop_front() {
-                    return Next::Park { lane: parked.lane, until };
+                    return DispatchStep::Park { lane: parked.lane, until };
                 }
                 break;
             }
@@ -156,16 +156,16 @@ impl Dispatch {
                 continue;
             }
             if let Some(grant) = self.grant(now) {
-                return Next::Go(grant);
+                return DispatchStep::Go(grant);
             }
             break;
         }
-        Next::Wait { until: earliest }
+        DispatchStep::Wait { until: earliest }
     }
 
     /// One delivery has ended and the same lane has another: with the slot it has, if nothing speaks against it.
-    pub fn carry_on(&mut self, grant: Grant, report: Report, now: Timestamp) -> Option<Grant> {
-        let Grant { lane, origin, host, ticket } = grant;
+    pub fn carry_on(&mut self, grant: DeliverySlot, report: AttemptReport, now: Timestamp) -> Option<DeliverySlot> {
+        let DeliverySlot { lane, origin, host, ticket } = grant;
         self.report(&origin, ticket, report, now);
         let may = self.origins.get(&origin).is_some_and(|known| known.in_flight <= known.width.calls());
         let admitted = may && self.token(&host, now).is_ok();
@@ -175,10 +175,10 @@ impl Dispatch {
             return None;
         };
         self.turns.charge(&origin);
-        Some(Grant { lane, origin, host, ticket })
+        Some(DeliverySlot { lane, origin, host, ticket })
     }
 
-    pub fn finish(&mut self, grant: Grant, report: Report, now: Timestamp) {
+    pub fn finish(&mut self, grant: DeliverySlot, report: AttemptReport, now: Timestamp) {
         self.report(&grant.origin, grant.ticket, report, now);
         self.free(&grant.origin, now);
     }
@@ -193,8 +193,8 @@ impl Dispatch {
     }
 
     /// Origins of which no more lanes are wanted for now: left alone, or with as many waiting as they bear.
-    pub fn closed(&self, now: Timestamp) -> Vec<Origin> {
-        let closed = |(origin, known): &(&Origin, &Known)| {
+    pub fn closed(&self, now: Timestamp) -> Vec<WebhookOrigin> {
+        let closed = |(origin, known): &(&WebhookOrigin, &Known)| {
             let held = known.in_flight as usize + self.turns.waiting(origin);
             !known.breaker.would_admit(now) || held >= 2 * known.width.calls() as usize
         };
@@ -228,8 +228,8 @@ impl Dispatch {
         self.hosts.retain(|_, bucket| !bucket.is_full(now));
     }
 
-    pub fn standings(&self) -> Vec<Standing> {
-        let standing = |(origin, known): (&Origin, &Known)| Standing {
+    pub fn standings(&self) -> Vec<OriginStanding> {
+        let standing = |(origin, known): (&WebhookOrigin, &Known)| OriginStanding {
             origin: origin.clone(),
             breaker: known.breaker.state(),
             in_flight: known.in_flight,
@@ -245,10 +245,10 @@ impl Dispatch {
         if rate == 0 {
             return Ok(());
         }
-        self.hosts.entry(host.clone()).or_insert_with(|| Bucket::new(rate, now)).take(now)
+        self.hosts.entry(host.clone()).or_insert_with(|| TokenBucket::new(rate, now)).take(now)
     }
 
-    fn grant(&mut self, now: Timestamp) -> Option<Grant> {
+    fn grant(&mut self, now: Timestamp) -> Option<DeliverySlot> {
         let (origin, waiting) = self.turns.take()?;
         let known = self.origins.get_mut(&origin)?;
         let ticket = known.breaker.admit(now).ok()?;
@@ -256,10 +256,10 @@ impl Dispatch {
         known.last_used = now;
         self.in_flight += 1;
         *self.tenants.entry(origin.tenant.clone()).or_default() += 1;
-        Some(Grant { lane: waiting.lane, origin, host: waiting.host, ticket })
+        Some(DeliverySlot { lane: waiting.lane, origin, host: waiting.host, ticket })
     }
 
-    fn report(&mut self, origin: &Origin, ticket: Ticket, report: Report, now: Timestamp) {
+    fn report(&mut self, origin: &WebhookOrigin, ticket: BreakerTicket, report: AttemptReport, now: Timestamp) {
         if let Some(known) = self.origins.get_mut(origin) {
             known.breaker.report(ticket, report.health, now);
             known.width.report(report.pressure, known.in_flight >= known.width.calls());
@@ -267,7 +267,7 @@ impl Dispatch {
         }
     }
 
-    fn free(&mut self, origin: &Origin, now: Timestamp) {
+    fn free(&mut self, origin: &WebhookOrigin, now: Timestamp) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(held) = self.tenants.get_mut(&origin.tenant) {
             *held = held.saturating_sub(1);
@@ -285,8 +285,8 @@ impl Dispatch {
 
 /// A free function, so that the rest of the dispatch stays free to be used beside it.
 fn known<'a>(
-    origins: &'a mut HashMap<Origin, Known>,
-    origin: &Origin,
+    origins: &'a mut HashMap<WebhookOrigin, Known>,
+    origin: &WebhookOrigin,
     limits: &SlotLimits,
     breaker: &BreakerConfig,
     now: Timestamp,

@@ -60,7 +60,7 @@ pub struct Cursor {
 
 /// Leave to work on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct LaneClaim {
     pub epoch: u64,
     pub head: u64,
     pub span: Option<Span>,
@@ -68,7 +68,7 @@ pub struct Claim {
 
 /// What the holder of a lane does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum LaneAction {
     /// Before several entries go out as one for the first time: they stay one.
     Pin {
         span: Span,
@@ -121,15 +121,15 @@ pub enum Step {
 
 /// Entries that were given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dead {
+pub struct DeadSpan {
     pub from: u64,
     pub to: u64,
     pub reason: DeadReason,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    pub dead: Option<Dead>,
+pub struct LaneChange {
+    pub dead: Option<DeadSpan>,
     /// The lease goes on and the head is there to be sent.
     pub goes_on: bool,
 }
@@ -178,14 +178,14 @@ impl Cursor {
         self.state == LaneState::Active && self.is_pending() && self.next_at <= now && self.lease_until <= now
     }
 
-    pub fn claim(&mut self, now: Timestamp, lease: Duration) -> Option<Claim> {
+    pub fn claim(&mut self, now: Timestamp, lease: Duration) -> Option<LaneClaim> {
         if !self.is_due(now) {
             return None;
         }
         self.orphan();
         self.epoch += 1;
         self.lease_until = now + lease;
-        Some(Claim { epoch: self.epoch, head: self.head, span: self.span })
+        Some(LaneClaim { epoch: self.epoch, head: self.head, span: self.span })
     }
 
     /// Whoever held it has gone without a word, and may have sent the head before. Tells whether somebody did.
@@ -198,33 +198,33 @@ impl Cursor {
         held
     }
 
-    pub fn settle(&mut self, epoch: u64, step: Step, now: Timestamp) -> Result<Change, Fenced> {
+    pub fn settle(&mut self, epoch: u64, step: LaneAction, now: Timestamp) -> Result<LaneChange, Fenced> {
         if epoch != self.epoch || !self.is_held() || self.state == LaneState::Deleted {
             return Err(Fenced);
         }
-        let mut change = Change::default();
+        let mut change = LaneChange::default();
         match step {
-            Step::Pin { span, keep } => {
+            LaneAction::Pin { span, keep } => {
                 self.span = Some(self.span.unwrap_or(span));
                 change.goes_on = self.hold_on(Some(keep), now);
             }
-            Step::Ack { span, keep } => {
+            LaneAction::Ack { span, keep } => {
                 self.refusals = 0;
                 self.pass(span.to);
                 change.goes_on = self.hold_on(keep, now);
             }
-            Step::Skip { to, keep } => {
+            LaneAction::Skip { to, keep } => {
                 self.pass(to);
                 change.goes_on = self.hold_on(keep, now);
             }
-            Step::Retry { span, next_at } => {
+            LaneAction::Retry { span, next_at } => {
                 self.attempt = self.attempt.saturating_add(1);
                 self.first_fail_at = self.first_fail_at.or(Some(now));
                 self.span = Some(span);
                 self.let_go(next_at);
             }
-            Step::Reject { span, reason, unauthorized, disable, keep } => {
-                change.dead = Some(Dead { from: self.head, to: span.to.min(self.tail), reason });
+            LaneAction::Reject { span, reason, unauthorized, disable, keep } => {
+                change.dead = Some(DeadSpan { from: self.head, to: span.to.min(self.tail), reason });
                 self.refusals = if unauthorized { self.refusals.saturating_add(1) } else { 0 };
                 self.pass(span.to);
                 if let Some(reason) = disable {
@@ -232,22 +232,22 @@ impl Cursor {
                 }
                 change.goes_on = self.hold_on(keep, now);
             }
-            Step::Park { next_at } => self.let_go(next_at),
-            Step::Release { span, next_at } => {
+            LaneAction::Park { next_at } => self.let_go(next_at),
+            LaneAction::Release { span, next_at } => {
                 self.span = self.span.or(span);
                 self.let_go(next_at);
             }
-            Step::GiveUp { reason, to } => {
+            LaneAction::GiveUp { reason, to } => {
                 change.dead = self.give_up(to, DeadReason::Exhausted);
                 self.state = LaneState::Disabled(reason);
                 self.let_go(now);
             }
-            Step::Gone { to } => {
+            LaneAction::Gone { to } => {
                 change.dead = self.give_up(to, DeadReason::Gone);
                 self.state = LaneState::Gone;
                 self.let_go(now);
             }
-            Step::Disable { reason } => {
+            LaneAction::Disable { reason } => {
                 self.state = LaneState::Disabled(reason);
                 self.let_go(now);
             }
@@ -336,9 +336,9 @@ impl Cursor {
         self.next_at = next_at;
     }
 
-    fn give_up(&mut self, to: u64, reason: DeadReason) -> Option<Dead> {
+    fn give_up(&mut self, to: u64, reason: DeadReason) -> Option<DeadSpan> {
         let to = to.min(self.tail);
-        let dead = (self.head <= to).then_some(Dead { from: self.head, to, reason });
+        let dead = (self.head <= to).then_some(DeadSpan { from: self.head, to, reason });
         self.pass(to);
         dead
     }

@@ -17,14 +17,16 @@ mod schedule;
 mod span;
 mod turns;
 
-pub use self::after::{MOST_FAILING, MOST_REFUSALS, Patience, Tried, after, park};
-pub use self::bucket::Bucket;
+pub use self::after::{MOST_FAILING, MOST_REFUSALS, RetryPatience, TriedAttempt, after, park};
+pub use self::bucket::TokenBucket;
 pub use self::clock_set::ClockSet;
 pub use self::compact::{Bounds, Pending, merge, next_span};
 pub use self::config::{SlotLimits, push_breaker};
-pub use self::dispatch::{Dispatch, Grant, Next, Report, Standing};
-pub use self::lane::{Change, Claim, Cursor, Dead, FREE, Fenced, LaneState, Step};
-pub use self::origin::{Origin, Width};
-pub use self::outcome::{Answer, DeadReason, DisableReason, FailClass, Judged, Latitude, Pressure, Verdict, judge};
+pub use self::dispatch::{AttemptReport, DeliverySlot, Dispatch, DispatchStep, OriginStanding};
+pub use self::lane::{Cursor, DeadSpan, FREE, Fenced, LaneAction, LaneChange, LaneClaim, LaneState};
+pub use self::origin::{WebhookOrigin, Width};
+pub use self::outcome::{
+    AttemptAnswer, DeadReason, DeliveryVerdict, DisableReason, FailClass, Judged, Latitude, Pressure, judge,
+};
 pub use self::schedule::{MOST_RETRY_AFTER, RetryAfter, Schedule, ScheduleFault};
 pub use self::span::{Span, SpanKind};

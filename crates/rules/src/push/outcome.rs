@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::schedule::RetryAfter;
-use crate::routing::Outcome;
+use crate::routing::CallOutcome;
 
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum AttemptAnswer {
     Answered {
         status: u16,
         retry_after: Option<RetryAfter>,
@@ -100,7 +100,7 @@ impl DisableReason {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DeliveryVerdict {
     Ack,
     Retry {
         asked: Option<RetryAfter>,
@@ -131,9 +131,9 @@ pub enum Pressure {
 /// Everything that follows from one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judged {
-    pub verdict: Verdict,
+    pub verdict: DeliveryVerdict,
     /// For the breaker: whether the origin was there at all.
-    pub health: Outcome,
+    pub health: CallOutcome,
     pub pressure: Pressure,
 }
 
@@ -144,34 +144,34 @@ pub struct Latitude {
     pub retry_4xx: bool,
 }
 
-pub fn judge(answer: Answer, latitude: Latitude) -> Judged {
-    use Outcome::{Failed, Succeeded, Unjudged};
+pub fn judge(answer: AttemptAnswer, latitude: Latitude) -> Judged {
+    use CallOutcome::{Failed, Succeeded, Unjudged};
     use Pressure::{Fine, Neither, TooMuch};
 
     let (status, retry_after) = match answer {
-        Answer::Answered { status, retry_after } => (status, retry_after),
-        Answer::Failed(class) => {
+        AttemptAnswer::Answered { status, retry_after } => (status, retry_after),
+        AttemptAnswer::Failed(class) => {
             let pressure = if class == FailClass::Timeout { TooMuch } else { Neither };
-            return Judged { verdict: Verdict::Retry { asked: None }, health: Failed, pressure };
+            return Judged { verdict: DeliveryVerdict::Retry { asked: None }, health: Failed, pressure };
         }
-        Answer::Blocked => {
-            let verdict = Verdict::Disable { reason: DisableReason::BlockedAddress };
+        AttemptAnswer::Blocked => {
+            let verdict = DeliveryVerdict::Disable { reason: DisableReason::BlockedAddress };
             return Judged { verdict, health: Unjudged, pressure: Neither };
         }
-        Answer::Cancelled => return Judged { verdict: Verdict::Release, health: Unjudged, pressure: Neither },
+        AttemptAnswer::Cancelled => return Judged { verdict: DeliveryVerdict::Release, health: Unjudged, pressure: Neither },
     };
-    let retry = Verdict::Retry { asked: None };
-    let rejected = |unauthorized| Verdict::Reject { reason: DeadReason::Rejected, unauthorized };
+    let retry = DeliveryVerdict::Retry { asked: None };
+    let rejected = |unauthorized| DeliveryVerdict::Reject { reason: DeadReason::Rejected, unauthorized };
     let (verdict, health, pressure) = match status {
-        200..=299 => (Verdict::Ack, Succeeded, Fine),
-        300..=399 => (Verdict::Reject { reason: DeadReason::Redirect, unauthorized: false }, Succeeded, Neither),
-        410 => (Verdict::Gone, Succeeded, Neither),
+        200..=299 => (DeliveryVerdict::Ack, Succeeded, Fine),
+        300..=399 => (DeliveryVerdict::Reject { reason: DeadReason::Redirect, unauthorized: false }, Succeeded, Neither),
+        410 => (DeliveryVerdict::Gone, Succeeded, Neither),
         401 | 403 => (rejected(true), Succeeded, Neither),
-        429 => (Verdict::Retry { asked: retry_after }, Succeeded, TooMuch),
+        429 => (DeliveryVerdict::Retry { asked: retry_after }, Succeeded, TooMuch),
         408 | 409 | 425 => (retry, Succeeded, Neither),
         400..=499 if latitude.retry_4xx => (retry, Succeeded, Neither),
         400..=499 => (rejected(false), Succeeded, Neither),
-        503 => (Verdict::Retry { asked: retry_after }, Failed, TooMuch),
+        503 => (DeliveryVerdict::Retry { asked: retry_after }, Failed, TooMuch),
         // 5xx, and what is no status at all.
         _ => (retry, Failed, Neither),
     };
@@ -184,20 +184,20 @@ mod tests {
 
     use super::*;
 
-    fn verdict(status: u16) -> Verdict {
-        judge(Answer::Answered { status, retry_after: None }, Latitude::default()).verdict
+    fn verdict(status: u16) -> DeliveryVerdict {
+        judge(AttemptAnswer::Answered { status, retry_after: None }, Latitude::default()).verdict
     }
 
     #[test]
     fn every_status_has_the_verdict_of_the_table() {
-        let rejected = |unauthorized| Verdict::Reject { reason: DeadReason::Rejected, unauthorized };
-        let retry = Verdict::Retry { asked: None };
+        let rejected = |unauthorized| DeliveryVerdict::Reject { reason: DeadReason::Rejected, unauthorized };
+        let retry = DeliveryVerdict::Retry { asked: None };
         for status in 0..=999_u16 {
             let expected = match status {
-                200..=299 => Verdict::Ack,
-                300..=399 => Verdict::Reject { reason: DeadReason::Redirect, unauthorized: false },
+                200..=299 => DeliveryVerdict::Ack,
+                300..=399 => DeliveryVerdict::Reject { reason: DeadReason::Redirect, unauthorized: false },
                 401 | 403 => rejected(true),
-                410 => Verdict::Gone,
+                410 => DeliveryVerdict::Gone,
                 408 | 409 | 425 | 429 => retry,
                 400..=499 => rejected(false),
                 _ => retry,
@@ -210,38 +210,42 @@ mod tests {
     fn only_429_and_503_say_when_to_come_back_and_ask_for_less() {
         let asked = Some(RetryAfter::In(Duration::from_secs(9)));
         for status in [408, 409, 425, 429, 500, 502, 503, 504] {
-            let judged = judge(Answer::Answered { status, retry_after: asked }, Latitude::default());
+            let judged = judge(AttemptAnswer::Answered { status, retry_after: asked }, Latitude::default());
             let heeded = matches!(status, 429 | 503);
-            assert_eq!(judged.verdict, Verdict::Retry { asked: asked.filter(|_| heeded) }, "{status}");
+            assert_eq!(judged.verdict, DeliveryVerdict::Retry { asked: asked.filter(|_| heeded) }, "{status}");
             assert_eq!(judged.pressure == Pressure::TooMuch, heeded, "{status}");
         }
     }
 
     #[test]
     fn only_an_origin_that_is_not_there_counts_for_the_breaker() {
-        let health = |status| judge(Answer::Answered { status, retry_after: None }, Latitude::default()).health;
+        let health = |status| judge(AttemptAnswer::Answered { status, retry_after: None }, Latitude::default()).health;
         for status in [200, 204, 301, 400, 401, 404, 408, 410, 425, 429] {
-            assert_eq!(health(status), Outcome::Succeeded, "{status}");
+            assert_eq!(health(status), CallOutcome::Succeeded, "{status}");
         }
         for status in [500, 502, 503, 504, 599, 0, 100] {
-            assert_eq!(health(status), Outcome::Failed, "{status}");
+            assert_eq!(health(status), CallOutcome::Failed, "{status}");
         }
         for class in FailClass::ALL {
-            let judged = judge(Answer::Failed(class), Latitude::default());
-            assert_eq!((judged.verdict, judged.health), (Verdict::Retry { asked: None }, Outcome::Failed), "{class:?}");
+            let judged = judge(AttemptAnswer::Failed(class), Latitude::default());
+            assert_eq!(
+                (judged.verdict, judged.health),
+                (DeliveryVerdict::Retry { asked: None }, CallOutcome::Failed),
+                "{class:?}"
+            );
         }
-        assert_eq!(judge(Answer::Blocked, Latitude::default()).health, Outcome::Unjudged);
-        assert_eq!(judge(Answer::Cancelled, Latitude::default()).verdict, Verdict::Release);
+        assert_eq!(judge(AttemptAnswer::Blocked, Latitude::default()).health, CallOutcome::Unjudged);
+        assert_eq!(judge(AttemptAnswer::Cancelled, Latitude::default()).verdict, DeliveryVerdict::Release);
     }
 
     #[test]
     fn a_4xx_can_be_tried_again_but_neither_refused_credentials_nor_a_receiver_that_is_gone() {
         let lenient = Latitude { retry_4xx: true };
-        let verdict = |status| judge(Answer::Answered { status, retry_after: None }, lenient).verdict;
-        assert_eq!(verdict(404), Verdict::Retry { asked: None });
-        assert_eq!(verdict(410), Verdict::Gone);
-        assert!(matches!(verdict(401), Verdict::Reject { unauthorized: true, .. }));
-        assert!(matches!(verdict(302), Verdict::Reject { reason: DeadReason::Redirect, .. }));
+        let verdict = |status| judge(AttemptAnswer::Answered { status, retry_after: None }, lenient).verdict;
+        assert_eq!(verdict(404), DeliveryVerdict::Retry { asked: None });
+        assert_eq!(verdict(410), DeliveryVerdict::Gone);
+        assert!(matches!(verdict(401), DeliveryVerdict::Reject { unauthorized: true, .. }));
+        assert!(matches!(verdict(302), DeliveryVerdict::Reject { reason: DeadReason::Redirect, .. }));
     }
 
     #[test]

@@ -3,28 +3,28 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::origin::Origin;
+use super::origin::WebhookOrigin;
 
 /// Deliveries an origin may make a round. What a run took beyond that is paid off in the rounds after.
 const QUANTUM: i64 = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Waiting {
+pub(super) struct WaitingLane {
     pub(super) lane: u64,
     pub(super) host: Arc<str>,
 }
 
 #[derive(Debug, Default)]
 struct Line {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingLane>,
     balance: i64,
     in_ring: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    ring: VecDeque<Origin>,
-    lines: HashMap<Origin, Line>,
+    ring: VecDeque<WebhookOrigin>,
+    lines: HashMap<WebhookOrigin, Line>,
     waiting: usize,
 }
 
@@ -38,18 +38,18 @@ impl Turns {
         self.ring.len()
     }
 
-    pub(super) fn waiting(&self, origin: &Origin) -> usize {
+    pub(super) fn waiting(&self, origin: &WebhookOrigin) -> usize {
         self.lines.get(origin).map_or(0, |line| line.waiting.len())
     }
 
-    pub(super) fn push(&mut self, origin: &Origin, waiting: Waiting) {
+    pub(super) fn push(&mut self, origin: &WebhookOrigin, waiting: WaitingLane) {
         self.lines.entry(origin.clone()).or_default().waiting.push_back(waiting);
         self.waiting += 1;
         self.wake(origin);
     }
 
     /// Back into the ring, if it waits for something.
-    pub(super) fn wake(&mut self, origin: &Origin) {
+    pub(super) fn wake(&mut self, origin: &WebhookOrigin) {
         if let Some(line) = self.lines.get_mut(origin)
             && !line.in_ring
             && !line.waiting.is_empty()
@@ -60,7 +60,7 @@ impl Turns {
     }
 
     /// The origin whose turn it is now.
-    pub(super) fn front(&self) -> Option<(&Origin, &Waiting)> {
+    pub(super) fn front(&self) -> Option<(&WebhookOrigin, &WaitingLane)> {
         let origin = self.ring.front()?;
         Some((origin, self.lines.get(origin)?.waiting.front()?))
     }
@@ -80,12 +80,12 @@ impl Turns {
     }
 
     /// Takes the front's lane at the price of one delivery and puts the origin at the end.
-    pub(super) fn take(&mut self) -> Option<(Origin, Waiting)> {
+    pub(super) fn take(&mut self) -> Option<(WebhookOrigin, WaitingLane)> {
         self.pop(1)
     }
 
     /// Takes the front's lane for nothing.
-    pub(super) fn drop_front(&mut self) -> Option<(Origin, Waiting)> {
+    pub(super) fn drop_front(&mut self) -> Option<(WebhookOrigin, WaitingLane)> {
         self.pop(0)
     }
 
@@ -103,7 +103,7 @@ impl Turns {
     }
 
     /// A run went on.
-    pub(super) fn charge(&mut self, origin: &Origin) {
+    pub(super) fn charge(&mut self, origin: &WebhookOrigin) {
         self.lines.entry(origin.clone()).or_default().balance -= 1;
     }
 
@@ -116,14 +116,14 @@ impl Turns {
     }
 
     /// Forgets an origin that waits for nothing. What it owed goes with it: by then it has been quiet for long.
-    pub(super) fn forget(&mut self, origin: &Origin) {
+    pub(super) fn forget(&mut self, origin: &WebhookOrigin) {
         if self.waiting(origin) == 0 {
             self.lines.remove(origin);
             self.ring.retain(|held| held != origin);
         }
     }
 
-    fn pop(&mut self, price: i64) -> Option<(Origin, Waiting)> {
+    fn pop(&mut self, price: i64) -> Option<(WebhookOrigin, WaitingLane)> {
         let origin = self.ring.pop_front()?;
         let line = self.lines.get_mut(&origin)?;
         let taken = line.waiting.pop_front()?;

@@ -16,6 +16,8 @@ pub struct RoutingConfig {
     pub latency_budget_ms: u64,
     /// Who chooses when the default selector picks nobody.
     pub fallback: Fallback,
+    /// Whether a call at the root address that names a skill is routed to an agent that lists it.
+    pub by_skill: bool,
     /// For the selectors that draw lots; a number of the node's own, if nothing is said.
     pub seed: Option<u64>,
     /// What was measured of a peer is forgotten when it was not called for this long, so that it is tried again.
@@ -29,6 +31,7 @@ impl Default for RoutingConfig {
             default_selector: SelectorName::PowerOfTwoChoices,
             latency_budget_ms: 2_000,
             fallback: Fallback::LowestLatency,
+            by_skill: true,
             seed: None,
             forget_after_ms: 300_000,
         }

@@ -30,11 +30,11 @@ pub(crate) use self::draw::number_of;
 pub use self::lowest_latency::LowestLatency;
 pub use self::peer::{PeerId, PeerSnapshot};
 pub use self::power_of_two_choices::PowerOfTwoChoices;
-pub use self::record::{Outcome, PeerRecord};
+pub use self::record::{CallOutcome, PeerRecord};
 pub use self::round_robin::RoundRobin;
 pub use self::share::Share;
 pub use self::task_spec::{TaskSpec, takes_media_type};
-pub use self::window::Window;
+pub use self::window::HealthWindow;
 
 /// Chooses a peer for a task.
 pub trait PeerSelector: Send + Sync {

@@ -7,13 +7,13 @@ use chancery_protocol::{AgentCard, Timestamp};
 
 use super::peer::{PeerId, PeerSnapshot};
 use super::share::Share;
-use super::window::Window;
+use super::window::HealthWindow;
 use crate::MicroUsd;
 use crate::average::Average;
 
 /// How a call to a peer ended, as far as it says something about the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum CallOutcome {
     Succeeded,
     /// Could not be reached, did not answer in time, or answered that it cannot.
     Failed,
@@ -26,7 +26,7 @@ pub struct PeerRecord {
     latency_micros: Average,
     cost_micros: Average,
     open_tasks: u32,
-    results: Window,
+    results: HealthWindow,
     has_result: bool,
     last_active: Option<Timestamp>,
     /// What is known is forgotten when nothing was asked of the peer for this long.
@@ -40,7 +40,7 @@ impl PeerRecord {
             latency_micros: Average::default(),
             cost_micros: Average::default(),
             open_tasks: 0,
-            results: Window::new(window),
+            results: HealthWindow::new(window),
             has_result: false,
             last_active: None,
             forget_after,
@@ -55,19 +55,19 @@ impl PeerRecord {
 
     /// One for every `started`. A failure's latency counts only where it makes the peer look slower: a peer that fails at
     /// once is not a fast one.
-    pub fn finished(&mut self, outcome: Outcome, latency: Duration, cost: Option<MicroUsd>, now: Timestamp) {
+    pub fn finished(&mut self, outcome: CallOutcome, latency: Duration, cost: Option<MicroUsd>, now: Timestamp) {
         self.open_tasks = self.open_tasks.saturating_sub(1);
         self.last_active = Some(now);
         if let Some(MicroUsd(cost)) = cost {
             self.cost_micros.add(u64::try_from(cost).unwrap_or(0));
         }
-        if outcome == Outcome::Unjudged {
+        if outcome == CallOutcome::Unjudged {
             return;
         }
         self.has_result = true;
-        self.results.add(outcome == Outcome::Succeeded, now);
+        self.results.add(outcome == CallOutcome::Succeeded, now);
         let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        if outcome == Outcome::Succeeded || self.latency_micros.get().is_some_and(|average| micros > average) {
+        if outcome == CallOutcome::Succeeded || self.latency_micros.get().is_some_and(|average| micros > average) {
             self.latency_micros.add(micros);
         }
     }

@@ -18,14 +18,14 @@ struct Slot {
 
 /// A slot leaves as a whole, so a result counts for at least nine tenths of the window and at most all of it.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct HealthWindow {
     slot_micros: i64,
     slots: [Slot; SLOTS as usize],
     /// The number of the slot last counted in.
     newest: i64,
 }
 
-impl Window {
+impl HealthWindow {
     pub fn new(length: Duration) -> Self {
         let micros = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
         Self { slot_micros: (micros / SLOTS).max(1), slots: Default::default(), newest: i64::MIN }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn results_leave_when_the_window_has_passed() {
-        let mut window = Window::new(Duration::from_secs(10));
+        let mut window = HealthWindow::new(Duration::from_secs(10));
         window.add(false, at(100));
         window.add(true, at(105));
         assert_eq!(window.results(at(105)), (2, Share::percent(50)));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_put_back_loses_nothing_and_one_put_back_far_starts_anew() {
-        let mut window = Window::new(Duration::from_secs(10));
+        let mut window = HealthWindow::new(Duration::from_secs(10));
         window.add(false, at(100));
         window.add(false, at(90));
         assert_eq!(window.results(at(90)), (2, Share::ALL));
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn hostile_times_and_lengths_are_harmless() {
         for length in [Duration::ZERO, Duration::MAX] {
-            let mut window = Window::new(length);
+            let mut window = HealthWindow::new(length);
             for micros in [i64::MIN, -1, 0, 1, i64::MAX] {
                 window.add(false, Timestamp::from_micros(micros));
                 let (results, share) = window.results(Timestamp::from_micros(micros));

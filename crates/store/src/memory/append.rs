@@ -3,15 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use chancery_core::push::{NewRegistration, Registered};
-use chancery_core::{Append, Appended, Happening, Idempotency, Progress, StoreError};
+use chancery_core::{Append, Appended, Idempotency, Progress, RecordedWrite, StoreError};
 use chancery_protocol::Timestamp;
 
-use super::shard::Kept;
+use super::shard::StoredTask;
 use super::{MemoryStore, locked, spent};
-use crate::numbering;
+use crate::{numbering, plain_ids};
 
 pub(super) fn append(store: &MemoryStore, append: Append) -> Result<Appended, StoreError> {
     let follows = numbering::follows(&append)?;
+    plain_ids::check_append(&append)?;
     let Some(creation) = &append.creation else {
         return extend(store, append, follows);
     };
@@ -38,7 +39,7 @@ fn make_named(store: &MemoryStore, append: Append, idempotency: Option<&Idempote
 
 /// The lock on the task is held throughout: whoever finds it finds all that came with it.
 fn make(store: &MemoryStore, mut append: Append) -> Result<Appended, StoreError> {
-    let lines = store.lines(Happening::Append(&append));
+    let lines = store.lines(RecordedWrite::Append(&append));
     let (decision, register) = (append.decision.take(), append.register.take());
     let mut shard = store.shard(append.task.id.as_str());
     if let Some(new) = &register
@@ -64,7 +65,7 @@ fn refused(refusal: Option<Registered>) -> Option<Appended> {
 }
 
 /// From the first entry on, if that may be told yet.
-fn begin_lane(store: &MemoryStore, kept: &mut Kept, new: &NewRegistration) -> Appended {
+fn begin_lane(store: &MemoryStore, kept: &mut StoredTask, new: &NewRegistration) -> Appended {
     let mut outbox = locked(&store.outbox);
     outbox.lanes.register(new, 0);
     kept.lanes = 1;
@@ -75,7 +76,7 @@ fn begin_lane(store: &MemoryStore, kept: &mut Kept, new: &NewRegistration) -> Ap
 }
 
 fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appended, StoreError> {
-    let lines = store.lines(Happening::Append(&append));
+    let lines = store.lines(RecordedWrite::Append(&append));
     let decision = append.decision.take();
     let (progress, at, spend) = (append.progress, append.entries.last().map(|entry| entry.at), append.spend);
     let mut shard = store.shard(append.task.id.as_str());
@@ -98,7 +99,7 @@ fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appen
 }
 
 /// A log that holds only a message is no task that webhooks could be told of.
-fn tell(store: &MemoryStore, kept: &mut Kept, progress: Progress, at: Option<Timestamp>) -> Appended {
+fn tell(store: &MemoryStore, kept: &mut StoredTask, progress: Progress, at: Option<Timestamp>) -> Appended {
     let mut outbox = locked(&store.outbox);
     if progress.message_only {
         outbox.remove_task(&kept.task.id);

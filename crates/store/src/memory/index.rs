@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId};
 use foldhash::fast::RandomState;
 
-use super::shard::Kept;
+use super::shard::StoredTask;
 use super::{SHARDS, locked};
 
 /// A task's place in the order in which tasks were made.
@@ -80,7 +80,7 @@ pub(super) struct Indexes {
 }
 
 impl Indexes {
-    pub(super) fn add(&self, kept: &Kept) {
+    pub(super) fn add(&self, kept: &StoredTask) {
         if kept.link.is_some() {
             self.add_link(kept);
         }
@@ -92,11 +92,11 @@ impl Indexes {
         }
     }
 
-    pub(super) fn add_link(&self, kept: &Kept) {
+    pub(super) fn add_link(&self, kept: &StoredTask) {
         self.conversations.add(conversation(kept), kept.made, kept.task.id.clone());
     }
 
-    pub(super) fn remove(&self, kept: &Kept) {
+    pub(super) fn remove(&self, kept: &StoredTask) {
         if kept.link.is_some() {
             self.conversations.remove(&conversation(kept), kept.made);
         }
@@ -118,6 +118,6 @@ impl Indexes {
     }
 }
 
-fn conversation(kept: &Kept) -> Conversation {
+fn conversation(kept: &StoredTask) -> Conversation {
     (kept.task.owner.clone(), kept.task.agent.clone(), kept.task.context_id.clone())
 }

@@ -1,11 +1,11 @@
 //! Pages of tasks, newest status first.
 
-use chancery_core::{ListCursor, ListFilter, Listed};
+use chancery_core::{ListCursor, ListFilter, TaskListing};
 
-use super::shard::Kept;
+use super::shard::StoredTask;
 use super::{MemoryStore, locked};
 
-pub(super) fn list(store: &MemoryStore, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Listed {
+pub(super) fn list(store: &MemoryStore, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> TaskListing {
     let mut matching = Vec::new();
     for shard in &store.shards {
         matching.extend(locked(shard).iter().filter(|kept| matches(kept, filter)).map(|kept| kept.stored()));
@@ -18,14 +18,14 @@ pub(super) fn list(store: &MemoryStore, filter: &ListFilter, after: Option<&List
         (right.progress.status_at, &right.task.id).cmp(&(left.progress.status_at, &left.task.id))
     });
     matching.truncate(limit);
-    Listed { tasks: matching, total }
+    TaskListing { tasks: matching, total }
 }
 
-fn matches(kept: &Kept, filter: &ListFilter) -> bool {
-    let Kept { task, progress, .. } = kept;
+fn matches(kept: &StoredTask, filter: &ListFilter) -> bool {
+    let StoredTask { task, progress, .. } = kept;
     !progress.message_only
         && filter.owner.as_ref().is_none_or(|owner| task.owner == *owner)
-        && filter.agent.as_ref().is_none_or(|agent| task.agent == *agent)
+        && filter.agents.as_ref().is_none_or(|agents| agents.contains(&task.agent))
         && filter.context_id.as_ref().is_none_or(|context| task.context_id == *context)
         && filter.state.is_none_or(|state| progress.state == state)
         && filter.status_at_or_after.is_none_or(|bound| progress.status_at >= bound)

@@ -20,9 +20,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Keyed, Ledger, LedgerRow, Lines, Link, ListCursor,
-    ListFilter, Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
+    ListFilter, LogEntry, Names, NonceVerdict, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend, SpentNonce, Store,
+    StoreError, Stored, SweepPlan, TaskListing,
 };
+use chancery_identity::credentials::{NonceDenied, NonceMemory, NonceUse};
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 
 use self::decisions::Decisions;
@@ -31,6 +33,7 @@ use self::names::NamesInUse;
 use self::record::MemoryRecord;
 use self::shard::Shard;
 use self::spent::Spent;
+use crate::plain_ids;
 
 /// Enough that appends to different tasks seldom meet, few enough to lock them all for a sweep.
 const SHARDS: usize = 32;
@@ -40,12 +43,13 @@ const SHARDS: usize = 32;
 pub struct MemoryStore {
     shards: [Mutex<Shard>; SHARDS],
     names: Mutex<NamesInUse>,
+    nonces: NonceMemory,
     made_ever: AtomicU64,
     indexes: Indexes,
     past: Mutex<Spent>,
     decisions: Mutex<Decisions>,
     freezes: Mutex<BTreeMap<FreezeScope, Freeze>>,
-    outbox: Mutex<outbox::Kept>,
+    outbox: Mutex<outbox::OutboxState>,
     /// What each write adds to, if a record is kept.
     record: Option<Arc<MemoryRecord>>,
 }
@@ -61,12 +65,12 @@ impl MemoryStore {
     }
 
     /// What happens, in the words of the record, if one is kept.
-    fn lines(&self, what: Happening<'_>) -> Option<(&MemoryRecord, Lines)> {
+    fn lines(&self, what: RecordedWrite<'_>) -> Option<(&MemoryRecord, RecordLines)> {
         self.record.as_deref().map(|record| (record, record.write(what)))
     }
 
-    fn note(&self, note: Option<&Note>) {
-        if let Some((record, lines)) = note.and_then(|note| self.lines(Happening::Note(note))) {
+    fn note(&self, note: Option<&RecordNote>) {
+        if let Some((record, lines)) = note.and_then(|note| self.lines(RecordedWrite::Note(note))) {
             record.add(&lines);
         }
     }
@@ -93,7 +97,7 @@ impl Store for MemoryStore {
         append::append(self, append)
     }
 
-    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError> {
+    async fn withdraw(&self, task: &TaskId, note: Option<RecordNote>) -> Result<bool, StoreError> {
         let gone = sweep::withdraw(self, task);
         self.note(note.as_ref().filter(|_| gone));
         Ok(gone)
@@ -123,7 +127,7 @@ impl Store for MemoryStore {
         Ok(self.shard(task.as_str()).get(task.as_str()).map(|kept| kept.entries(after, limit)).unwrap_or_default())
     }
 
-    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Listed, StoreError> {
+    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError> {
         Ok(list::list(self, filter, after, limit))
     }
 
@@ -143,7 +147,7 @@ impl Store for MemoryStore {
         Ok(trees::roots(self, trace))
     }
 
-    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {
+    async fn ledger(&self, settled_since: Timestamp) -> Result<LedgerSnapshot, StoreError> {
         Ok(trees::ledger(self, settled_since))
     }
 
@@ -152,7 +156,8 @@ impl Store for MemoryStore {
     }
 
     async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
-        if let Some((record, lines)) = self.lines(Happening::Decision(&decision)) {
+        plain_ids::check_decision(&decision)?;
+        if let Some((record, lines)) = self.lines(RecordedWrite::Decision(&decision)) {
             record.add(&lines);
         }
         locked(&self.decisions).keep(decision);
@@ -176,14 +181,15 @@ impl Store for MemoryStore {
     }
 
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
-        if let Some((record, lines)) = self.lines(Happening::Freeze(&freeze)) {
+        plain_ids::check_freeze(&freeze)?;
+        if let Some((record, lines)) = self.lines(RecordedWrite::Freeze(&freeze)) {
             record.add(&lines);
         }
         locked(&self.freezes).insert(freeze.scope.clone(), freeze);
         Ok(())
     }
 
-    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError> {
+    async fn thaw(&self, scope: &FreezeScope, note: Option<RecordNote>) -> Result<bool, StoreError> {
         let thawed = locked(&self.freezes).remove(scope).is_some();
         self.note(note.as_ref().filter(|_| thawed));
         Ok(thawed)
@@ -193,8 +199,23 @@ impl Store for MemoryStore {
         self.record.clone().map(|record| record as Arc<dyn Record>)
     }
 
-    async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
-        Ok(sweep::sweep(self, plan, now))
+    async fn sweep(&self, plan: SweepPlan) -> Result<u64, StoreError> {
+        Ok(sweep::sweep(self, plan))
+    }
+
+    async fn spend_nonce(&self, SpentNonce { nonce, until, now, most }: SpentNonce) -> Result<NonceVerdict, StoreError> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        match self.nonces.use_once(NonceUse { nonce, until, now, most }) {
+            Ok(()) => Ok(NonceVerdict::Fresh),
+            Err(NonceDenied::Replayed) => Ok(NonceVerdict::Replayed),
+            Err(NonceDenied::Full) => Ok(NonceVerdict::Full),
+            Err(NonceDenied::Unavailable(fault)) => Err(StoreError::new(fault)),
+        }
+    }
+
+    async fn expire(&self, plan: ExpiryPlan) -> Result<bool, StoreError> {
+        let more_keys = locked(&self.names).expire(plan);
+        Ok(self.nonces.expire(plan.now, plan.at_most) || more_keys)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use chancery_core::{Appended, Idempotency, Keyed, TaskRecord};
+use chancery_core::{Appended, ExpiryPlan, Idempotency, Keyed, TaskRecord};
 use chancery_protocol::{Caller, TaskId, Timestamp};
 
 type Name = (Caller, Arc<str>);
@@ -62,27 +62,38 @@ impl NamesInUse {
         }
     }
 
-    pub(super) fn release(&mut self, task: &TaskRecord, key: Option<&Arc<str>>) {
-        if let Some(key) = key {
-            let name = (task.owner.clone(), Arc::clone(key));
-            // After it expired, the key may have become another task's.
-            if self.keys.get(&name).is_some_and(|known| known.task == task.id)
-                && let Some(known) = self.keys.remove(&name)
-            {
-                self.expiring.remove(&known.expiry);
-            }
+    /// Frees the key of a task that is taken back.
+    pub(super) fn release_key(&mut self, task: &TaskRecord, key: &Arc<str>) {
+        let name = (task.owner.clone(), Arc::clone(key));
+        // After it expired, the key may have become another task's.
+        if self.keys.get(&name).is_some_and(|known| known.task == task.id)
+            && let Some(known) = self.keys.remove(&name)
+        {
+            self.expiring.remove(&known.expiry);
         }
+    }
+
+    /// Frees the name its client gave to a task that goes. Its key stays: that lives for a time of its own.
+    pub(super) fn release_name(&mut self, task: &TaskRecord) {
         if let Some(name) = &task.client_task_id {
             self.client_ids.remove(&(task.owner.clone(), Arc::clone(name)));
         }
     }
 
-    pub(super) fn expire(&mut self, now: Timestamp) {
+    /// Answers whether more keys are due.
+    pub(super) fn expire(&mut self, plan: ExpiryPlan) -> bool {
+        let most = plan.keep_keys.map_or(usize::MAX, |keep| usize::try_from(keep).unwrap_or(usize::MAX));
+        let mut gone = 0;
         while let Some(next) = self.expiring.first_entry()
-            && next.key().0 <= now
+            && (next.key().0 <= plan.now || self.keys.len() > most)
         {
+            if gone == plan.at_most {
+                return gone > 0;
+            }
             let name = next.remove();
             self.keys.remove(&name);
+            gone += 1;
         }
+        false
     }
 }

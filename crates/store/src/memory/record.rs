@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use chancery_core::{Block, Chain, Checkpoint, Happening, Lines, Note, Record, RecordEnd, Scribe, StoreError};
+use chancery_core::{Block, Chain, Checkpoint, Record, RecordEnd, RecordLines, RecordNote, RecordedWrite, Scribe, StoreError};
 use chancery_protocol::Timestamp;
 
 use super::locked;
@@ -12,17 +12,17 @@ use super::locked;
 pub(super) struct MemoryRecord {
     scribe: Arc<dyn Scribe>,
     /// Taken after all other locks.
-    kept: Mutex<Kept>,
+    kept: Mutex<RecordState>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RecordState {
     chain: Box<dyn Chain>,
     blocks: Vec<Block>,
     checkpoints: Vec<Checkpoint>,
 }
 
-impl Kept {
+impl RecordState {
     fn keep(&mut self) {
         let unwritten = self.chain.unwritten().clone();
         self.blocks.extend(unwritten.blocks);
@@ -39,14 +39,14 @@ impl Kept {
 impl MemoryRecord {
     pub(super) fn new(scribe: Arc<dyn Scribe>) -> Self {
         let chain = scribe.go_on(RecordEnd::default());
-        Self { scribe, kept: Mutex::new(Kept { chain, blocks: Vec::new(), checkpoints: Vec::new() }) }
+        Self { scribe, kept: Mutex::new(RecordState { chain, blocks: Vec::new(), checkpoints: Vec::new() }) }
     }
 
-    pub(super) fn write(&self, what: Happening<'_>) -> Lines {
+    pub(super) fn write(&self, what: RecordedWrite<'_>) -> RecordLines {
         self.scribe.write(what)
     }
 
-    pub(super) fn add(&self, lines: &Lines) {
+    pub(super) fn add(&self, lines: &RecordLines) {
         let mut kept = locked(&self.kept);
         kept.chain.add(lines);
         kept.keep();
@@ -55,8 +55,8 @@ impl MemoryRecord {
 
 #[async_trait]
 impl Record for MemoryRecord {
-    async fn note(&self, note: Note) -> Result<(), StoreError> {
-        self.add(&self.write(Happening::Note(&note)));
+    async fn note(&self, note: RecordNote) -> Result<(), StoreError> {
+        self.add(&self.write(RecordedWrite::Note(&note)));
         Ok(())
     }
 

@@ -11,11 +11,11 @@ use super::index::Made;
 use crate::numbering;
 
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredTask {
     pub(super) task: Arc<TaskRecord>,
     pub(super) progress: Progress,
     pub(super) made: Made,
-    /// The idempotency key it was made under, to give it free when the task goes.
+    /// The idempotency key it was made under, to free it when the task is taken back.
     pub(super) key: Option<Arc<str>>,
     pub(super) link: Option<Link>,
     pub(super) governed: Option<Box<Governed>>,
@@ -25,7 +25,7 @@ pub(super) struct Kept {
     log: Vec<Arc<LogEntry>>,
 }
 
-impl Kept {
+impl StoredTask {
     pub(super) fn stored(&self) -> Stored {
         Stored { task: Arc::clone(&self.task), progress: self.progress }
     }
@@ -41,25 +41,25 @@ pub(super) type Departure = (Timestamp, TaskId);
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    tasks: HashMap<TaskId, Kept, RandomState>,
+    tasks: HashMap<TaskId, StoredTask, RandomState>,
     /// Sorted. Time moves on, so a new one nearly always belongs at the end.
     finished: VecDeque<Departure>,
 }
 
 impl Shard {
-    pub(super) fn get(&self, id: &str) -> Option<&Kept> {
+    pub(super) fn get(&self, id: &str) -> Option<&StoredTask> {
         self.tasks.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Kept> {
+    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut StoredTask> {
         self.tasks.get_mut(id)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Kept> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &StoredTask> {
         self.tasks.values()
     }
 
-    pub(super) fn make(&mut self, append: Append, made: Made) -> Result<&mut Kept, StoreError> {
+    pub(super) fn make(&mut self, append: Append, made: Made) -> Result<&mut StoredTask, StoreError> {
         let Append { task, creation, progress, entries, link, mut governed, spend, decision: _, register: _, notes: _ } = append;
         let id = task.id.clone();
         if self.tasks.contains_key(&id) {
@@ -72,11 +72,11 @@ impl Shard {
             governed.spend = spend;
         }
         let key = creation.and_then(|creation| creation.idempotency).map(|idempotency| idempotency.key);
-        let kept = Kept { task, progress, made, key, log: entries, link, governed, lanes: 0 };
+        let kept = StoredTask { task, progress, made, key, log: entries, link, governed, lanes: 0 };
         Ok(self.tasks.entry(id).or_insert(kept))
     }
 
-    pub(super) fn extend(&mut self, append: Append, follows: u64) -> Result<&mut Kept, StoreError> {
+    pub(super) fn extend(&mut self, append: Append, follows: u64) -> Result<&mut StoredTask, StoreError> {
         let id = &append.task.id;
         let Some(kept) = self.tasks.get_mut(id) else {
             return Err(numbering::unknown(&append.task));
@@ -102,12 +102,12 @@ impl Shard {
     }
 
     /// Takes out a finished task by its place in the order of forgetting.
-    pub(super) fn forget(&mut self, place: usize) -> Option<Kept> {
+    pub(super) fn forget(&mut self, place: usize) -> Option<StoredTask> {
         self.finished.remove(place).and_then(|(_, id)| self.tasks.remove(&id))
     }
 
     /// Takes out a task whose log holds nothing but its beginning.
-    pub(super) fn withdraw(&mut self, id: &TaskId) -> Option<Kept> {
+    pub(super) fn withdraw(&mut self, id: &TaskId) -> Option<StoredTask> {
         let progress = self.tasks.get(id).map(|kept| kept.progress).filter(|progress| progress.seq == 1)?;
         if numbering::is_finished(&progress) {
             self.dequeue(&(progress.status_at, id.clone()));

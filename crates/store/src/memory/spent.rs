@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chancery_core::{PastSpend, Spend};
 use chancery_protocol::Timestamp;
 
-use super::shard::Kept;
+use super::shard::StoredTask;
 
 /// By time; the number tells apart what was spent at the same.
 #[derive(Debug, Default)]
@@ -39,13 +39,13 @@ impl Spent {
 }
 
 /// What the last turn of a task has cost, if that was since then. Those before it are kept already.
-pub(super) fn of_task(kept: &Kept, since: Timestamp) -> Option<PastSpend> {
+pub(super) fn of_task(kept: &StoredTask, since: Timestamp) -> Option<PastSpend> {
     let governed = kept.governed.as_deref()?;
     PastSpend::of_last_turn(&kept.task.owner, &kept.task.agent, governed).filter(|past| past.at >= since)
 }
 
 /// Puts what a task has cost now in the place of what was kept of it. Answers the turn that counts by itself from now on.
-pub(super) fn settle(kept: &mut Kept, spend: Spend) -> Option<PastSpend> {
+pub(super) fn settle(kept: &mut StoredTask, spend: Spend) -> Option<PastSpend> {
     let (task, governed) = (&kept.task, kept.governed.as_mut()?);
     let parted = spend.is_of_later_turn_than(&governed.spend);
     let turn = parted.then(|| PastSpend::of_last_turn(&task.owner, &task.agent, governed)).flatten();

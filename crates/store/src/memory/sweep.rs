@@ -7,16 +7,14 @@ use std::sync::MutexGuard;
 use chancery_core::SweepPlan;
 use chancery_protocol::{TaskId, Timestamp};
 
-use super::shard::{Kept, Shard};
+use super::shard::{Shard, StoredTask};
 use super::{MemoryStore, SHARDS, locked, shard_of, spent};
 use crate::{numbering, past};
 
-pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64 {
+pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan) -> u64 {
     // Declared first, so that the logs are freed last, when nobody waits for the locks.
     let mut gone = Vec::new();
     let mut names = locked(&store.names);
-    names.expire(now);
-
     let mut shards: Vec<_> = store.shards.iter().map(locked).collect();
     let finished: u64 = shards.iter().map(|shard| shard.finished().len() as u64).sum();
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
@@ -43,7 +41,7 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan, now: Timestamp) -> u64
             if told {
                 locked(&store.outbox).remove_task(&id);
             }
-            names.release(&kept.task, kept.key.as_ref());
+            names.release_name(&kept.task);
             store.indexes.remove(&kept);
             gone.push(kept);
         }
@@ -68,13 +66,14 @@ pub(super) fn withdraw(store: &MemoryStore, task: &TaskId) -> bool {
         locked(&store.outbox).remove_task(task);
     }
     store.indexes.remove(&kept);
-    names.release(&kept.task, kept.key.as_ref());
+    names.release_name(&kept.task);
+    kept.key.iter().for_each(|key| names.release_key(&kept.task, key));
     true
 }
 
 /// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
 fn goes_on(store: &MemoryStore, shards: &[MutexGuard<'_, Shard>], root: &TaskId) -> bool {
-    let open = |kept: &Kept| {
+    let open = |kept: &StoredTask| {
         !numbering::is_finished(&kept.progress) && kept.governed.as_ref().is_some_and(|governed| governed.kinship.root == *root)
     };
     let is_open = |task: &TaskId| shards[shard_of(task.as_str())].get(task.as_str()).is_some_and(open);

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use chancery_core::{Governed, Ledger, LedgerRow, Spend, StoreError};
+use chancery_core::{Governed, LedgerRow, LedgerSnapshot, Spend, StoreError};
 use chancery_protocol::{TaskId, Timestamp, TraceId};
 
 use super::index::Made;
-use super::shard::Kept;
+use super::shard::StoredTask;
 use super::{MemoryStore, locked, spent};
 use crate::numbering;
 
@@ -15,7 +15,7 @@ pub(super) fn governed(store: &MemoryStore, task: &TaskId) -> Option<Governed> {
 }
 
 pub(super) fn tree(store: &MemoryStore, root: &TaskId) -> Vec<LedgerRow> {
-    let of_tree = |kept: &Kept| numbered(kept).filter(|(_, row)| row.governed.kinship.root == *root);
+    let of_tree = |kept: &StoredTask| numbered(kept).filter(|(_, row)| row.governed.kinship.root == *root);
     let mut rows: Vec<_> = std::iter::once(root.clone())
         .chain(store.indexes.below(root))
         .filter_map(|task| store.shard(task.as_str()).get(task.as_str()).and_then(of_tree))
@@ -29,7 +29,7 @@ pub(super) fn roots(store: &MemoryStore, trace: TraceId) -> Vec<TaskId> {
     let mut roots: Vec<(Made, TaskId)> = Vec::new();
     for shard in &store.shards {
         let shard = locked(shard);
-        let of_trace = |kept: &&Kept| {
+        let of_trace = |kept: &&StoredTask| {
             kept.governed
                 .as_ref()
                 .is_some_and(|governed| governed.kinship.trace == trace && governed.kinship.root == kept.task.id)
@@ -41,10 +41,10 @@ pub(super) fn roots(store: &MemoryStore, trace: TraceId) -> Vec<TaskId> {
 }
 
 /// Looks at every task: it is asked for at a start, when there are none.
-pub(super) fn ledger(store: &MemoryStore, settled_since: Timestamp) -> Ledger {
+pub(super) fn ledger(store: &MemoryStore, settled_since: Timestamp) -> LedgerSnapshot {
     let shards: Vec<_> = store.shards.iter().map(locked).collect();
     let all = || shards.iter().flat_map(|shard| shard.iter());
-    let ended = |kept: &Kept| numbering::is_finished(&kept.progress);
+    let ended = |kept: &StoredTask| numbering::is_finished(&kept.progress);
     let open: HashSet<TaskId> = all()
         .filter(|kept| !ended(kept))
         .filter_map(|kept| kept.governed.as_ref().map(|governed| governed.kinship.root.clone()))
@@ -57,7 +57,7 @@ pub(super) fn ledger(store: &MemoryStore, settled_since: Timestamp) -> Ledger {
         .collect();
     rows.sort_by_key(|(made, _)| *made);
     let past = locked(&store.past);
-    Ledger { tasks: rows.into_iter().map(|(_, row)| row).collect(), past: past.since(settled_since) }
+    LedgerSnapshot { tasks: rows.into_iter().map(|(_, row)| row).collect(), past: past.since(settled_since) }
 }
 
 pub(super) fn settle(store: &MemoryStore, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
@@ -69,7 +69,7 @@ pub(super) fn settle(store: &MemoryStore, task: &TaskId, spend: Spend) -> Result
     Ok(())
 }
 
-fn numbered(kept: &Kept) -> Option<(Made, LedgerRow)> {
+fn numbered(kept: &StoredTask) -> Option<(Made, LedgerRow)> {
     let governed = kept.governed.as_deref()?.clone();
     let row = LedgerRow {
         task: kept.task.id.clone(),

@@ -1,21 +1,23 @@
 //! Writes one append inside the transaction of its batch.
 
 use chancery_core::push::{NewRegistration, Registered};
-use chancery_core::{Append, Appended, Idempotency, Lines, Spend, StoreError};
+use chancery_core::{Append, Appended, Idempotency, Keyed, RecordLines, Spend, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::entries::{self, LogRow, place};
-use super::fault::Fault;
+use super::fault::SqliteFault;
+use super::keys::KeyTable;
 use super::ledger::Ledgering;
+use super::nonces::NonceTable;
 use super::outbox::Laning;
-use super::schema::Stage;
+use super::schema::TaskStage;
 use super::{decisions, facts, links, outbox};
-use crate::numbering;
+use crate::{numbering, plain_ids};
 
 /// An append that is ready to be written: checked by itself, its entries encoded.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedAppend {
     append: Append,
     follows: u64,
     rows: Vec<LogRow>,
@@ -25,12 +27,13 @@ pub(super) struct Prepared {
     /// When its last entry came.
     at: Timestamp,
     /// For the record; none if none is kept.
-    pub(super) lines: Lines,
+    pub(super) lines: RecordLines,
 }
 
-impl Prepared {
-    pub(super) fn new(mut append: Append, lines: Lines) -> Result<Self, StoreError> {
+impl PreparedAppend {
+    pub(super) fn new(mut append: Append, lines: RecordLines) -> Result<Self, StoreError> {
         let follows = numbering::follows(&append)?;
+        plain_ids::check_append(&append)?;
         let at = append.entries.last().map_or(append.progress.status_at, |entry| entry.at);
         // The writer has no use for the entries themselves, and better things to do than to free them.
         let rows = entries::encode(&std::mem::take(&mut append.entries))?;
@@ -44,14 +47,14 @@ impl Prepared {
 #[derive(Debug)]
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
-    known_key: Statement<'c>,
     known_client_id: Statement<'c>,
-    drop_key: Statement<'c>,
     make: Statement<'c>,
     stand: Statement<'c>,
     advance: Statement<'c>,
     log: Statement<'c>,
     ledger: Ledgering<'c>,
+    pub(super) keys: KeyTable<'c>,
+    pub(super) nonces: NonceTable<'c>,
     laning: Laning<'c>,
     /// How many finished tasks there are. Counting them anew for each sweep would take longer than the sweep.
     pub(super) finished: u64,
@@ -63,11 +66,11 @@ enum Stop {
     Known(Appended),
     Refused(StoreError),
     /// The database failed, which is not this append's alone.
-    Fault(Fault),
+    Fault(SqliteFault),
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteFault> for Stop {
+    fn from(fault: SqliteFault) -> Self {
         Self::Fault(fault)
     }
 }
@@ -79,20 +82,15 @@ impl From<rusqlite::Error> for Stop {
 }
 
 impl<'c> Statements<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Self, Fault> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self, SqliteFault> {
         Ok(Self {
             connection,
-            known_key: connection.prepare(
-                "SELECT num, id, key_fingerprint, key_expires_at FROM tasks WHERE tenant = ?1 AND owner = ?2 AND key = ?3",
-            )?,
             known_client_id: connection
                 .prepare("SELECT id FROM tasks WHERE tenant = ?1 AND owner = ?2 AND client_task_id = ?3")?,
-            drop_key: connection
-                .prepare("UPDATE tasks SET key = NULL, key_fingerprint = NULL, key_expires_at = NULL WHERE num = ?1")?,
             make: connection.prepare(
                 "INSERT INTO tasks (id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes,
-                                    message_only, stage, client_task_id, key, key_fingerprint, key_expires_at, lanes)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                                    message_only, stage, client_task_id, key, lanes)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
                  ON CONFLICT (id) DO NOTHING",
             )?,
             stand: connection.prepare("SELECT num, seq, stage = 3, lanes FROM tasks WHERE id = ?1")?,
@@ -101,13 +99,20 @@ impl<'c> Statements<'c> {
             )?,
             log: connection.prepare("INSERT INTO log (place, last_seq, entries) VALUES (?1, ?2, ?3)")?,
             ledger: Ledgering::prepare(connection)?,
+            keys: KeyTable::prepare(connection)?,
+            nonces: NonceTable::prepare(connection)?,
             laning: Laning::prepare(connection)?,
             finished: connection.query_row("SELECT count(*) FROM tasks WHERE stage = 3", [], |row| row.get(0))?,
         })
     }
 
+    /// How many there are of what is counted, to be set back after a transaction that failed.
+    pub(super) fn counts(&mut self) -> [&mut u64; 3] {
+        [&mut self.finished, &mut self.keys.count, &mut self.nonces.count]
+    }
+
     /// What to say to the one who asked, once the batch is durable.
-    pub(super) fn write(&mut self, prepared: &Prepared) -> Result<Result<Appended, StoreError>, Fault> {
+    pub(super) fn write(&mut self, prepared: &PreparedAppend) -> Result<Result<Appended, StoreError>, SqliteFault> {
         match self.record(prepared) {
             Ok(appended) => Ok(Ok(appended)),
             Err(Stop::Known(known)) => Ok(Ok(known)),
@@ -117,7 +122,7 @@ impl<'c> Statements<'c> {
     }
 
     /// Looks before it writes, so a refusal has written nothing and its neighbours in the batch do not notice.
-    fn record(&mut self, prepared: &Prepared) -> Result<Appended, Stop> {
+    fn record(&mut self, prepared: &PreparedAppend) -> Result<Appended, Stop> {
         let (task, lanes) = match &prepared.append.creation {
             Some(creation) => (self.make(prepared, creation.idempotency.as_ref())?, 0),
             None => self.advance(prepared)?,
@@ -141,7 +146,7 @@ impl<'c> Statements<'c> {
     }
 
     /// A task from before costs were counted has no row, and gets none.
-    fn count(&mut self, num: i64, prepared: &Prepared) -> Result<(), Stop> {
+    fn count(&mut self, num: i64, prepared: &PreparedAppend) -> Result<(), Stop> {
         let Append { task, governed, spend, .. } = &prepared.append;
         match (governed, spend) {
             (Some(governed), spend) => {
@@ -155,18 +160,18 @@ impl<'c> Statements<'c> {
     }
 
     /// A webhook for a task that is there.
-    pub(super) fn register(&mut self, new: &NewRegistration) -> Result<Registered, Fault> {
+    pub(super) fn register(&mut self, new: &NewRegistration) -> Result<Registered, SqliteFault> {
         outbox::register(self.connection, &mut self.laning, new)
     }
 
     /// What a task has cost, without an append.
-    pub(super) fn settle(&mut self, task: &TaskId, spend: &Spend) -> Result<Result<(), StoreError>, Fault> {
+    pub(super) fn settle(&mut self, task: &TaskId, spend: &Spend) -> Result<Result<(), StoreError>, SqliteFault> {
         let num = self.stand.query_row([task.as_str()], |row| row.get(0)).optional()?;
         let counted = num.map(|num| self.ledger.settle(num, spend)).transpose()?;
         Ok(if counted == Some(true) { Ok(()) } else { Err(numbering::not_counted(task)) })
     }
 
-    fn make(&mut self, prepared: &Prepared, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {
+    fn make(&mut self, prepared: &PreparedAppend, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {
         let Append { task, progress, register, .. } = &prepared.append;
         self.refuse_known_names(&prepared.append, idempotency)?;
         let made = self.make.execute(params![
@@ -182,11 +187,9 @@ impl<'c> Statements<'c> {
             progress.seq,
             progress.bytes,
             progress.message_only,
-            Stage::of(progress) as i64,
+            TaskStage::of(progress) as i64,
             task.client_task_id.as_deref(),
             idempotency.map(|idempotency| &*idempotency.key),
-            idempotency.map(|idempotency| idempotency.fingerprint.as_slice()),
-            idempotency.map(|idempotency| idempotency.expires_at.micros()),
             register.is_some(),
         ])?;
         if made == 0 {
@@ -195,33 +198,26 @@ impl<'c> Statements<'c> {
             }
             return Err(Stop::Refused(numbering::made_twice(task)));
         }
-        Ok(self.connection.last_insert_rowid())
+        let num = self.connection.last_insert_rowid();
+        if let Some(idempotency) = idempotency {
+            self.keys.keep(task, idempotency)?;
+        }
+        Ok(num)
     }
 
     fn refuse_known_names(&mut self, append: &Append, idempotency: Option<&Idempotency>) -> Result<(), Stop> {
         let task = &append.task;
         let (tenant, owner) = (&*task.owner.tenant, &*task.owner.name);
-        let mut expired = None;
-        if let Some(idempotency) = idempotency {
-            let known = self.known_key.query_row((tenant, owner, &*idempotency.key), |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, [u8; 32]>(2)?, row.get::<_, i64>(3)?))
-            });
-            match known.optional()? {
-                Some((_, id, fingerprint, expires_at)) if expires_at > task.created_at.micros() => {
-                    return Err(Stop::Known(Appended::KeyKnown { task: id.into(), fingerprint }));
-                }
-                Some((num, ..)) => expired = Some(num),
-                None => {}
-            }
+        if let Some(idempotency) = idempotency
+            && let Some(Keyed { task, fingerprint }) = self.keys.known(&task.owner, &idempotency.key, task.created_at)?
+        {
+            return Err(Stop::Known(Appended::KeyKnown { task, fingerprint }));
         }
         if let Some(name) = &task.client_task_id {
             let known = self.known_client_id.query_row((tenant, owner, &**name), |row| row.get::<_, String>(0));
             if let Some(id) = known.optional()? {
                 return Err(Stop::Known(Appended::ClientIdKnown { task: id.into() }));
             }
-        }
-        if expired.is_some() && self.stand.exists([task.id.as_str()])? {
-            return Err(Stop::Refused(numbering::made_twice(task)));
         }
         // The last chance to refuse before the first write, and the first write if there is room.
         if let Some(new) = &append.register
@@ -230,14 +226,11 @@ impl<'c> Statements<'c> {
             let of_tenant = refusal == Registered::TooManyOfTenant;
             return Err(Stop::Known(Appended::TooManyRegistrations { of_tenant }));
         }
-        if let Some(num) = expired {
-            self.drop_key.execute([num])?;
-        }
         Ok(())
     }
 
     /// The task's number, and how many webhooks are told of it.
-    fn advance(&mut self, prepared: &Prepared) -> Result<(i64, usize), Stop> {
+    fn advance(&mut self, prepared: &PreparedAppend) -> Result<(i64, usize), Stop> {
         let Append { task, progress, .. } = &prepared.append;
         let stand = self.stand.query_row([task.id.as_str()], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, usize>(3)?))
@@ -255,7 +248,7 @@ impl<'c> Statements<'c> {
             progress.seq,
             progress.bytes,
             progress.message_only,
-            Stage::of(progress) as i64,
+            TaskStage::of(progress) as i64,
         ))?;
         self.finished -= u64::from(was_finished);
         Ok((num, lanes))

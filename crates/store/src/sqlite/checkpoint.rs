@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 
 /// How much is collected before it is carried over: a page that changes often is then written once.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Between the writer and the one who tidies up. While nothing is written, nobody wakes up.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct CheckpointSignal {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -24,7 +24,7 @@ struct State {
     too_long: bool,
 }
 
-impl Bell {
+impl CheckpointSignal {
     /// Something was written. Answers whether the log has become too long, once each time it has.
     pub(super) fn ring(&self) -> bool {
         let mut state = self.lock();
@@ -57,15 +57,15 @@ impl Bell {
 
 /// The writer's end of the bell: when the writer ends, in whatever way, the one who tidies up ends too.
 #[derive(Debug)]
-pub(super) struct Rope(pub(super) Arc<Bell>);
+pub(super) struct CheckpointRequest(pub(super) Arc<CheckpointSignal>);
 
-impl Drop for Rope {
+impl Drop for CheckpointRequest {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
-pub(super) fn run(connection: &Connection, bell: &Bell, wal_limit_bytes: u64) {
+pub(super) fn run(connection: &Connection, bell: &CheckpointSignal, wal_limit_bytes: u64) {
     while bell.wait() {
         match carry_over(connection) {
             Ok(carried) => {
@@ -94,7 +94,7 @@ pub(super) struct Carried {
 /// Waits for nobody. Once all is carried over and no reader is left in the log, SQLite starts it anew by itself at the
 /// next write. Beside a busy writer there is always something left, so the writer does the same between two batches
 /// when the log has become too long.
-pub(super) fn carry_over(connection: &Connection) -> Result<Carried, Fault> {
+pub(super) fn carry_over(connection: &Connection) -> Result<Carried, SqliteFault> {
     let page_bytes: u64 = connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;
     let mut checkpoint = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
     let (in_log, carried) = checkpoint.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;

@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::SqliteOptions;
-use super::fault::Fault;
+use super::fault::SqliteFault;
 
 /// How long to wait for someone from outside who holds the database, such as an operator's shell.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,13 +19,15 @@ const CACHE_KIB: i64 = 3 * 1024;
 /// More than there are, so that none is prepared twice.
 const STATEMENTS: usize = 128;
 
-pub(super) fn to_write(path: &Path, options: SqliteOptions) -> Result<Connection, Fault> {
+pub(super) fn to_write(path: &Path, options: SqliteOptions) -> Result<Connection, SqliteFault> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     // Asking for the mode answers with the one that is in force.
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
-        return Err(Fault::unreadable(format!("the database insists on journal mode {mode}; its file system may not allow WAL")));
+        return Err(SqliteFault::unreadable(format!(
+            "the database insists on journal mode {mode}; its file system may not allow WAL"
+        )));
     }
     connection.pragma_update(None, "synchronous", options.synchronous.word())?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -38,7 +40,7 @@ pub(super) fn to_write(path: &Path, options: SqliteOptions) -> Result<Connection
     Ok(connection)
 }
 
-pub(super) fn to_read(path: &Path) -> Result<Connection, Fault> {
+pub(super) fn to_read(path: &Path) -> Result<Connection, SqliteFault> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     prepare_once(&connection)?;
@@ -46,7 +48,7 @@ pub(super) fn to_read(path: &Path) -> Result<Connection, Fault> {
 }
 
 /// A statement is planned once. Without the guarantee, one that compares an indexed column is planned anew for each value.
-fn prepare_once(connection: &Connection) -> Result<(), Fault> {
+fn prepare_once(connection: &Connection) -> Result<(), SqliteFault> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

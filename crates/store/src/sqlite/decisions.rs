@@ -6,7 +6,7 @@ use chancery_core::{Decision, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 
 /// A decision that is ready to be written.
 #[derive(Debug)]
@@ -31,18 +31,18 @@ pub(super) fn keep(connection: &Connection, Encoded { decision, body }: &Encoded
     Ok(())
 }
 
-pub(super) fn by_id(connection: &Connection, id: &str) -> Result<Option<Decision>, Fault> {
+pub(super) fn by_id(connection: &Connection, id: &str) -> Result<Option<Decision>, SqliteFault> {
     let mut statement = connection.prepare_cached("SELECT body, at FROM decisions WHERE id = ?1")?;
     statement.query_row([id], |row| Ok(decision(row))).optional()?.transpose()
 }
 
 pub(super) const OF_TASK: &str = "SELECT body, at FROM decisions WHERE task = ?1 ORDER BY num";
 
-pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Decision>, Fault> {
+pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Decision>, SqliteFault> {
     all(connection, OF_TASK, [task.as_str()])
 }
 
-pub(super) fn newest(connection: &Connection, limit: usize) -> Result<Vec<Decision>, Fault> {
+pub(super) fn newest(connection: &Connection, limit: usize) -> Result<Vec<Decision>, SqliteFault> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     all(connection, "SELECT body, at FROM decisions ORDER BY num DESC LIMIT ?1", [limit])
 }
@@ -50,13 +50,13 @@ pub(super) fn newest(connection: &Connection, limit: usize) -> Result<Vec<Decisi
 pub(super) const FORGET: &str = "DELETE FROM decisions WHERE num IN (SELECT num FROM decisions
      WHERE num <= (SELECT max(num) FROM decisions) - ?1 ORDER BY num LIMIT ?2)";
 
-pub(super) fn keep_newest(connection: &Connection, keep: u64, at_most: i64) -> Result<(), Fault> {
+pub(super) fn keep_newest(connection: &Connection, keep: u64, at_most: i64) -> Result<(), SqliteFault> {
     let keep = i64::try_from(keep).unwrap_or(i64::MAX);
     connection.prepare_cached(FORGET)?.execute((keep, at_most))?;
     Ok(())
 }
 
-fn all(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Decision>, Fault> {
+fn all(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Decision>, SqliteFault> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(parameters)?;
     let mut found = Vec::new();
@@ -66,8 +66,8 @@ fn all(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Ve
     Ok(found)
 }
 
-fn decision(row: &Row<'_>) -> Result<Decision, Fault> {
+pub(super) fn decision(row: &Row<'_>) -> Result<Decision, SqliteFault> {
     let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
-    let read: Decision = serde_json::from_str(body).map_err(|error| Fault::unreadable(format!("a decision: {error}")))?;
+    let read: Decision = serde_json::from_str(body).map_err(|error| SqliteFault::unreadable(format!("a decision: {error}")))?;
     Ok(Decision { at: Timestamp::from_micros(row.get(1)?), ..read })
 }

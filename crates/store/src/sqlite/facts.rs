@@ -9,18 +9,20 @@ use chancery_core::{Fact, Governed, MicroUsd, Rule, StoreError, Verdict};
 use chancery_protocol::AgentName;
 use serde::{Deserialize, Serialize};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 
 /// A verdict: the rule, whether it passed, and what that rests on.
 type Line<F> = (Rule, bool, F);
 type NamedFact = (Cow<'static, str>, Fact);
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct LineageJson<'a> {
     #[serde(rename = "p")]
     path: Vec<AgentName>,
     #[serde(rename = "a")]
     attribution: Attribution,
+    #[serde(rename = "m", skip_serializing_if = "std::ops::Not::not")]
+    made: bool,
     /// With whether something was left out of it: a claim that is read again does not say so itself.
     #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     claimed: Option<(&'a ClaimedContext, bool)>,
@@ -37,9 +39,10 @@ type CapNumbers = (Option<i64>, Option<u64>, Option<u64>);
 
 pub(super) fn encode(governed: &Governed) -> Result<String, StoreError> {
     let kinship = &governed.kinship;
-    let facts = Written {
+    let facts = LineageJson {
         path: kinship.path.to_vec(),
         attribution: kinship.attribution,
+        made: kinship.made,
         claimed: kinship.claimed.as_deref().map(|claimed| (claimed, claimed.cut)),
         skill: kinship.skill.as_deref(),
         allowance: kinship.allowance.map(|caps| (caps.usd.map(|usd| usd.0), caps.tokens, caps.tasks)),
@@ -56,6 +59,8 @@ struct Read {
     path: Vec<AgentName>,
     #[serde(rename = "a")]
     attribution: Attribution,
+    #[serde(rename = "m", default)]
+    made: bool,
     #[serde(rename = "c", default)]
     claimed: Option<(ClaimedContext, bool)>,
     #[serde(rename = "s", default)]
@@ -70,18 +75,20 @@ struct Read {
 pub(super) struct Facts {
     pub(super) path: AgentPath,
     pub(super) attribution: Attribution,
+    pub(super) made: bool,
     pub(super) claimed: Option<Box<ClaimedContext>>,
     pub(super) skill: Option<Arc<str>>,
     pub(super) allowance: Option<Caps>,
     pub(super) verdicts: Arc<[Verdict]>,
 }
 
-pub(super) fn decode(text: &str) -> Result<Facts, Fault> {
+pub(super) fn decode(text: &str) -> Result<Facts, SqliteFault> {
     let read: Read = parse(text)?;
     let verdicts = read.verdicts.into_iter().map(|(rule, passed, facts)| Verdict { rule, passed, facts });
     Ok(Facts {
         path: AgentPath::new(read.path),
         attribution: read.attribution,
+        made: read.made,
         claimed: read.claimed.map(|(claimed, cut)| Box::new(ClaimedContext { cut, ..claimed })),
         skill: read.skill,
         allowance: read.allowance.map(|(usd, tokens, tasks)| Caps { usd: usd.map(MicroUsd), tokens, tasks }),
@@ -90,7 +97,7 @@ pub(super) fn decode(text: &str) -> Result<Facts, Fault> {
 }
 
 /// The skill alone: nothing else of a task outlives it.
-pub(super) fn skill(text: &str) -> Result<Option<Arc<str>>, Fault> {
+pub(super) fn skill(text: &str) -> Result<Option<Arc<str>>, SqliteFault> {
     #[derive(Deserialize)]
     struct Skill {
         #[serde(rename = "s", default)]
@@ -99,6 +106,6 @@ pub(super) fn skill(text: &str) -> Result<Option<Arc<str>>, Fault> {
     parse::<Skill>(text).map(|facts| facts.skill)
 }
 
-fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
-    serde_json::from_str(text).map_err(|error| Fault::unreadable(format!("the facts of a task: {error}")))
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, SqliteFault> {
+    serde_json::from_str(text).map_err(|error| SqliteFault::unreadable(format!("the facts of a task: {error}")))
 }

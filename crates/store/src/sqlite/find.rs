@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Keyed, Names, Progress, Stored, TaskRecord};
+use chancery_core::{Names, Progress, Stored, TaskRecord};
 use chancery_protocol::{Caller, ContextId, Dialect, TaskId, TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 
 /// In the order `stored` reads them.
 pub(super) const COLUMNS: &str = "id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes, \
                                   message_only, client_task_id";
 
-pub(super) fn find(connection: &Connection, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, Fault> {
+pub(super) fn find(connection: &Connection, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, SqliteFault> {
     let parameters = (&*owner.tenant, &*owner.name, id);
     let by = |column: &str| {
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE tenant = ?1 AND owner = ?2 AND {column} = ?3");
@@ -24,19 +24,12 @@ pub(super) fn find(connection: &Connection, owner: &Caller, id: &str, names: Nam
     }
 }
 
-pub(super) fn keyed(connection: &Connection, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, Fault> {
-    let sql = "SELECT id, key_fingerprint FROM tasks WHERE tenant = ?1 AND owner = ?2 AND key = ?3 AND key_expires_at > ?4";
-    let keyed = |row: &Row<'_>| Ok(Keyed { task: row.get::<_, String>(0)?.into(), fingerprint: row.get(1)? });
-    let parameters = (&*owner.tenant, &*owner.name, key, now.micros());
-    Ok(connection.prepare_cached(sql)?.query_row(parameters, keyed).optional()?)
-}
-
-pub(super) fn find_any(connection: &Connection, id: &str) -> Result<Option<Stored>, Fault> {
+pub(super) fn find_any(connection: &Connection, id: &str) -> Result<Option<Stored>, SqliteFault> {
     let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1");
     one(connection.prepare_cached(&sql)?.query_row([id], |row| Ok(stored(row))))
 }
 
-pub(super) fn unfinished(connection: &Connection) -> Result<Vec<Stored>, Fault> {
+pub(super) fn unfinished(connection: &Connection) -> Result<Vec<Stored>, SqliteFault> {
     let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM tasks WHERE stage = 1"))?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
@@ -46,12 +39,13 @@ pub(super) fn unfinished(connection: &Connection) -> Result<Vec<Stored>, Fault> 
     Ok(found)
 }
 
-fn one(found: rusqlite::Result<Result<Stored, Fault>>) -> Result<Option<Stored>, Fault> {
+fn one(found: rusqlite::Result<Result<Stored, SqliteFault>>) -> Result<Option<Stored>, SqliteFault> {
     found.optional()?.transpose()
 }
 
-pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Fault> {
-    let text = |at: usize| -> Result<Arc<str>, Fault> { Ok(row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?.into()) };
+pub(super) fn stored(row: &Row<'_>) -> Result<Stored, SqliteFault> {
+    let text =
+        |at: usize| -> Result<Arc<str>, SqliteFault> { Ok(row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?.into()) };
     let time = |at: usize| row.get(at).map(Timestamp::from_micros);
     let state: i64 = row.get(7)?;
     Ok(Stored {
@@ -65,7 +59,7 @@ pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Fault> {
             client_task_id: row.get::<_, Option<String>>(12)?.map(Arc::from),
         }),
         progress: Progress {
-            state: TaskState::from_number(state).ok_or_else(|| Fault::unreadable(format!("task state {state}")))?,
+            state: TaskState::from_number(state).ok_or_else(|| SqliteFault::unreadable(format!("task state {state}")))?,
             status_at: time(8)?,
             seq: row.get(9)?,
             bytes: row.get(10)?,
@@ -75,7 +69,7 @@ pub(super) fn stored(row: &Row<'_>) -> Result<Stored, Fault> {
 }
 
 /// The names that `Dialect` prints.
-pub(super) fn dialect(name: &str) -> Result<Dialect, Fault> {
+pub(super) fn dialect(name: &str) -> Result<Dialect, SqliteFault> {
     let known = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == name);
-    known.ok_or_else(|| Fault::unreadable(format!("dialect {name}")))
+    known.ok_or_else(|| SqliteFault::unreadable(format!("dialect {name}")))
 }

@@ -10,11 +10,11 @@ const OWNER_ONLY: u32 = 0o600;
 
 /// Held as long as the store is open. The system lets go of it when the process ends, however it ends.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct FolderLock {
     lock: File,
 }
 
-impl Drop for Claim {
+impl Drop for FolderLock {
     fn drop(&mut self) {
         // Closing alone would not do: a program that is being started at this moment holds a copy of every open file
         // until it runs, and with it the lock.
@@ -25,7 +25,7 @@ impl Drop for Claim {
 }
 
 /// Makes the files that are missing and takes the lock.
-pub(super) fn claim(database: &Path) -> Result<Claim, StoreError> {
+pub(super) fn claim(database: &Path) -> Result<FolderLock, StoreError> {
     let folder = match database.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -46,7 +46,7 @@ pub(super) fn claim(database: &Path) -> Result<Claim, StoreError> {
     // SQLite gives the files it makes beside the database the same mode.
     open(database).map_err(|error| failed("opening the database", database, error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed("syncing the folder", folder, error))?;
-    Ok(Claim { lock })
+    Ok(FolderLock { lock })
 }
 
 fn open(path: &Path) -> std::io::Result<File> {

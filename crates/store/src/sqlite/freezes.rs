@@ -6,9 +6,9 @@ use chancery_core::{Freeze, FreezeScope};
 use chancery_protocol::Timestamp;
 use rusqlite::{Connection, Row};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 
-pub(super) fn list(connection: &Connection) -> Result<Vec<Freeze>, Fault> {
+pub(super) fn list(connection: &Connection) -> Result<Vec<Freeze>, SqliteFault> {
     let mut statement = connection.prepare_cached("SELECT scope, name, by, at, why FROM freezes")?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn list(connection: &Connection) -> Result<Vec<Freeze>, Fault> {
     Ok(found)
 }
 
-pub(super) fn keep(connection: &Connection, freeze: &Freeze) -> Result<(), Fault> {
+pub(super) fn keep(connection: &Connection, freeze: &Freeze) -> Result<(), SqliteFault> {
     let (scope, name) = named(&freeze.scope);
     connection
         .prepare_cached(
@@ -31,7 +31,7 @@ pub(super) fn keep(connection: &Connection, freeze: &Freeze) -> Result<(), Fault
 }
 
 /// Answers whether it was frozen.
-pub(super) fn remove(connection: &Connection, scope: &FreezeScope) -> Result<bool, Fault> {
+pub(super) fn remove(connection: &Connection, scope: &FreezeScope) -> Result<bool, SqliteFault> {
     let removed = connection.prepare_cached("DELETE FROM freezes WHERE scope = ?1 AND name = ?2")?.execute(named(scope))?;
     Ok(removed > 0)
 }
@@ -46,7 +46,7 @@ fn named(scope: &FreezeScope) -> (&'static str, &str) {
     }
 }
 
-fn freeze(row: &Row<'_>) -> Result<Freeze, Fault> {
+fn freeze(row: &Row<'_>) -> Result<Freeze, SqliteFault> {
     let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
     let name = text(1)?;
     let scope = match &*text(0)? {
@@ -55,7 +55,7 @@ fn freeze(row: &Row<'_>) -> Result<Freeze, Fault> {
         "agent" => FreezeScope::Agent(name),
         "tenant" => FreezeScope::Tenant(name),
         "everything" => FreezeScope::Everything,
-        other => return Err(Fault::unreadable(format!("a freeze of {other}"))),
+        other => return Err(SqliteFault::unreadable(format!("a freeze of {other}"))),
     };
     let why = row.get::<_, Option<String>>(4)?.map(Arc::from);
     Ok(Freeze { scope, by: text(2)?, at: Timestamp::from_micros(row.get(3)?), why })

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use chancery_core::budget::{ActualSource, Amount, EstimateSource, Settled};
-use chancery_core::{Governed, Kinship, MicroUsd, Spend};
+use chancery_core::budget::{ActualSource, Amount, EstimateSource, SettledReservation};
+use chancery_core::{Governed, LineageRecord, MicroUsd, Spend};
 use chancery_protocol::{TaskId, Timestamp, TraceId};
 use rusqlite::{Connection, Row, Statement, params};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use super::{facts, spent};
 
 /// Of the table `ledger`, in the order `governed` reads them. The last six are put down when a task has a second turn.
@@ -26,7 +26,7 @@ pub(super) struct Ledgering<'c> {
 }
 
 impl<'c> Ledgering<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Self, Fault> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self, SqliteFault> {
         let put_down = "INSERT INTO ledger (task, root, trace, parent, depth, settled_usd, settled_tokens, settled_tasks,
                                reserved_usd, reserved_tokens, reserved_tasks, overrun_usd, overrun_tokens, overrun_tasks,
                                settled_at, estimated_by, known_by, facts)
@@ -41,7 +41,7 @@ impl<'c> Ledgering<'c> {
         &mut self,
         num: i64,
         task: &TaskId,
-        kinship: &Kinship,
+        kinship: &LineageRecord,
         spend: &Spend,
         facts: &str,
     ) -> rusqlite::Result<()> {
@@ -70,9 +70,9 @@ impl<'c> Ledgering<'c> {
     }
 
     /// Answers whether the task has a row.
-    pub(super) fn settle(&mut self, num: i64, spend: &Spend) -> Result<bool, Fault> {
+    pub(super) fn settle(&mut self, num: i64, spend: &Spend) -> Result<bool, SqliteFault> {
         // Most tasks have one turn, and pay nothing for those that have more.
-        if spend.earlier != Settled::default() {
+        if spend.earlier != SettledReservation::default() {
             self.part_turns(num, spend)?;
         }
         let Spend { reserved, settled, overrun, .. } = spend;
@@ -95,7 +95,7 @@ impl<'c> Ledgering<'c> {
     }
 
     /// If another turn was settled, those that were kept before count by themselves from now on: see [`Spend::in_place_of`].
-    fn part_turns(&self, num: i64, spend: &Spend) -> Result<(), Fault> {
+    fn part_turns(&self, num: i64, spend: &Spend) -> Result<(), SqliteFault> {
         let kept = spent::of_task(self.connection, num, Timestamp::from_micros(i64::MIN))?;
         let Some(turn) = kept.filter(|turn| Some(turn.at) != spend.settled_at) else { return Ok(()) };
         spent::keep(self.connection, &turn)?;
@@ -109,12 +109,13 @@ impl<'c> Ledgering<'c> {
 }
 
 /// Reads `COLUMNS` from the start of a row.
-pub(super) fn governed(row: &Row<'_>, task: &TaskId) -> Result<Governed, Fault> {
+pub(super) fn governed(row: &Row<'_>, task: &TaskId) -> Result<Governed, SqliteFault> {
     let id = |at: usize| row.get::<_, Option<String>>(at).map(|id| id.map(TaskId::from));
     let facts = facts::decode(row.get_ref(16)?.as_str().map_err(rusqlite::Error::from)?)?;
-    let kinship = Kinship {
+    let kinship = LineageRecord {
         root: id(0)?.unwrap_or_else(|| task.clone()),
         trace: TraceId(u128::from_be_bytes(row.get(1)?)),
+        made: facts.made,
         parent: id(2)?,
         depth: row.get(3)?,
         path: facts.path,
@@ -130,7 +131,7 @@ pub(super) fn governed(row: &Row<'_>, task: &TaskId) -> Result<Governed, Fault> 
         settled_at: row.get::<_, Option<i64>>(13)?.map(Timestamp::from_micros),
         estimated_by: estimate(row.get(14)?)?,
         known_by: row.get::<_, Option<i64>>(15)?.map(actual).transpose()?,
-        earlier: Settled { settled: amount(row, 17)?, overrun: amount(row, 20)? },
+        earlier: SettledReservation { settled: amount(row, 17)?, overrun: amount(row, 20)? },
     };
     Ok(Governed { kinship: Arc::new(kinship), spend, verdicts: facts.verdicts })
 }
@@ -150,14 +151,17 @@ const fn number_of_estimate(source: EstimateSource) -> i64 {
         EstimateSource::Observed => 4,
         EstimateSource::Policy => 5,
         EstimateSource::Remainder => 6,
+        EstimateSource::ConfigHint => 7,
+        EstimateSource::CardHint => 8,
+        EstimateSource::ObservedHint => 9,
     }
 }
 
-fn estimate(number: i64) -> Result<EstimateSource, Fault> {
-    use EstimateSource::{Card, Config, Hint, None, Observed, Policy, Remainder};
-    let known = [None, Hint, Config, Card, Observed, Policy, Remainder];
+fn estimate(number: i64) -> Result<EstimateSource, SqliteFault> {
+    use EstimateSource::{Card, CardHint, Config, ConfigHint, Hint, None, Observed, ObservedHint, Policy, Remainder};
+    let known = [None, Hint, Config, Card, Observed, Policy, Remainder, ConfigHint, CardHint, ObservedHint];
     let source = known.into_iter().find(|source| number_of_estimate(*source) == number);
-    source.ok_or_else(|| Fault::unreadable(format!("source {number} of an estimate")))
+    source.ok_or_else(|| SqliteFault::unreadable(format!("source {number} of an estimate")))
 }
 
 const fn number_of_actual(source: ActualSource) -> i64 {
@@ -169,9 +173,9 @@ const fn number_of_actual(source: ActualSource) -> i64 {
     }
 }
 
-fn actual(number: i64) -> Result<ActualSource, Fault> {
+fn actual(number: i64) -> Result<ActualSource, SqliteFault> {
     use ActualSource::{Configured, Estimated, Measured, Reported};
     let known = [Reported, Configured, Measured, Estimated];
     let source = known.into_iter().find(|source| number_of_actual(*source) == number);
-    source.ok_or_else(|| Fault::unreadable(format!("source {number} of a cost")))
+    source.ok_or_else(|| SqliteFault::unreadable(format!("source {number} of a cost")))
 }

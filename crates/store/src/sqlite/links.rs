@@ -6,7 +6,7 @@ use chancery_core::{Link, TaskRecord};
 use chancery_protocol::{Caller, ContextId, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 
 /// Part of an append's transaction.
 pub(super) fn keep(connection: &Connection, num: i64, task: &TaskRecord, link: &Link) -> rusqlite::Result<()> {
@@ -29,7 +29,7 @@ pub(super) fn keep(connection: &Connection, num: i64, task: &TaskRecord, link: &
     Ok(())
 }
 
-pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Option<Link>, Fault> {
+pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Option<Link>, SqliteFault> {
     let sql = "SELECT peer, peer_task, peer_context FROM links WHERE task = (SELECT num FROM tasks WHERE id = ?1)";
     Ok(connection.prepare_cached(sql)?.query_row([task.as_str()], link).optional()?)
 }
@@ -40,7 +40,7 @@ pub(super) fn of_context(
     owner: &Caller,
     agent: &str,
     context: &ContextId,
-) -> Result<Option<Link>, Fault> {
+) -> Result<Option<Link>, SqliteFault> {
     let sql = "SELECT peer, peer_task, peer_context FROM links
                WHERE tenant = ?1 AND owner = ?2 AND agent = ?3 AND context_id = ?4 ORDER BY task DESC LIMIT 1";
     let parameters = (&*owner.tenant, &*owner.name, agent, context.as_str());

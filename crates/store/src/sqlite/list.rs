@@ -1,10 +1,10 @@
 //! Pages of tasks, newest status first.
 
-use chancery_core::{ListCursor, ListFilter, Listed};
+use chancery_core::{ListCursor, ListFilter, TaskListing};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use super::find::{COLUMNS, stored};
 
 /// A `WHERE` clause that grows by what the filter asks for, so that SQLite can choose an index for exactly that.
@@ -21,8 +21,8 @@ impl Conditions {
             conditions.add("tenant = ?", owner.tenant.to_string());
             conditions.add("owner = ?", owner.name.to_string());
         }
-        if let Some(agent) = &filter.agent {
-            conditions.add("agent = ?", agent.to_string());
+        if let Some(agents) = &filter.agents {
+            conditions.add_one_of("agent", agents.iter().map(|agent| agent.to_string()));
         }
         if let Some(context) = &filter.context_id {
             conditions.add("context_id = ?", context.to_string());
@@ -42,6 +42,13 @@ impl Conditions {
         self.values.push(value.into());
     }
 
+    fn add_one_of(&mut self, column: &str, values: impl Iterator<Item = String>) {
+        let before = self.values.len();
+        self.values.extend(values.map(Value::from));
+        let places = vec!["?"; self.values.len() - before].join(", ");
+        self.sql.push_str(&format!(" AND {column} IN ({places})"));
+    }
+
     fn starting_after(mut self, cursor: &ListCursor) -> Self {
         self.sql.push_str(" AND (status_at, id) < (?, ?)");
         self.values.extend([cursor.status_at.micros().into(), cursor.id.to_string().into()]);
@@ -54,7 +61,7 @@ pub(super) fn list(
     filter: &ListFilter,
     after: Option<&ListCursor>,
     limit: usize,
-) -> Result<Listed, Fault> {
+) -> Result<TaskListing, SqliteFault> {
     let matching = Conditions::of(filter);
     // One view for both, or the total could contradict the page.
     let view = connection.transaction()?;
@@ -74,5 +81,5 @@ pub(super) fn list(
     while let Some(row) = rows.next()? {
         tasks.push(stored(row)?);
     }
-    Ok(Listed { tasks, total })
+    Ok(TaskListing { tasks, total })
 }

@@ -4,16 +4,19 @@ mod append;
 mod checkpoint;
 mod connection;
 mod decisions;
-mod deed;
 mod entries;
+mod examine;
 mod facts;
 mod fault;
 mod find;
 mod folder;
 mod freezes;
+mod health;
+mod keys;
 mod ledger;
 mod links;
 mod list;
+mod nonces;
 mod options;
 mod outbox;
 mod readers;
@@ -22,9 +25,9 @@ mod schema;
 mod spent;
 mod sweep;
 mod trees;
+mod write_job;
 mod writer;
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -32,27 +35,32 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, Freeze, FreezeScope, Governed, Happening, Keyed, Ledger, LedgerRow, Lines, Link, ListCursor,
-    ListFilter, Listed, LogEntry, Names, Note, Record, Scribe, Spend, Store, StoreError, Stored, SweepPlan,
+    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
+    ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend,
+    SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::examine::Examined;
 pub use self::options::{SqliteOptions, Synchronous};
 
-use self::append::Prepared;
-use self::checkpoint::{Bell, Rope};
-use self::deed::Write;
-use self::fault::Fault;
+use self::append::PreparedAppend;
+use self::checkpoint::{CheckpointRequest, CheckpointSignal};
+use self::fault::SqliteFault;
+use self::health::{Health, Outlook};
 use self::readers::Readers;
 use self::record::SqliteRecord;
-use self::writer::Job;
+use self::write_job::write_job;
+use self::writer::{Job, StoreWriter};
+use crate::plain_ids;
 
 #[derive(Debug)]
 pub struct SqliteStore {
     writer: mpsc::Sender<Job>,
     readers: Readers,
+    health: Arc<Health>,
     /// What each write adds to, if a record is kept.
     record: Option<Arc<SqliteRecord>>,
     /// Taken by whoever closes. Stays the last field: it waits for threads that end when the queues above are gone.
@@ -63,7 +71,7 @@ pub struct SqliteStore {
 #[derive(Debug)]
 struct Open {
     threads: Vec<JoinHandle<()>>,
-    _claim: folder::Claim,
+    _claim: folder::FolderLock,
 }
 
 impl Drop for Open {
@@ -89,10 +97,9 @@ impl SqliteStore {
         scribe: Option<Arc<dyn Scribe>>,
     ) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        let in_context =
-            |error: StoreError| StoreError { message: format!("{}: {}", path.display(), error.message), source: error.source };
+        let in_context = |error: StoreError| StoreError { message: format!("{}: {}", path.display(), error.message), ..error };
         let claim = folder::claim(path)?;
-        let opening = |fault: fault::Fault| in_context(fault.while_doing("opening the database"));
+        let opening = |fault: fault::SqliteFault| in_context(fault.while_doing("opening the database"));
         let mut writing = connection::to_write(path, options).map_err(opening)?;
         schema::migrate(&mut writing).map_err(in_context)?;
         outbox::orphan_all(&mut writing).map_err(|fault| in_context(fault.while_doing("taking over deliveries")))?;
@@ -100,24 +107,33 @@ impl SqliteStore {
         let end = scribe.as_ref().map(end).transpose().map_err(|fault| in_context(fault.while_doing("reading the record")))?;
         let chain = scribe.as_ref().zip(end).map(|(scribe, end)| scribe.go_on(end));
         let tidying = connection::to_write(path, options).map_err(opening)?;
-        let (readers, mut threads) = Readers::start(path, options.readers, options.queue_limit).map_err(in_context)?;
+        let health = Arc::new(Health::default());
+        let (readers, mut threads) = Readers::start(path, options, &health).map_err(in_context)?;
 
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(CheckpointSignal::default());
         let (writer, queue) = mpsc::channel(options.queue_limit.max(1));
-        let rope = Rope(Arc::clone(&bell));
+        let rope = CheckpointRequest(Arc::clone(&bell));
         threads.push(spawn("store-tidy", move || checkpoint::run(&tidying, &bell, options.wal_limit_bytes))?);
+        let notes = Arc::clone(&health);
         threads.push(spawn("store-write", move || {
-            if let Err(fault) = writer::run(&writing, queue, options, &rope, chain) {
+            if let Err(fault) = writer::run(&writing, queue, options, &rope, chain, &notes) {
+                notes.note("preparing to write", &fault);
                 tracing::error!(%fault, "the store cannot write");
             }
         })?);
         let open = Mutex::new(Some(Open { threads, _claim: claim }));
         let record =
             scribe.map(|scribe| Arc::new(SqliteRecord { scribe, writer: writer.downgrade(), readers: readers.downgrade() }));
-        Ok(Self { writer, readers, record, open })
+        Ok(Self { writer, readers, health, record, open })
+    }
+
+    /// Goes through the whole database and names what is damaged. Blocks, and changes nothing.
+    pub fn examine(path: impl AsRef<Path>) -> Result<Examined, StoreError> {
+        examine::examine(path.as_ref())
     }
 
     async fn write<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Result<T, StoreError> {
+        self.health.may_write()?;
         let (answer, answered) = oneshot::channel();
         self.writer.send(job(answer)).await.map_err(|_| fault::closed())?;
         answered.await.map_err(|_| fault::stopped())?
@@ -127,41 +143,50 @@ impl SqliteStore {
     async fn perform<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.perform_noting(what, move |connection, _| work(connection)).await
+        self.perform_as_writer(what, move |writer| work(writer.connection)).await
+    }
+
+    /// The same for what shares prepared statements or counts with other writes, or adds to the record.
+    async fn perform_as_writer<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&mut StoreWriter<'_>) -> Result<T, SqliteFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.write(|answer| Job::Write(write_job(what, false, work, answer))).await
     }
 
     /// The same for what may say something for the record.
     async fn perform_noting<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl Fn(&Connection, &mut dyn FnMut(&Note)) -> Result<T, Fault> + Send + 'static,
+        work: impl Fn(&Connection, &mut dyn FnMut(&RecordNote)) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let scribe = self.record.as_ref().map(|record| Arc::clone(&record.scribe));
-        let work = move |connection: &Connection, record: &mut dyn FnMut(&Lines)| {
-            work(connection, &mut |note| scribe.iter().for_each(|scribe| record(&scribe.write(Happening::Note(note)))))
-        };
-        self.write(|answer| Job::Do(Box::new(Write { what, fleeting: false, work, done: RefCell::new(None), answer }))).await
+        let lines = move |note: &RecordNote| scribe.as_ref().map(|scribe| scribe.write(RecordedWrite::Note(note)));
+        self.perform_as_writer(what, move |writer| {
+            work(writer.connection, &mut |note| lines(note).iter().for_each(|lines| writer.add_to_record(lines)))
+        })
+        .await
     }
 
     /// What the next process does not go by: answered as soon as it is written, and on the disk with whatever comes after it.
     async fn perform_fleeting<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let work = move |connection: &Connection, _: &mut dyn FnMut(&Lines)| work(connection);
-        self.write(|answer| Job::Do(Box::new(Write { what, fleeting: true, work, done: RefCell::new(None), answer }))).await
+        self.write(|answer| Job::Write(write_job(what, true, move |writer| work(writer.connection), answer))).await
     }
 
     /// What happens, in the words of the record. Nothing if none is kept.
-    fn lines(&self, what: Happening<'_>) -> Lines {
-        self.record.as_ref().map_or_else(Lines::default, |record| record.scribe.write(what))
+    fn lines(&self, what: RecordedWrite<'_>) -> RecordLines {
+        self.record.as_ref().map_or_else(RecordLines::default, |record| record.scribe.write(what))
     }
 
-    fn noted(&self, note: Option<&Note>) -> Lines {
-        note.map_or_else(Lines::default, |note| self.lines(Happening::Note(note)))
+    fn noted(&self, note: Option<&RecordNote>) -> RecordLines {
+        note.map_or_else(RecordLines::default, |note| self.lines(RecordedWrite::Note(note)))
     }
 
     fn take_open(&self) -> Option<Open> {
@@ -177,14 +202,14 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
 #[async_trait]
 impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
-        let lines = self.lines(Happening::Append(&append));
-        let prepared = Box::new(Prepared::new(append, lines)?);
+        let lines = self.lines(RecordedWrite::Append(&append));
+        let prepared = Box::new(PreparedAppend::new(append, lines)?);
         self.write(|answer| Job::Append(prepared, answer)).await
     }
 
-    async fn withdraw(&self, task: &TaskId, note: Option<Note>) -> Result<bool, StoreError> {
-        let lines = self.noted(note.as_ref());
-        self.write(|answer| Job::Withdraw(task.clone(), lines, answer)).await
+    async fn withdraw(&self, task: &TaskId, note: Option<RecordNote>) -> Result<bool, StoreError> {
+        let (task, lines) = (task.clone(), self.noted(note.as_ref()));
+        self.perform_as_writer("taking a task back", move |writer| writer.withdraw(&task, &lines)).await
     }
 
     async fn find(&self, owner: &Caller, id: &str, names: Names) -> Result<Option<Stored>, StoreError> {
@@ -194,7 +219,7 @@ impl Store for SqliteStore {
 
     async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
         let (owner, key) = (owner.clone(), key.to_owned());
-        self.readers.read("looking up a key", move |connection| find::keyed(connection, &owner, &key, now)).await
+        self.readers.read("looking up a key", move |connection| keys::look_up(connection, &owner, &key, now)).await
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
@@ -215,10 +240,23 @@ impl Store for SqliteStore {
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {
         let task = task.clone();
-        self.readers.read("reading a log", move |connection| entries::read(connection, task.as_str(), after, limit)).await
+        self.readers
+            .read("reading a log", move |connection| entries::read(connection, task.as_str(), after, limit, u64::MAX))
+            .await
     }
 
-    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Listed, StoreError> {
+    async fn entries_within(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+        bytes: u64,
+    ) -> Result<Vec<Arc<LogEntry>>, StoreError> {
+        let task = task.clone();
+        self.readers.read("reading a log", move |connection| entries::read(connection, task.as_str(), after, limit, bytes)).await
+    }
+
+    async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError> {
         let (filter, after) = (filter.clone(), after.cloned());
         self.readers.read("listing tasks", move |connection| list::list(connection, &filter, after.as_ref(), limit)).await
     }
@@ -241,18 +279,30 @@ impl Store for SqliteStore {
         self.readers.read("looking up a trace", move |connection| trees::roots(connection, trace)).await
     }
 
-    async fn ledger(&self, settled_since: Timestamp) -> Result<Ledger, StoreError> {
+    async fn ledger(&self, settled_since: Timestamp) -> Result<LedgerSnapshot, StoreError> {
         self.readers.read("reading the ledger", move |connection| trees::ledger(connection, settled_since)).await
     }
 
+    async fn spent(&self, since: Timestamp, trees: bool) -> Result<Vec<PastSpend>, StoreError> {
+        self.readers.read("adding up costs", move |connection| spent::all_since(connection, since, trees)).await
+    }
+
     async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {
-        self.write(|answer| Job::Settle(task.clone(), Box::new(spend), answer)).await
+        let task = task.clone();
+        let work = move |writer: &mut StoreWriter<'_>| writer.statements.settle(&task, &spend);
+        self.perform_as_writer("settling what a task cost", work).await?
     }
 
     async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
-        let lines = self.lines(Happening::Decision(&decision));
+        plain_ids::check_decision(&decision)?;
+        let lines = self.lines(RecordedWrite::Decision(&decision));
         let encoded = decisions::Encoded::new(decision)?;
-        self.write(|answer| Job::Decide(encoded, lines, answer)).await
+        self.perform_as_writer("keeping a decision", move |writer| {
+            decisions::keep(writer.connection, &encoded)?;
+            writer.add_to_record(&lines);
+            Ok(())
+        })
+        .await
     }
 
     async fn decision(&self, id: &str) -> Result<Option<Decision>, StoreError> {
@@ -274,26 +324,47 @@ impl Store for SqliteStore {
     }
 
     async fn freeze(&self, freeze: Freeze) -> Result<(), StoreError> {
-        let lines = self.lines(Happening::Freeze(&freeze));
-        self.write(|answer| Job::Freeze(Box::new(freeze), lines, answer)).await
+        plain_ids::check_freeze(&freeze)?;
+        let lines = self.lines(RecordedWrite::Freeze(&freeze));
+        self.perform_as_writer("freezing", move |writer| {
+            freezes::keep(writer.connection, &freeze)?;
+            writer.add_to_record(&lines);
+            Ok(())
+        })
+        .await
     }
 
-    async fn thaw(&self, scope: &FreezeScope, note: Option<Note>) -> Result<bool, StoreError> {
-        let lines = self.noted(note.as_ref());
-        self.write(|answer| Job::Thaw(scope.clone(), lines, answer)).await
+    async fn thaw(&self, scope: &FreezeScope, note: Option<RecordNote>) -> Result<bool, StoreError> {
+        let (scope, lines) = (scope.clone(), self.noted(note.as_ref()));
+        self.perform_as_writer("thawing", move |writer| writer.thaw(&scope, &lines)).await
     }
 
     fn record(&self) -> Option<Arc<dyn Record>> {
         self.record.clone().map(|record| record as Arc<dyn Record>)
     }
 
-    async fn sweep(&self, plan: SweepPlan, now: Timestamp) -> Result<u64, StoreError> {
-        self.write(|answer| Job::Sweep(plan, now, answer)).await
+    async fn sweep(&self, plan: SweepPlan) -> Result<u64, StoreError> {
+        self.perform_as_writer("forgetting old tasks", move |writer| writer.sweep(plan)).await
+    }
+
+    async fn spend_nonce(&self, nonce: SpentNonce) -> Result<NonceVerdict, StoreError> {
+        self.perform_as_writer("keeping a nonce", move |writer| writer.statements.nonces.spend(&nonce)).await
+    }
+
+    async fn expire(&self, plan: ExpiryPlan) -> Result<bool, StoreError> {
+        self.perform_as_writer("forgetting what has expired", move |writer| writer.expire(plan)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
         self.readers.read("a trial read", |connection| find::find_any(connection, "").map(drop)).await?;
-        self.write(Job::Check).await
+        if self.writer.is_closed() {
+            return Err(fault::closed());
+        }
+        match self.health.outlook() {
+            Outlook::Well => Ok(()),
+            Outlook::Try => self.perform_as_writer("a trial write", |writer| writer.try_write()).await,
+            Outlook::Ill(reason) => Err(reason),
+        }
     }
 
     async fn close(&self, patience: Duration) -> Result<(), StoreError> {

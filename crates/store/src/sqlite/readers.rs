@@ -8,8 +8,10 @@ use chancery_core::StoreError;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::SqliteOptions;
 use super::connection;
-use super::fault::{self, Fault};
+use super::fault::{self, SqliteFault};
+use super::health::Health;
 
 enum Job {
     Read(Box<dyn FnOnce(&mut Connection) + Send>),
@@ -21,46 +23,55 @@ enum Job {
 #[derive(Clone, Debug)]
 pub(super) struct Readers {
     queue: mpsc::Sender<Job>,
+    health: Arc<Health>,
 }
 
 /// The same for somebody who does not keep the threads alive.
 #[derive(Debug)]
 pub(super) struct WeakReaders {
     queue: mpsc::WeakSender<Job>,
+    health: Arc<Health>,
 }
 
 impl WeakReaders {
     pub(super) fn upgrade(&self) -> Option<Readers> {
-        self.queue.upgrade().map(|queue| Readers { queue })
+        self.queue.upgrade().map(|queue| Readers { queue, health: Arc::clone(&self.health) })
     }
 }
 
 impl Readers {
     pub(super) fn downgrade(&self) -> WeakReaders {
-        WeakReaders { queue: self.queue.downgrade() }
+        WeakReaders { queue: self.queue.downgrade(), health: Arc::clone(&self.health) }
     }
 
-    pub(super) fn start(path: &Path, count: usize, queue_limit: usize) -> Result<(Self, Vec<JoinHandle<()>>), StoreError> {
-        let (queue, jobs) = mpsc::channel(queue_limit.max(1));
+    pub(super) fn start(
+        path: &Path,
+        options: SqliteOptions,
+        health: &Arc<Health>,
+    ) -> Result<(Self, Vec<JoinHandle<()>>), StoreError> {
+        let (queue, jobs) = mpsc::channel(options.queue_limit.max(1));
         let jobs = Arc::new(Mutex::new(jobs));
-        let threads = (0..count.max(1)).map(|_| {
+        let threads = (0..options.readers.max(1)).map(|_| {
             let connection = connection::to_read(path).map_err(|fault| fault.while_doing("opening the database to read"))?;
             let jobs = Arc::clone(&jobs);
             let thread = std::thread::Builder::new().name("store-read".into()).spawn(move || serve(connection, &jobs));
             thread.map_err(|error| StoreError::caused_by("starting a reading thread failed", error))
         });
-        Ok((Self { queue }, threads.collect::<Result<_, _>>()?))
+        Ok((Self { queue, health: Arc::clone(health) }, threads.collect::<Result<_, _>>()?))
     }
 
     pub(super) async fn read<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let job = Job::Read(Box::new(move |connection| drop(answer.send(work(connection)))));
         self.queue.send(job).await.map_err(|_| fault::closed())?;
-        answered.await.map_err(|_| fault::stopped())?.map_err(|fault| fault.while_doing(what))
+        answered.await.map_err(|_| fault::stopped())?.map_err(|fault| {
+            self.health.note(what, &fault);
+            fault.while_doing(what)
+        })
     }
 
     pub(super) async fn close(&self) {

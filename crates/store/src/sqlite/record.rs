@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chancery_core::{Block, Chain, Checkpoint, Happening, Note, Record, RecordEnd, Scribe, StoreError};
+use chancery_core::{Block, Chain, Checkpoint, Record, RecordEnd, RecordNote, RecordedWrite, Scribe, StoreError};
 use chancery_protocol::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 use tokio::sync::{mpsc, oneshot};
 
-use super::fault::{self, Fault};
+use super::fault::{self, SqliteFault};
 use super::readers::WeakReaders;
-use super::writer::Job;
+use super::write_job::write_job;
+use super::writer::{Job, StoreWriter};
 
 /// The record of a store that is open. It does not keep the store open.
 #[derive(Debug)]
@@ -21,23 +22,35 @@ pub(super) struct SqliteRecord {
 }
 
 impl SqliteRecord {
-    async fn write<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Result<T, StoreError> {
+    async fn perform<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&mut StoreWriter<'_>) -> Result<T, SqliteFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let writer = self.writer.upgrade().ok_or_else(fault::closed)?;
         let (answer, answered) = oneshot::channel();
-        writer.send(job(answer)).await.map_err(|_| fault::closed())?;
+        writer.send(Job::Write(write_job(what, false, work, answer))).await.map_err(|_| fault::closed())?;
         answered.await.map_err(|_| fault::stopped())?
     }
 }
 
 #[async_trait]
 impl Record for SqliteRecord {
-    async fn note(&self, note: Note) -> Result<(), StoreError> {
-        let lines = self.scribe.write(Happening::Note(&note));
-        self.write(|answer| Job::Note(lines, answer)).await
+    async fn note(&self, note: RecordNote) -> Result<(), StoreError> {
+        let lines = self.scribe.write(RecordedWrite::Note(&note));
+        self.perform("adding to the record", move |writer| {
+            writer.add_to_record(&lines);
+            Ok(())
+        })
+        .await
     }
 
     async fn sign(&self, at: Timestamp) -> Result<(), StoreError> {
-        self.write(|answer| Job::Sign(at, answer)).await
+        self.perform("adding to the record", move |writer| {
+            writer.sign(at);
+            Ok(())
+        })
+        .await
     }
 
     async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
@@ -51,12 +64,12 @@ impl Record for SqliteRecord {
     }
 
     async fn forget(&self, before: u64) -> Result<u64, StoreError> {
-        self.write(|answer| Job::Forget(before, answer)).await
+        self.perform("forgetting old entries of the record", move |writer| forget(writer.connection, before)).await
     }
 }
 
 /// Part of a batch's transaction.
-pub(super) fn keep(connection: &Connection, chain: &dyn Chain) -> Result<(), Fault> {
+pub(super) fn keep(connection: &Connection, chain: &dyn Chain) -> Result<(), SqliteFault> {
     let unwritten = chain.unwritten();
     for Block { first, count, at, hash, entries } in &unwritten.blocks {
         connection
@@ -74,13 +87,13 @@ pub(super) fn keep(connection: &Connection, chain: &dyn Chain) -> Result<(), Fau
 }
 
 /// A seal signs all that the checkpoints before it in its segment did. They would be gone through at each look at the record.
-fn drop_signed_before(connection: &Connection, end: u64) -> Result<(), Fault> {
+fn drop_signed_before(connection: &Connection, end: u64) -> Result<(), SqliteFault> {
     connection.prepare_cached("DELETE FROM record_checkpoints WHERE end <= ?1 AND NOT sealed")?.execute([end])?;
     Ok(())
 }
 
 /// Where the record goes on after a restart.
-pub(super) fn end(connection: &Connection) -> Result<RecordEnd, Fault> {
+pub(super) fn end(connection: &Connection) -> Result<RecordEnd, SqliteFault> {
     let one = |sql: &str| connection.query_row(sql, [], checkpoint).optional();
     let newest = one("SELECT number, end, sealed, at, body, signature FROM record_checkpoints ORDER BY number DESC LIMIT 1")?;
     let sealed = match &newest {
@@ -94,7 +107,7 @@ pub(super) fn end(connection: &Connection) -> Result<RecordEnd, Fault> {
     Ok(RecordEnd { blocks: blocks(connection, open, usize::MAX)?, sealed, newest })
 }
 
-fn blocks(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Block>, Fault> {
+fn blocks(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Block>, SqliteFault> {
     let sql = "SELECT first, count, at, hash, ifnull(shorthand, entries) FROM record WHERE first >= ?1 ORDER BY first LIMIT ?2";
     all(connection, sql, (from, i64::try_from(limit).unwrap_or(i64::MAX)), |row| {
         Ok(Block {
@@ -107,13 +120,13 @@ fn blocks(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Block>
     })
 }
 
-fn checkpoints(connection: &Connection, after: u64) -> Result<Vec<Checkpoint>, Fault> {
+fn checkpoints(connection: &Connection, after: u64) -> Result<Vec<Checkpoint>, SqliteFault> {
     let sql = "SELECT number, end, sealed, at, body, signature FROM record_checkpoints WHERE end > ?1 ORDER BY number";
     all(connection, sql, [after], checkpoint)
 }
 
 /// Part of a batch's transaction. The seals stay.
-pub(super) fn forget(connection: &Connection, before: u64) -> Result<u64, Fault> {
+pub(super) fn forget(connection: &Connection, before: u64) -> Result<u64, SqliteFault> {
     let gone = connection.prepare_cached("DELETE FROM record WHERE first < ?1")?.execute([before])?;
     drop_signed_before(connection, before)?;
     Ok(gone as u64)
@@ -135,8 +148,8 @@ fn all<T>(
     sql: &str,
     parameters: impl Params,
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Vec<T>, Fault> {
+) -> Result<Vec<T>, SqliteFault> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(parameters, read)?;
-    rows.collect::<rusqlite::Result<_>>().map_err(Fault::from)
+    rows.collect::<rusqlite::Result<_>>().map_err(SqliteFault::from)
 }

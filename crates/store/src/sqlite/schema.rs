@@ -4,14 +4,14 @@ use chancery_core::{Progress, StoreError};
 use chancery_protocol::TaskState;
 use rusqlite::Connection;
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use crate::numbering;
 
 /// Marks a database file as ours ("Chcy").
 const APPLICATION_ID: i32 = 0x4368_6379;
 
 /// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 10] = [
     include_str!("schema/v1.sql"),
     include_str!("schema/v2.sql"),
     include_str!("schema/v3.sql"),
@@ -19,6 +19,9 @@ const STEPS: [&str; 7] = [
     include_str!("schema/v5.sql"),
     include_str!("schema/v6.sql"),
     include_str!("schema/v7.sql"),
+    include_str!("schema/v8.sql"),
+    include_str!("schema/v9.sql"),
+    include_str!("schema/v10.sql"),
 ];
 
 pub(super) const NEWEST: usize = STEPS.len();
@@ -37,7 +40,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn take_step(connection: &mut Connection, step: &str, to: usize) -> Result<(), Fault> {
+fn take_step(connection: &mut Connection, step: &str, to: usize) -> Result<(), SqliteFault> {
     let transaction = connection.transaction()?;
     transaction.execute_batch(step)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -47,7 +50,7 @@ fn take_step(connection: &mut Connection, step: &str, to: usize) -> Result<(), F
 }
 
 /// The version a database has. One that we could not read, or should not touch, is refused.
-fn version(connection: &Connection) -> Result<usize, StoreError> {
+pub(super) fn version(connection: &Connection) -> Result<usize, StoreError> {
     let (application, version, tables) =
         marks(connection).map_err(|fault| fault.while_doing("reading the version of the database"))?;
     if application != i64::from(APPLICATION_ID) && (application, version, tables) != (0, 0, 0) {
@@ -62,7 +65,7 @@ fn version(connection: &Connection) -> Result<usize, StoreError> {
     }
 }
 
-fn marks(connection: &Connection) -> Result<(i64, i64, i64), Fault> {
+fn marks(connection: &Connection) -> Result<(i64, i64, i64), SqliteFault> {
     let number = |sql| connection.query_row(sql, [], |row| row.get(0));
     Ok((number("PRAGMA application_id")?, number("PRAGMA user_version")?, number("SELECT count(*) FROM sqlite_schema")?))
 }
@@ -70,13 +73,13 @@ fn marks(connection: &Connection) -> Result<(i64, i64, i64), Fault> {
 /// The `stage` of a task: its state, as far as it matters to us. A number of its own, because the indexes of unfinished
 /// and of finished tasks test it at each write, and SQLite needs a temporary table to test a state against a list.
 #[derive(Clone, Copy)]
-pub(super) enum Stage {
+pub(super) enum TaskStage {
     Unfinished = 1,
     Waiting = 2,
     Finished = 3,
 }
 
-impl Stage {
+impl TaskStage {
     pub(super) fn of(progress: &Progress) -> Self {
         match progress.state {
             _ if numbering::is_finished(progress) => Self::Finished,
@@ -89,7 +92,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::{decisions, outbox, spent, sweep, trees};
+    use crate::sqlite::{decisions, keys, nonces, outbox, spent, sweep, trees};
 
     fn opened() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -136,6 +139,12 @@ mod tests {
         assert!(of_task.contains("decisions_of_task") && !of_task.contains("TEMP"), "{of_task}");
         let spent = plan(spent::FORGET);
         assert!(spent.contains("spent_at"), "{spent}");
+        let ended = plan(nonces::ENDED);
+        assert!(ended.contains("nonces_ending") && !ended.contains("TEMP"), "{ended}");
+        for sql in [keys::EXPIRED, keys::TOO_MANY] {
+            let expiring = plan(sql);
+            assert!(expiring.contains("keys_expiring") && !expiring.contains("TEMP"), "{expiring}");
+        }
         // Of the lanes: however many wait, a claim goes straight to those that are due.
         for (sql, index) in outbox::INDEXED {
             let plan = plan(sql);
@@ -179,6 +188,29 @@ mod tests {
             assert_eq!(found.is_some(), from > 0);
             assert_eq!(trees::governed(&connection, &"t".into()).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn keys_that_were_kept_with_their_tasks_are_found_in_their_own_table() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        for (number, step) in STEPS[..7].iter().enumerate() {
+            take_step(&mut connection, step, number + 1).unwrap();
+        }
+        for (id, key) in [("t1", "once"), ("t2", "message:m1")] {
+            let task = "INSERT INTO tasks (id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq,
+                                           bytes, message_only, stage, key, key_fingerprint, key_expires_at)
+                        VALUES (?1, 'c', 'echo', 'acme', 'ada', '1.0', 1, 3, 5, 1, 9, 0, 3, ?2, zeroblob(32), 100)";
+            connection.execute(task, [id, key]).unwrap();
+        }
+        migrate(&mut connection).unwrap();
+        let owner = chancery_protocol::Caller::new("acme", "ada");
+        let made_by = |key: &str, now| {
+            let found = keys::look_up(&connection, &owner, key, chancery_protocol::Timestamp::from_micros(now)).unwrap();
+            found.map(|found| found.task.to_string())
+        };
+        assert_eq!(made_by("once", 99).as_deref(), Some("t1"));
+        assert_eq!(made_by("once", 100), None, "at its own time");
+        assert_eq!(made_by("message:echo:m1", 99).as_deref(), Some("t2"), "under the name such keys have now");
     }
 
     #[test]

@@ -1,45 +1,76 @@
-//! What tasks that are gone and earlier turns of others had cost, as long as a budget counts it.
+//! What tasks that are gone and earlier turns of others had cost, as long as a budget counts it or a bill may ask for it.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use chancery_core::PastSpend;
-use chancery_protocol::{Caller, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
+use chancery_protocol::{AgentName, Caller, TaskId, Timestamp};
+use rusqlite::{Connection, Row, params};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use super::{facts, ledger};
+use crate::past;
+
+/// Of `ledger` and `tasks`, in the order `last_turn` reads them.
+const COLUMNS: &str = "settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, facts,
+                       tenant, owner, agent, earlier_usd, earlier_tokens, earlier_tasks, earlier_overrun_usd,
+                       earlier_overrun_tokens, earlier_overrun_tasks, ifnull(root, id)";
 
 /// What the last turn of a task has cost, if that was since then. Those before it are kept already.
-pub(super) fn of_task(connection: &Connection, num: i64, since: Timestamp) -> Result<Option<PastSpend>, Fault> {
-    let mut statement = connection.prepare_cached(
-        "SELECT settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, facts,
-                tenant, owner, agent, earlier_usd, earlier_tokens, earlier_tasks, earlier_overrun_usd, earlier_overrun_tokens,
-                earlier_overrun_tasks
-         FROM ledger JOIN tasks ON tasks.num = ledger.task WHERE task = ?1 AND settled_at >= ?2",
-    )?;
-    let found = statement.query_row((num, since.micros()), |row| {
-        let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
-        let past = PastSpend {
-            owner: Caller { tenant: text(8)?, name: text(9)? },
-            agent: text(10)?,
-            skill: None,
-            settled: ledger::amount(row, 0)?.saturating_sub(ledger::amount(row, 11)?),
-            overrun: ledger::amount(row, 3)?.saturating_sub(ledger::amount(row, 14)?),
-            at: Timestamp::from_micros(row.get(6)?),
-        };
-        Ok((past, row.get::<_, String>(7)?))
-    });
-    let Some((past, facts)) = found.optional()? else { return Ok(None) };
-    Ok(Some(PastSpend { skill: facts::skill(&facts)?, ..past }))
+pub(super) fn of_task(connection: &Connection, num: i64, since: Timestamp) -> Result<Option<PastSpend>, SqliteFault> {
+    let sql = format!("SELECT {COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task = ?1 AND settled_at >= ?2");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query((num, since.micros()))?;
+    rows.next()?.map(last_turn).transpose()
 }
 
-pub(super) fn keep(connection: &Connection, past: &PastSpend) -> Result<(), Fault> {
-    let PastSpend { owner, agent, skill, settled, overrun, at } = past;
+/// Reads `COLUMNS`.
+fn last_turn(row: &Row<'_>) -> Result<PastSpend, SqliteFault> {
+    let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
+    Ok(PastSpend {
+        owner: Caller { tenant: text(8)?, name: text(9)? },
+        agent: text(10)?,
+        skill: facts::skill(row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?)?,
+        root: Some(TaskId::new(text(17)?)),
+        settled: ledger::amount(row, 0)?.saturating_sub(ledger::amount(row, 11)?),
+        overrun: ledger::amount(row, 3)?.saturating_sub(ledger::amount(row, 14)?),
+        at: Timestamp::from_micros(row.get(6)?),
+    })
+}
+
+/// What costs are added up by: the owner, the agent, the skill and the root of the tree.
+type Payer = (Caller, AgentName, Option<Arc<str>>, Option<TaskId>);
+
+/// What turns cost that were settled since then, added up. Goes through the whole ledger: only an operator asks for it.
+pub(super) fn all_since(connection: &mut Connection, since: Timestamp, trees: bool) -> Result<Vec<PastSpend>, SqliteFault> {
+    // One view for both: a task that goes meanwhile would be counted twice, or not at all.
+    let view = connection.transaction()?;
+    let mut sums: HashMap<Payer, PastSpend> = HashMap::new();
+    let mut add = |past: PastSpend| {
+        let root = past.root.clone().filter(|_| trees);
+        let key = (past.owner.clone(), past.agent.clone(), past.skill.clone(), root.clone());
+        match sums.entry(key) {
+            Entry::Occupied(mut sum) => past::merge(sum.get_mut(), &past),
+            Entry::Vacant(new) => drop(new.insert(PastSpend { root, ..past })),
+        }
+    };
+    let mut statement = view.prepare(&format!("SELECT {COLUMNS} FROM ledger JOIN tasks ON num = task WHERE settled_at >= ?1"))?;
+    let mut rows = statement.query([since.micros()])?;
+    while let Some(row) = rows.next()? {
+        add(last_turn(row)?);
+    }
+    self::since(&view, since)?.into_iter().for_each(add);
+    Ok(sums.into_values().collect())
+}
+
+pub(super) fn keep(connection: &Connection, past: &PastSpend) -> Result<(), SqliteFault> {
+    let PastSpend { owner, agent, skill, root, settled, overrun, at } = past;
     connection
         .prepare_cached(
             "INSERT INTO spent (at, tenant, owner, agent, skill, settled_usd, settled_tokens, settled_tasks, overrun_usd,
-                                overrun_tokens, overrun_tasks)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                                overrun_tokens, overrun_tasks, root)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             at.micros(),
@@ -53,21 +84,22 @@ pub(super) fn keep(connection: &Connection, past: &PastSpend) -> Result<(), Faul
             overrun.usd.0,
             overrun.tokens.cast_signed(),
             overrun.tasks.cast_signed(),
+            root.as_ref().map(TaskId::as_str),
         ])?;
     Ok(())
 }
 
 pub(super) const FORGET: &str = "DELETE FROM spent WHERE num IN (SELECT num FROM spent WHERE at < ?1 ORDER BY at LIMIT ?2)";
 
-pub(super) fn forget_before(connection: &Connection, since: Timestamp, at_most: i64) -> Result<(), Fault> {
+pub(super) fn forget_before(connection: &Connection, since: Timestamp, at_most: i64) -> Result<(), SqliteFault> {
     connection.prepare_cached(FORGET)?.execute((since.micros(), at_most))?;
     Ok(())
 }
 
-pub(super) fn since(connection: &Connection, since: Timestamp) -> Result<Vec<PastSpend>, Fault> {
+pub(super) fn since(connection: &Connection, since: Timestamp) -> Result<Vec<PastSpend>, SqliteFault> {
     let mut statement = connection.prepare_cached(
         "SELECT settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks, at, tenant, owner, agent,
-                skill
+                skill, root
          FROM spent WHERE at >= ?1 ORDER BY at, num",
     )?;
     let rows = statement.query_map([since.micros()], |row| {
@@ -79,6 +111,7 @@ pub(super) fn since(connection: &Connection, since: Timestamp) -> Result<Vec<Pas
             owner: Caller { tenant: text(7)?, name: text(8)? },
             agent: text(9)?,
             skill: row.get::<_, Option<String>>(10)?.map(Arc::from),
+            root: row.get::<_, Option<String>>(11)?.map(TaskId::from),
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -7,13 +7,14 @@ use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::entries::places;
-use super::fault::Fault;
+use super::fault::SqliteFault;
+use super::keys::KeyTable;
 use super::{decisions, outbox, spent};
 use crate::past;
 
 /// What one sweep leaves to the next.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct SweepCursor {
     /// Where it stopped behind tasks that must stay, and how many of those, from the first on, are of trees that go on. The next goes
     /// on there.
     stopped: Option<(i64, String, u64)>,
@@ -30,17 +31,9 @@ const MOST_KNOWN: usize = 10_000;
 pub(super) fn sweep(
     connection: &Connection,
     plan: SweepPlan,
-    now: Timestamp,
     finished: u64,
-    place: &mut Place,
-) -> Result<u64, Fault> {
-    connection
-        .prepare_cached(
-            "UPDATE tasks SET key = NULL, key_fingerprint = NULL, key_expires_at = NULL
-             WHERE key IS NOT NULL AND key_expires_at <= ?1",
-        )?
-        .execute([now.micros()])?;
-
+    place: &mut SweepCursor,
+) -> Result<u64, SqliteFault> {
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
     let tasks = due(connection, plan, too_many, place)?;
     let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
@@ -75,15 +68,27 @@ pub(super) enum Withdrawn {
 }
 
 /// Part of a batch's transaction: takes a task back that was made and nothing more.
-pub(super) fn withdraw(connection: &Connection, task: &TaskId) -> Result<Option<Withdrawn>, Fault> {
-    let mut found = connection.prepare_cached("SELECT num, stage, lanes > 0 FROM tasks WHERE id = ?1 AND seq = 1")?;
-    let found = found.query_row([task.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?))).optional()?;
-    let Some((num, stage, told)) = found else { return Ok(None) };
+pub(super) fn withdraw(
+    connection: &Connection,
+    task: &TaskId,
+    keys: &mut KeyTable<'_>,
+) -> Result<Option<Withdrawn>, SqliteFault> {
+    let sql = "SELECT num, stage, lanes > 0, key, tenant, owner FROM tasks WHERE id = ?1 AND seq = 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row([task.as_str()], |row| {
+        let key = row.get::<_, Option<String>>(3)?;
+        let names = key.map(|key| Ok::<_, rusqlite::Error>((key, row.get::<_, String>(4)?, row.get::<_, String>(5)?)));
+        Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?, names.transpose()?))
+    });
+    let Some((num, stage, told, names)) = found.optional()? else { return Ok(None) };
+    if let Some((key, tenant, owner)) = names {
+        keys.release(connection, (&tenant, &owner), &key, task)?;
+    }
     remove(connection, &[Due { num, told }])?;
     Ok(Some(if stage == 3 { Withdrawn::Finished } else { Withdrawn::Unfinished }))
 }
 
-fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), Fault> {
+fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), SqliteFault> {
     let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
     let mut remove_link = connection.prepare_cached("DELETE FROM links WHERE task = ?1")?;
     let mut remove_counts = connection.prepare_cached("DELETE FROM ledger WHERE task = ?1")?;
@@ -110,13 +115,13 @@ pub(super) const GOES_ON: &str = "SELECT CASE
      END";
 
 /// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
-fn goes_on(connection: &Connection, root: &str) -> Result<bool, Fault> {
+fn goes_on(connection: &Connection, root: &str) -> Result<bool, SqliteFault> {
     Ok(connection.prepare_cached(GOES_ON)?.query_row([root], |row| row.get(0))?)
 }
 
-impl Place {
+impl SweepCursor {
     /// The same for a task that is not the root, of which there may be many.
-    fn above_goes_on(&mut self, connection: &Connection, root: &str) -> Result<bool, Fault> {
+    fn above_goes_on(&mut self, connection: &Connection, root: &str) -> Result<bool, SqliteFault> {
         if let Some(goes_on) = self.trees.get(root) {
             return Ok(*goes_on);
         }
@@ -131,7 +136,7 @@ impl Place {
 
 /// The tasks that go: the oldest, as long as they are too old or there are too many. Those that webhooks are yet to be told
 /// of stay, and so do those of trees that go on, in whose place nobody else has to go.
-fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Place) -> Result<Vec<Due>, Fault> {
+fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut SweepCursor) -> Result<Vec<Due>, SqliteFault> {
     let stopped = place.stopped.take();
     let went_on = stopped.is_some();
     let (status_at, id, mut of_trees) = stopped.unwrap_or((i64::MIN, String::new(), 0));
@@ -169,7 +174,7 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Plac
 }
 
 /// Of a row of [`FINISHED`].
-fn in_open_tree(connection: &Connection, row: &Row<'_>, place: &mut Place) -> Result<bool, Fault> {
+fn in_open_tree(connection: &Connection, row: &Row<'_>, place: &mut SweepCursor) -> Result<bool, SqliteFault> {
     let text = |at: usize| row.get_ref(at).and_then(|value| value.as_str_or_null().map_err(Into::into));
     if row.get::<_, Option<i64>>(5)?.is_none() {
         return Ok(false);

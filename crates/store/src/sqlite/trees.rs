@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Governed, Ledger, LedgerRow};
+use chancery_core::{Governed, LedgerRow, LedgerSnapshot};
 use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use super::find::dialect;
 use super::ledger::{self, COLUMN_COUNT, COLUMNS};
 use super::links;
@@ -53,13 +53,13 @@ fn rows_of(numbers: &str) -> String {
     format!("SELECT {COLUMNS}, {TASK_COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task IN ({numbers}) ORDER BY task")
 }
 
-pub(super) fn governed(connection: &Connection, task: &TaskId) -> Result<Option<Governed>, Fault> {
+pub(super) fn governed(connection: &Connection, task: &TaskId) -> Result<Option<Governed>, SqliteFault> {
     let sql = format!("SELECT {COLUMNS} FROM ledger WHERE task = (SELECT num FROM tasks WHERE id = ?1)");
     let found = connection.prepare_cached(&sql)?.query_row([task.as_str()], |row| Ok(ledger::governed(row, task)));
     found.optional()?.transpose()
 }
 
-pub(super) fn tree(connection: &Connection, root: &TaskId) -> Result<Vec<LedgerRow>, Fault> {
+pub(super) fn tree(connection: &Connection, root: &TaskId) -> Result<Vec<LedgerRow>, SqliteFault> {
     let mut statement = connection.prepare_cached(&tree_query())?;
     let mut rows = statement.query([root.as_str()])?;
     let mut found = Vec::new();
@@ -71,14 +71,14 @@ pub(super) fn tree(connection: &Connection, root: &TaskId) -> Result<Vec<LedgerR
     Ok(found)
 }
 
-pub(super) fn roots(connection: &Connection, trace: TraceId) -> Result<Vec<TaskId>, Fault> {
+pub(super) fn roots(connection: &Connection, trace: TraceId) -> Result<Vec<TaskId>, SqliteFault> {
     let mut statement = connection.prepare_cached(ROOTS)?;
     let ids = statement.query_map([trace.0.to_be_bytes()], |row| row.get::<_, String>(0).map(TaskId::from))?;
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn ledger(connection: &mut Connection, settled_since: Timestamp) -> Result<Ledger, Fault> {
-    let mut ledger = Ledger::default();
+pub(super) fn ledger(connection: &mut Connection, settled_since: Timestamp) -> Result<LedgerSnapshot, SqliteFault> {
+    let mut ledger = LedgerSnapshot::default();
     // One view for both: a task that goes meanwhile would be counted twice, or not at all.
     let view = connection.transaction()?;
     let mut statement = view.prepare(&ledger_query())?;
@@ -94,8 +94,8 @@ pub(super) fn ledger(connection: &mut Connection, settled_since: Timestamp) -> R
     Ok(ledger)
 }
 
-fn ledger_row(row: &Row<'_>) -> Result<LedgerRow, Fault> {
-    let text = |at: usize| -> Result<Arc<str>, Fault> {
+fn ledger_row(row: &Row<'_>) -> Result<LedgerRow, SqliteFault> {
+    let text = |at: usize| -> Result<Arc<str>, SqliteFault> {
         Ok(row.get_ref(COLUMN_COUNT + at)?.as_str().map_err(rusqlite::Error::from)?.into())
     };
     let time = |at: usize| row.get(COLUMN_COUNT + at).map(Timestamp::from_micros);
@@ -107,7 +107,7 @@ fn ledger_row(row: &Row<'_>) -> Result<LedgerRow, Fault> {
         agent: text(1)?,
         owner: Caller { tenant: text(2)?, name: text(3)? },
         created_at: time(4)?,
-        state: TaskState::from_number(state).ok_or_else(|| Fault::unreadable(format!("task state {state}")))?,
+        state: TaskState::from_number(state).ok_or_else(|| SqliteFault::unreadable(format!("task state {state}")))?,
         status_at: time(6)?,
         context_id: ContextId::new(text(7)?),
         dialect: dialect(&text(8)?)?,

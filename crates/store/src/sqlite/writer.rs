@@ -2,38 +2,26 @@
 
 use std::time::Duration;
 
-use chancery_core::push::{NewRegistration, Registered};
-use chancery_core::{Appended, Chain, Freeze, FreezeScope, Lines, Spend, StoreError, SweepPlan};
+use chancery_core::{Appended, Chain, ExpiryPlan, FreezeScope, RecordLines, StoreError, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::SqliteOptions;
-use super::append::{Prepared, Statements};
-use super::checkpoint::{self, Rope};
-use super::deed::Deed;
-use super::fault::Fault;
+use super::append::{PreparedAppend, Statements};
+use super::checkpoint::{self, CheckpointRequest};
+use super::fault::SqliteFault;
+use super::health::Health;
 use super::options::Synchronous;
-use super::sweep::{self, Place, Withdrawn};
-use super::{decisions, freezes, record};
+use super::sweep::{self, SweepCursor, Withdrawn};
+use super::write_job::WriteJob;
+use super::{freezes, record};
 
 #[derive(Debug)]
 pub(super) enum Job {
-    Append(Box<Prepared>, oneshot::Sender<Result<Appended, StoreError>>),
-    Register(Box<NewRegistration>, oneshot::Sender<Result<Registered, StoreError>>),
-    Settle(TaskId, Box<Spend>, oneshot::Sender<Result<(), StoreError>>),
-    Decide(decisions::Encoded, Lines, oneshot::Sender<Result<(), StoreError>>),
-    Freeze(Box<Freeze>, Lines, oneshot::Sender<Result<(), StoreError>>),
-    Thaw(FreezeScope, Lines, oneshot::Sender<Result<bool, StoreError>>),
-    Sweep(SweepPlan, Timestamp, oneshot::Sender<Result<u64, StoreError>>),
-    Do(Box<dyn Deed>),
-    Withdraw(TaskId, Lines, oneshot::Sender<Result<bool, StoreError>>),
-    /// For the record alone.
-    Note(Lines, oneshot::Sender<Result<(), StoreError>>),
-    Sign(Timestamp, oneshot::Sender<Result<(), StoreError>>),
-    Forget(u64, oneshot::Sender<Result<u64, StoreError>>),
-    /// A write that changes nothing anyone sees.
-    Check(oneshot::Sender<Result<(), StoreError>>),
+    /// Has a variant of its own because it is by far the most frequent write: no dynamic dispatch for each event.
+    Append(Box<PreparedAppend>, oneshot::Sender<Result<Appended, StoreError>>),
+    Write(Box<dyn WriteJob>),
     /// No more jobs are taken; those that are queued are still done.
     Close,
 }
@@ -41,12 +29,8 @@ pub(super) enum Job {
 /// What was done about a job, to be told when it is durable.
 enum Done {
     Append(Result<Appended, StoreError>),
-    Register(Registered),
-    Settle(Result<(), StoreError>),
-    Thaw(bool),
-    Sweep(u64),
-    Withdraw(bool),
-    Written,
+    /// The job has its own answer.
+    Write,
 }
 
 /// So much is linked at once: to go to and fro between two kinds of work costs more than the linking, and so does to carry about more
@@ -60,10 +44,11 @@ pub(super) fn run(
     connection: &Connection,
     mut queue: mpsc::Receiver<Job>,
     options: SqliteOptions,
-    rope: &Rope,
+    rope: &CheckpointRequest,
     chain: Option<Box<dyn Chain>>,
-) -> Result<(), Fault> {
-    let mut writer = Writer::new(connection, options, chain)?;
+    health: &Health,
+) -> Result<(), SqliteFault> {
+    let mut writer = StoreWriter::new(connection, options, chain, health)?;
     let mut batch = Vec::new();
     let mut shared = false;
     while let Some(first) = queue.blocking_recv() {
@@ -93,27 +78,35 @@ pub(super) fn run(
     Ok(())
 }
 
-struct Writer<'c> {
-    connection: &'c Connection,
-    statements: Statements<'c>,
+/// The connection that writes, with what the jobs of a transaction share.
+pub(super) struct StoreWriter<'c> {
+    pub(super) connection: &'c Connection,
+    pub(super) statements: Statements<'c>,
     options: SqliteOptions,
     /// The end of the record, if one is kept.
     chain: Option<Box<dyn Chain>>,
     /// What the jobs of the transaction that runs leave for it, in their order, until they are linked together.
-    lines: Lines,
-    place: Place,
+    lines: RecordLines,
+    place: SweepCursor,
     /// Whether a commit is on the disk when it is done.
     waits: bool,
+    health: &'c Health,
 }
 
-impl<'c> Writer<'c> {
-    fn new(connection: &'c Connection, options: SqliteOptions, chain: Option<Box<dyn Chain>>) -> Result<Self, Fault> {
+impl<'c> StoreWriter<'c> {
+    fn new(
+        connection: &'c Connection,
+        options: SqliteOptions,
+        chain: Option<Box<dyn Chain>>,
+        health: &'c Health,
+    ) -> Result<Self, SqliteFault> {
         let statements = Statements::prepare(connection)?;
-        Ok(Self { connection, statements, options, chain, lines: Lines::default(), place: Place::default(), waits: true })
+        let (lines, place) = (RecordLines::default(), SweepCursor::default());
+        Ok(Self { connection, statements, options, chain, lines, place, waits: true, health })
     }
 }
 
-impl Writer<'_> {
+impl StoreWriter<'_> {
     /// All of it in one transaction. If one job turns out to be impossible, each gets a transaction of its own.
     fn write(&mut self, batch: &mut Vec<Job>) {
         if self.options.answer_before_commit {
@@ -128,7 +121,7 @@ impl Writer<'_> {
             Err(fault) if fault.concerns_one_append() && batch.len() > 1 => {
                 for job in batch.drain(..) {
                     let done = self.commit(std::slice::from_ref(&job)).map(|mut done| done.pop());
-                    tell(job, done.and_then(|done| done.ok_or_else(|| Fault::unreadable("nothing was done"))));
+                    tell(job, done.and_then(|done| done.ok_or_else(|| SqliteFault::unreadable("nothing was done"))));
                 }
             }
             Err(fault) => batch.drain(..).for_each(|job| tell(job, Err(fault.clone()))),
@@ -138,7 +131,7 @@ impl Writer<'_> {
     /// In a transaction before the others', for which nobody waits until it is on the disk. All jobs of a batch were asked for at the
     /// same time, so none of them can mind.
     fn write_fleeting(&mut self, batch: &mut Vec<Job>) {
-        let fleeting = |job: &mut Job| matches!(job, Job::Do(deed) if deed.is_fleeting());
+        let fleeting = |job: &mut Job| matches!(job, Job::Write(job) if job.is_fleeting());
         let jobs: Vec<Job> = batch.extract_if(.., fleeting).collect();
         if jobs.is_empty() {
             return;
@@ -151,7 +144,7 @@ impl Writer<'_> {
     }
 
     /// Whether commits from now on do, where they do at all.
-    fn wait_for_disk(&mut self, wait: bool) -> Result<(), Fault> {
+    fn wait_for_disk(&mut self, wait: bool) -> Result<(), SqliteFault> {
         let usual = self.options.synchronous;
         if self.waits != wait && usual == Synchronous::Full {
             let word = if wait { usual } else { Synchronous::Normal }.word();
@@ -163,7 +156,7 @@ impl Writer<'_> {
 
     /// The wrong order, for the test that must find it out.
     fn answer_then_commit(&mut self, batch: &mut Vec<Job>) {
-        let done = self.connection.execute_batch("BEGIN IMMEDIATE").map_err(Fault::from);
+        let done = self.connection.execute_batch("BEGIN IMMEDIATE").map_err(SqliteFault::from);
         let done = done.and_then(|()| batch.iter().map(|job| self.perform(job)).collect::<Result<Vec<_>, _>>());
         let done = done.and_then(|done| self.keep_record().map(|()| done));
         match done {
@@ -177,11 +170,15 @@ impl Writer<'_> {
         self.chain.iter_mut().for_each(|chain| chain.written());
     }
 
-    fn commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, Fault> {
-        let finished_before = self.statements.finished;
+    fn commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, SqliteFault> {
+        let counts_before = self.statements.counts().map(|count| *count);
         let outcome = self.try_commit(batch);
+        match &outcome {
+            Ok(_) => self.health.wrote(),
+            Err(fault) => self.health.note("writing", fault),
+        }
         if outcome.is_err() {
-            self.statements.finished = finished_before;
+            self.statements.counts().into_iter().zip(counts_before).for_each(|(count, before)| *count = before);
             self.lines.0.clear();
             self.chain.iter_mut().for_each(|chain| chain.undo());
             // SQLite has undone the transaction by itself after some faults; after the others we do.
@@ -194,7 +191,7 @@ impl Writer<'_> {
         outcome
     }
 
-    fn try_commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, Fault> {
+    fn try_commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, SqliteFault> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let done = batch.iter().map(|job| self.perform(job)).collect::<Result<_, _>>()?;
         self.keep_record()?;
@@ -203,13 +200,13 @@ impl Writer<'_> {
         Ok(done)
     }
 
-    fn keep_record(&mut self) -> Result<(), Fault> {
+    fn keep_record(&mut self) -> Result<(), SqliteFault> {
         self.link();
         self.chain.as_deref().map_or(Ok(()), |chain| record::keep(self.connection, chain))
     }
 
     /// In the order of the commits: only jobs that were done come here.
-    fn add_to_record(&mut self, lines: &Lines) {
+    pub(super) fn add_to_record(&mut self, lines: &RecordLines) {
         self.lines.0.extend_from_slice(&lines.0);
         if self.lines.0.len() >= LINKED_AT_ONCE_BYTES {
             self.link();
@@ -221,7 +218,7 @@ impl Writer<'_> {
         self.lines.0.clear();
     }
 
-    fn perform(&mut self, job: &Job) -> Result<Done, Fault> {
+    fn perform(&mut self, job: &Job) -> Result<Done, SqliteFault> {
         Ok(match job {
             Job::Append(prepared, _) => {
                 let verdict = self.statements.write(prepared)?;
@@ -230,111 +227,84 @@ impl Writer<'_> {
                 }
                 Done::Append(verdict)
             }
-            Job::Register(new, _) => Done::Register(self.statements.register(new)?),
-            Job::Settle(task, spend, _) => Done::Settle(self.statements.settle(task, spend)?),
-            Job::Decide(decision, lines, _) => {
-                decisions::keep(self.connection, decision)?;
-                self.add_to_record(lines);
-                Done::Written
+            Job::Write(job) => {
+                job.perform(self)?;
+                Done::Write
             }
-            Job::Freeze(freeze, lines, _) => {
-                freezes::keep(self.connection, freeze)?;
-                self.add_to_record(lines);
-                Done::Written
-            }
-            Job::Thaw(scope, lines, _) => {
-                let thawed = freezes::remove(self.connection, scope)?;
-                if thawed {
-                    self.add_to_record(lines);
-                }
-                Done::Thaw(thawed)
-            }
-            Job::Sweep(plan, now, _) => {
-                let gone = sweep::sweep(self.connection, *plan, *now, self.statements.finished, &mut self.place)?;
-                self.statements.finished -= gone;
-                Done::Sweep(gone)
-            }
-            Job::Withdraw(task, lines, _) => {
-                let withdrawn = sweep::withdraw(self.connection, task)?;
-                self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
-                if withdrawn.is_some() {
-                    self.add_to_record(lines);
-                }
-                Done::Withdraw(withdrawn.is_some())
-            }
-            Job::Do(deed) => {
-                deed.perform(self.connection, &mut |lines| self.lines.0.extend_from_slice(&lines.0))?;
-                Done::Written
-            }
-            Job::Note(lines, _) => {
-                self.add_to_record(lines);
-                Done::Written
-            }
-            Job::Sign(at, _) => {
-                self.link();
-                self.chain.iter_mut().for_each(|chain| chain.sign(*at));
-                Done::Written
-            }
-            Job::Forget(before, _) => Done::Sweep(record::forget(self.connection, *before)?),
-            Job::Check(_) | Job::Close => {
-                self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
-                Done::Written
-            }
+            // Closing is no write: `run` takes it out of the batch.
+            Job::Close => Done::Write,
         })
+    }
+
+    /// Deletes old tasks and returns how many are gone.
+    pub(super) fn sweep(&mut self, plan: SweepPlan) -> Result<u64, SqliteFault> {
+        let gone = sweep::sweep(self.connection, plan, self.statements.finished, &mut self.place)?;
+        self.statements.finished -= gone;
+        Ok(gone)
+    }
+
+    /// Takes back a task as if it had never been made, and returns whether there was one to take back.
+    pub(super) fn withdraw(&mut self, task: &TaskId, lines: &RecordLines) -> Result<bool, SqliteFault> {
+        let withdrawn = sweep::withdraw(self.connection, task, &mut self.statements.keys)?;
+        self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
+        if withdrawn.is_some() {
+            self.add_to_record(lines);
+        }
+        Ok(withdrawn.is_some())
+    }
+
+    /// Deletes expired keys and nonces, and returns whether more are left.
+    pub(super) fn expire(&mut self, plan: ExpiryPlan) -> Result<bool, SqliteFault> {
+        let more_keys = self.statements.keys.expire(self.connection, plan)?;
+        Ok(self.statements.nonces.expire(plan)? || more_keys)
+    }
+
+    /// Lifts a freeze, and returns whether there was one.
+    pub(super) fn thaw(&mut self, scope: &FreezeScope, lines: &RecordLines) -> Result<bool, SqliteFault> {
+        let thawed = freezes::remove(self.connection, scope)?;
+        if thawed {
+            self.add_to_record(lines);
+        }
+        Ok(thawed)
+    }
+
+    /// Signs the record up to here, if one is kept.
+    pub(super) fn sign(&mut self, at: Timestamp) {
+        self.link();
+        self.chain.iter_mut().for_each(|chain| chain.sign(at));
+    }
+
+    /// Makes a write that changes nothing anyone sees.
+    pub(super) fn try_write(&self) -> Result<(), SqliteFault> {
+        self.connection.prepare_cached("UPDATE readiness SET checks = checks + 1")?.execute([])?;
+        Ok(())
     }
 }
 
 /// Nobody may be waiting any more; that is fine.
-fn tell(job: Job, done: Result<Done, Fault>) {
+fn tell(job: Job, done: Result<Done, SqliteFault>) {
     match (job, done) {
         (Job::Append(_, answer), Ok(Done::Append(verdict))) => drop(answer.send(verdict)),
         (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
-        (Job::Register(_, answer), Ok(Done::Register(registered))) => drop(answer.send(Ok(registered))),
-        (Job::Register(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("registering a webhook")))),
-        (Job::Settle(.., answer), Ok(Done::Settle(verdict))) => drop(answer.send(verdict)),
-        (Job::Settle(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("settling what a task cost")))),
-        (Job::Decide(.., answer), Ok(_)) => drop(answer.send(Ok(()))),
-        (Job::Decide(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("keeping a decision")))),
-        (Job::Freeze(.., answer), Ok(_)) => drop(answer.send(Ok(()))),
-        (Job::Freeze(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("freezing")))),
-        (Job::Thaw(.., answer), Ok(Done::Thaw(was_frozen))) => drop(answer.send(Ok(was_frozen))),
-        (Job::Thaw(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("thawing")))),
-        (Job::Sweep(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
-        (Job::Sweep(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("forgetting old tasks")))),
-        (Job::Do(deed), done) => deed.tell(done.map(drop)),
-        (Job::Withdraw(.., answer), Ok(Done::Withdraw(gone))) => drop(answer.send(Ok(gone))),
-        (Job::Withdraw(.., answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("taking a task back")))),
-        (Job::Note(_, answer) | Job::Sign(_, answer), Ok(_)) => drop(answer.send(Ok(()))),
-        (Job::Note(_, answer) | Job::Sign(_, answer), Err(fault)) => {
-            drop(answer.send(Err(fault.while_doing("adding to the record"))));
-        }
-        (Job::Forget(.., answer), Ok(Done::Sweep(gone))) => drop(answer.send(Ok(gone))),
-        (Job::Forget(.., answer), Err(fault)) => {
-            drop(answer.send(Err(fault.while_doing("forgetting old entries of the record"))))
-        }
-        (Job::Check(answer), Ok(_)) => drop(answer.send(Ok(()))),
-        (Job::Check(answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("a trial write")))),
-        _ => {}
+        (Job::Write(job), done) => job.tell(done.map(drop)),
+        (Job::Append(..), Ok(Done::Write)) | (Job::Close, _) => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
-    use super::super::deed::Write;
+    use super::super::write_job::write_job;
     use super::super::{connection, schema};
     use super::*;
 
-    fn level(connection: &Connection) -> Result<i64, Fault> {
+    fn level(connection: &Connection) -> Result<i64, SqliteFault> {
         Ok(connection.pragma_query_value(None, "synchronous", |row| row.get(0))?)
     }
 
     /// Answers how much SQLite waits for the disk while the job is done.
     fn look(fleeting: bool) -> (Job, oneshot::Receiver<Result<i64, StoreError>>) {
         let (answer, answered) = oneshot::channel();
-        let work = |connection: &Connection, _: &mut dyn FnMut(&Lines)| level(connection);
-        (Job::Do(Box::new(Write { what: "looking", fleeting, work, done: RefCell::new(None), answer })), answered)
+        (Job::Write(write_job("looking", fleeting, |writer| level(writer.connection), answer)), answered)
     }
 
     #[test]
@@ -346,7 +316,8 @@ mod tests {
             std::fs::File::create(&path).unwrap();
             let mut connection = connection::to_write(&path, options).unwrap();
             schema::migrate(&mut connection).unwrap();
-            let mut writer = Writer::new(&connection, options, None).unwrap();
+            let health = Health::default();
+            let mut writer = StoreWriter::new(&connection, options, None, &health).unwrap();
             for kinds in [&[false][..], &[true], &[false], &[false, true, false], &[true, true], &[true, false]] {
                 let (mut jobs, answers): (Vec<_>, Vec<_>) = kinds.iter().map(|fleeting| look(*fleeting)).unzip();
                 writer.write(&mut jobs);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Append, Appended, Creation, LogEntry, Names, Progress};
+use chancery_core::{Append, Appended, Creation, LogEntry, Names, Progress, fitting};
 use chancery_protocol::{Json, Message, OpenObject, Part, Role, TaskEvent, TaskState, Unknown, Version};
 
 use crate::sample::{Opened, ada, at, bob, change, creation, on_every_store, piece, pieces, record, task};
@@ -10,6 +10,7 @@ use crate::sample::{Opened, ada, at, bob, change, creation, on_every_store, piec
 on_every_store! {
     a_task_is_found_as_it_was_recorded,
     entries_are_read_in_pages_that_start_anywhere,
+    a_page_weighs_what_it_may_and_has_at_least_one_entry,
     every_kind_of_entry_is_read_back_whole,
     members_nobody_knows_are_read_back_in_their_spelling,
     another_owners_task_is_no_task,
@@ -65,6 +66,35 @@ async fn entries_are_read_in_pages_that_start_anywhere(Opened { store, .. }: Ope
         }
     }
     assert_eq!(store.entries(&"unknown".into(), 0, 10).await.unwrap(), Vec::new());
+}
+
+/// A piece with a text of so many bytes.
+fn large_piece(seq: u64, bytes: usize) -> Arc<LogEntry> {
+    let event = TaskEvent::Said(Arc::new(Message::text(Role::User, "m", "x".repeat(bytes))));
+    Arc::new(LogEntry { seq, at: at(1), event })
+}
+
+async fn a_page_weighs_what_it_may_and_has_at_least_one_entry(Opened { store, .. }: Opened) {
+    let task = task("t1");
+    store.append(creation(&task)).await.unwrap();
+    // In one append: entries that share a row, one that is larger than a row, and such that follow it.
+    let sizes = [100, 100, 100, 400_000, 100, 200_000, 200_000, 100];
+    let entries: Vec<_> = sizes.iter().zip(2..).map(|(bytes, seq)| large_piece(seq, *bytes)).collect();
+    store.append(Append { entries: entries.clone(), ..pieces(&task, 2, 9) }).await.unwrap();
+    let all = store.entries(&task.id, 0, usize::MAX).await.unwrap();
+    assert_eq!(all[1..], entries, "in their order, however they are kept");
+    for after in 0..9 {
+        for bytes in [0, 1, 164, 328, 492, 1000, 400_064, 400_500, 1_000_000] {
+            for limit in [1, 3, 100] {
+                let page = store.entries_within(&task.id, after, limit, bytes).await.unwrap();
+                let rest = &all[usize::try_from(after).unwrap()..];
+                let rest = &rest[..limit.min(rest.len())];
+                assert_eq!(page, rest[..fitting(rest, bytes)], "after {after} limit {limit} bytes {bytes}");
+                assert!(!page.is_empty());
+            }
+        }
+    }
+    assert_eq!(store.entries_within(&task.id, 9, 10, 10).await.unwrap(), Vec::new());
 }
 
 async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {

@@ -59,13 +59,13 @@ async fn a_sweep_keeps_the_newest_decisions(Opened { store, .. }: Opened) {
     }
     let plan = |keep, at_most| SweepPlan { keep_decisions: keep, at_most, ..SweepPlan::default() };
     for (keep, at_most, left) in [(None, 9, 6), (Some(6), 9, 6), (Some(3), 2, 4), (Some(3), 2, 3), (Some(3), 2, 3)] {
-        assert_eq!(store.sweep(plan(keep, at_most), at(0)).await.unwrap(), 0, "only tasks are counted");
+        assert_eq!(store.sweep(plan(keep, at_most)).await.unwrap(), 0, "only tasks are counted");
         assert_eq!(ids(&*store, 100).await.len(), left, "{keep:?}");
     }
     assert_eq!(ids(&*store, 100).await, ["d5", "d4", "d3"]);
     assert_eq!(store.decision("d2").await.unwrap(), None);
     assert_eq!(store.decisions_of(&"t1".into()).await.unwrap().len(), 1);
-    store.sweep(plan(Some(0), 100), at(0)).await.unwrap();
+    store.sweep(plan(Some(0), 100)).await.unwrap();
     assert!(ids(&*store, 100).await.is_empty());
     store.decide(decision("d0", Some("t1"))).await.unwrap();
     assert_eq!(ids(&*store, 100).await, ["d0"]);
@@ -78,7 +78,7 @@ async fn decisions_outlive_the_task_they_were_about(Opened { store, .. }: Opened
     let end = change(&task, 2, TaskState::Completed, at(1));
     store.append(Append { decision: Some(decision("d", Some("t1"))), ..end }).await.unwrap();
     let plan = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan, at(0)).await.unwrap(), 1);
+    assert_eq!(store.sweep(plan).await.unwrap(), 1);
     assert_eq!(store.decisions_of(&task.id).await.unwrap().len(), 1);
 }
 

@@ -53,9 +53,9 @@ async fn an_append_that_cannot_be_written_does_not_fail_its_neighbours() {
 
     // The batch was undone and done again; its tasks are counted once.
     let keep_all = SweepPlan { keep_at_most: Some(19), at_most: 100, ..SweepPlan::default() };
-    assert_eq!(store.sweep(keep_all, at(3)).await.unwrap(), 0);
+    assert_eq!(store.sweep(keep_all).await.unwrap(), 0);
     let keep_fewer = SweepPlan { keep_at_most: Some(18), ..keep_all };
-    assert_eq!(store.sweep(keep_fewer, at(3)).await.unwrap(), 1);
+    assert_eq!(store.sweep(keep_fewer).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn a_store_that_was_closed_has_kept_what_was_spent_decided_and_frozen() {
         store.append(Append { spend: Some(spend(5, Some(end))), ..change }).await.unwrap();
     }
     let sweep = SweepPlan { keep_at_most: Some(1), at_most: 9, spent_since: Some(at(0)), ..SweepPlan::default() };
-    assert_eq!(store.sweep(sweep, at(0)).await.unwrap(), 1);
+    assert_eq!(store.sweep(sweep).await.unwrap(), 1);
     store.settle(&"child".into(), spend(7, Some(3))).await.unwrap();
     store.decide(decision("refused", None)).await.unwrap();
     let freeze = |scope| Freeze { scope, by: "op".into(), at: at(4), why: None };
@@ -86,7 +86,7 @@ async fn the_count_of_finished_tasks_survives_a_restart() {
     drop(store);
     let store = open(folder.path());
     let plan = SweepPlan { keep_at_most: Some(3), at_most: 100, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan, at(0)).await.unwrap(), 2);
+    assert_eq!(store.sweep(plan).await.unwrap(), 2);
     assert_eq!(listed_ids(&store).await, ["t4", "t3", "t2"]);
 }
 
@@ -242,7 +242,7 @@ async fn size_after(folder: &Path, cycles: std::ops::Range<u64>) -> u64 {
             store.append(change(&task, last + 1, TaskState::Completed, ended)).await.unwrap();
         });
         futures::future::join_all(tasks).await;
-        store.sweep(plan, at(0)).await.unwrap();
+        store.sweep(plan).await.unwrap();
     }
     assert_eq!(listed_ids(&store).await.len(), 50);
     store.close(Duration::from_secs(30)).await.unwrap();

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use chancery_core::budget::{ActualSource, Amount, Caps, EstimateSource, Settled};
+use chancery_core::budget::{ActualSource, Amount, Caps, EstimateSource, SettledReservation};
 use chancery_core::lineage::{AgentPath, Attribution, ClaimedContext};
-use chancery_core::{Append, Appended, Fact, Governed, Kinship, LedgerRow, MicroUsd, Rule, Spend, Store, SweepPlan, Verdict};
+use chancery_core::{
+    Append, Appended, Fact, Governed, LedgerRow, LineageRecord, MicroUsd, Rule, Spend, Store, SweepPlan, Verdict,
+};
 use chancery_protocol::{TaskState, TraceId};
 
 use crate::sample::{
@@ -27,9 +29,10 @@ on_every_store! {
 
 /// One that says everything there is to say.
 fn everything() -> Governed {
-    let kinship = Kinship {
+    let kinship = LineageRecord {
         root: "root".into(),
         trace: TraceId(u128::MAX - 1),
+        made: true,
         parent: Some("parent".into()),
         depth: u32::MAX,
         // Longer than a path of a stranger may be: it is our own.
@@ -54,7 +57,7 @@ fn everything() -> Governed {
         estimated_by: EstimateSource::Remainder,
         known_by: Some(ActualSource::Reported),
         settled_at: Some(at(77)),
-        earlier: Settled::default(),
+        earlier: SettledReservation::default(),
     };
     let facts = vec![("number".into(), Fact::Number(u64::MAX)), ("text".into(), Fact::text("12"))];
     let verdicts =
@@ -82,8 +85,8 @@ async fn how_a_task_was_governed_is_read_back_whole(Opened { store, .. }: Opened
     assert_eq!(store.tree(&"root".into()).await.unwrap(), [row]);
 
     use ActualSource::{Configured, Estimated, Measured, Reported};
-    use EstimateSource::{Card, Config, Hint, Observed, Policy, Remainder};
-    for estimated_by in [EstimateSource::None, Hint, Config, Card, Observed, Policy, Remainder] {
+    use EstimateSource::{Card, CardHint, Config, ConfigHint, Hint, None as Unknown, Observed, ObservedHint, Policy, Remainder};
+    for estimated_by in [Unknown, Hint, Config, ConfigHint, Card, CardHint, Observed, ObservedHint, Policy, Remainder] {
         for known_by in [None, Some(Reported), Some(Configured), Some(Measured), Some(Estimated)] {
             let spend = Spend { estimated_by, known_by, ..Spend::default() };
             store.settle(&task.id, spend).await.unwrap();
@@ -94,9 +97,10 @@ async fn how_a_task_was_governed_is_read_back_whole(Opened { store, .. }: Opened
 
 async fn the_least_that_can_be_said_is_read_back_too(Opened { store, .. }: Opened) {
     let task = task("t1");
-    let kinship = Kinship {
+    let kinship = LineageRecord {
         root: "t1".into(),
         trace: TraceId(1),
+        made: false,
         parent: None,
         depth: 0,
         path: AgentPath::default(),
@@ -138,7 +142,7 @@ async fn a_task_from_before_is_governed_by_nothing_and_counted_nowhere(Opened { 
     assert_eq!(store.find_any("t1").await.unwrap().unwrap().progress.seq, 2);
     assert_eq!(store.governed(&task.id).await.unwrap(), None);
     assert_eq!(store.tree(&task.id).await.unwrap(), []);
-    assert_eq!(store.ledger(at(0)).await.unwrap(), chancery_core::Ledger::default());
+    assert_eq!(store.ledger(at(0)).await.unwrap(), chancery_core::LedgerSnapshot::default());
     for id in ["t1", "nobody"] {
         let refusal = store.settle(&id.into(), spend(1, None)).await.unwrap_err().to_string();
         assert!(refusal.contains(id), "{refusal}");
@@ -223,7 +227,7 @@ async fn roots_are_found_among_many_and_across_gaps(Opened { store, .. }: Opened
     let found = store.roots(TraceId(0)).await.unwrap();
     assert_eq!(found, [0, 1_000, 2_000, 3_000, 4_000].map(|number| ids[number].as_str().into()));
     let plan = SweepPlan { keep_at_most: Some(0), at_most: 10_000, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan, at(0)).await.unwrap(), 4_997);
+    assert_eq!(store.sweep(plan).await.unwrap(), 4_997);
     let left = store.roots(TraceId(0)).await.unwrap();
     assert_eq!(left, [0, 2_000, 4_000].map(|number| ids[number].as_str().into()));
 }
@@ -241,6 +245,6 @@ async fn what_is_left_of_a_tree_is_found_when_its_root_is_gone(Opened { store, .
     let counted: Vec<_> = store.ledger(at(100)).await.unwrap().tasks.into_iter().map(|row| row.task).collect();
     assert_eq!(counted, ["a".into(), "b".into()], "what has ended belongs to a tree that has not");
     store.append(change(&task("b"), 2, TaskState::Completed, at(3))).await.unwrap();
-    assert_eq!(store.sweep(plan(3), at(0)).await.unwrap(), 1);
+    assert_eq!(store.sweep(plan(3)).await.unwrap(), 1);
     assert_eq!(tree_ids(&*store, "r").await, ["b"]);
 }

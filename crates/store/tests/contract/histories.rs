@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chancery_core::{
-    Append, Creation, Decision, Idempotency, ListCursor, ListFilter, Names, Progress, Store, Stored, SweepPlan, TaskRecord,
+    Append, Creation, Decision, ExpiryPlan, Idempotency, ListCursor, ListFilter, Names, Progress, Store, Stored, SweepPlan,
+    TaskRecord,
 };
 use chancery_protocol::{Caller, Dialect, TaskState, TraceId};
 use proptest::prelude::*;
@@ -178,6 +179,13 @@ async fn agree(store: &dyn Store, model: &Model) -> Result<(), TestCaseError> {
             prop_assert_eq!(found, named.map(|kept| kept.stored.clone()));
         }
     }
+    for owner in [ada(), bob()] {
+        for (key, now) in (0..3).flat_map(|number| [0, 10, 20].map(|now| (format!("k{number}"), at(now)))) {
+            let known = model.key(&owner, &key, now).map(|(task, known)| (task.clone(), known.fingerprint));
+            let keyed = store.keyed(&owner, &key, now).await.unwrap();
+            prop_assert_eq!(keyed.map(|keyed| (keyed.task, keyed.fingerprint)), known);
+        }
+    }
     for filter in [
         ListFilter::default(),
         ListFilter { owner: Some(ada()), status_at_or_after: Some(at(4)), ..ListFilter::default() },
@@ -237,8 +245,11 @@ async fn run(Opened { store, .. }: Opened, steps: Vec<Step>) -> Result<(), TestC
                     spent_since: spent_since.map(|since| at(spent_at(since))),
                     keep_decisions: *keep_decisions,
                 };
-                let gone = store.sweep(plan, at(*now)).await.map(|gone| (None, gone)).map_err(drop);
-                (gone, model.sweep(plan, at(*now)))
+                let expiry = ExpiryPlan { now: at(*now), keep_keys: None, at_most: 100 };
+                prop_assert!(!store.expire(expiry).await.unwrap());
+                model.expire(at(*now));
+                let gone = store.sweep(plan).await.map(|gone| (None, gone)).map_err(drop);
+                (gone, model.sweep(plan))
             }
             _ => continue,
         };

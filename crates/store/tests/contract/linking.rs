@@ -52,7 +52,7 @@ async fn a_link_goes_with_its_task(Opened { store, .. }: Opened) {
     store.append(Append { link: Some(link("a", "x")), ..creation(&task) }).await.unwrap();
     store.append(change(&task, 2, TaskState::Completed, at(2))).await.unwrap();
     let plan = SweepPlan { older_than: Some(Timestamp::from_micros(i64::MAX)), at_most: 10, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan, at(0)).await.unwrap(), 1);
+    assert_eq!(store.sweep(plan).await.unwrap(), 1);
     assert_eq!(store.link(&task.id).await.unwrap(), None);
     assert_eq!(store.context_link(&task.owner, &task.agent, &"c".into()).await.unwrap(), None);
 }
@@ -72,7 +72,7 @@ async fn a_conversation_goes_on_where_the_newest_task_that_is_left_does(Opened {
     let forget_all = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
     for (task, left) in [(&tasks[2], Some("t1")), (&tasks[0], Some("t1")), (&tasks[1], None)] {
         store.append(change(task, 3, TaskState::Completed, at(2))).await.unwrap();
-        assert_eq!(store.sweep(forget_all, at(0)).await.unwrap(), 1);
+        assert_eq!(store.sweep(forget_all).await.unwrap(), 1);
         assert_eq!(found().await.as_deref(), left);
     }
 }

@@ -81,8 +81,11 @@ async fn each_filter_narrows_and_all_of_them_combine(Opened { store, .. }: Opene
     let all = ListFilter::default();
     assert_eq!(count(all.clone()).await, 16);
     assert_eq!(count(ListFilter { owner: Some(ada()), ..all.clone() }).await, 8);
-    assert_eq!(count(ListFilter { agent: Some("other".into()), ..all.clone() }).await, 8);
-    assert_eq!(count(ListFilter { agent: Some("unknown".into()), ..all.clone() }).await, 0);
+    assert_eq!(count(ListFilter { agents: Some(vec!["other".into()]), ..all.clone() }).await, 8);
+    assert_eq!(count(ListFilter { agents: Some(vec!["unknown".into()]), ..all.clone() }).await, 0);
+    assert_eq!(count(ListFilter { agents: Some(Vec::new()), ..all.clone() }).await, 0);
+    let both = ListFilter { agents: Some(vec!["other".into(), "echo".into(), "unknown".into()]), ..all.clone() };
+    assert_eq!(count(both).await, count(all.clone()).await);
     assert_eq!(count(ListFilter { context_id: Some("c1".into()), ..all.clone() }).await, 8);
     assert_eq!(count(ListFilter { state: Some(TaskState::Completed), ..all.clone() }).await, 8);
     assert_eq!(count(ListFilter { status_at_or_after: Some(at(20)), ..all.clone() }).await, 8);
@@ -90,7 +93,7 @@ async fn each_filter_narrows_and_all_of_them_combine(Opened { store, .. }: Opene
     assert_eq!(count(ListFilter { status_at_or_after: Some(at(21)), ..all }).await, 0);
     let one = ListFilter {
         owner: Some(bob()),
-        agent: Some("echo".into()),
+        agents: Some(vec!["echo".into()]),
         context_id: Some("c2".into()),
         state: Some(TaskState::Working),
         status_at_or_after: Some(at(10)),

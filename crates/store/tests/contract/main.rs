@@ -1,8 +1,10 @@
 //! One contract, run on every store: what is promised by the port holds whatever is behind it.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 mod appending;
 mod crash;
 mod deciding;
+mod examining;
 mod faults;
 mod files;
 mod governing;
@@ -11,7 +13,9 @@ mod linking;
 mod listing;
 mod model;
 mod naming;
+mod nonces;
 mod outbox;
+mod plain_ids;
 mod recording;
 mod sample;
 mod spending;

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use chancery_core::{
-    Append, Appended, Decision, Governed, Idempotency, Ledger, LedgerRow, ListFilter, LogEntry, PastSpend, Spend, Stored,
+    Append, Appended, Decision, Governed, Idempotency, LedgerRow, LedgerSnapshot, ListFilter, LogEntry, PastSpend, Spend, Stored,
     SweepPlan,
 };
-use chancery_protocol::{TaskId, Timestamp};
+use chancery_protocol::{Caller, TaskId, Timestamp};
 
 use crate::sample::at;
 
 pub(crate) struct Kept {
     pub(crate) stored: Stored,
     pub(crate) log: Vec<Arc<LogEntry>>,
-    key: Option<Idempotency>,
     pub(crate) governed: Option<Governed>,
 }
 
@@ -49,6 +48,8 @@ impl Kept {
 #[derive(Default)]
 pub(crate) struct Model {
     pub(crate) tasks: Vec<Kept>,
+    /// With the owner and the task of each.
+    keys: Vec<(Caller, TaskId, Idempotency)>,
     past: Vec<PastSpend>,
     pub(crate) decisions: Vec<Arc<Decision>>,
 }
@@ -76,13 +77,10 @@ impl Model {
             return recorded;
         };
         let owned = || self.tasks.iter().filter(|kept| kept.stored.task.owner == task.owner);
-        if let Some(asked) = &creation.idempotency {
-            let same =
-                |kept: &&Kept| kept.key.as_ref().is_some_and(|key| key.key == asked.key && key.expires_at > task.created_at);
-            if let Some(kept) = owned().find(same) {
-                let fingerprint = kept.key.as_ref().unwrap().fingerprint;
-                return Ok((Some(Appended::KeyKnown { task: kept.stored.task.id.clone(), fingerprint }), 0));
-            }
+        if let Some(asked) = &creation.idempotency
+            && let Some((made, known)) = self.key(&task.owner, &asked.key, task.created_at)
+        {
+            return Ok((Some(Appended::KeyKnown { task: made.clone(), fingerprint: known.fingerprint }), 0));
         }
         let same = |kept: &&Kept| task.client_task_id.is_some() && kept.stored.task.client_task_id == task.client_task_id;
         if let Some(kept) = owned().find(same) {
@@ -91,12 +89,13 @@ impl Model {
         if self.get(task.id.as_str()).is_some() {
             return Err(());
         }
-        for kept in self.tasks.iter_mut().filter(|kept| kept.stored.task.owner == task.owner) {
-            kept.key.take_if(|key| creation.idempotency.as_ref().is_some_and(|asked| asked.key == key.key));
+        if let Some(asked) = &creation.idempotency {
+            self.keys.retain(|(owner, _, known)| *owner != task.owner || known.key != asked.key);
+            self.keys.push((task.owner.clone(), task.id.clone(), asked.clone()));
         }
         let stored = Stored { task: Arc::clone(task), progress: *progress };
         let governed = governed.as_deref().cloned();
-        let mut kept = Kept { stored, log: entries.clone(), key: creation.idempotency.clone(), governed };
+        let mut kept = Kept { stored, log: entries.clone(), governed };
         kept.settle(*spend);
         self.tasks.push(kept);
         self.decide(decision.as_ref());
@@ -107,10 +106,18 @@ impl Model {
         self.decisions.extend(decision.filter(|new| self.decisions.iter().all(|old| old.id != new.id)).cloned());
     }
 
-    pub(crate) fn sweep(&mut self, plan: SweepPlan, now: Timestamp) -> Answer {
-        for kept in &mut self.tasks {
-            kept.key.take_if(|key| key.expires_at <= now);
-        }
+    /// What a key was used for, if it has not expired.
+    pub(crate) fn key(&self, owner: &Caller, key: &str, now: Timestamp) -> Option<(&TaskId, &Idempotency)> {
+        let mut keys = self.keys.iter();
+        let same = |(of, _, known): &&(Caller, TaskId, Idempotency)| of == owner && *known.key == *key && known.expires_at > now;
+        keys.find(same).map(|(_, task, known)| (task, known))
+    }
+
+    pub(crate) fn expire(&mut self, now: Timestamp) {
+        self.keys.retain(|(_, _, known)| known.expires_at > now);
+    }
+
+    pub(crate) fn sweep(&mut self, plan: SweepPlan) -> Answer {
         let age = |kept: &Kept| (kept.stored.progress.status_at, kept.stored.task.id.clone());
         let mut finished: Vec<_> = self.tasks.iter().filter(|kept| kept.ended()).map(age).collect();
         finished.sort();
@@ -141,8 +148,10 @@ impl Model {
             if let Some(sum) = sums.iter_mut().find(|sum| sum.owner == owner && second(sum.at) == second(spent)) {
                 sum.settled = sum.settled.saturating_add(settled);
                 sum.at = sum.at.max(spent);
+                sum.root = sum.root.take().filter(|root| *root == governed.kinship.root);
             } else {
-                sums.push(PastSpend { owner, agent, skill: governed.kinship.skill.clone(), settled, overrun, at: spent });
+                let (skill, root) = (governed.kinship.skill.clone(), Some(governed.kinship.root.clone()));
+                sums.push(PastSpend { owner, agent, skill, root, settled, overrun, at: spent });
             }
         }
         self.past.extend(sums);
@@ -151,14 +160,14 @@ impl Model {
         self.past.drain(..too_old.min(at_most));
     }
 
-    pub(crate) fn ledger(&self, since: Timestamp) -> Ledger {
+    pub(crate) fn ledger(&self, since: Timestamp) -> LedgerSnapshot {
         let root = |kept: &Kept| kept.governed.as_ref().map(|governed| governed.kinship.root.clone());
         let open: Vec<TaskId> = self.tasks.iter().filter(|kept| !kept.ended()).filter_map(root).collect();
         let counts = |kept: &&Kept| {
             kept.ended() && kept.stored.progress.status_at >= since || root(kept).is_some_and(|root| open.contains(&root))
         };
         let past = self.past.iter().filter(|past| past.at >= since).cloned().collect();
-        Ledger { tasks: self.tasks.iter().filter(counts).filter_map(Kept::row).collect(), past }
+        LedgerSnapshot { tasks: self.tasks.iter().filter(counts).filter_map(Kept::row).collect(), past }
     }
 
     pub(crate) fn rows(&self, wanted: impl Fn(&LedgerRow) -> bool) -> Vec<LedgerRow> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Appended, Keyed, Names, SweepPlan, TaskRecord};
+use chancery_core::{Appended, ExpiryPlan, Keyed, Names, SweepPlan, TaskRecord};
 use chancery_protocol::{TaskState, Timestamp};
 
 use crate::sample::{Opened, ada, at, bob, change, creation, creation_with_key, on_every_store, record, task};
@@ -13,12 +13,17 @@ on_every_store! {
     of_many_calls_with_the_same_key_exactly_one_is_recorded,
     an_expired_key_can_be_used_again,
     a_swept_key_is_free_and_the_next_tasks_key_stays,
-    a_forgotten_task_frees_its_names,
+    a_forgotten_task_frees_its_client_id_and_its_key_stays_for_its_time,
+    of_too_many_keys_those_that_expire_first_go_and_a_few_at_a_time,
     a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on,
     a_client_id_is_unique_to_its_owner,
     of_many_calls_with_the_same_client_id_exactly_one_is_recorded,
     the_servers_id_comes_before_the_clients,
     a_call_that_is_refused_for_its_client_id_takes_no_key,
+}
+
+fn expiry(now: i64, keep_keys: Option<u64>, at_most: u64) -> ExpiryPlan {
+    ExpiryPlan { now: at(now), keep_keys, at_most }
 }
 
 const LATER: Timestamp = Timestamp::from_micros(1_000_000);
@@ -85,26 +90,60 @@ async fn a_swept_key_is_free_and_the_next_tasks_key_stays(Opened { store, .. }: 
     let first = made_at("t1", 0);
     store.append(creation_with_key(&first, "k", 1, at(100))).await.unwrap();
     store.append(change(&first, 2, TaskState::Completed, at(1))).await.unwrap();
-    assert_eq!(store.sweep(SweepPlan { at_most: 10, ..SweepPlan::default() }, at(100)).await.unwrap(), 0);
+    assert!(!store.expire(expiry(100, None, 10)).await.unwrap());
     // Free even for a clock that is behind the sweep's.
     assert_eq!(store.append(creation_with_key(&made_at("t2", 50), "k", 2, at(300))).await.unwrap(), Appended::Recorded);
 
     // The first task goes, and must not take the key along that is another's now.
     let plan = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan, at(150)).await.unwrap(), 1);
+    assert_eq!(store.sweep(plan).await.unwrap(), 1);
     let known = store.append(creation_with_key(&made_at("t3", 160), "k", 3, at(400))).await.unwrap();
     assert_eq!(known, Appended::KeyKnown { task: "t2".into(), fingerprint: [2; 32] });
 }
 
-async fn a_forgotten_task_frees_its_names(Opened { store, .. }: Opened) {
+async fn a_forgotten_task_frees_its_client_id_and_its_key_stays_for_its_time(Opened { store, .. }: Opened) {
     let first = named("t1", "mine");
     store.append(creation_with_key(&first, "k", 1, LATER)).await.unwrap();
     store.append(change(&first, 2, TaskState::Failed, at(1))).await.unwrap();
     let plan = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan, at(2)).await.unwrap(), 1);
+    assert_eq!(store.sweep(plan).await.unwrap(), 1);
     assert_eq!(store.find(&ada(), "mine", Names::ServerOrClient).await.unwrap(), None);
-    assert_eq!(store.keyed(&ada(), "k", at(2)).await.unwrap(), None);
+    let known = Keyed { task: "t1".into(), fingerprint: [1; 32] };
+    assert_eq!(store.keyed(&ada(), "k", at(2)).await.unwrap(), Some(known));
+    let again = store.append(creation_with_key(&named("t2", "mine"), "k", 1, LATER)).await.unwrap();
+    assert_eq!(again, Appended::KeyKnown { task: "t1".into(), fingerprint: [1; 32] });
+    assert_eq!(store.find_any("t2").await.unwrap(), None);
+    assert!(!store.expire(expiry(LATER.micros(), None, 10)).await.unwrap());
     assert_eq!(store.append(creation_with_key(&named("t2", "mine"), "k", 1, LATER)).await.unwrap(), Appended::Recorded);
+}
+
+async fn of_too_many_keys_those_that_expire_first_go_and_a_few_at_a_time(Opened { store, .. }: Opened) {
+    for number in 0..6 {
+        let task = task(&format!("t{number}"));
+        store.append(creation_with_key(&task, &format!("k{number}"), 1, at(100 + number))).await.unwrap();
+    }
+    let left = async || {
+        let mut left = Vec::new();
+        for number in 0..6 {
+            if store.keyed(&ada(), &format!("k{number}"), at(0)).await.unwrap().is_some() {
+                left.push(number);
+            }
+        }
+        left
+    };
+    assert!(!store.expire(expiry(99, Some(6), 10)).await.unwrap());
+    assert_eq!(left().await, [0, 1, 2, 3, 4, 5], "none has expired, and there are as many as there may be");
+    assert!(store.expire(expiry(99, Some(3), 2)).await.unwrap(), "one more is due");
+    assert_eq!(left().await, [2, 3, 4, 5]);
+    assert!(!store.expire(expiry(99, Some(3), 2)).await.unwrap());
+    assert_eq!(left().await, [3, 4, 5]);
+    assert!(store.expire(expiry(105, None, 1)).await.unwrap());
+    while store.expire(expiry(105, None, 1)).await.unwrap() {}
+    assert_eq!(left().await, [0; 0]);
+    // Counted right after all that: the one that is there is not one too many.
+    store.append(creation_with_key(&task("t9"), "k5", 1, at(200))).await.unwrap();
+    assert!(!store.expire(expiry(99, Some(1), 2)).await.unwrap());
+    assert_eq!(left().await, [5]);
 }
 
 async fn a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on(Opened { store, .. }: Opened) {
@@ -123,7 +162,7 @@ async fn a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on(Opened 
     assert!(!store.withdraw(&second.id, None).await.unwrap());
     assert_eq!(store.entries(&second.id, 0, 10).await.unwrap().len(), 2);
     let plan = SweepPlan { keep_at_most: Some(0), at_most: 10, ..SweepPlan::default() };
-    assert_eq!(store.sweep(plan, at(2)).await.unwrap(), 1, "what is finished is still counted right");
+    assert_eq!(store.sweep(plan).await.unwrap(), 1, "what is finished is still counted right");
 }
 
 async fn a_client_id_is_unique_to_its_owner(Opened { store, .. }: Opened) {

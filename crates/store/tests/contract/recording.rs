@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chancery_core::{Append, Appended, Block, FreezeScope, Note, Store};
-use chancery_evidence::export::{ExportFault, Stand, Wanted, examine, export};
+use chancery_core::{Append, Appended, Block, FreezeScope, RecordNote, Store};
+use chancery_evidence::export::{ExportFault, ExportSelection, RecordRange, examine, export};
 use chancery_evidence::record::{Entry, EvidenceConfig, NOTHING, Recorder, entries_of, text_of, types};
 use chancery_evidence::{bundle, record};
 use chancery_identity::{Algorithm, KeyRing, KeyUse};
@@ -38,10 +38,10 @@ async fn fill(store: &dyn Store) {
     store.decide(decision("d", None)).await.unwrap();
     let gone = task("gone");
     store.append(creation(&gone)).await.unwrap();
-    let note = |at| Note::Withdrawn { task: gone.id.clone(), at };
+    let note = |at| RecordNote::Withdrawn { task: gone.id.clone(), at };
     assert!(store.withdraw(&gone.id, Some(note(at(10)))).await.unwrap());
     assert!(!store.withdraw(&gone.id, Some(note(at(11)))).await.unwrap(), "once");
-    let thaw = Note::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(12) };
+    let thaw = RecordNote::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(12) };
     assert!(!store.thaw(&FreezeScope::Everything, Some(thaw)).await.unwrap(), "nothing was frozen");
     let out_of_turn = pieces(&task("t0"), 9, 9);
     assert!(store.append(out_of_turn).await.is_err());
@@ -93,7 +93,7 @@ async fn a_name_that_is_known_records_nothing() {
     assert_eq!(kinds(&*store).await, [types::REQUESTED]);
 }
 
-pub(crate) async fn stand(store: &dyn Store) -> Result<Stand, ExportFault> {
+pub(crate) async fn stand(store: &dyn Store) -> Result<RecordRange, ExportFault> {
     examine(&*store.record().unwrap()).await
 }
 
@@ -122,7 +122,7 @@ async fn a_restart_goes_on_with_the_record_and_old_segments_go_without_breaking_
     assert_eq!((stand.first, stand.end, stand.sealed_segments), (16, ENTRIES + 1, 1));
     let ends: Vec<_> = kept.checkpoints(0).await.unwrap().iter().map(|one| (one.end, one.sealed)).collect();
     assert_eq!(ends, [(16, true), (20, false), (24, false), (28, false)], "a seal stands for those before it");
-    let all = export(&*kept, &Wanted::Between(None, None), at(30)).await.unwrap();
+    let all = export(&*kept, &ExportSelection::Between(None, None), at(30)).await.unwrap();
     assert_eq!(bundle::verify(&all, &[]).unwrap().1.entries as u64, ENTRIES + 1 - 16);
 }
 
@@ -176,13 +176,17 @@ async fn a_record_from_before_the_shorthand_is_read_and_goes_on() {
     for column in ["usd", "tokens", "tasks", "overrun_usd", "overrun_tokens", "overrun_tasks"] {
         database.execute_batch(&format!("ALTER TABLE ledger DROP COLUMN earlier_{column}")).unwrap();
     }
+    let keys = "CREATE UNIQUE INDEX tasks_key ON tasks (tenant, owner, key) WHERE key IS NOT NULL;
+                CREATE INDEX tasks_key_expiry ON tasks (key_expires_at) WHERE key IS NOT NULL; DROP TABLE keys;
+                DROP TABLE nonces; ALTER TABLE spent DROP COLUMN root;";
+    database.execute_batch(keys).unwrap();
     database.execute_batch("ALTER TABLE record DROP COLUMN shorthand; PRAGMA user_version = 5").unwrap();
     drop(database);
     let store = open(&path, &scribe);
     assert_eq!((stand(&*store).await.unwrap(), entries(&*store).await), before);
     store.append(creation(&task("later"))).await.unwrap();
     assert_eq!(stand(&*store).await.unwrap().end, ENTRIES + 1);
-    let all = export(&*store.record().unwrap(), &Wanted::Between(None, None), at(30)).await.unwrap();
+    let all = export(&*store.record().unwrap(), &ExportSelection::Between(None, None), at(30)).await.unwrap();
     assert_eq!(bundle::verify(&all, &[]).unwrap().1.entries as u64, ENTRIES + 1);
 }
 
@@ -233,7 +237,24 @@ async fn rows_that_were_changed_in_the_database_are_found_and_named() {
         store.append(creation(&task("later"))).await.unwrap();
         let later = stand(&*store).await.unwrap_err().to_string();
         assert!(later.contains(fault) || later.contains("are missing"), "{fault}: {later}");
-        let exported = export(&*store.record().unwrap(), &Wanted::Between(None, None), at(30)).await;
+        let exported = export(&*store.record().unwrap(), &ExportSelection::Between(None, None), at(30)).await;
         assert!(matches!(exported, Err(ExportFault::Record(_))), "{fault}: {:?}", exported.map(|bundle| record::hex(&bundle)));
     }
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_was_deleted_from_the_file_is_named_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, scribe) = (folder.path().join("chancery.db"), scribe());
+    let store = open(&path, &scribe);
+    fill(&*store).await;
+    let numbers: Vec<u64> =
+        store.record().unwrap().checkpoints(0).await.unwrap().iter().filter(|one| !one.sealed).map(|one| one.number).collect();
+    assert!(numbers.len() > 1, "{numbers:?}");
+    close(store).await;
+    let deleted = Connection::open(&path).unwrap().execute("DELETE FROM record_checkpoints WHERE number = ?1", [numbers[0]]);
+    assert_eq!(deleted.unwrap(), 1);
+    let store = open(&path, &scribe);
+    let fault = stand(&*store).await.unwrap_err().to_string();
+    assert!(fault.contains(&format!("checkpoint {} was removed", numbers[0])), "{fault}");
 }

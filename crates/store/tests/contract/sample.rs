@@ -6,13 +6,14 @@ use chancery_core::budget::Amount;
 use chancery_core::lineage::{AgentPath, Attribution};
 use chancery_core::push::Outbox;
 use chancery_core::{
-    Append, Creation, Decision, Fact, Governed, Idempotency, Kinship, ListFilter, LogEntry, MicroUsd, Progress, Rule, Spend,
-    Store, TaskRecord, Verdict,
+    Append, Creation, Decision, Fact, Governed, Idempotency, LineageRecord, ListFilter, LogEntry, MicroUsd, Progress, Rule,
+    Spend, Store, TaskRecord, Verdict,
 };
 use chancery_protocol::{
     Artifact, ArtifactChunk, Caller, Part, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp, TraceId, Version,
 };
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
+use chancery_testkit::HookedStore;
 use tempfile::TempDir;
 
 pub(crate) struct Opened {
@@ -34,9 +35,21 @@ pub(crate) fn sqlite() -> Opened {
     Opened { outbox: Arc::clone(&store) as _, store, _folder: Some(folder) }
 }
 
+/// The wrapper that other tests hook into: it has to hand every call on as it is.
+pub(crate) fn hooked() -> Opened {
+    let store = Arc::new(MemoryStore::new());
+    Opened { outbox: Arc::clone(&store) as _, store: Arc::new(HookedStore::around(store)), _folder: None }
+}
+
 /// Runs each of the named functions as a test of its own on each store.
 macro_rules! on_every_store {
     ($($name:ident),* $(,)?) => {
+        mod hooked {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::sample::hooked()).await;
+            })*
+        }
         mod memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
@@ -172,9 +185,10 @@ pub(crate) fn spend(amount: i64, settled_at: Option<i64>) -> Spend {
 /// The place of a task in the tree of a root, with the root's trace id.
 pub(crate) fn governed(task: &TaskRecord, root: &str, trace: u128) -> Governed {
     let is_root = task.id.as_str() == root;
-    let kinship = Kinship {
+    let kinship = LineageRecord {
         root: root.into(),
         trace: TraceId(trace),
+        made: false,
         parent: (!is_root).then(|| root.into()),
         depth: u32::from(!is_root),
         path: AgentPath::new(["caller/ada".into(), "planner".into()]),

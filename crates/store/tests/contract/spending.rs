@@ -1,8 +1,9 @@
 //! What a start has to know of what was spent: by tasks that go on, that ended, and that are gone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chancery_core::budget::{Amount, Settled};
+use chancery_core::budget::{Amount, SettledReservation};
 use chancery_core::{Append, MicroUsd, PastSpend, Spend, Store, SweepPlan, TaskRecord};
 use chancery_protocol::TaskState;
 
@@ -17,6 +18,7 @@ on_every_store! {
     tasks_that_settled_nothing_leave_nothing,
     turns_of_a_task_count_at_their_own_times,
     turns_that_were_never_kept_apart_count_with_the_last,
+    what_was_spent_since_a_moment_is_told_once_whatever_became_of_its_tasks,
 }
 
 async fn counted(store: &dyn Store, since: i64) -> Vec<String> {
@@ -74,10 +76,15 @@ fn past(owner: chancery_protocol::Caller, skill: Option<&str>, (cost, tasks): (i
         owner,
         agent: "echo".into(),
         skill: skill.map(Into::into),
+        root: None,
         settled: Amount { usd: MicroUsd(cost), tokens: cost as u64, tasks },
         overrun: Amount { usd: MicroUsd(cost * 10), tokens: u64::MAX, tasks: 0 },
         at: at(spent_at),
     }
+}
+
+fn of_tree(root: &str, past: PastSpend) -> PastSpend {
+    PastSpend { root: Some(root.into()), ..past }
 }
 
 const SECOND: i64 = 1_000_000;
@@ -88,15 +95,16 @@ async fn what_swept_tasks_cost_is_kept_while_it_counts(Opened { store, .. }: Ope
     ended(&*store, record("t2", bob()), None, 2, (0, 9 * SECOND)).await;
     ended(&*store, record("t3", ada()), Some("s"), 3, (2, 5 * SECOND)).await;
     assert_eq!(store.ledger(at(0)).await.unwrap().past, []);
-    assert_eq!(store.sweep(sweep(Some(5 * SECOND), 100), at(0)).await.unwrap(), 3);
+    assert_eq!(store.sweep(sweep(Some(5 * SECOND), 100)).await.unwrap(), 3);
     let (third, second) = (past(ada(), Some("s"), (3, 1), 5 * SECOND), past(bob(), None, (2, 1), 9 * SECOND));
+    let (third, second) = (of_tree("t3", third), of_tree("t2", second));
     let ledger = store.ledger(at(0)).await.unwrap();
     assert_eq!((ledger.tasks.len(), ledger.past), (0, vec![third, second.clone()]));
     assert_eq!(store.ledger(at(5 * SECOND + 1)).await.unwrap().past, std::slice::from_ref(&second));
 
-    store.sweep(sweep(Some(9 * SECOND), 100), at(0)).await.unwrap();
+    store.sweep(sweep(Some(9 * SECOND), 100)).await.unwrap();
     assert_eq!(store.ledger(at(0)).await.unwrap().past, [second]);
-    store.sweep(sweep(Some(9 * SECOND + 1), 100), at(0)).await.unwrap();
+    store.sweep(sweep(Some(9 * SECOND + 1), 100)).await.unwrap();
     assert_eq!(store.ledger(at(0)).await.unwrap().past, []);
 }
 
@@ -112,22 +120,23 @@ async fn what_was_spent_in_the_same_second_by_the_same_is_added_up(Opened { stor
     for (place, (id, owner, skill, cost, settled)) in tasks.into_iter().enumerate() {
         ended(&*store, record(id, owner), skill, cost, (place as i64, settled)).await;
     }
-    assert_eq!(store.sweep(sweep(Some(0), 100), at(0)).await.unwrap(), 6);
+    assert_eq!(store.sweep(sweep(Some(0), 100)).await.unwrap(), 6);
     let expected = [
-        past(bob(), Some("s"), (8, 1), SECOND + 1),
-        past(ada(), None, (16, 1), SECOND + 2),
+        of_tree("t4", past(bob(), Some("s"), (8, 1), SECOND + 1)),
+        of_tree("t5", past(ada(), None, (16, 1), SECOND + 2)),
+        // They are of several trees.
         past(ada(), Some("s"), (1 + 2 + 32, 3), 2 * SECOND - 1),
-        past(ada(), Some("s"), (4, 1), 2 * SECOND),
+        of_tree("t3", past(ada(), Some("s"), (4, 1), 2 * SECOND)),
     ];
     assert_eq!(store.ledger(at(0)).await.unwrap().past, expected);
 }
 
 async fn without_a_time_nothing_of_swept_tasks_counts_any_more(Opened { store, .. }: Opened) {
     ended(&*store, record("t1", ada()), None, 1, (1, 1)).await;
-    store.sweep(sweep(Some(0), 100), at(0)).await.unwrap();
+    store.sweep(sweep(Some(0), 100)).await.unwrap();
     assert_eq!(store.ledger(at(0)).await.unwrap().past.len(), 1);
     ended(&*store, record("t2", ada()), None, 1, (1, 1)).await;
-    store.sweep(sweep(None, 100), at(0)).await.unwrap();
+    store.sweep(sweep(None, 100)).await.unwrap();
     assert_eq!(store.ledger(at(0)).await.unwrap().past, []);
 }
 
@@ -135,9 +144,9 @@ async fn what_counts_no_longer_is_forgotten_a_little_at_a_time(Opened { store, .
     for number in 0..5 {
         ended(&*store, record(&format!("t{number}"), ada()), None, number, (number, number * SECOND)).await;
     }
-    store.sweep(sweep(Some(0), 100), at(0)).await.unwrap();
+    store.sweep(sweep(Some(0), 100)).await.unwrap();
     for (at_most, left) in [(0, 5), (2, 3), (2, 1), (2, 1)] {
-        store.sweep(sweep(Some(4 * SECOND), at_most), at(0)).await.unwrap();
+        store.sweep(sweep(Some(4 * SECOND), at_most)).await.unwrap();
         let past = store.ledger(at(0)).await.unwrap().past;
         assert_eq!((past.len(), past.last().unwrap().at), (left, at(4 * SECOND)), "the oldest go first");
     }
@@ -150,21 +159,21 @@ async fn tasks_that_settled_nothing_leave_nothing(Opened { store, .. }: Opened) 
     for task in [governed, from_before] {
         store.append(change(&task, 2, TaskState::Failed, at(3))).await.unwrap();
     }
-    assert_eq!(store.sweep(sweep(Some(0), 100), at(0)).await.unwrap(), 2);
-    assert_eq!(store.ledger(at(0)).await.unwrap(), chancery_core::Ledger::default());
+    assert_eq!(store.sweep(sweep(Some(0), 100)).await.unwrap(), 2);
+    assert_eq!(store.ledger(at(0)).await.unwrap(), chancery_core::LedgerSnapshot::default());
 }
 
 /// What a task has cost after a turn, of which so much was before that turn.
 fn after_turn(all: i64, tasks: u64, (before, tasks_before): (i64, u64), settled: i64) -> Spend {
     let amount = |usd: i64, tasks| Amount { usd: MicroUsd(usd), tokens: usd as u64, tasks };
     let over = |usd: i64| Amount { usd: MicroUsd(usd * 10), tokens: 0, tasks: 0 };
-    let earlier = Settled { settled: amount(before, tasks_before), overrun: over(before) };
+    let earlier = SettledReservation { settled: amount(before, tasks_before), overrun: over(before) };
     Spend { settled: amount(all, tasks), overrun: over(all), settled_at: Some(at(settled)), earlier, ..Spend::default() }
 }
 
 fn turn(cost: i64, tasks: u64, spent_at: i64) -> PastSpend {
     let overrun = Amount { usd: MicroUsd(cost * 10), tokens: 0, tasks: 0 };
-    PastSpend { overrun, ..past(ada(), Some("summarize"), (cost, tasks), spent_at) }
+    of_tree("t", PastSpend { overrun, ..past(ada(), Some("summarize"), (cost, tasks), spent_at) })
 }
 
 async fn turns_of_a_task_count_at_their_own_times(Opened { store, .. }: Opened) {
@@ -187,7 +196,7 @@ async fn turns_of_a_task_count_at_their_own_times(Opened { store, .. }: Opened) 
     assert_eq!(ledger.past, [turn(1, 1, SECOND), turn(2, 1, 5 * SECOND)]);
     assert_eq!(ledger.tasks[0].governed.spend, third);
     store.append(change(&task, 5, TaskState::Completed, at(4))).await.unwrap();
-    assert_eq!(store.sweep(sweep(Some(5 * SECOND), 100), at(0)).await.unwrap(), 1);
+    assert_eq!(store.sweep(sweep(Some(5 * SECOND), 100)).await.unwrap(), 1);
     let left = store.ledger(at(0)).await.unwrap();
     assert_eq!((left.tasks.len(), left.past), (0, vec![turn(2, 1, 5 * SECOND), turn(4, 1, 9 * SECOND)]));
 }
@@ -203,4 +212,40 @@ async fn turns_that_were_never_kept_apart_count_with_the_last(Opened { store, ..
     let ledger = store.ledger(at(0)).await.unwrap();
     assert_eq!(ledger.past, [turn(3, 2, 5 * SECOND)]);
     assert_eq!(ledger.tasks[0].governed.spend.last_turn().settled.usd, MicroUsd(5));
+}
+
+/// What was spent since then in dollars' millionths, by tree and by skill.
+async fn spent(store: &dyn Store, since: i64) -> (BTreeMap<String, i64>, BTreeMap<String, i64>) {
+    let (mut trees, mut skills) = (BTreeMap::new(), BTreeMap::new());
+    for past in store.spent(at(since), true).await.unwrap() {
+        *trees.entry(past.root.map_or_else(String::new, |root| root.to_string())).or_default() += past.settled.usd.0;
+    }
+    for past in store.spent(at(since), false).await.unwrap() {
+        *skills.entry(past.skill.map_or_else(String::new, |skill| skill.to_string())).or_default() += past.settled.usd.0;
+    }
+    (trees, skills)
+}
+
+async fn what_was_spent_since_a_moment_is_told_once_whatever_became_of_its_tasks(Opened { store, .. }: Opened) {
+    // Two that go, one that stays, one with two turns that waits for its caller, and one that runs.
+    ended(&*store, record("gone", ada()), Some("s"), 1, (1, SECOND)).await;
+    ended(&*store, record("gone too", ada()), Some("s"), 2, (2, SECOND + 1)).await;
+    assert_eq!(store.sweep(sweep(Some(0), 100)).await.unwrap(), 2);
+    ended(&*store, record("ended", bob()), None, 4, (3, 2 * SECOND)).await;
+    let task = task("t");
+    store.append(governed_creation(&task, "t", 1)).await.unwrap();
+    let first = after_turn(8, 1, (0, 0), 3 * SECOND);
+    store.append(Append { spend: Some(first), ..change(&task, 2, TaskState::InputRequired, at(4)) }).await.unwrap();
+    let second = after_turn(8 + 16, 2, (8, 1), 4 * SECOND);
+    store.append(Append { spend: Some(second), ..change(&task, 3, TaskState::InputRequired, at(5)) }).await.unwrap();
+    store.append(governed_creation(&crate::sample::task("runs"), "runs", 1)).await.unwrap();
+
+    let map = |lines: &[(&str, i64)]| lines.iter().map(|(name, usd)| ((*name).to_owned(), *usd)).collect::<BTreeMap<_, _>>();
+    let all = (map(&[("", 3), ("ended", 4), ("t", 24)]), map(&[("", 4), ("s", 3), ("summarize", 24)]));
+    assert_eq!(spent(&*store, 0).await, all);
+    assert_eq!(spent(&*store, SECOND).await, all, "those that went in the same second count at the later of their moments");
+    let later = (map(&[("ended", 4), ("t", 24)]), map(&[("", 4), ("summarize", 24)]));
+    assert_eq!(spent(&*store, SECOND + 2).await, later);
+    assert_eq!(spent(&*store, 4 * SECOND).await, (map(&[("t", 16)]), map(&[("summarize", 16)])), "the first turn was before");
+    assert_eq!(spent(&*store, 4 * SECOND + 1).await, (map(&[]), map(&[])));
 }

@@ -1,5 +1,6 @@
 //! F10: deliveries over a database that somebody else holds for longer than we wait. Senders are told so, nothing is taken for delivered that
 //! could not be kept as such, and afterwards nothing is missing.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 #[allow(dead_code, reason = "core's own tests use the rest")]
 #[path = "../../../core/tests/push/house.rs"]

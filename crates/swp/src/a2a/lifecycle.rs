@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::fingerprint::{Fingerprint, Fingerprints};
-use super::{Event, Message, Task, TaskResult};
-use crate::{Limits, Reason, Reject};
+use super::{A2aMessage, SwpEventMessage, SwpTaskMessage, TaskResult};
+use crate::{FrameReason, Reject, SwpLimits};
 
 /// Which end of the channel said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,13 +26,13 @@ pub enum Speakers {
 
 /// What an accepted message did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MessageEffect {
     /// A handshake, which changes nothing.
     Greeted,
     /// A new task.
     Started,
     /// A task that is known already, word for word. `state` is where it is; nothing changes.
-    AlreadyStarted { state: TaskState },
+    AlreadyStarted { state: SwpTaskState },
     /// News, the so-manieth of its task, counted from 1.
     Progressed { event: u64 },
     /// The result.
@@ -42,7 +42,7 @@ pub enum Outcome {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskState {
+pub enum SwpTaskState {
     Open,
     Closed,
 }
@@ -71,13 +71,13 @@ struct Record {
 }
 
 impl Record {
-    fn state(&self) -> TaskState {
-        if self.result.is_some() { TaskState::Closed } else { TaskState::Open }
+    fn state(&self) -> SwpTaskState {
+        if self.result.is_some() { SwpTaskState::Closed } else { SwpTaskState::Open }
     }
 }
 
 impl Lifecycle {
-    pub fn new(limits: &Limits, speakers: Speakers) -> Self {
+    pub fn new(limits: &SwpLimits, speakers: Speakers) -> Self {
         Self {
             max_open: limits.max_open_tasks as usize,
             max_closed: limits.max_closed_tasks as usize,
@@ -89,16 +89,16 @@ impl Lifecycle {
     }
 
     /// Takes what `from` said, or refuses it and changes nothing.
-    pub fn accept(&mut self, from: Party, message: &Message) -> Result<Outcome, Reject> {
+    pub fn accept(&mut self, from: Party, message: &A2aMessage) -> Result<MessageEffect, Reject> {
         match message {
-            Message::Handshake(_) => Ok(Outcome::Greeted),
-            Message::Task(task) => self.start(from, task),
-            Message::Event(event) => self.progress(from, event),
-            Message::Result(result) => self.close(from, result),
+            A2aMessage::Handshake(_) => Ok(MessageEffect::Greeted),
+            A2aMessage::Task(task) => self.start(from, task),
+            A2aMessage::Event(event) => self.progress(from, event),
+            A2aMessage::Result(result) => self.close(from, result),
         }
     }
 
-    pub fn state(&self, task_id: &[u8]) -> Option<TaskState> {
+    pub fn state(&self, task_id: &[u8]) -> Option<SwpTaskState> {
         self.tasks.get(task_id).map(Record::state)
     }
 
@@ -109,44 +109,44 @@ impl Lifecycle {
 
     /// Forgets a task that nobody will report on any more here, so that it takes no place. Sent again it is started anew.
     pub fn abandon(&mut self, task_id: &[u8]) {
-        if self.state(task_id) == Some(TaskState::Open) {
+        if self.state(task_id) == Some(SwpTaskState::Open) {
             self.tasks.remove(task_id);
         }
     }
 
-    fn start(&mut self, from: Party, task: &Task) -> Result<Outcome, Reject> {
+    fn start(&mut self, from: Party, task: &SwpTaskMessage) -> Result<MessageEffect, Reject> {
         let content = self.fingerprints.of((&task.kind, &task.input));
         if let Some(known) = self.tasks.get(&task.task_id[..]) {
             let anothers = self.speakers == Speakers::TheOtherParty && known.given_by != from;
             if anothers || known.content != content {
-                return Err(Reason::TaskConflict.into());
+                return Err(FrameReason::TaskConflict.into());
             }
-            return Ok(Outcome::AlreadyStarted { state: known.state() });
+            return Ok(MessageEffect::AlreadyStarted { state: known.state() });
         }
         if self.open() >= self.max_open {
-            return Err(Reject::beyond(Reason::TooManyOpenTasks, self.open() as u64 + 1, self.max_open as u64));
+            return Err(Reject::beyond(FrameReason::TooManyOpenTasks, self.open() as u64 + 1, self.max_open as u64));
         }
         // A copy, because a slice would keep the whole frame in memory.
         let id: Arc<[u8]> = task.task_id[..].into();
         self.tasks.insert(id, Record { given_by: from, content, events: 0, result: None });
-        Ok(Outcome::Started)
+        Ok(MessageEffect::Started)
     }
 
-    fn progress(&mut self, from: Party, event: &Event) -> Result<Outcome, Reject> {
+    fn progress(&mut self, from: Party, event: &SwpEventMessage) -> Result<MessageEffect, Reject> {
         let record = report(&mut self.tasks, self.speakers, from, &event.task_id)?;
         if record.result.is_some() {
-            return Err(Reason::EventAfterResult.into());
+            return Err(FrameReason::EventAfterResult.into());
         }
         record.events += 1;
-        Ok(Outcome::Progressed { event: record.events })
+        Ok(MessageEffect::Progressed { event: record.events })
     }
 
-    fn close(&mut self, from: Party, result: &TaskResult) -> Result<Outcome, Reject> {
+    fn close(&mut self, from: Party, result: &TaskResult) -> Result<MessageEffect, Reject> {
         let content = self.fingerprints.of((result.ok, &result.output, &result.error_message));
         let record = report(&mut self.tasks, self.speakers, from, &result.task_id)?;
         match record.result {
-            Some(known) if known == content => return Ok(Outcome::AlreadyClosed),
-            Some(_) => return Err(Reason::ResultConflict.into()),
+            Some(known) if known == content => return Ok(MessageEffect::AlreadyClosed),
+            Some(_) => return Err(FrameReason::ResultConflict.into()),
             None => record.result = Some(content),
         }
         self.closed.extend(self.tasks.get_key_value(&result.task_id[..]).map(|(id, _)| Arc::clone(id)));
@@ -155,7 +155,7 @@ impl Lifecycle {
                 self.tasks.remove(&oldest);
             }
         }
-        Ok(Outcome::Closed)
+        Ok(MessageEffect::Closed)
     }
 }
 
@@ -166,9 +166,9 @@ fn report<'a>(
     from: Party,
     task_id: &[u8],
 ) -> Result<&'a mut Record, Reject> {
-    let record = tasks.get_mut(task_id).ok_or(Reason::UnknownTask)?;
+    let record = tasks.get_mut(task_id).ok_or(FrameReason::UnknownTask)?;
     if speakers == Speakers::TheOtherParty && record.given_by == from {
-        return Err(Reason::WrongParty.into());
+        return Err(FrameReason::WrongParty.into());
     }
     Ok(record)
 }
@@ -179,16 +179,17 @@ mod tests {
 
     #[test]
     fn an_abandoned_task_gives_its_place_back_and_a_closed_one_stays_closed() {
-        let mut lifecycle = Lifecycle::new(&Limits { max_open_tasks: 1, ..Limits::default() }, Speakers::TheOtherParty);
-        let task = |id: &'static str| Message::Task(Task { task_id: id.into(), kind: "k".into(), input: "x".into() });
-        assert_eq!(lifecycle.accept(Party::Peer, &task("1")), Ok(Outcome::Started));
+        let mut lifecycle = Lifecycle::new(&SwpLimits { max_open_tasks: 1, ..SwpLimits::default() }, Speakers::TheOtherParty);
+        let task =
+            |id: &'static str| A2aMessage::Task(SwpTaskMessage { task_id: id.into(), kind: "k".into(), input: "x".into() });
+        assert_eq!(lifecycle.accept(Party::Peer, &task("1")), Ok(MessageEffect::Started));
         assert!(lifecycle.accept(Party::Peer, &task("2")).is_err());
         lifecycle.abandon(b"1");
         assert_eq!((lifecycle.open(), lifecycle.state(b"1")), (0, None));
-        assert_eq!(lifecycle.accept(Party::Peer, &task("2")), Ok(Outcome::Started));
-        let result = Message::Result(TaskResult::success("2".into(), "y".into()));
-        assert_eq!(lifecycle.accept(Party::Us, &result), Ok(Outcome::Closed));
+        assert_eq!(lifecycle.accept(Party::Peer, &task("2")), Ok(MessageEffect::Started));
+        let result = A2aMessage::Result(TaskResult::success("2".into(), "y".into()));
+        assert_eq!(lifecycle.accept(Party::Us, &result), Ok(MessageEffect::Closed));
         lifecycle.abandon(b"2");
-        assert_eq!(lifecycle.state(b"2"), Some(TaskState::Closed));
+        assert_eq!(lifecycle.state(b"2"), Some(SwpTaskState::Closed));
     }
 }

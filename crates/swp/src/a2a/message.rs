@@ -7,11 +7,11 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use super::TaskResult;
 use crate::envelope::within;
 use crate::p1;
-use crate::{Limits, Reason, Reject};
+use crate::{FrameReason, Reject, SwpLimits};
 
 /// Who is speaking and what it can do. A claim: it changes no state and proves nothing.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Handshake {
+pub struct SwpHandshake {
     #[prost(string, tag = "1")]
     pub agent_id: String,
     #[prost(string, repeated, tag = "2")]
@@ -20,7 +20,7 @@ pub struct Handshake {
 
 /// Work to be done.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Task {
+pub struct SwpTaskMessage {
     #[prost(bytes = "bytes", tag = "1")]
     pub task_id: Bytes,
     #[prost(string, tag = "2")]
@@ -31,7 +31,7 @@ pub struct Task {
 
 /// News of a task.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Event {
+pub struct SwpEventMessage {
     #[prost(bytes = "bytes", tag = "1")]
     pub task_id: Bytes,
     #[prost(string, tag = "2")]
@@ -42,44 +42,44 @@ pub struct Event {
 
 /// What the profile can say.
 #[derive(Clone, PartialEq, Eq, prost::Oneof)]
-pub enum Message {
+pub enum A2aMessage {
     #[prost(message, tag = "1")]
-    Handshake(Handshake),
+    Handshake(SwpHandshake),
     #[prost(message, tag = "2")]
-    Task(Task),
+    Task(SwpTaskMessage),
     #[prost(message, tag = "3")]
-    Event(Event),
+    Event(SwpEventMessage),
     #[prost(message, tag = "4")]
     Result(TaskResult),
 }
 
-p1::wrapped!(Message: Handshake = 1, Task = 2, Event = 3, Result = 4);
+p1::wrapped!(A2aMessage "A2aMessage": Handshake = 1, Task = 2, Event = 3, Result = 4);
 
-impl Message {
-    pub fn read(msg_type: u64, payload: Bytes, limits: &Limits) -> Result<Self, Reject> {
+impl A2aMessage {
+    pub fn read(msg_type: u64, payload: Bytes, limits: &SwpLimits) -> Result<Self, Reject> {
         p1::supports::<Self>(msg_type)?;
         let handshakes = handshake_octets(&payload).map_err(Reject::malformed)?;
-        within(Reason::HandshakeTooLarge, handshakes, limits.max_handshake_bytes)?;
+        within(FrameReason::HandshakeTooLarge, handshakes, limits.max_handshake_bytes)?;
         let message: Self = p1::read(msg_type, payload)?;
         message.check(limits)?;
         Ok(message)
     }
 
     /// Whether everything is said that has to be. What is read has passed; whoever writes may ask too.
-    pub fn check(&self, limits: &Limits) -> Result<(), Reject> {
+    pub fn check(&self, limits: &SwpLimits) -> Result<(), Reject> {
         let blank = |text: &str| text.trim().is_empty();
         if let Some(task_id) = self.task_id() {
             if task_id.is_empty() {
-                return Err(Reason::MissingTaskId.into());
+                return Err(FrameReason::MissingTaskId.into());
             }
-            within(Reason::TaskIdTooLong, task_id.len(), limits.max_task_id_bytes)?;
+            within(FrameReason::TaskIdTooLong, task_id.len(), limits.max_task_id_bytes)?;
         }
         match self {
-            Self::Handshake(handshake) if blank(&handshake.agent_id) => Err(Reason::MissingAgentId.into()),
-            Self::Task(task) if blank(&task.kind) => Err(Reason::MissingKind.into()),
-            Self::Event(event) if blank(&event.message) && event.event_payload.is_empty() => Err(Reason::EmptyEvent.into()),
+            Self::Handshake(handshake) if blank(&handshake.agent_id) => Err(FrameReason::MissingAgentId.into()),
+            Self::Task(task) if blank(&task.kind) => Err(FrameReason::MissingKind.into()),
+            Self::Event(event) if blank(&event.message) && event.event_payload.is_empty() => Err(FrameReason::EmptyEvent.into()),
             // Success may have nothing to show, and on the wire nothing is the same as an empty output; a failure has a reason.
-            Self::Result(result) if !result.ok && blank(&result.error_message) => Err(Reason::MissingFailureReason.into()),
+            Self::Result(result) if !result.ok && blank(&result.error_message) => Err(FrameReason::MissingFailureReason.into()),
             _ => Ok(()),
         }
     }

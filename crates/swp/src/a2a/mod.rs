@@ -5,6 +5,6 @@ mod lifecycle;
 mod message;
 mod result;
 
-pub use lifecycle::{Lifecycle, Outcome, Party, Speakers, TaskState};
-pub use message::{Event, Handshake, Message, Task};
-pub use result::{Condition, TaskResult};
+pub use lifecycle::{Lifecycle, MessageEffect, Party, Speakers, SwpTaskState};
+pub use message::{A2aMessage, SwpEventMessage, SwpHandshake, SwpTaskMessage};
+pub use result::{ResultCondition, TaskResult};

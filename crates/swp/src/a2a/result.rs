@@ -17,7 +17,7 @@ pub struct TaskResult {
 
 /// The failures the profile has words for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Condition {
+pub enum ResultCondition {
     UnsupportedCapability,
     MalformedInput,
     UnknownTask,
@@ -25,7 +25,7 @@ pub enum Condition {
     AuthorizationDenied,
 }
 
-impl Condition {
+impl ResultCondition {
     pub fn says(self) -> &'static str {
         match self {
             Self::UnsupportedCapability => "unsupported capability",
@@ -47,8 +47,8 @@ impl TaskResult {
     }
 }
 
-impl From<Condition> for String {
-    fn from(condition: Condition) -> Self {
+impl From<ResultCondition> for String {
+    fn from(condition: ResultCondition) -> Self {
         condition.says().to_owned()
     }
 }

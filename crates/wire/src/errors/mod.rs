@@ -3,7 +3,7 @@
 pub mod read;
 
 use chancery_protocol::{Error, ErrorKind, Version};
-use chancery_swp::a2a::Condition;
+use chancery_swp::a2a::ResultCondition;
 use serde_json::{Value, json};
 use tonic::Code;
 
@@ -47,10 +47,13 @@ pub const fn row_of(kind: ErrorKind) -> Row {
         ErrorKind::TooLarge => row(kind, -32041, 413, ResourceExhausted, (413, ResourceExhausted, "TooLargeError")),
         ErrorKind::LimitReached => row(kind, -32042, 429, ResourceExhausted, (429, ResourceExhausted, "LimitReachedError")),
         ErrorKind::IdempotencyConflict => row(kind, -32043, 409, Aborted, (409, Aborted, "IdempotencyConflictError")),
+        ErrorKind::TaskForgotten => row(kind, -32064, 410, FailedPrecondition, (410, FailedPrecondition, "TaskForgottenError")),
         ErrorKind::Unavailable => row(kind, -32044, 503, Unavailable, (503, Unavailable, "UnavailableError")),
         ErrorKind::DeadlineExceeded => row(kind, -32045, 408, DeadlineExceeded, (408, DeadlineExceeded, "DeadlineExceededError")),
         ErrorKind::Unauthenticated => row(kind, -32046, 401, Unauthenticated, (401, Unauthenticated, "UnauthenticatedError")),
         ErrorKind::PermissionDenied => row(kind, -32047, 403, PermissionDenied, (403, PermissionDenied, "PermissionDeniedError")),
+        ErrorKind::HostNotServed => row(kind, -32048, 421, FailedPrecondition, (421, FailedPrecondition, "HostNotServedError")),
+        ErrorKind::OriginNotAllowed => row(kind, -32049, 403, PermissionDenied, (403, PermissionDenied, "OriginNotAllowedError")),
         ErrorKind::BudgetExhausted => row(kind, -32050, 429, ResourceExhausted, (429, ResourceExhausted, "BudgetExhaustedError")),
         ErrorKind::BudgetQueueFull => row(kind, -32051, 429, ResourceExhausted, (429, ResourceExhausted, "BudgetQueueFullError")),
         ErrorKind::RecursionDepth => row(kind, -32052, 400, FailedPrecondition, (400, FailedPrecondition, "RecursionDepthError")),
@@ -97,7 +100,9 @@ pub const fn json_rpc_http_status(kind: ErrorKind) -> u16 {
         | ErrorKind::Unavailable
         | ErrorKind::DeadlineExceeded
         | ErrorKind::Unauthenticated
-        | ErrorKind::PermissionDenied => row_of(kind).http,
+        | ErrorKind::PermissionDenied
+        | ErrorKind::HostNotServed
+        | ErrorKind::OriginNotAllowed => row_of(kind).http,
         _ => 200,
     }
 }
@@ -123,7 +128,7 @@ pub fn rest(error: &Error, version: Version) -> Vec<u8> {
 }
 
 /// The words that SWP's A2A profile has for a kind of error.
-pub const fn swp_condition(kind: ErrorKind) -> Condition {
+pub const fn swp_condition(kind: ErrorKind) -> ResultCondition {
     match kind {
         ErrorKind::UnsupportedOperation
         | ErrorKind::TaskNotCancelable
@@ -131,15 +136,17 @@ pub const fn swp_condition(kind: ErrorKind) -> Condition {
         | ErrorKind::ExtendedAgentCardNotConfigured
         | ErrorKind::ExtensionSupportRequired
         | ErrorKind::VersionNotSupported
-        | ErrorKind::MethodNotFound => Condition::UnsupportedCapability,
+        | ErrorKind::MethodNotFound => ResultCondition::UnsupportedCapability,
         ErrorKind::ContentTypeNotSupported
         | ErrorKind::Parse
         | ErrorKind::InvalidRequest
         | ErrorKind::InvalidParams
-        | ErrorKind::TooLarge => Condition::MalformedInput,
-        ErrorKind::TaskNotFound => Condition::UnknownTask,
+        | ErrorKind::TooLarge => ResultCondition::MalformedInput,
+        ErrorKind::TaskNotFound | ErrorKind::TaskForgotten => ResultCondition::UnknownTask,
         ErrorKind::Unauthenticated
         | ErrorKind::PermissionDenied
+        | ErrorKind::HostNotServed
+        | ErrorKind::OriginNotAllowed
         | ErrorKind::BudgetExhausted
         | ErrorKind::BudgetQueueFull
         | ErrorKind::RecursionDepth
@@ -150,7 +157,7 @@ pub const fn swp_condition(kind: ErrorKind) -> Condition {
         | ErrorKind::ConcurrencyFull
         | ErrorKind::CostOverPolicy
         | ErrorKind::PolicyDenied
-        | ErrorKind::Frozen => Condition::AuthorizationDenied,
+        | ErrorKind::Frozen => ResultCondition::AuthorizationDenied,
         ErrorKind::InvalidAgentResponse
         | ErrorKind::Internal
         | ErrorKind::RateLimited
@@ -160,14 +167,22 @@ pub const fn swp_condition(kind: ErrorKind) -> Condition {
         | ErrorKind::DeadlineExceeded
         | ErrorKind::PolicyTimeout
         | ErrorKind::NoEligiblePeer
-        | ErrorKind::PeerUnavailable => Condition::ExecutionFailed,
+        | ErrorKind::PeerUnavailable => ResultCondition::ExecutionFailed,
     }
 }
 
-/// The `error_message` of an SWP result: the reason, the profile's words for it, then ours.
+/// The `error_message` of an SWP result: the reason, the profile's words for it, then ours, and when to try again.
 pub fn swp(error: &Error) -> String {
-    format!("{}: {}: {}", row_of(error.kind).reason, swp_condition(error.kind).says(), error.message)
+    let said = format!("{}: {}: {}", row_of(error.kind).reason, swp_condition(error.kind).says(), error.message);
+    match error.retry_after {
+        // Whole seconds, never zero: "now" would be wrong.
+        Some(delay) => format!("{said}{RETRY_AFTER}{} s", (delay.as_secs() + u64::from(delay.subsec_nanos() > 0)).max(1)),
+        None => said,
+    }
 }
+
+/// Stands before the seconds after which an SWP caller is to try again.
+const RETRY_AFTER: &str = "; retry after ";
 
 fn details(error: &Error) -> Value {
     let facts: serde_json::Map<String, Value> =
@@ -288,6 +303,19 @@ mod tests {
         let older: Value = serde_json::from_slice(&rest(&Error::task_not_found(), Version::V0_3)).unwrap();
         assert_eq!((older["code"].as_i64(), older["type"].as_str()), (Some(-32001), Some("TaskNotFoundError")));
         assert_eq!(json_rpc_code(ErrorKind::VersionNotSupported, Version::V0_3), -32603);
+    }
+
+    #[test]
+    fn an_swp_refusal_says_when_to_try_again_and_is_read_back() {
+        let wait = std::time::Duration::from_millis(4_200);
+        let error = Error { retry_after: Some(wait), ..Error::new(ErrorKind::Unavailable, "no room; for now") };
+        let text = swp(&error);
+        assert!(text.starts_with("UNAVAILABLE: ") && text.ends_with(": no room; for now; retry after 5 s"), "{text}");
+        let read = read::swp(&text).unwrap();
+        assert_eq!((read.kind, &*read.message), (ErrorKind::Unavailable, "no room; for now"));
+        assert_eq!(read.retry_after, Some(std::time::Duration::from_secs(5)));
+        let without = read::swp(&swp(&Error::new(ErrorKind::Unavailable, "no room; retry after lunch"))).unwrap();
+        assert_eq!((&*without.message, without.retry_after), ("no room; retry after lunch", None));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use chancery_protocol::{Error, ErrorKind, FieldViolation, Operation, Version};
-use chancery_swp::a2a::Condition;
+use chancery_swp::a2a::ResultCondition;
 use serde_json::Value;
 use tonic::{Code, Status};
 
@@ -75,14 +75,15 @@ pub fn swp(text: &str) -> Option<Error> {
     let (reason, rest) = text.split_once(": ").unwrap_or((text, ""));
     if let Some(kind) = of_reason(reason) {
         let rest = rest.strip_prefix(super::swp_condition(kind).says()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(rest);
-        return Some(Error::new(kind, message(Some(rest), kind)));
+        let (rest, retry_after) = waiting(rest);
+        return Some(Error { retry_after, ..Error::new(kind, message(Some(rest), kind)) });
     }
-    let says = |condition: Condition| text.trim_start().to_ascii_lowercase().starts_with(condition.says());
+    let says = |condition: ResultCondition| text.trim_start().to_ascii_lowercase().starts_with(condition.says());
     let kinds = [
-        (Condition::UnsupportedCapability, ErrorKind::UnsupportedOperation),
-        (Condition::MalformedInput, ErrorKind::InvalidParams),
-        (Condition::UnknownTask, ErrorKind::TaskNotFound),
-        (Condition::AuthorizationDenied, ErrorKind::PermissionDenied),
+        (ResultCondition::UnsupportedCapability, ErrorKind::UnsupportedOperation),
+        (ResultCondition::MalformedInput, ErrorKind::InvalidParams),
+        (ResultCondition::UnknownTask, ErrorKind::TaskNotFound),
+        (ResultCondition::AuthorizationDenied, ErrorKind::PermissionDenied),
     ];
     let (_, kind) = kinds.into_iter().find(|(condition, _)| says(*condition))?;
     Some(Error::new(kind, message(Some(text), kind)))
@@ -158,6 +159,12 @@ fn of_json_rpc_code(error: &Value, version: Version) -> Option<ErrorKind> {
         (-32010, Version::Original) => Some(ErrorKind::TaskNotFound),
         (code, _) => ErrorKind::ALL.into_iter().find(|kind| i64::from(row_of(*kind).json_rpc) == code),
     }
+}
+
+/// What is said, and when to try again, if that is said too.
+fn waiting(text: &str) -> (&str, Option<Duration>) {
+    let said = text.rsplit_once(super::RETRY_AFTER).and_then(|(rest, wait)| Some((rest, wait.strip_suffix(" s")?.parse().ok()?)));
+    said.map_or((text, None), |(rest, seconds)| (rest, Some(Duration::from_secs(seconds).min(LONGEST_WAIT))))
 }
 
 /// The kind that the details name by its reason. What Parse and InvalidRequest share is read as the latter.

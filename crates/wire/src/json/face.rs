@@ -2,11 +2,11 @@
 
 use chancery_protocol::{ContextId, Message, Task, TaskId};
 
-use crate::codec::Face;
+use crate::codec::TaskNames;
 
-impl Face {
+impl TaskNames {
     pub(crate) fn named(task_id: TaskId, context_id: ContextId) -> Self {
-        Self { task_id, context_id, client_task_id: None, artifacts: Vec::new() }
+        Self { task_id, context_id, client_task_id: None, artifacts: Vec::new(), stays_open: false }
     }
 
     pub(crate) fn of_task(task: &Task) -> Self {

@@ -5,7 +5,7 @@ mod event;
 mod request;
 mod task;
 
-use chancery_protocol::{AgentCard, Error, ErrorKind, Operation, Reply, Request, Sent, TaskEvent};
+use chancery_protocol::{AgentCard, Error, ErrorKind, NamedTask, Operation, Reply, Request, Sent, TaskEvent};
 
 use self::card::Card;
 use self::event::Writer;
@@ -14,7 +14,7 @@ use self::task::{TaskMembers, TaskView};
 use super::decode::from_json;
 use super::peer::{answers_with_events, from_peer, not_understood};
 use super::write::write;
-use crate::codec::{Codec, Face};
+use crate::codec::{Codec, TaskNames};
 use crate::frames::Frames;
 
 /// The codec of the original protocol. It also reads what `rvagent-a2a` sends and writes what that can read.
@@ -22,6 +22,10 @@ use crate::frames::Frames;
 pub struct Original;
 
 impl Codec for Original {
+    fn name(&self) -> &'static str {
+        "original"
+    }
+
     fn decode_request(&self, operation: Operation, params: &str) -> Result<Request, Error> {
         let task = || from_json::<TaskParams>(params);
         Ok(match operation {
@@ -68,6 +72,9 @@ impl Codec for Original {
         }
     }
 
+    /// No request of this version asks for a list.
+    fn encode_listed(&self, _out: &mut Vec<u8>, _shown: &NamedTask, _include_artifacts: bool) {}
+
     fn decode_reply(&self, operation: Operation, result: &str) -> Result<Reply, Error> {
         Ok(match operation {
             Operation::SendMessage => Reply::Sent(Sent::Task(from_peer::<TaskMembers>(result)?.into())),
@@ -82,7 +89,7 @@ impl Codec for Original {
         })
     }
 
-    fn encode_event(&self, frames: &mut Frames, face: &Face, event: &TaskEvent) {
+    fn encode_event(&self, frames: &mut Frames, face: &TaskNames, event: &TaskEvent) {
         Writer::new(frames, face).event(event);
     }
 
@@ -90,7 +97,7 @@ impl Codec for Original {
         true
     }
 
-    fn decode_event(&self, payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
+    fn decode_event(&self, payload: &str) -> Result<(Option<TaskNames>, TaskEvent), Error> {
         event::read(payload)
     }
 
@@ -112,7 +119,9 @@ fn no_such(operation: Operation, kind: ErrorKind) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chancery_protocol::{Artifact, Message, Part, Role, SendMessage, Shown, Task, TaskState, TaskStatus, Timestamp, Version};
+    use chancery_protocol::{
+        Artifact, Message, NamedTask, Part, Role, SendMessage, Task, TaskState, TaskStatus, Timestamp, Version,
+    };
     use std::sync::Arc;
 
     fn send(params: &str) -> SendMessage {
@@ -137,8 +146,13 @@ mod tests {
     fn frames(event: &TaskEvent) -> String {
         let mut frames = Frames::bare();
         frames.set_event_id(9);
-        let face =
-            Face { task_id: "server".into(), context_id: "s".into(), client_task_id: Some("mine".into()), artifacts: Vec::new() };
+        let face = TaskNames {
+            task_id: "server".into(),
+            context_id: "s".into(),
+            client_task_id: Some("mine".into()),
+            artifacts: Vec::new(),
+            stays_open: false,
+        };
         Original.encode_event(&mut frames, &face, event);
         String::from_utf8(frames.take()).unwrap()
     }
@@ -178,8 +192,11 @@ mod tests {
     #[test]
     fn tasks_are_shown_under_the_clients_name_with_states_it_knows() {
         let written = |state| {
-            let shown =
-                Shown { task: Arc::new(task(state, 1)), dialect: Version::Original.into(), client_task_id: Some("mine".into()) };
+            let shown = NamedTask {
+                task: Arc::new(task(state, 1)),
+                dialect: Version::Original.into(),
+                client_task_id: Some("mine".into()),
+            };
             let mut out = Vec::new();
             Original.encode_reply(&mut out, &Reply::Task(shown));
             String::from_utf8(out).unwrap()

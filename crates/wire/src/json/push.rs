@@ -1,11 +1,11 @@
 //! What a webhook is sent: an event or a whole task, in the shape that its registration asked for.
 
-use chancery_protocol::{Reply, Shown, TaskEvent};
+use chancery_protocol::{NamedTask, Reply, TaskEvent};
 
 use super::original::Original;
 use super::v0_3::V0_3;
 use super::{v0_3, v1_0};
-use crate::codec::{Codec, Face};
+use crate::codec::{Codec, TaskNames};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -22,9 +22,9 @@ pub enum Shape {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Told<'a> {
-    Event(&'a Face, &'a TaskEvent),
-    Task(&'a Shown),
+pub enum NotificationBody<'a> {
+    Event(&'a TaskNames, &'a TaskEvent),
+    Task(&'a NamedTask),
 }
 
 /// The bytes of a notification and what kind of object they hold.
@@ -54,7 +54,7 @@ impl Kind {
 }
 
 /// Nothing for what the shape does not tell. `id` is the id of the envelope where what is in it has none of its own.
-pub fn body(shape: Shape, told: Told<'_>, id: &str) -> Option<Body> {
+pub fn body(shape: Shape, told: NotificationBody<'_>, id: &str) -> Option<Body> {
     let kind = kind(told)?;
     let mut bytes = Vec::new();
     let written = match shape {
@@ -70,47 +70,47 @@ pub fn body(shape: Shape, told: Told<'_>, id: &str) -> Option<Body> {
     written.then_some(Body { bytes, kind })
 }
 
-fn write(out: &mut Vec<u8>, shape: Shape, told: Told<'_>) -> bool {
+fn write(out: &mut Vec<u8>, shape: Shape, told: NotificationBody<'_>) -> bool {
     match (shape, told) {
-        (Shape::V1, Told::Event(face, event)) => v1_0::write_event(out, face, event),
-        (Shape::V1, Told::Task(shown)) => {
-            v1_0::write_event(out, &Face::of_task(&shown.task), &TaskEvent::Created(shown.task.clone()))
+        (Shape::V1, NotificationBody::Event(face, event)) => v1_0::write_event(out, face, event),
+        (Shape::V1, NotificationBody::Task(shown)) => {
+            v1_0::write_event(out, &TaskNames::of_task(&shown.task), &TaskEvent::Created(shown.task.clone()))
         }
-        (Shape::V0_3Task | Shape::V0_3Event | Shape::Envelope, Told::Task(shown)) => {
+        (Shape::V0_3Task | Shape::V0_3Event | Shape::Envelope, NotificationBody::Task(shown)) => {
             V0_3.encode_reply(out, &Reply::Task(shown.clone()));
             true
         }
         // The only thing a task cannot hold.
-        (Shape::V0_3Task, Told::Event(face, event @ TaskEvent::Replied(_))) => v0_3::write_event(out, face, event),
-        (Shape::V0_3Event | Shape::Envelope, Told::Event(face, event)) => v0_3::write_event(out, face, event),
-        (Shape::Original, Told::Task(shown)) => {
+        (Shape::V0_3Task, NotificationBody::Event(face, event @ TaskEvent::Replied(_))) => v0_3::write_event(out, face, event),
+        (Shape::V0_3Event | Shape::Envelope, NotificationBody::Event(face, event)) => v0_3::write_event(out, face, event),
+        (Shape::Original, NotificationBody::Task(shown)) => {
             Original.encode_reply(out, &Reply::Task(shown.clone()));
             true
         }
-        (Shape::Original, Told::Event(_, TaskEvent::Replied(message))) => {
+        (Shape::Original, NotificationBody::Event(_, TaskEvent::Replied(message))) => {
             Original.encode_reply(out, &Reply::Sent(chancery_protocol::Sent::Message(message.clone())));
             true
         }
-        (Shape::V0_3Task | Shape::Original, Told::Event(..)) => false,
+        (Shape::V0_3Task | Shape::Original, NotificationBody::Event(..)) => false,
     }
 }
 
-fn kind(told: Told<'_>) -> Option<Kind> {
+fn kind(told: NotificationBody<'_>) -> Option<Kind> {
     Some(match told {
-        Told::Task(_) | Told::Event(_, TaskEvent::Created(_)) => Kind::Task,
-        Told::Event(_, TaskEvent::Status(_)) => Kind::StatusUpdate,
-        Told::Event(_, TaskEvent::Artifact(_)) => Kind::ArtifactUpdate,
-        Told::Event(_, TaskEvent::Replied(_)) => Kind::Message,
-        Told::Event(_, TaskEvent::Said(_)) => return None,
+        NotificationBody::Task(_) | NotificationBody::Event(_, TaskEvent::Created(_)) => Kind::Task,
+        NotificationBody::Event(_, TaskEvent::Status(_)) => Kind::StatusUpdate,
+        NotificationBody::Event(_, TaskEvent::Artifact(_)) => Kind::ArtifactUpdate,
+        NotificationBody::Event(_, TaskEvent::Replied(_)) => Kind::Message,
+        NotificationBody::Event(_, TaskEvent::Said(_)) => return None,
     })
 }
 
 /// Tasks and messages go by their own ids, updates have none.
-fn own_id(told: Told<'_>) -> Option<&str> {
+fn own_id(told: NotificationBody<'_>) -> Option<&str> {
     match told {
-        Told::Task(shown) => Some(shown.task.id.as_str()),
-        Told::Event(_, TaskEvent::Created(task)) => Some(task.id.as_str()),
-        Told::Event(_, TaskEvent::Replied(message) | TaskEvent::Said(message)) => Some(message.message_id.as_str()),
-        Told::Event(..) => None,
+        NotificationBody::Task(shown) => Some(shown.task.id.as_str()),
+        NotificationBody::Event(_, TaskEvent::Created(task)) => Some(task.id.as_str()),
+        NotificationBody::Event(_, TaskEvent::Replied(message) | TaskEvent::Said(message)) => Some(message.message_id.as_str()),
+        NotificationBody::Event(..) => None,
     }
 }

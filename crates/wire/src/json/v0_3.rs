@@ -2,11 +2,14 @@
 
 pub(crate) mod card;
 mod event;
+mod form;
 mod kind;
+mod members;
 mod message;
 mod page;
 pub(crate) mod push;
 mod request;
+mod request_members;
 pub mod rest;
 mod security;
 pub(crate) mod state;
@@ -16,22 +19,25 @@ pub mod wrapped;
 use std::sync::Arc;
 
 use chancery_protocol::{
-    AgentCard, Error, GetExtendedCard, Operation, PushConfigPage, Reply, Request, Sent, Shown, Task, TaskEvent, Version,
+    AgentCard, Error, GetExtendedCard, NamedTask, Operation, PushConfigPage, Reply, Request, Sent, TaskEvent,
 };
 use serde::de::IgnoredAny;
 
 use self::card::Card;
 use self::event::EventView;
+use self::form::TaggedForm;
 use self::kind::Kind;
-use self::message::{MessageMembers, MessageView};
-use self::page::{Page, PageMembers};
+use self::members::{MessageMembers, PageMembers, TaskMembers};
+use self::message::MessageView;
+use self::page::Page;
 use self::push::{TaskConfigMembers, TaskConfigView};
-use self::request::{ListParams, SendMembers, SendView, TaskParams, set};
-use self::task::{TaskMembers, TaskView};
+use self::request::{SendView, TaskParams, set};
+use self::request_members::{ListParams, SendMembers};
+use self::task::TaskView;
 use super::decode::from_json;
 use super::peer::{answers_with_events, from_peer, not_understood};
 use super::write::{Each, write};
-use crate::codec::{Codec, Face};
+use crate::codec::{Codec, TaskNames};
 use crate::frames::Frames;
 
 /// The codec of version 0.3 over JSON-RPC.
@@ -39,6 +45,10 @@ use crate::frames::Frames;
 pub struct V0_3;
 
 impl Codec for V0_3 {
+    fn name(&self) -> &'static str {
+        "0.3"
+    }
+
     fn decode_request(&self, operation: Operation, params: &str) -> Result<Request, Error> {
         let task = || from_json::<TaskParams>(params);
         Ok(match operation {
@@ -65,7 +75,7 @@ impl Codec for V0_3 {
 
     fn encode_request(&self, out: &mut Vec<u8>, request: &Request) -> Result<(), Error> {
         match request {
-            Request::SendMessage(send) | Request::StreamMessage(send) => write(out, &SendView::from(send)),
+            Request::SendMessage(send) | Request::StreamMessage(send) => write(out, &SendView::<TaggedForm>::from(send)),
             Request::GetTask(get) => {
                 write(out, &TaskParams { history_length: set(get.history_length), ..TaskParams::of(&get.id) });
             }
@@ -86,9 +96,9 @@ impl Codec for V0_3 {
 
     fn encode_reply(&self, out: &mut Vec<u8>, reply: &Reply) {
         match reply {
-            Reply::Sent(Sent::Task(shown)) | Reply::Task(shown) => write(out, &TaskView::<false>::from(&*shown.task)),
-            Reply::Sent(Sent::Message(message)) => write(out, &MessageView::<false>::from(&**message)),
-            Reply::Tasks(page) => write(out, &Page::of(page)),
+            Reply::Sent(Sent::Task(shown)) | Reply::Task(shown) => write(out, &TaskView::<TaggedForm>::from(&*shown.task)),
+            Reply::Sent(Sent::Message(message)) => write(out, &MessageView::<TaggedForm>::from(&**message)),
+            Reply::Tasks(page) => write(out, &Page::<TaggedForm>::of(page)),
             Reply::PushConfig(config) => write(out, &TaskConfigView::from(config)),
             Reply::PushConfigs(page) => write(out, &Each(&page.configs, TaskConfigView::from)),
             Reply::PushConfigDeleted => out.extend_from_slice(b"null"),
@@ -96,14 +106,20 @@ impl Codec for V0_3 {
         }
     }
 
+    fn encode_listed(&self, out: &mut Vec<u8>, shown: &NamedTask, include_artifacts: bool) {
+        let view =
+            if include_artifacts { TaskView::<TaggedForm>::with_artifacts } else { TaskView::<TaggedForm>::without_artifacts };
+        write(out, &view(shown));
+    }
+
     fn decode_reply(&self, operation: Operation, result: &str) -> Result<Reply, Error> {
         Ok(match operation {
             Operation::SendMessage => Reply::Sent(match Kind::peek(result)? {
-                Kind::Task => Sent::Task(shown(from_peer(result)?)),
+                Kind::Task => Sent::Task(from_peer::<TaskMembers>(result)?.into_shown()),
                 Kind::Message => Sent::Message(Arc::new(from_peer::<MessageMembers>(result)?.into())),
                 _ => return Err(not_understood("a message is answered with a task or a message, not with an update")),
             }),
-            Operation::GetTask | Operation::CancelTask => Reply::Task(shown(from_peer(result)?)),
+            Operation::GetTask | Operation::CancelTask => Reply::Task(from_peer::<TaskMembers>(result)?.into_shown()),
             Operation::ListTasks => Reply::Tasks(from_peer::<PageMembers>(result)?.into()),
             Operation::CreatePushConfig | Operation::GetPushConfig => {
                 Reply::PushConfig(from_peer::<TaskConfigMembers>(result)?.into())
@@ -118,13 +134,13 @@ impl Codec for V0_3 {
         })
     }
 
-    fn encode_event(&self, frames: &mut Frames, face: &Face, event: &TaskEvent) {
-        if let Some(event) = EventView::<false>::of(face, event) {
+    fn encode_event(&self, frames: &mut Frames, face: &TaskNames, event: &TaskEvent) {
+        if let Some(event) = EventView::<TaggedForm>::of(face, event) {
             frames.push(&event, true);
         }
     }
 
-    fn decode_event(&self, payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
+    fn decode_event(&self, payload: &str) -> Result<(Option<TaskNames>, TaskEvent), Error> {
         event::read(payload)
     }
 
@@ -140,14 +156,10 @@ impl Codec for V0_3 {
 }
 
 /// Writes what a stream shows of an event, alone. False for what this version does not tell.
-pub(crate) fn write_event(out: &mut Vec<u8>, face: &Face, event: &TaskEvent) -> bool {
-    let event = EventView::<false>::of(face, event);
+pub(crate) fn write_event(out: &mut Vec<u8>, face: &TaskNames, event: &TaskEvent) -> bool {
+    let event = EventView::<TaggedForm>::of(face, event);
     event.iter().for_each(|event| write(out, event));
     event.is_some()
-}
-
-fn shown(task: TaskMembers) -> Shown {
-    Shown { task: Arc::new(Task::from(task)), dialect: Version::V0_3.into(), client_task_id: None }
 }
 
 #[cfg(test)]

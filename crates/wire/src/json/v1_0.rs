@@ -6,17 +6,17 @@ mod page;
 use std::sync::Arc;
 
 use chancery_protocol::{
-    AgentCard, Error, Operation, PushConfig, PushConfigRef, Reply, Request, Sent, Shown, Task, TaskEvent, Version,
+    AgentCard, Error, NamedTask, Operation, PushConfig, PushConfigRef, Reply, Request, Sent, Task, TaskEvent, Version,
 };
 use serde::de::IgnoredAny;
 
 use self::event::{Event, EventMembers};
-use self::page::{Listing, ListingMembers, PushListing, PushListingMembers};
+use self::page::{Listed, Listing, ListingMembers, PushListing, PushListingMembers};
 
 use super::decode::from_json;
 use super::peer::{answers_with_events, from_peer, not_understood};
 use super::write::write;
-use crate::codec::{Codec, Face};
+use crate::codec::{Codec, TaskNames};
 use crate::frames::Frames;
 
 /// The codec of version 1.0; JSON-RPC and REST share it.
@@ -24,6 +24,10 @@ use crate::frames::Frames;
 pub struct V1_0;
 
 impl Codec for V1_0 {
+    fn name(&self) -> &'static str {
+        "1.0"
+    }
+
     fn decode_request(&self, operation: Operation, params: &str) -> Result<Request, Error> {
         Ok(match operation {
             Operation::SendMessage => Request::SendMessage(from_json(params)?),
@@ -71,6 +75,10 @@ impl Codec for V1_0 {
         }
     }
 
+    fn encode_listed(&self, out: &mut Vec<u8>, shown: &NamedTask, include_artifacts: bool) {
+        write(out, &Listed::of(shown, include_artifacts));
+    }
+
     fn decode_reply(&self, operation: Operation, result: &str) -> Result<Reply, Error> {
         Ok(match operation {
             Operation::SendMessage => match from_peer(result)? {
@@ -89,13 +97,13 @@ impl Codec for V1_0 {
         })
     }
 
-    fn encode_event(&self, frames: &mut Frames, face: &Face, event: &TaskEvent) {
+    fn encode_event(&self, frames: &mut Frames, face: &TaskNames, event: &TaskEvent) {
         if let Some(event) = Event::of(face, event) {
             frames.push(&event, true);
         }
     }
 
-    fn decode_event(&self, payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
+    fn decode_event(&self, payload: &str) -> Result<(Option<TaskNames>, TaskEvent), Error> {
         from_peer::<EventMembers>(payload)?.into_event()
     }
 
@@ -111,7 +119,7 @@ impl Codec for V1_0 {
 }
 
 /// Writes what a stream shows of an event, alone. False for what this version does not tell.
-pub(crate) fn write_event(out: &mut Vec<u8>, face: &Face, event: &TaskEvent) -> bool {
+pub(crate) fn write_event(out: &mut Vec<u8>, face: &TaskNames, event: &TaskEvent) -> bool {
     let event = Event::of(face, event);
     event.iter().for_each(|event| write(out, event));
     event.is_some()
@@ -126,8 +134,8 @@ fn with_id(which: PushConfigRef) -> Result<PushConfigRef, Error> {
     if which.id.is_some() { Ok(which) } else { Err(Error::invalid_field("id", "is required")) }
 }
 
-fn shown(task: Arc<Task>) -> Shown {
-    Shown { task, dialect: Version::V1_0.into(), client_task_id: None }
+fn shown(task: Arc<Task>) -> NamedTask {
+    NamedTask { task, dialect: Version::V1_0.into(), client_task_id: None }
 }
 
 #[cfg(test)]
@@ -193,7 +201,7 @@ mod tests {
     #[test]
     fn what_the_caller_said_is_not_shown_again() {
         let mut frames = Frames::bare();
-        let face = Face::of_task(&task());
+        let face = TaskNames::of_task(&task());
         let said = chancery_protocol::Message::text(chancery_protocol::Role::User, "m", "hi");
         V1_0.encode_event(&mut frames, &face, &TaskEvent::Said(Arc::new(said)));
         assert!(frames.is_empty());

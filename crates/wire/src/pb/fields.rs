@@ -1,6 +1,6 @@
 //! What reading a protobuf field can find wrong, with a path to it in the schema's own names.
 
-use chancery_protocol::{Error, ErrorKind, Json, Metadata, Role, TaskState, Timestamp};
+use chancery_protocol::{Error, ErrorKind, Json, Metadata, Role, TaskId, TaskState, Timestamp};
 use prost_types::{Struct, Value};
 
 use super::structs;
@@ -38,6 +38,16 @@ pub(super) fn text<T: From<String>>(text: String, field: &str) -> Result<T, Erro
 
 pub(super) fn optional<T: From<String>>(text: String) -> Option<T> {
     (!text.is_empty()).then(|| T::from(text))
+}
+
+/// Returns the text of a field that only one of the schemas has, if the sender has set it.
+pub(super) fn first_text<T: From<String>, const N: usize>(texts: [String; N]) -> Option<T> {
+    texts.into_iter().find_map(optional)
+}
+
+/// Returns the task ids of a field that only one of the schemas has.
+pub(super) fn task_ids<const N: usize>(ids: [Vec<String>; N]) -> Vec<TaskId> {
+    ids.into_iter().flatten().map(TaskId::from).collect()
 }
 
 /// An absent text is an empty one on the wire.

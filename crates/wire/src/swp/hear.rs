@@ -12,13 +12,13 @@ use chancery_swp::a2a::{self, TaskResult};
 use prost::Message as _;
 
 use super::content::{Content, Convention, Given};
-use crate::codec::Face;
+use crate::codec::TaskNames;
 use crate::errors;
 use crate::pb::v1;
 use crate::scan::JsonLimits;
 
 /// One event with the names its task has at the peer.
-type Heard = (Option<Face>, TaskEvent);
+type Heard = (Option<TaskNames>, TaskEvent);
 
 /// Why a report is no event.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub enum Misheard {
 /// Listens to the reports on one task. A peer that speaks no A2A names neither task nor context: its task goes by the id we gave it.
 #[derive(Debug)]
 pub struct Hearer {
-    face: Face,
+    face: TaskNames,
     json: JsonLimits,
     /// Whether the task was shown.
     begun: bool,
@@ -40,10 +40,10 @@ pub struct Hearer {
 impl Hearer {
     /// `name` is the id of the task as text.
     pub fn new(name: &str, json: JsonLimits) -> Self {
-        Self { face: Face::named(TaskId::new(name), "".into()), json, begun: false }
+        Self { face: TaskNames::named(TaskId::new(name), "".into()), json, begun: false }
     }
 
-    pub fn event(&mut self, event: a2a::Event, extensions: &Extensions) -> Result<Vec<Heard>, Misheard> {
+    pub fn event(&mut self, event: a2a::SwpEventMessage, extensions: &Extensions) -> Result<Vec<Heard>, Misheard> {
         let given = Given::of(extensions).map_err(Misheard::NotUnderstood)?;
         if given.convention == Some(Convention::A2a) {
             return read(event.event_payload).map(|heard| vec![heard]);

@@ -2,18 +2,18 @@
 
 use bytes::Bytes;
 use chancery_protocol::{ArtifactId, Error, ErrorKind, Part, PartContent, TaskEvent, TaskState, TaskStatus};
-use chancery_swp::a2a::{self, Condition, TaskResult};
+use chancery_swp::a2a::{self, ResultCondition, TaskResult};
 use prost::Message as _;
 
 use super::content::{Content, Convention, Given};
-use crate::codec::Face;
+use crate::codec::TaskNames;
 use crate::errors;
 use crate::pb::v1;
 
 /// Something to send, with what its envelope says of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    pub message: a2a::Message,
+    pub message: a2a::A2aMessage,
     pub given: Given,
 }
 
@@ -23,7 +23,7 @@ pub struct Reporter {
     task_id: Bytes,
     whole: bool,
     /// How the task stands, if it may stay so.
-    held: Option<(TaskEvent, Face)>,
+    held: Option<(TaskEvent, TaskNames)>,
     /// What the task made, in the order it was begun; nothing once that can fit into no result.
     made: Option<Vec<(ArtifactId, Vec<Part>)>>,
     /// How much that is, and how much a result may have.
@@ -38,13 +38,13 @@ impl Reporter {
     }
 
     /// What to send now.
-    pub fn hear(&mut self, face: &Face, event: &TaskEvent) -> Vec<Report> {
+    pub fn hear(&mut self, face: &TaskNames, event: &TaskEvent) -> Vec<Report> {
         let mut reports = Vec::new();
         if let Some((earlier, face)) = self.held.take() {
             reports.extend(self.event(&face, &earlier));
         }
         self.note(event);
-        if may_be_last(event) {
+        if may_be_last(event) && !face.stays_open {
             self.held = Some((event.clone(), face.clone()));
         } else {
             reports.extend(self.event(face, event));
@@ -70,10 +70,10 @@ impl Reporter {
         };
         let given = if content.bytes.is_empty() { Given::default() } else { content.given() };
         let result = TaskResult { task_id: self.task_id, ok, output: content.bytes, error_message: reason };
-        Report { message: a2a::Message::Result(result), given }
+        Report { message: a2a::A2aMessage::Result(result), given }
     }
 
-    fn event(&self, face: &Face, event: &TaskEvent) -> Option<Report> {
+    fn event(&self, face: &TaskNames, event: &TaskEvent) -> Option<Report> {
         let (message, content) = if self.whole {
             if matches!(event, TaskEvent::Said(_)) {
                 return None;
@@ -83,8 +83,8 @@ impl Reporter {
             said(event)?
         };
         let given = if content.bytes.is_empty() { Given::default() } else { content.given() };
-        let event = a2a::Event { task_id: self.task_id.clone(), message, event_payload: content.bytes };
-        Some(Report { message: a2a::Message::Event(event), given })
+        let event = a2a::SwpEventMessage { task_id: self.task_id.clone(), message, event_payload: content.bytes };
+        Some(Report { message: a2a::A2aMessage::Event(event), given })
     }
 
     /// Keeps what belongs into the result. Whoever gets whole events has it already.
@@ -139,11 +139,11 @@ pub fn too_large(what: &str) -> Error {
 
 /// A refusal as the result of a task.
 pub fn refusal(task_id: Bytes, error: &Error) -> Report {
-    let message = a2a::Message::Result(TaskResult::failure(task_id, errors::swp(error)));
+    let message = a2a::A2aMessage::Result(TaskResult::failure(task_id, errors::swp(error)));
     Report { message, given: Given::default() }
 }
 
-fn whole(face: &Face, event: &TaskEvent) -> Content {
+fn whole(face: &TaskNames, event: &TaskEvent) -> Content {
     let bytes = v1::event::write(face, event).map(|event| event.encode_to_vec()).unwrap_or_default();
     Content { bytes: bytes.into(), convention: Convention::A2a, media_type: None }
 }
@@ -187,8 +187,8 @@ fn word(state: TaskState) -> &'static str {
 /// Why a task that did not complete has no output: its state by name, the profile's words for it, and the agent's.
 fn failure(status: &TaskStatus) -> String {
     let condition = match status.state {
-        TaskState::AuthRequired => Condition::AuthorizationDenied,
-        _ => Condition::ExecutionFailed,
+        TaskState::AuthRequired => ResultCondition::AuthorizationDenied,
+        _ => ResultCondition::ExecutionFailed,
     };
     let words = status.message.as_ref().map(|message| Content::of(&message.parts));
     let words = words.filter(|content| content.convention == Convention::Text && !content.bytes.trim_ascii().is_empty());
@@ -223,16 +223,16 @@ mod tests {
         TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk: false, metadata: None, unknown: Unknown::none() })
     }
 
-    fn result(mut reporter: Reporter, face: &Face) -> TaskResult {
+    fn result(mut reporter: Reporter, face: &TaskNames) -> TaskResult {
         let status = TaskStatus { state: TaskState::Completed, message: None, timestamp: None, unknown: Unknown::none() };
         reporter.hear(face, &TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() }));
-        let a2a::Message::Result(result) = reporter.finish().message else { panic!("a result") };
+        let a2a::A2aMessage::Result(result) = reporter.finish().message else { panic!("a result") };
         result
     }
 
     #[test]
     fn what_a_task_made_is_kept_for_as_long_as_it_may_fit_into_a_result() {
-        let face = Face::named("t".into(), "c".into());
+        let face = TaskNames::named("t".into(), "c".into());
         let reporter = || Reporter::new(Bytes::from_static(b"t"), Convention::Text, 10);
         let mut fits = reporter();
         for event in [piece(9, false), piece(4, false), piece(6, true)] {

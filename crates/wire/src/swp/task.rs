@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_protocol::{Error, ErrorKind, Json, Message, MessageId, Metadata, Request, Role, SendConfiguration, SendMessage};
+use chancery_protocol::{
+    Error, ErrorKind, Json, Message, MessageId, Metadata, Part, PartContent, Request, Role, SendConfiguration, SendMessage,
+};
 use chancery_swp::a2a;
 use prost::Message as _;
 
@@ -13,7 +15,7 @@ use crate::scan::JsonLimits;
 
 /// The message that a task stands for. `skill` is what its kind names; `name` becomes the message's id where the input has none.
 pub fn read_task(
-    task: &a2a::Task,
+    task: &a2a::SwpTaskMessage,
     skill: Option<&str>,
     name: &str,
     given: &Given,
@@ -21,11 +23,11 @@ pub fn read_task(
     json: &JsonLimits,
 ) -> Result<SendMessage, Error> {
     let convention = given.convention.unwrap_or(declared);
-    if convention == Convention::A2a {
+    if convention == Convention::A2a && !task.input.is_empty() {
         return read_whole(&task.input, skill);
     }
     let content = Content { bytes: task.input.clone(), convention, media_type: given.media_type.clone() };
-    let parts = content.part(json)?.into_iter().collect();
+    let parts = vec![content.part(json)?.unwrap_or_else(|| empty_part(&content))];
     let send = SendMessage {
         tenant: None,
         message: Arc::new(Message::of_parts(Role::User, MessageId::new(name), parts)),
@@ -35,6 +37,15 @@ pub fn read_task(
         unknown: Default::default(),
     };
     Ok(SendMessage { metadata: skill.map(|skill| with_skill(None, skill)), ..send })
+}
+
+/// The part that an empty input stands for: a message of A2A has at least one.
+fn empty_part(content: &Content) -> Part {
+    match content.convention {
+        Convention::Text | Convention::A2a => Part::text(""),
+        Convention::Json => Part::data(&serde_json::Value::Null),
+        Convention::Opaque => Part { media_type: content.media_type.clone(), ..Part::new(PartContent::Raw(Bytes::new())) },
+    }
 }
 
 fn read_whole(input: &Bytes, skill: Option<&str>) -> Result<SendMessage, Error> {
@@ -61,11 +72,11 @@ fn with_skill(metadata: Option<&Metadata>, skill: &str) -> Metadata {
 
 /// A message as the task to send for it. As A2A it loses nothing; otherwise its parts become octets, and a task of the peer's
 /// cannot be gone on with.
-pub fn write_task(send: &SendMessage, task_id: Bytes, kind: String, whole: bool) -> Result<(a2a::Task, Given), Error> {
+pub fn write_task(send: &SendMessage, task_id: Bytes, kind: String, whole: bool) -> Result<(a2a::SwpTaskMessage, Given), Error> {
     if whole {
         let input = v1::peer::send_message(send).encode_to_vec().into();
         let given = Given { convention: Some(Convention::A2a), ..Given::default() };
-        return Ok((a2a::Task { task_id, kind, input }, given));
+        return Ok((a2a::SwpTaskMessage { task_id, kind, input }, given));
     }
     if send.message.task_id.is_some() {
         let message = "the profile cannot go on with a task; this agent takes new ones only";
@@ -73,17 +84,16 @@ pub fn write_task(send: &SendMessage, task_id: Bytes, kind: String, whole: bool)
     }
     let content = Content::of(&send.message.parts);
     let given = content.given();
-    Ok((a2a::Task { task_id, kind, input: content.bytes }, given))
+    Ok((a2a::SwpTaskMessage { task_id, kind, input: content.bytes }, given))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chancery_protocol::Part;
     use serde_json::json;
 
-    fn task(input: &[u8]) -> a2a::Task {
-        a2a::Task { task_id: Bytes::from_static(b"t-1"), kind: "sum".into(), input: Bytes::copy_from_slice(input) }
+    fn task(input: &[u8]) -> a2a::SwpTaskMessage {
+        a2a::SwpTaskMessage { task_id: Bytes::from_static(b"t-1"), kind: "sum".into(), input: Bytes::copy_from_slice(input) }
     }
 
     fn read(input: &[u8], given: &Given) -> Result<SendMessage, Error> {
@@ -97,8 +107,24 @@ mod tests {
         assert_eq!(send.message.parts, [Part::data(&json!({ "x": 1 }))]);
         let said = Given { convention: Some(Convention::Text), ..Given::default() };
         assert_eq!(read(br#"{"x":1}"#, &said).unwrap().message.parts, [Part::text(r#"{"x":1}"#)]);
-        assert_eq!(read(b"", &Given::default()).unwrap().message.parts, []);
         assert_eq!(read(b"{", &Given::default()).unwrap_err().kind, ErrorKind::InvalidParams);
+    }
+
+    #[test]
+    fn an_empty_input_is_an_empty_part_by_every_convention() {
+        let raw = Part { media_type: Some("image/png".into()), ..Part::new(PartContent::Raw(Bytes::new())) };
+        for (convention, part) in [
+            (None, Part::data(&json!(null))),
+            (Some(Convention::Json), Part::data(&json!(null))),
+            (Some(Convention::Text), Part::text("")),
+            (Some(Convention::A2a), Part::text("")),
+            (Some(Convention::Opaque), raw),
+        ] {
+            let given = Given { convention, media_type: Some("image/png".into()), ..Given::default() };
+            let send = read(b"", &given).unwrap();
+            assert_eq!(send.message.parts, [part], "{convention:?}");
+            assert_eq!((send.skill().as_deref(), send.message.message_id.as_str()), (Some("sum"), "swp-1"), "{convention:?}");
+        }
     }
 
     #[test]

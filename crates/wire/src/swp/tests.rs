@@ -9,11 +9,11 @@ use chancery_protocol::{
 use chancery_swp::a2a;
 
 use super::*;
-use crate::codec::Face;
+use crate::codec::TaskNames;
 use crate::{JsonLimits, errors};
 
-fn face() -> Face {
-    Face::named("t-1".into(), "talk".into())
+fn face() -> TaskNames {
+    TaskNames::named("t-1".into(), "talk".into())
 }
 
 fn status(state: TaskState, words: Option<&str>) -> TaskStatus {
@@ -56,8 +56,8 @@ fn heard(reports: Vec<Report>) -> Result<Vec<TaskEvent>, Misheard> {
     for report in reports {
         let extensions = report.given.to_extensions();
         let heard = match report.message {
-            a2a::Message::Event(event) => hearer.event(event, &extensions)?,
-            a2a::Message::Result(result) => hearer.result(result, &extensions)?,
+            a2a::A2aMessage::Event(event) => hearer.event(event, &extensions)?,
+            a2a::A2aMessage::Result(result) => hearer.result(result, &extensions)?,
             other => panic!("{other:?}"),
         };
         events.extend(heard.into_iter().map(|(_, event)| event));
@@ -68,8 +68,8 @@ fn heard(reports: Vec<Report>) -> Result<Vec<TaskEvent>, Misheard> {
 fn short(report: &Report) -> (bool, String, String) {
     let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
     match &report.message {
-        a2a::Message::Event(event) => (false, event.message.clone(), text(&event.event_payload)),
-        a2a::Message::Result(result) => (result.ok, result.error_message.clone(), text(&result.output)),
+        a2a::A2aMessage::Event(event) => (false, event.message.clone(), text(&event.event_payload)),
+        a2a::A2aMessage::Result(result) => (result.ok, result.error_message.clone(), text(&result.output)),
         other => panic!("{other:?}"),
     }
 }
@@ -179,7 +179,8 @@ fn every_kind_of_refusal_is_read_as_what_it_was() {
 fn a_peer_that_declares_nothing_is_heard_too() {
     let mut hearer = Hearer::new("our-id", JsonLimits::default());
     let task_id = Bytes::from_static(b"id");
-    let event = a2a::Event { task_id: task_id.clone(), message: "running".into(), event_payload: Bytes::from_static(&[0xff]) };
+    let event =
+        a2a::SwpEventMessage { task_id: task_id.clone(), message: "running".into(), event_payload: Bytes::from_static(&[0xff]) };
     let none = codec::Extensions::default();
     let heard = hearer.event(event, &none).unwrap();
     let names: Vec<_> = heard.iter().map(|(face, _)| face.as_ref().unwrap().task_id.as_str()).collect();
@@ -189,7 +190,7 @@ fn a_peer_that_declares_nothing_is_heard_too() {
     assert_eq!((&chunk.artifact.parts[..], end.status.state), (&[Part::text("out")][..], TaskState::Completed));
     // A refusal's words after the task began are those of its failure.
     let mut begun = Hearer::new("our-id", JsonLimits::default());
-    let event = a2a::Event { task_id: task_id.clone(), message: "running".into(), event_payload: Bytes::new() };
+    let event = a2a::SwpEventMessage { task_id: task_id.clone(), message: "running".into(), event_payload: Bytes::new() };
     begun.event(event, &none).unwrap();
     let heard = begun.result(a2a::TaskResult::failure(task_id, "unsupported capability"), &none).unwrap();
     assert!(matches!(&heard[..], [(_, TaskEvent::Status(end))] if end.status.state == TaskState::Failed));

@@ -1,15 +1,14 @@
 //! Reads an agent's card, in the shape of whichever version it has, with what it lacks left empty.
 
-use chancery_protocol::{AgentCard, Error, Version};
+use chancery_protocol::{AgentCard, Binding, Error, Version};
 use serde_json::{Map, Value, json};
 
 use super::unreadable::MemberFault;
 use super::words::letters;
 use super::{Leniencies, Leniency, ReadAnswer, Unreadable};
-use crate::codec::Codec;
-use crate::json::original::Original;
+use crate::codec::Codec as _;
+use crate::json::codecs;
 use crate::json::v0_3::V0_3;
-use crate::json::v1_0::V1_0;
 
 /// A card and the version of its shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,11 +28,7 @@ pub fn card(text: &str) -> Result<ReadAnswer<ReadCard>, Unreadable> {
         return Err(fault("not an agent card: it has neither an address nor a name with skills"));
     }
     let version = version(&members);
-    let codec: &dyn Codec = match version {
-        Version::V1_0 => &V1_0,
-        Version::V0_3 => &V0_3,
-        Version::Original => &Original,
-    };
+    let codec = codecs::codec(version, Binding::JsonRpc);
     let mut leniencies = Leniencies::new();
     if let Ok(card) = codec.decode_card(text) {
         if card.supported_interfaces.iter().any(|interface| interface.protocol_version.is_empty()) {
@@ -93,7 +88,7 @@ fn complete(members: &mut Map<String, Value>, version: Version, leniencies: &mut
     {
         strings(members, name);
     }
-    only(members, "signatures", Value::is_array);
+    signatures(members);
     only(members, "supportsAuthenticatedExtendedCard", Value::is_boolean);
     only(members, "authentication", Value::is_object);
     provider(members);
@@ -191,6 +186,25 @@ fn capabilities(members: &mut Map<String, Value>) {
         only(extension, "required", Value::is_boolean);
         only(extension, "params", Value::is_object);
     });
+}
+
+/// Keeps signatures that are none as empty ones. Without them a card whose signatures somebody damaged would pass for unsigned.
+fn signatures(members: &mut Map<String, Value>) {
+    let Some(signatures) = members.get_mut("signatures") else { return };
+    if !signatures.is_array() {
+        *signatures = Value::Array(vec![signatures.take()]);
+    }
+    for signature in signatures.as_array_mut().into_iter().flatten() {
+        if !signature.is_object() {
+            *signature = json!({});
+        }
+        let Value::Object(signature) = signature else { continue };
+        for name in ["protected", "signature"] {
+            only(signature, name, Value::is_string);
+            signature.entry(name).or_insert_with(|| json!(""));
+        }
+        only(signature, "header", Value::is_object);
+    }
 }
 
 /// How callers prove themselves, in either version's form. It is taken out of the card, because the reader of one version does

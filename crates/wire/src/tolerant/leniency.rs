@@ -62,6 +62,8 @@ pub enum Leniency {
     NoInterfaceVersion,
     /// A card whose address was replaced by the configured one.
     AddressReplaced,
+    /// A card whose address is that of one operation, such as `…/v1/message:stream`. The others are called beside it.
+    OperationAddress,
     /// An answer to a blocking call before the task had ended.
     EarlyAnswer,
     /// A task whose answer was found only by asking for it again.

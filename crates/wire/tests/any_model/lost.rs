@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    Artifact, Message, Part, PartContent, PushConfig, Reply, Request, SendMessage, Sent, Shown, StatusChange, Task, TaskEvent,
-    TaskState, TaskStatus, Version,
+    Artifact, Message, NamedTask, Part, PartContent, PushConfig, Reply, Request, SendMessage, Sent, StatusChange, Task,
+    TaskEvent, TaskState, TaskStatus, Version,
 };
 
 /// A version and form as far as it loses something.
@@ -79,13 +79,13 @@ impl Form {
         }
     }
 
-    fn shown(self, shown: &Shown) -> Shown {
+    fn shown(self, shown: &NamedTask) -> NamedTask {
         let mut task = self.task(&shown.task);
         let client_task_id = shown.client_task_id.clone().filter(|_| self == Original);
         if let Some(id) = &client_task_id {
             task.id = (&**id).into();
         }
-        Shown { task: Arc::new(task), dialect: self.version().into(), client_task_id }
+        NamedTask { task: Arc::new(task), dialect: self.version().into(), client_task_id }
     }
 
     fn push(self, config: &PushConfig) -> PushConfig {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_protocol::{
     Artifact, ArtifactChunk, AuthenticationInfo, CancelTask, GetExtendedCard, GetTask, Json, ListPushConfigs, ListTasks, Message,
-    Metadata, OpenObject, Part, PartContent, PushConfig, PushConfigPage, PushConfigRef, Reply, Request, Role, SendConfiguration,
-    SendMessage, Sent, Shown, StatusChange, SubscribeToTask, Task, TaskEvent, TaskPage, TaskState, TaskStatus, Timestamp,
-    Unknown, Version,
+    Metadata, NamedTask, OpenObject, Part, PartContent, PushConfig, PushConfigPage, PushConfigRef, Reply, Request, Role,
+    SendConfiguration, SendMessage, Sent, StatusChange, SubscribeToTask, Task, TaskEvent, TaskPage, TaskState, TaskStatus,
+    Timestamp, Unknown, Version,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -253,8 +253,8 @@ pub(crate) fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-fn shown() -> impl Strategy<Value = Shown> {
-    let one = |(task, client): (Task, String)| Shown {
+fn shown() -> impl Strategy<Value = NamedTask> {
+    let one = |(task, client): (Task, String)| NamedTask {
         task: Arc::new(task),
         dialect: Version::V1_0.into(),
         client_task_id: Some(client.into()),

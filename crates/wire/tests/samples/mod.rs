@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_protocol::{
-    Artifact, ArtifactChunk, Json, Message, Metadata, OpenObject, Part, PartContent, Role, Shown, StatusChange, Task, TaskEvent,
-    TaskState, TaskStatus, Timestamp, Unknown, Version,
+    Artifact, ArtifactChunk, Json, Message, Metadata, NamedTask, OpenObject, Part, PartContent, Role, StatusChange, Task,
+    TaskEvent, TaskState, TaskStatus, Timestamp, Unknown, Version,
 };
-use chancery_wire::Face;
+use chancery_wire::TaskNames;
 use serde_json::json;
 
 /// 2026-11-15T07:28:45.123Z
 pub(crate) const AT: Timestamp = Timestamp::from_micros(1_794_727_725_123_000);
 
-pub(crate) fn face() -> Face {
-    Face {
+pub(crate) fn face() -> TaskNames {
+    TaskNames {
         task_id: "task-1".into(),
         context_id: "context-1".into(),
         client_task_id: Some("client-1".into()),
         artifacts: Vec::new(),
+        stays_open: false,
     }
 }
 
@@ -127,8 +128,8 @@ pub(crate) fn bare_task() -> Task {
     }
 }
 
-pub(crate) fn shown(task: Task) -> Shown {
-    Shown { task: Arc::new(task), dialect: Version::V1_0.into(), client_task_id: Some("client-1".into()) }
+pub(crate) fn shown(task: Task) -> NamedTask {
+    NamedTask { task: Arc::new(task), dialect: Version::V1_0.into(), client_task_id: Some("client-1".into()) }
 }
 
 pub(crate) fn events() -> Vec<(&'static str, TaskEvent)> {

@@ -20,6 +20,7 @@ pub const OPERATIONS: &[&str] = &[
     "resubscribe",
     "resubscribe-parked",
     "task-not-found",
+    "refused-stream",
     "task-not-cancelable",
     "push",
 ];
@@ -37,6 +38,7 @@ pub async fn run(agent: &Agent, operation: &str) -> Checked {
         "resubscribe" => resubscribe(agent).await,
         "resubscribe-parked" => resubscribe_parked(agent).await,
         "task-not-found" => refused(agent.get(&fresh(), None).await, error_code::TASK_NOT_FOUND),
+        "refused-stream" => refused_stream(agent).await,
         "task-not-cancelable" => {
             let done = completed(agent, None).await?;
             refused(agent.cancel(&done.id).await, error_code::TASK_NOT_CANCELABLE)
@@ -208,6 +210,14 @@ async fn subscribed(agent: &Agent, task: &Task) -> Result<Events, Failure> {
     let first = events.next().await.ok_or("no event")??;
     require("first event", matches!(&first, StreamResponse::Task(snapshot) if snapshot.id == task.id), &first)?;
     Ok(events)
+}
+
+async fn refused_stream(agent: &Agent) -> Checked {
+    let first = match agent.subscribe(&fresh()).await {
+        Ok(mut events) => events.next().await.ok_or("a stream without an event")?,
+        Err(error) => Err(error),
+    };
+    refused(first, error_code::TASK_NOT_FOUND)
 }
 
 async fn resubscribe(agent: &Agent) -> Checked {

@@ -18,6 +18,9 @@ use crate::sse::{Update, Updates};
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Checked = Result<(), Failure>;
 
+/// The node's code for a call that is too deep in its tree.
+const RECURSION_DEPTH: i32 = -32052;
+
 pub const OPERATIONS: &[&str] = &[
     "card",
     "send",
@@ -31,6 +34,7 @@ pub const OPERATIONS: &[&str] = &[
     "resubscribe",
     "resubscribe-get",
     "task-not-found",
+    "refused-stream",
     "task-not-cancelable",
     "push",
 ];
@@ -49,6 +53,7 @@ pub async fn run(agent: &Agent, operation: &str) -> Checked {
         "resubscribe" => resubscribe(agent).await,
         "resubscribe-get" => resubscribe_get(agent).await,
         "task-not-found" => task_not_found(agent).await,
+        "refused-stream" => refused_stream(agent).await,
         "task-not-cancelable" => task_not_cancelable(agent).await,
         "push" => push(agent).await,
         other => Err(format!("no check named {other}").into()),
@@ -264,6 +269,22 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, A2aError>, code: i32) -> Checke
 
 async fn task_not_found(agent: &Agent) -> Checked {
     refused(agent.client.get_task(&agent.base, &fresh()).await, -32001)
+}
+
+/// A task too deep for any node is refused, and both of the original's streams say so: the call's own, and the one that the
+/// client listens at before it sends.
+async fn refused_stream(agent: &Agent) -> Checked {
+    let id = fresh();
+    let mut deep = spec(&id, "complete too deep");
+    deep.context.depth = 99;
+    let posted = agent.post("tasks/sendSubscribe", serde_json::to_value(&deep)?).await?;
+    let listening = agent.client.stream_task(&agent.base, deep.clone()).await?;
+    refused(agent.send(deep).await, RECURSION_DEPTH)?;
+    for (stream, response) in [("posted", posted), ("listening", listening)] {
+        let text = response.text().await?;
+        require(stream, text.contains("data: ") && text.contains(&RECURSION_DEPTH.to_string()), &text)?;
+    }
+    Ok(())
 }
 
 async fn task_not_cancelable(agent: &Agent) -> Checked {

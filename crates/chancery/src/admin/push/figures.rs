@@ -1,7 +1,8 @@
-//! The figures of deliveries, in the text form that Prometheus reads.
+//! The figures of deliveries, and of how calls were placed, in the text form that Prometheus reads.
 
 use std::fmt::Write as _;
 
+use chancery_core::PlacedCalls;
 use chancery_core::notify::{Engine, Metrics, TIME_BOUNDS_MS, Times};
 use chancery_core::push::OutboxLoad;
 
@@ -28,6 +29,18 @@ pub(super) fn text(engine: &Engine, load: OutboxLoad) -> String {
     head(&mut text, "breaker_state", "gauge", "Origins by how they are treated");
     for state in ["closed", "open", "half"] {
         let _ = writeln!(text, "a2a_push_breaker_state{{state=\"{state}\"}} {}", breakers(state));
+    }
+    text
+}
+
+/// How calls were placed in their trees. Each attribution has its line from the start, so that a rate can be taken of the first call.
+pub(super) fn placed(totals: &PlacedCalls) -> String {
+    let mut text = String::from(
+        "# HELP chancery_lineage_total Calls that made a task, by what placed them in their tree\n\
+         # TYPE chancery_lineage_total counter\n",
+    );
+    for (attribution, count) in totals {
+        let _ = writeln!(text, "chancery_lineage_total{{attribution=\"{attribution}\"}} {count}");
     }
     text
 }

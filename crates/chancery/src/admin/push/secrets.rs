@@ -14,10 +14,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{bad, push_origin};
-use crate::admin::{Fault, Office};
+use crate::admin::{AdminState, Fault};
 use crate::webhooks::{SecretsError, VaultError, Webhooks};
 
-pub(super) fn routes(office: Office) -> Router {
+pub(super) fn routes(office: AdminState) -> Router {
     Router::new()
         .route("/admin/v1/push/vault", get(vault))
         .route("/admin/v1/push/vault/rotate", post(rotate))
@@ -48,14 +48,14 @@ impl From<SecretsError> for Fault {
     }
 }
 
-impl Office {
+impl AdminState {
     fn webhooks(&self) -> Result<&Arc<Webhooks>, Fault> {
         self.engine()?;
         self.webhooks.as_ref().ok_or_else(|| Fault(StatusCode::CONFLICT, "this node has no webhooks".to_owned()))
     }
 }
 
-async fn keys(office: &Office) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64>), Fault> {
+async fn keys(office: &AdminState) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64>), Fault> {
     let sealed = office.engine()?.sealed_by().await?;
     let keys = office.webhooks()?.vault.keys();
     let current = keys.len().saturating_sub(1);
@@ -66,12 +66,12 @@ async fn keys(office: &Office) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64>), 
     Ok((shown.collect(), sealed))
 }
 
-async fn vault(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+async fn vault(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     Ok(Json(json!({ "keys": keys(&office).await?.0 })))
 }
 
 /// The new key seals, what others sealed is brought over, and they stay until they are retired: whatever was under way is not lost.
-async fn rotate(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+async fn rotate(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     let webhooks = office.webhooks()?;
     let id = webhooks.vault.rotate(office.clock.now())?;
     webhooks.secrets.reseal()?;
@@ -86,7 +86,7 @@ struct Key {
     id: String,
 }
 
-async fn retire(State(office): State<Office>, Json(Key { id }): Json<Key>) -> Result<Json<Value>, Fault> {
+async fn retire(State(office): State<AdminState>, Json(Key { id }): Json<Key>) -> Result<Json<Value>, Fault> {
     let (_, sealed) = keys(&office).await?;
     if let Some(count) = sealed.get(&*id) {
         let message = format!("{count} registrations are still sealed by {id}; rotate the vault first");
@@ -97,7 +97,7 @@ async fn retire(State(office): State<Office>, Json(Key { id }): Json<Key>) -> Re
     vault(State(office)).await
 }
 
-async fn secrets(State(office): State<Office>) -> Result<Json<Value>, Fault> {
+async fn secrets(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     Ok(Json(json!({ "secrets": office.webhooks()?.secrets.shown(office.clock.now()) })))
 }
 
@@ -110,7 +110,7 @@ struct NewSecret {
     grace_s: Option<u64>,
 }
 
-async fn agree(State(office): State<Office>, Json(new): Json<NewSecret>) -> Result<Json<Value>, Fault> {
+async fn agree(State(office): State<AdminState>, Json(new): Json<NewSecret>) -> Result<Json<Value>, Fault> {
     let origin = push_origin(&new.origin).map_err(|fault| bad(format!("origin: {fault}")))?;
     let given = new.secret.map(SecretString::from);
     let secret = match &given {
@@ -132,7 +132,7 @@ struct OfOrigin {
     origin: String,
 }
 
-async fn remove(State(office): State<Office>, Json(of): Json<OfOrigin>) -> Result<Json<Value>, Fault> {
+async fn remove(State(office): State<AdminState>, Json(of): Json<OfOrigin>) -> Result<Json<Value>, Fault> {
     let origin = push_origin(&of.origin).map_err(|fault| bad(format!("origin: {fault}")))?;
     office.webhooks()?.disagree(&origin)?;
     tracing::info!(origin, "an operator took a secret for webhooks away");

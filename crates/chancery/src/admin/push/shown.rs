@@ -1,7 +1,7 @@
 //! Lanes, letters and receipts as operators see them: nothing secret among it.
 
 use chancery_core::notify::OriginStanding;
-use chancery_core::push::{Attempt, DeadLetter, Lane, LaneState, Receipt};
+use chancery_core::push::{DeadLetter, DeliveryAttempt, Lane, LaneState, Receipt};
 use serde_json::{Value, json};
 
 pub(super) fn lane(lane: &Lane) -> Value {
@@ -32,8 +32,8 @@ pub(super) fn lane(lane: &Lane) -> Value {
     })
 }
 
-pub(super) fn attempt(attempt: &Attempt) -> Value {
-    let Attempt { seq, n, at, ms, outcome, http, .. } = attempt;
+pub(super) fn attempt(attempt: &DeliveryAttempt) -> Value {
+    let DeliveryAttempt { seq, n, at, ms, outcome, http, .. } = attempt;
     json!({ "seq": seq, "n": n, "at": at, "ms": ms, "outcome": outcome, "http": http })
 }
 

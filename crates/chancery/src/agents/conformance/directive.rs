@@ -8,6 +8,9 @@ use serde_json::Value;
 /// The member of a message's metadata that is obeyed instead of its text.
 const METADATA_MEMBER: &str = "conformance";
 
+/// No chunk is made larger than this.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Directive {
     /// Complete, with one text artifact if there is a text.
@@ -20,13 +23,17 @@ pub(super) enum Directive {
     Auth(String),
     /// Ask for authorisation, and go on by oneself after this long.
     Authorize(Duration),
-    /// Chunks of one artifact, with a pause between each two.
+    /// Chunks of one artifact, with a pause between each two, each of at least so many bytes.
     Stream {
         chunks: u64,
         pause: Duration,
+        bytes: usize,
     },
-    /// Working updates.
-    Steps(u64),
+    /// Working updates, with a pause between each two.
+    Steps {
+        count: u64,
+        pause: Duration,
+    },
     /// Work this long, and stop when cancelled.
     Sleep(Duration),
     /// Work this long, and never look whether one is cancelled.
@@ -79,10 +86,18 @@ impl Directive {
             "auth" => Self::Auth(or("please authorise this")),
             "authorize" => Self::Authorize(millis(rest)?),
             "stream" => {
-                let (chunks, pause) = rest.trim().split_once(' ').unwrap_or((rest.trim(), "0"));
-                Self::Stream { chunks: number(chunks)?, pause: millis(pause)? }
+                let mut words = rest.split_whitespace();
+                let chunks = number(words.next()?)?;
+                let (pause, bytes) = (millis(words.next().unwrap_or("0"))?, number(words.next().unwrap_or("0"))?);
+                if words.next().is_some() || bytes > MOST_BYTES {
+                    return None;
+                }
+                Self::Stream { chunks, pause, bytes: usize::try_from(bytes).ok()? }
             }
-            "steps" => Self::Steps(number(rest)?),
+            "steps" => {
+                let (count, pause) = paced(rest)?;
+                Self::Steps { count, pause }
+            }
             "sleep" => Self::Sleep(millis(rest)?),
             "stubborn" => Self::Stubborn(millis(rest)?),
             "message" => Self::Message(or("a message")),
@@ -101,6 +116,12 @@ fn number(text: &str) -> Option<u64> {
 
 fn millis(text: &str) -> Option<Duration> {
     number(text).map(Duration::from_millis)
+}
+
+/// A number, and a pause if there is one.
+fn paced(text: &str) -> Option<(u64, Duration)> {
+    let (count, pause) = text.trim().split_once(' ').unwrap_or((text.trim(), "0"));
+    Some((number(count)?, millis(pause)?))
 }
 
 fn sample(text: &str) -> Option<Sample> {
@@ -128,8 +149,13 @@ mod tests {
             ("complete", Directive::Complete(None)),
             ("fail no luck", Directive::Fail("no luck".into())),
             ("ask which colour?", Directive::Ask("which colour?".into())),
-            ("stream 3", Directive::Stream { chunks: 3, pause: ms(0) }),
-            ("stream 3 20", Directive::Stream { chunks: 3, pause: ms(20) }),
+            ("stream 3", Directive::Stream { chunks: 3, pause: ms(0), bytes: 0 }),
+            ("stream 3 20", Directive::Stream { chunks: 3, pause: ms(20), bytes: 0 }),
+            ("stream 3 20 1000", Directive::Stream { chunks: 3, pause: ms(20), bytes: 1000 }),
+            ("stream 3 20 4194305", Directive::Echo("stream 3 20 4194305".into())),
+            ("stream of words", Directive::Echo("stream of words".into())),
+            ("steps 3", Directive::Steps { count: 3, pause: ms(0) }),
+            ("steps 3 20", Directive::Steps { count: 3, pause: ms(20) }),
             ("sleep 60000", Directive::Sleep(ms(60_000))),
             ("authorize 20", Directive::Authorize(ms(20))),
             ("artifact many", Directive::Artifact(Sample::Many)),
@@ -142,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_directive_is_echoed_whole() {
-        for text in ["", "hello", "sleep well", "stream", "stream 1 2 3", "artifact statue", "tool", "Complete x"] {
+        for text in ["", "hello", "sleep well", "stream", "stream 1 2 3 4", "artifact statue", "tool", "Complete x"] {
             assert_eq!(Directive::parse(text), Directive::Echo(text.into()));
         }
     }
@@ -153,6 +179,6 @@ mod tests {
         assert_eq!(Directive::of(&message), Directive::Fail("x".into()));
         let Value::Object(object) = json!({ "conformance": "steps 2", "other": 1 }) else { unreachable!() };
         message.metadata = Some(Metadata::from_object(object));
-        assert_eq!(Directive::of(&message), Directive::Steps(2));
+        assert_eq!(Directive::of(&message), Directive::Steps { count: 2, pause: Duration::ZERO });
     }
 }

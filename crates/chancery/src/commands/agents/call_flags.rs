@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use chancery::config::{BindingSetting, CallSettings};
 use chancery::protocol::Version;
-use chancery_outbound::remote::StreamMode;
+use chancery_outbound::remote::{LineageSetting, StreamMode};
 
 #[derive(Clone, clap::Args)]
 pub(super) struct CallFlags {
@@ -21,6 +21,9 @@ pub(super) struct CallFlags {
     /// auto, never or always: whether it is asked for streams
     #[arg(long, value_name = "WHEN", value_parser = word::<StreamMode>)]
     stream: Option<StreamMode>,
+    /// auto, header or metadata: where it is told of the lineage of its tasks
+    #[arg(long, value_name = "WHERE", value_parser = word::<LineageSetting>)]
+    lineage: Option<LineageSetting>,
     /// A header that is sent with every call, as NAME=VALUE; can be given several times
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair)]
     headers: Vec<(String, String)>,
@@ -58,6 +61,7 @@ impl CallFlags {
             binding: self.binding,
             version: self.version,
             stream: self.stream.unwrap_or_default(),
+            lineage: self.lineage.unwrap_or_default(),
             headers: BTreeMap::from_iter(self.headers),
             headers_env: BTreeMap::from_iter(self.headers_env),
             timeout_ms: self.timeout_ms,

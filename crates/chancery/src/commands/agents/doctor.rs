@@ -9,8 +9,8 @@ use std::sync::Arc;
 use chancery::agent_slug;
 use chancery::config::{CallSettings, Config, ConfigFile};
 use chancery_core::{Clock as _, SystemClock};
-use chancery_outbound::client::{Credentials, Interface};
-use chancery_outbound::discovery::{CardSettings, Discovered, Discovery, DiscoveryError, PeerAddress, Verify};
+use chancery_outbound::client::{AgentCredentials, Interface};
+use chancery_outbound::discovery::{CardDiscovery, CardSettings, CardVerification, Discovered, DiscoveryError, PeerLocation};
 use chancery_outbound::guard::WayOut;
 use chancery_outbound::remote::{AddressInUse, Replica};
 use serde_json::{Value, json};
@@ -81,16 +81,16 @@ impl Doctor {
         let written_down: Vec<Url> = std::iter::once(url.clone()).chain(address).collect();
         let way_out = WayOut::new(&config.outbound, &written_down, &[]).map_err(Failure::Usage)?;
         let credentials = self.credentials()?;
-        let discovery = Arc::new(Discovery::new(way_out.trusted().client(), config.discovery.clone()));
+        let discovery = Arc::new(CardDiscovery::new(way_out.trusted().client(), config.discovery.clone()));
         let card = CardSettings {
             file: settings.card_file.clone(),
             headers: agent_settings.headers.clone(),
             strict: agent_settings.strict,
         };
-        let peer = PeerAddress {
+        let peer = PeerLocation {
             name: "agent".into(),
             url: url.to_string(),
-            verify: Verify::IfPresent,
+            verify: CardVerification::IfPresent,
             agent_id: None,
             keys: Vec::new(),
             card,
@@ -142,12 +142,12 @@ impl Doctor {
         ConfigFile::read(&self.config).map(|file| file.config).map_err(|fault| Failure::Usage(fault.to_string()))
     }
 
-    fn credentials(&self) -> Result<Credentials, Failure> {
+    fn credentials(&self) -> Result<AgentCredentials, Failure> {
         let variable = |name: &String| std::env::var(name).map_err(|_| Failure::Usage(format!("the environment has no {name}")));
         match (&self.bearer_env, &self.api_key_env) {
-            (Some(name), _) => variable(name).map(Credentials::bearer),
-            (None, Some(name)) => variable(name).map(Credentials::api_key),
-            (None, None) => Ok(Credentials::None),
+            (Some(name), _) => variable(name).map(AgentCredentials::bearer),
+            (None, Some(name)) => variable(name).map(AgentCredentials::api_key),
+            (None, None) => Ok(AgentCredentials::None),
         }
     }
 }

@@ -1,25 +1,25 @@
 //! Whoever has the agents: the node that runs, or the file of the added ones in the folder of one that does not.
 
-use chancery::{AgentBook, AgentBookError, AgentRecord, show_added};
+use chancery::{AgentBookError, AgentRecord, AgentRegistry, show_added};
 use chancery_outbound::{Admin, CallError};
 use serde_json::{Value, json};
 
-use super::super::nearby::Holder;
+use super::super::nearby::FolderHolder;
 use super::super::{Failure, show};
 
-pub(super) enum Keeper {
+pub(super) enum AgentsAccess {
     Node(Box<Admin>),
-    Book(AgentBook),
+    Book(AgentRegistry),
 }
 
-impl Keeper {
-    pub(super) fn find(holder: Holder) -> Result<Self, Failure> {
+impl AgentsAccess {
+    pub(super) fn find(holder: FolderHolder) -> Result<Self, Failure> {
         let folder = match holder {
-            Holder::Node(admin) => return Ok(Self::Node(admin)),
-            Holder::Us(folder) => Some(folder),
-            Holder::Nobody => None,
+            FolderHolder::Node(admin) => return Ok(Self::Node(admin)),
+            FolderHolder::Us(folder) => Some(folder),
+            FolderHolder::Nobody => None,
         };
-        AgentBook::open(folder).map(Self::Book).map_err(|fault| Failure::Refused(fault.to_string()))
+        AgentRegistry::open(folder).map(Self::Book).map_err(|fault| Failure::Refused(fault.to_string()))
     }
 
     pub(super) async fn list(&self) -> Result<Value, Failure> {
@@ -54,6 +54,10 @@ impl Keeper {
 
     pub(super) async fn health(&self, name: &str) -> Result<Value, Failure> {
         self.node("asked for its health")?.agent_health(name).await.map_err(failure)
+    }
+
+    pub(super) async fn url(&self, name: &str, rotate: bool) -> Result<Value, Failure> {
+        self.node("given an address")?.agent_url(name, rotate).await.map_err(failure)
     }
 
     /// What the folder alone cannot do.

@@ -6,7 +6,8 @@ use super::super::show::{columns, items, safe, text};
 
 /// A row for every replica, and under the table what waits.
 pub(super) fn list(agents: &[Value]) -> String {
-    let mut rows = vec![["AGENT", "FROM", "STATE", "PINNED", "SIGNATURE", "A2A", "ADDRESS", "CARD"].map(str::to_owned)];
+    let mut rows =
+        vec![["AGENT", "FROM", "STATE", "PINNED", "SIGNATURE", "A2A", "CALLS PLACED (1h)", "ADDRESS", "CARD"].map(str::to_owned)];
     let mut waiting = String::new();
     for agent in agents {
         let (name, replicas) = (text(&agent["name"]), items(&agent["replicas"]));
@@ -16,7 +17,7 @@ pub(super) fn list(agents: &[Value]) -> String {
             let at = if replica["card"].is_string() { &replica["card"] } else { &replica["url"] };
             let [name, from, state, pinned] = head.clone();
             let (spoken, address) = (spoken(&replica["calls"]), text(&replica["calls"]["address"]));
-            [name, from, state, pinned, text(&replica["verification"]), spoken, address, text(at)]
+            [name, from, state, pinned, text(&replica["verification"]), spoken, placed(&agent["placed"]), address, text(at)]
         };
         rows.extend(replicas.iter().map(row));
         if replicas.is_empty() {
@@ -38,6 +39,13 @@ pub(super) fn list(agents: &[Value]) -> String {
         }
     }
     columns(rows) + &waiting
+}
+
+/// How the calls that an agent made in the last hour were placed.
+fn placed(placed: &Value) -> String {
+    let one = |(attribution, times): (&String, &Value)| format!("{} {}", safe(attribution), text(times));
+    let all: Vec<String> = placed.as_object().into_iter().flatten().map(one).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 /// The version and binding an agent is called in.

@@ -4,28 +4,28 @@ use std::time::Duration;
 
 use chancery::identity::credentials::CallerRecord;
 use chancery::protocol::MayCall;
-use chancery::{BookError, CallerBook, show_caller};
+use chancery::{BookError, CallerRegistry, show_caller};
 use chancery_core::{Clock as _, SystemClock};
 use chancery_outbound::{Admin, CallError};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
-use super::super::nearby::Holder;
+use super::super::nearby::FolderHolder;
 use super::super::{Failure, remark, show};
 
-pub(super) enum Keeper {
+pub(super) enum CallersAccess {
     Node(Box<Admin>),
-    Book(CallerBook),
+    Book(CallerRegistry),
 }
 
-impl Keeper {
-    pub(super) fn find(holder: Holder) -> Result<Self, Failure> {
+impl CallersAccess {
+    pub(super) fn find(holder: FolderHolder) -> Result<Self, Failure> {
         let folder = match holder {
-            Holder::Node(admin) => return Ok(Self::Node(admin)),
-            Holder::Us(folder) => Some(folder),
-            Holder::Nobody => None,
+            FolderHolder::Node(admin) => return Ok(Self::Node(admin)),
+            FolderHolder::Us(folder) => Some(folder),
+            FolderHolder::Nobody => None,
         };
-        CallerBook::open(folder, Vec::new()).map(Self::Book).map_err(book_failure)
+        CallerRegistry::open(folder, Vec::new()).map(Self::Book).map_err(book_failure)
     }
 
     pub(super) async fn list(&self) -> Result<Value, Failure> {

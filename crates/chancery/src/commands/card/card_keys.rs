@@ -1,26 +1,25 @@
 //! Where the keys come from that a card is verified with: given, published by whoever signed, or on the card itself.
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use chancery::identity::cards::{IDENTITY_EXTENSION, VerifyRules, card_key_urls};
 use chancery::identity::{Jwk, Jwks, PublicKey};
 use chancery::protocol::AgentId;
-use chancery_outbound::{Fetch, Guard, GuardConfig, Peer};
+use chancery_outbound::{Fetch, TypedUrl};
 use serde_json::{Value, json};
-use url::{Host, Url};
 
 use super::super::Failure;
+use super::FETCH_WITHIN;
 
 /// More than this is no list of keys.
 const MOST_KEY_BYTES: u64 = 256 * 1024;
 
 /// Where a card came from, which decides where its keys may.
-pub(super) enum Origin<'a> {
+pub(super) enum CardSource<'a> {
     /// The node on this machine, which publishes its keys itself.
-    Nearby(&'a Peer),
-    /// An address, and roots to believe there beside the system's.
-    Web(&'a str, Option<&'a Path>),
+    Nearby(&'a TypedUrl),
+    /// Where it was found, and the address that was typed.
+    Web(&'a str, &'a TypedUrl),
     /// A file or a pipe.
     Paper,
 }
@@ -66,18 +65,18 @@ pub(super) fn introduced(card: &Value, agent_id: &AgentId) -> Option<Jwk> {
 }
 
 /// The keys from where the card's signatures say they are, as far as that may be believed; and why there are none.
-pub(super) async fn published(text: &str, origin: &Origin<'_>, rules: &VerifyRules) -> (Vec<Jwks>, Option<String>) {
+pub(super) async fn published(text: &str, origin: &CardSource<'_>, rules: &VerifyRules) -> (Vec<Jwks>, Option<String>) {
     let none = |reason: &str| (Vec::new(), Some(reason.to_owned()));
     let read = |text: &[u8]| serde_json::from_slice::<Jwks>(text).map_err(|fault| format!("not a list of keys: {fault}"));
     match origin {
-        Origin::Paper => none("a file says nothing of whose keys to believe; give --verify-key FILE or --agent-id ID"),
-        Origin::Nearby(node) => {
-            match node.fetch_keys().await.map_err(|fault| fault.to_string()).and_then(|keys| read(keys.as_bytes())) {
+        CardSource::Paper => none("a file says nothing of whose keys to believe; give --verify-key FILE or --agent-id ID"),
+        CardSource::Nearby(node) => {
+            match node.fetch_keys(FETCH_WITHIN).await.map_err(|fault| fault.to_string()).and_then(|keys| read(keys.as_bytes())) {
                 Ok(set) => (vec![set], None),
                 Err(reason) => none(&format!("the node's keys: {reason}")),
             }
         }
-        Origin::Web(url, ca_file) => {
+        CardSource::Web(_, typed) => {
             let urls = match card_key_urls(text, rules) {
                 Ok(urls) if urls.is_empty() => {
                     return none(
@@ -87,15 +86,11 @@ pub(super) async fn published(text: &str, origin: &Origin<'_>, rules: &VerifyRul
                 Ok(urls) => urls,
                 Err(fault) => return none(&fault.to_string()),
             };
-            let guard = match guard(url, *ca_file) {
-                Ok(guard) => guard,
-                Err(reason) => return none(&reason),
-            };
             let (mut sets, mut missed) = (Vec::new(), None);
             for url in urls {
                 let mut fetch = Fetch::get(url.as_str());
                 fetch.most_bytes = Some(MOST_KEY_BYTES);
-                let fetched = guard.client().fetch(fetch).await.map_err(|fault| fault.to_string());
+                let fetched = typed.guard_for(&url).client().fetch(fetch).await.map_err(|fault| fault.to_string());
                 let fetched = fetched.and_then(|answer| match answer.status.is_success() {
                     true => read(&answer.body),
                     false => Err(format!("status {}", answer.status)),
@@ -108,37 +103,4 @@ pub(super) async fn published(text: &str, origin: &Origin<'_>, rules: &VerifyRul
             (sets, missed)
         }
     }
-}
-
-/// The way to keys at the card's own origin. Whoever named that address meant it, also if it is a private one; nothing else
-/// that is not public is called.
-fn guard(card_url: &str, ca_file: Option<&Path>) -> Result<Guard, String> {
-    let mut config = GuardConfig { ca_file: ca_file.map(Path::to_owned), ..GuardConfig::default() };
-    let url = Url::parse(card_url).map_err(|fault| fault.to_string())?;
-    let mut allow = |net: String| -> Result<(), String> {
-        config.allow_nets.push(net.parse().map_err(|_| format!("{net} is no network"))?);
-        Ok(())
-    };
-    let is_loopback = match url.host() {
-        Some(Host::Ipv4(address)) => {
-            allow(format!("{address}/32"))?;
-            address.is_loopback()
-        }
-        Some(Host::Ipv6(address)) => {
-            allow(format!("{address}/128"))?;
-            IpAddr::V6(address).is_loopback()
-        }
-        Some(Host::Domain("localhost")) => {
-            allow("127.0.0.0/8".to_owned())?;
-            allow("::1/128".to_owned())?;
-            true
-        }
-        Some(Host::Domain(name)) => {
-            config.allow_hosts.push(name.to_owned());
-            false
-        }
-        None => false,
-    };
-    config.allow_http = is_loopback;
-    Guard::new(config, &[]).map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }

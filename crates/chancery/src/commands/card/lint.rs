@@ -177,6 +177,8 @@ impl Findings {
                 if !web && url.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) => {}
             "GRPC" if web => {}
             "GRPC" => self.fault(format!("{place}url is {url:?}, not host:port")),
+            // A binding that is named by a URI, as SWP is, has URLs of its own.
+            custom if custom.contains("://") && parsed.is_ok() => {}
             _ if !web => self.fault(format!("{place}url is {url:?}, not an http or https URL")),
             _ if parsed.is_ok_and(|url| url.scheme() == "http" && !is_local(&url)) => {
                 self.advice(format!("{place}url is {url:?}: not encrypted"));

@@ -1,12 +1,12 @@
 //! Whether a card is signed, by whom, and whether that is true.
 
-use chancery::identity::cards::{CardFault, KeyHint, Verified, VerifyRules, verify_card_signatures, verify_original_card};
+use chancery::identity::cards::{CardFault, KeyHint, VerifiedCard, VerifyRules, verify_card_signatures, verify_original_card};
 use chancery::identity::{Jwks, KeyUse, PublicKey, strict_json};
 use chancery::protocol::AgentId;
 use serde_json::{Value, json};
 
 use super::super::show;
-use super::card_keys::{Origin, Pins, introduced, published};
+use super::card_keys::{CardSource, Pins, introduced, published};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -15,6 +15,8 @@ pub(super) enum State {
     Invalid,
     /// It is signed, and nobody knows the key.
     NoKey,
+    /// It came in a form that its signature does not cover.
+    Unchecked,
 }
 
 impl State {
@@ -24,6 +26,7 @@ impl State {
             Self::Unsigned => "unsigned",
             Self::Invalid => "invalid",
             Self::NoKey => "no key",
+            Self::Unchecked => "not checked",
         }
     }
 }
@@ -50,6 +53,11 @@ impl Signature {
         Self { state, by: Vec::new(), reason: reason.into(), uncovered: Vec::new() }
     }
 
+    /// A card whose form is not the one that was signed.
+    pub(super) fn unchecked(reason: &str) -> Self {
+        Self::without(State::Unchecked, Some(reason.to_owned()))
+    }
+
     fn invalid(reason: impl Into<String>) -> Self {
         Self::without(State::Invalid, Some(reason.into()))
     }
@@ -72,7 +80,7 @@ impl Signature {
             State::Valid => self.by.iter().map(signer_line).collect(),
             State::Unsigned => vec![format!("signature     none{because}")],
             State::Invalid => vec![format!("signature     INVALID{because}")],
-            State::NoKey => vec![format!("signature     not verified{because}")],
+            State::NoKey | State::Unchecked => vec![format!("signature     not verified{because}")],
         };
         lines.extend(self.uncovered.iter().map(|path| format!("not signed    {}", show::safe(path))));
         lines
@@ -86,7 +94,7 @@ fn signer_line(signer: &Signer) -> String {
 }
 
 /// Verifies the text of a card.
-pub(super) async fn verify(text: &str, card: &Value, origin: &Origin<'_>, pins: &Pins) -> Signature {
+pub(super) async fn verify(text: &str, card: &Value, origin: &CardSource<'_>, pins: &Pins) -> Signature {
     let is_listed = card["signatures"].as_array().is_some_and(|list| !list.is_empty());
     let is_original = card.get("signature").is_some() || card.pointer("/metadata/ruvector/signature").is_some();
     match (is_listed, is_original) {
@@ -119,8 +127,8 @@ fn original(text: &str, pins: &Pins) -> Signature {
     Signature { state: State::Valid, by, reason: None, uncovered: Vec::new() }
 }
 
-async fn listed(text: &str, card: &Value, origin: &Origin<'_>, pins: &Pins) -> Signature {
-    let card_url = if let Origin::Web(url, _) = origin { Some((*url).to_owned()) } else { None };
+async fn listed(text: &str, card: &Value, origin: &CardSource<'_>, pins: &Pins) -> Signature {
+    let card_url = if let CardSource::Web(url, _) = origin { Some((*url).to_owned()) } else { None };
     let rules = VerifyRules { card_url, jku_origins: Vec::new() };
     let (sets, missed) = match &pins.keys {
         Some(pinned) => (vec![pinned.clone()], None),
@@ -134,7 +142,7 @@ async fn listed(text: &str, card: &Value, origin: &Origin<'_>, pins: &Pins) -> S
     let candidates = |hint: &KeyHint<'_>| -> Vec<PublicKey> {
         sets.iter().flat_map(|set| set.candidates(KeyUse::Cards, hint.algorithm, hint.kid)).collect()
     };
-    let Verified { by, card: covered, .. } = match verify_card_signatures(text, &candidates, &rules) {
+    let VerifiedCard { by, card: covered, .. } = match verify_card_signatures(text, &candidates, &rules) {
         Ok(verified) => verified,
         Err(CardFault::CardSignatureInvalid(_)) if sets.is_empty() => return Signature::without(State::NoKey, missed),
         Err(fault) => return Signature::invalid(fault.to_string()),

@@ -1,6 +1,6 @@
 //! The demo's agents: each works a little, says what it cost, and asks others on the way, as its order says.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chancery::protocol::{Metadata, PartContent};
@@ -10,7 +10,7 @@ use chancery_outbound::client::ClientError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use super::line::{Ask, Line};
+use super::line::{DemoCall, DemoClient};
 
 /// Long enough to be seen.
 const WORK: Duration = Duration::from_millis(250);
@@ -42,7 +42,7 @@ impl Order {
 
 /// One of the three, by its place in the circle.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Role {
+pub(super) struct DemoRole {
     pub(super) name: &'static str,
     pub(super) next: &'static str,
     /// What the control plane sets aside for a call of it.
@@ -51,19 +51,19 @@ pub(super) struct Role {
     pub(super) cost: MicroUsd,
 }
 
-pub(super) const ROLES: [Role; 3] = [
-    Role { name: "a", next: "b", price: "0.01", cost: MicroUsd(7_000) },
-    Role { name: "b", next: "c", price: "0.008", cost: MicroUsd(6_000) },
-    Role { name: "c", next: "a", price: "0.006", cost: MicroUsd(5_000) },
+pub(super) const ROLES: [DemoRole; 3] = [
+    DemoRole { name: "a", next: "b", price: "0.01", cost: MicroUsd(7_000) },
+    DemoRole { name: "b", next: "c", price: "0.008", cost: MicroUsd(6_000) },
+    DemoRole { name: "c", next: "a", price: "0.006", cost: MicroUsd(5_000) },
 ];
 
 /// What a job of a fan-out is expected to cost, and what it does cost.
 const JOB: (MicroUsd, MicroUsd) = (MicroUsd(20_000), MicroUsd(18_000));
 
 pub(super) struct DemoAgent {
-    pub(super) role: Role,
-    /// To the control plane, with the agent's own key.
-    pub(super) line: Arc<Line>,
+    pub(super) role: DemoRole,
+    /// To the control plane, as the agent that it is. It is there before the first call comes.
+    pub(super) line: Arc<OnceLock<DemoClient>>,
 }
 
 #[async_trait]
@@ -108,14 +108,14 @@ impl DemoAgent {
             Order::Job { .. } => Vec::new(),
             Order::HandOn { forgetful } => {
                 let forgets = forgetful.iter().any(|name| name == self.role.name);
-                let ask = if forgets { Ask::of_nobody(order.clone()) } else { Ask::within(turn, order.clone()) };
+                let ask = if forgets { DemoCall::of_nobody(order.clone()) } else { DemoCall::within(turn, order.clone()) };
                 vec![self.ask(self.role.next, ask).await]
             }
             Order::FanOut { calls } => {
                 let others = ROLES.iter().filter(|role| role.name != self.role.name).cycle().take(*calls);
                 let (expected, actual) = JOB;
                 let asked = others.map(|other| {
-                    let ask = Ask { estimate: Some(expected), ..Ask::within(turn, Order::Job { usd: actual }) };
+                    let ask = DemoCall { estimate: Some(expected), ..DemoCall::within(turn, Order::Job { usd: actual }) };
                     self.ask(other.name, ask)
                 });
                 futures::future::join_all(asked).await
@@ -124,8 +124,9 @@ impl DemoAgent {
     }
 
     /// An answer or the lack of one: an agent makes do with what it gets.
-    async fn ask(&self, agent: &str, ask: Ask) -> String {
-        match self.line.ask(agent, ask).await {
+    async fn ask(&self, agent: &str, ask: DemoCall) -> String {
+        let Some(line) = self.line.get() else { return format!("{agent} could not be asked: the control plane is not up") };
+        match line.ask(agent, ask).await {
             Ok(_) => format!("{agent} answered"),
             Err(ClientError::Refused(refusal)) => format!("{agent} was not asked: {}", refusal.message),
             Err(error) => format!("{agent} could not be asked: {error}"),

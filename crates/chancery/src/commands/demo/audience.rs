@@ -3,11 +3,11 @@
 use chancery_core::MicroUsd;
 
 use super::drawing::Drawing;
-use super::events::{self, Told};
+use super::events::{self, ShownEvents};
 use super::paint::{Paint, Tone, is_live};
 use super::play::{Played, Scene};
-use super::records::Picture;
-use super::stage::Stage;
+use super::records::RecordsView;
+use super::stage::DemoStage;
 use crate::commands::show;
 
 const NEXT: &str = "\
@@ -23,11 +23,11 @@ What can be set is explained in docs/configuration.md.
 /// Lines that are drawn over on a terminal, which has 24 at least.
 const DRAWN_OVER: usize = 20;
 
-pub(super) struct Audience {
+pub(super) struct DemoOutput {
     kind: Kind,
     paint: Paint,
     cap: Option<MicroUsd>,
-    told: Told,
+    told: ShownEvents,
 }
 
 enum Kind {
@@ -37,15 +37,15 @@ enum Kind {
     Terminal(Vec<String>),
 }
 
-impl Audience {
-    pub(super) fn of(json: bool, stage: &Stage) -> Self {
+impl DemoOutput {
+    pub(super) fn of(json: bool, stage: &DemoStage) -> Self {
         let kind = match (json, is_live()) {
             (true, _) => Kind::Json,
             (false, false) => Kind::Lines,
             (false, true) => Kind::Terminal(Vec::new()),
         };
         let cap = stage.config.governance.budget.tree.max_usd;
-        let audience = Self { kind, paint: Paint::for_stdout(), cap, told: Told::default() };
+        let audience = Self { kind, paint: Paint::for_stdout(), cap, told: ShownEvents::default() };
         if !matches!(audience.kind, Kind::Json) {
             let may = cap.map_or_else(|| "may spend what it likes".to_owned(), |cap| format!("may spend ${cap}"));
             show::print(&format!(
@@ -71,7 +71,7 @@ impl Audience {
     }
 
     /// The records as they are now.
-    pub(super) fn see(&mut self, scene: &Scene, picture: &Picture) {
+    pub(super) fn see(&mut self, scene: &Scene, picture: &RecordsView) {
         match &mut self.kind {
             Kind::Json => {
                 for event in self.told.news(picture) {
@@ -79,7 +79,7 @@ impl Audience {
                 }
             }
             Kind::Lines => {
-                for line in self.told.news(picture).iter().flat_map(events::Event::lines) {
+                for line in self.told.news(picture).iter().flat_map(events::DemoEvent::lines) {
                     show::print_line(&line);
                 }
             }

@@ -1,10 +1,10 @@
 //! A picture of the records as text of at most 79 columns: the tree, what was refused in it, and the bar of its budget.
 
-use chancery_core::budget::Scope;
+use chancery_core::budget::BudgetScope;
 use chancery_core::{MicroUsd, TreeTask};
 
 use super::paint::{Paint, Tone};
-use super::records::{Picture, Refusal};
+use super::records::{RecordsView, RefusedCall};
 use super::stage::ROOT;
 use crate::commands::show;
 
@@ -17,13 +17,13 @@ const BAR: usize = 30;
 const WIDTH: usize = 79;
 
 /// One thing below a task: another task, or calls that were refused for the same reason.
-enum Twig<'a> {
+enum TreeBranch<'a> {
     Task(&'a TreeTask),
-    Refused(Vec<&'a Refusal>),
+    Refused(Vec<&'a RefusedCall>),
 }
 
 pub(super) struct Drawing<'a> {
-    pub(super) picture: &'a Picture,
+    pub(super) picture: &'a RecordsView,
     pub(super) paint: Paint,
     /// The cap of the tree.
     pub(super) cap: Option<MicroUsd>,
@@ -46,28 +46,30 @@ impl Drawing<'_> {
             let last = place + 1 == twigs.len();
             let (branch, next) = if last { ("└ ", "  ") } else { ("├ ", "│ ") };
             match twig {
-                Twig::Task(task) => {
+                TreeBranch::Task(task) => {
                     lines.push(self.task(task, &format!("{indent}{branch}")));
                     let deeper = if indent.chars().count() < DEEPEST { format!("{indent}{next}") } else { indent.to_owned() };
                     self.below(Some(task), &deeper, lines);
                 }
-                Twig::Refused(refused) => self.refused(refused, &format!("{indent}{branch}"), &format!("{indent}{next}"), lines),
+                TreeBranch::Refused(refused) => {
+                    self.refused(refused, &format!("{indent}{branch}"), &format!("{indent}{next}"), lines)
+                }
             }
         }
     }
 
-    fn twigs(&self, parent: Option<&TreeTask>) -> Vec<Twig<'_>> {
+    fn twigs(&self, parent: Option<&TreeTask>) -> Vec<TreeBranch<'_>> {
         let above = parent.map(|parent| &parent.task);
         let tasks = self.picture.tasks.iter().filter(|task| task.kinship.parent.as_ref() == above);
-        let mut twigs: Vec<Twig<'_>> = tasks.map(Twig::Task).collect();
-        let mut groups: Vec<Vec<&Refusal>> = Vec::new();
+        let mut twigs: Vec<TreeBranch<'_>> = tasks.map(TreeBranch::Task).collect();
+        let mut groups: Vec<Vec<&RefusedCall>> = Vec::new();
         for refusal in self.picture.refused.iter().filter(|refusal| refusal.parent.as_ref() == above) {
             match groups.iter_mut().find(|group| alike(group, refusal)) {
                 Some(group) => group.push(refusal),
                 None => groups.push(vec![refusal]),
             }
         }
-        twigs.extend(groups.into_iter().map(Twig::Refused));
+        twigs.extend(groups.into_iter().map(TreeBranch::Refused));
         twigs
     }
 
@@ -87,7 +89,7 @@ impl Drawing<'_> {
         format!("{left:<TREE$} {attribution}{} {money}", self.paint.tone(tone, format!("{word:<12}")))
     }
 
-    fn refused(&self, refused: &[&Refusal], branch: &str, below: &str, lines: &mut Vec<String>) {
+    fn refused(&self, refused: &[&RefusedCall], branch: &str, below: &str, lines: &mut Vec<String>) {
         let Some(first) = refused.first() else { return };
         let left = format!("{branch}{}", called(&first.decision.caller, &first.decision.agent, first.parent.is_some()));
         let attribution = self.paint.tone(Tone::Quiet, format!("{:<10}", first.attribution.as_deref().unwrap_or("-")));
@@ -101,7 +103,7 @@ impl Drawing<'_> {
 
     /// What is spent and held of what the tree may cost.
     fn bar(&self) -> String {
-        let standing = self.picture.budgets.iter().find(|(scope, _)| matches!(scope, Scope::Tree(_)));
+        let standing = self.picture.budgets.iter().find(|(scope, _)| matches!(scope, BudgetScope::Tree(_)));
         let (settled, reserved) = match standing {
             Some((_, standing)) => (standing.settled.usd, standing.reserved.usd),
             // A tree that is over has no account any more; its tasks say what they cost.
@@ -118,7 +120,7 @@ impl Drawing<'_> {
 }
 
 /// Calls of one agent by another that were refused for the same reason are shown as one.
-fn alike(group: &[&Refusal], refusal: &Refusal) -> bool {
+fn alike(group: &[&RefusedCall], refusal: &RefusedCall) -> bool {
     group.first().is_some_and(|first| {
         (&first.code, &first.decision.agent, &first.decision.caller)
             == (&refusal.code, &refusal.decision.agent, &refusal.decision.caller)
@@ -126,7 +128,7 @@ fn alike(group: &[&Refusal], refusal: &Refusal) -> bool {
 }
 
 /// The facts of a refusal, in words.
-pub(super) fn reasons(refusal: &Refusal) -> Vec<String> {
+pub(super) fn reasons(refusal: &RefusedCall) -> Vec<String> {
     if let Some(path) = refusal.fact("path") {
         let depth = refusal.fact("depth").map(|depth| format!(" (depth {depth})")).unwrap_or_default();
         return vec![format!("{path}{depth}")];
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_tree_without_anything_in_it_is_its_root_alone() {
-        let drawing = Drawing { picture: &Picture::default(), paint: Paint::PLAIN, cap: None };
+        let drawing = Drawing { picture: &RecordsView::default(), paint: Paint::PLAIN, cap: None };
         assert_eq!(drawing.lines(), ["  you"]);
     }
 }

@@ -5,55 +5,55 @@ use std::collections::{BTreeMap, BTreeSet};
 use chancery::TaskState;
 use chancery::protocol::Timestamp;
 use chancery_core::TreeTask;
-use chancery_core::budget::{Scope, Standing};
+use chancery_core::budget::{BudgetScope, BudgetStanding};
 use serde_json::{Value, json};
 
 use super::drawing::{fitted, reasons};
 use super::play::{Played, Scene};
-use super::records::{Picture, Refusal};
+use super::records::{RecordsView, RefusedCall};
 use crate::commands::show;
 
 /// What has been told already.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ShownEvents {
     tasks: BTreeMap<String, (TaskState, i64)>,
     refused: BTreeSet<String>,
     budgets: BTreeMap<String, (i64, i64)>,
 }
 
-pub(super) enum Event<'a> {
+pub(super) enum DemoEvent<'a> {
     Task(&'a TreeTask),
-    Refused(&'a Refusal),
-    Budget(&'a Scope, &'a Standing),
+    Refused(&'a RefusedCall),
+    Budget(&'a BudgetScope, &'a BudgetStanding),
 }
 
-impl Told {
+impl ShownEvents {
     /// What is new, in the order it happened; the budgets after what changed them.
-    pub(super) fn news<'a>(&mut self, picture: &'a Picture) -> Vec<Event<'a>> {
+    pub(super) fn news<'a>(&mut self, picture: &'a RecordsView) -> Vec<DemoEvent<'a>> {
         let mut news = Vec::new();
         for task in &picture.tasks {
             let now = (task.state, task.spend.settled.usd.0);
             if self.tasks.insert(task.task.to_string(), now) != Some(now) {
-                news.push(Event::Task(task));
+                news.push(DemoEvent::Task(task));
             }
         }
         for refusal in &picture.refused {
             if self.refused.insert(refusal.decision.id.to_string()) {
-                news.push(Event::Refused(refusal));
+                news.push(DemoEvent::Refused(refusal));
             }
         }
-        news.sort_by_key(Event::at);
+        news.sort_by_key(DemoEvent::at);
         for (scope, standing) in &picture.budgets {
             let now = (standing.settled.usd.0, standing.reserved.usd.0);
             if self.budgets.insert(scope.to_string(), now) != Some(now) {
-                news.push(Event::Budget(scope, standing));
+                news.push(DemoEvent::Budget(scope, standing));
             }
         }
         news
     }
 }
 
-impl Event<'_> {
+impl DemoEvent<'_> {
     fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Task(task) => Some(task.status_at),
@@ -67,7 +67,7 @@ impl Event<'_> {
             Self::Task(task) => with(scene, "task", json!(task)),
             Self::Refused(refusal) => with(scene, "refused", refused(refusal)),
             Self::Budget(scope, standing) => {
-                let Standing { limit, settled, reserved, overrun } = standing;
+                let BudgetStanding { limit, settled, reserved, overrun } = standing;
                 let caps = json!({ "usd": limit.caps.usd, "tokens": limit.caps.tokens, "tasks": limit.caps.tasks });
                 let body = json!({
                     "scope": scope.to_string(), "cap": caps, "settled": settled, "reserved": reserved, "overrun": overrun,
@@ -110,7 +110,7 @@ fn with(scene: &Scene, event: &str, body: Value) -> Value {
     whole
 }
 
-fn refused(refusal: &Refusal) -> Value {
+fn refused(refusal: &RefusedCall) -> Value {
     let decision = &refusal.decision;
     json!({
         "decision": decision.id,

@@ -7,7 +7,7 @@ use chancery_core::budget::{Amount, Caps};
 use chancery_core::{MicroUsd, Rule};
 
 use super::agents::Order;
-use super::records::Picture;
+use super::records::RecordsView;
 
 #[derive(Debug, Default)]
 pub(super) struct Judge {
@@ -18,7 +18,7 @@ pub(super) struct Judge {
 
 impl Judge {
     /// What must hold at every moment.
-    pub(super) fn look(&mut self, picture: &Picture, config: &Config) {
+    pub(super) fn look(&mut self, picture: &RecordsView, config: &Config) {
         for (scope, standing) in &picture.budgets {
             let taken = standing.settled.saturating_add(standing.reserved);
             if let Some(over) = over(taken, standing.limit.caps) {
@@ -42,7 +42,7 @@ impl Judge {
     }
 
     /// What must hold at the end.
-    pub(super) fn conclude(&mut self, picture: &Picture, order: &Order, config: &Config) {
+    pub(super) fn conclude(&mut self, picture: &RecordsView, order: &Order, config: &Config) {
         self.look(picture, config);
         let cap = config.governance.budget.tree.max_usd;
         for (root, settled, _) in picture.spent() {
@@ -89,7 +89,7 @@ mod tests {
     use chancery::TaskState;
     use chancery::protocol::{Timestamp, TraceId};
     use chancery_core::lineage::{AgentPath, Attribution};
-    use chancery_core::{Kinship, Spend, TreeTask};
+    use chancery_core::{LineageRecord, Spend, TreeTask};
 
     #[test]
     fn more_than_a_cap_is_seen_in_every_dimension_and_as_much_is_not() {
@@ -112,9 +112,10 @@ mod tests {
             state: TaskState::Completed,
             created_at: Timestamp::default(),
             status_at: Timestamp::default(),
-            kinship: Kinship {
+            kinship: LineageRecord {
                 root: "t".into(),
                 trace: TraceId(1),
+                made: false,
                 parent: None,
                 depth,
                 path: AgentPath::new(path.iter().map(|&agent| agent.into())),
@@ -132,7 +133,7 @@ mod tests {
         let config = Config::parse("[budget.tree]\nmax_usd = '0.10'\n").unwrap();
         let faults = |task: TreeTask| {
             let mut judge = Judge::default();
-            judge.conclude(&Picture { tasks: vec![task], ..Picture::default() }, &Order::FanOut { calls: 0 }, &config);
+            judge.conclude(&RecordsView { tasks: vec![task], ..RecordsView::default() }, &Order::FanOut { calls: 0 }, &config);
             judge.into_faults()
         };
         assert_eq!(faults(task("a", &["you", "b"], 8, 100_000)), [""; 0]);
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn a_loop_that_ends_without_a_refusal_is_a_fault() {
         let mut judge = Judge::default();
-        judge.conclude(&Picture::default(), &Order::HandOn { forgetful: Vec::new() }, &Config::default());
+        judge.conclude(&RecordsView::default(), &Order::HandOn { forgetful: Vec::new() }, &Config::default());
         assert_eq!(judge.into_faults().len(), 1);
     }
 }

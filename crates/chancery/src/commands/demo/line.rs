@@ -1,4 +1,4 @@
-//! The way from one caller to the control plane: real HTTP, with the caller's own key.
+//! The way from one caller to the control plane: real HTTP, with the caller's own key or at its own address.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use chancery::protocol::{
     Binding, Json, Message, Metadata, Reply, Request, Role, SendConfiguration, SendMessage, TraceId, Version,
 };
 use chancery_core::{GOVERNANCE_EXTENSION, MicroUsd};
-use chancery_outbound::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
+use chancery_outbound::client::{AgentClient, AgentCredentials, CallConditions, ClientError, ClientLimits, Interface};
 use chancery_outbound::guard::{GuardConfig, WayOut};
 use chancery_outbound::new_message_id;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -18,7 +18,7 @@ use url::Url;
 use super::agents::{Order, ROLES};
 
 /// One call that is to be made.
-pub(super) struct Ask {
+pub(super) struct DemoCall {
     pub(super) order: Order,
     pub(super) trace: TraceId,
     pub(super) hop_token: Option<Arc<str>>,
@@ -26,13 +26,11 @@ pub(super) struct Ask {
     pub(super) estimate: Option<MicroUsd>,
 }
 
-impl Ask {
+impl DemoCall {
     /// For a task: says so with the trace and the token that the task came with, as any agent can that knows of tokens no more
     /// than where they are.
     pub(super) fn within(turn: &Turn, order: Order) -> Self {
-        let said = turn.metadata.as_ref().and_then(|metadata| metadata.get(GOVERNANCE_EXTENSION));
-        let token = said.as_ref().and_then(|said| said["hop_token"].as_str());
-        Self { order, trace: turn.trace, hop_token: token.map(Arc::from), estimate: None }
+        Self { order, trace: turn.trace, hop_token: turn.delegation.brought_tokens().cloned(), estimate: None }
     }
 
     /// Says nothing of what it is for.
@@ -60,14 +58,14 @@ pub(super) fn fresh_trace() -> TraceId {
     TraceId(rand::random::<u128>().max(1))
 }
 
-pub(super) struct Line {
-    key: SecretString,
+pub(super) struct DemoClient {
+    key: Option<SecretString>,
     agents: BTreeMap<&'static str, AgentClient>,
 }
 
-impl Line {
+impl DemoClient {
     /// To every agent behind the control plane at `base`.
-    pub(super) fn new(base: &Url, key: SecretString) -> Result<Self, String> {
+    pub(super) fn new(base: &Url, key: Option<SecretString>) -> Result<Self, String> {
         let way_out = WayOut::new(&GuardConfig::default(), std::slice::from_ref(base), &[])?;
         let mut agents = BTreeMap::new();
         for role in ROLES {
@@ -80,14 +78,14 @@ impl Line {
     }
 
     /// Asks an agent and waits for its answer.
-    pub(super) async fn ask(&self, agent: &str, ask: Ask) -> Result<Reply, ClientError> {
+    pub(super) async fn ask(&self, agent: &str, ask: DemoCall) -> Result<Reply, ClientError> {
         let Some(client) = self.agents.get(agent) else {
             return Err(ClientError::not_understood(format!("nobody here is called {agent}")));
         };
-        let conditions = Conditions {
-            credentials: Credentials::api_key(self.key.expose_secret()),
+        let conditions = CallConditions {
+            credentials: self.key.as_ref().map_or(AgentCredentials::None, |key| AgentCredentials::api_key(key.expose_secret())),
             hop_token: ask.hop_token.clone(),
-            ..Conditions::new(ask.trace)
+            ..CallConditions::new(ask.trace)
         };
         client.call(&Request::SendMessage(ask.message()), &conditions).await
     }

@@ -6,14 +6,15 @@ use std::time::Duration;
 use anyhow::anyhow;
 use chancery::protocol::Error;
 use chancery_core::MicroUsd;
+use chancery_core::spawn_watched;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::agents::{Order, ROLES};
-use super::audience::Audience;
+use super::audience::DemoOutput;
 use super::judge::Judge;
-use super::line::{Ask, fresh_trace};
-use super::records::Picture;
-use super::stage::Stage;
+use super::line::{DemoCall, fresh_trace};
+use super::records::RecordsView;
+use super::stage::DemoStage;
 use crate::commands::Failure;
 
 /// How often the records are looked at.
@@ -30,20 +31,20 @@ pub(super) struct Scene {
 /// What came of a scene.
 pub(super) struct Played {
     pub(super) scene: Scene,
-    pub(super) picture: Picture,
+    pub(super) picture: RecordsView,
     /// The most that was spent and set aside at once.
     pub(super) peak: MicroUsd,
     pub(super) faults: Vec<String>,
 }
 
-pub(super) async fn play(stage: &Stage, scene: Scene, until: Instant, audience: &mut Audience) -> Result<Played, Failure> {
+pub(super) async fn play(stage: &DemoStage, scene: Scene, until: Instant, audience: &mut DemoOutput) -> Result<Played, Failure> {
     audience.announce(&scene);
     let plane = stage.plane();
-    let before = Picture::decisions_so_far(plane).await.map_err(unreadable)?;
+    let before = RecordsView::decisions_so_far(plane).await.map_err(unreadable)?;
     let trace = fresh_trace();
-    let ask = Ask { trace, ..Ask::of_nobody(scene.order.clone()) };
+    let ask = DemoCall { trace, ..DemoCall::of_nobody(scene.order.clone()) };
     let you = Arc::clone(&stage.you);
-    let mut answer = tokio::spawn(async move { you.ask(ROLES[0].name, ask).await });
+    let mut answer = spawn_watched("demo call", async move { you.ask(ROLES[0].name, ask).await });
     let mut judge = Judge::default();
     let mut glance = interval(GLANCE);
     glance.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -54,7 +55,7 @@ pub(super) async fn play(stage: &Stage, scene: Scene, until: Instant, audience: 
             () = sleep_until(until) => Some(None),
             _ = glance.tick() => None,
         };
-        picture = Picture::take(plane, trace, &before).await.map_err(unreadable)?;
+        picture = RecordsView::take(plane, trace, &before).await.map_err(unreadable)?;
         judge.look(&picture, &stage.config);
         audience.see(&scene, &picture);
         if let Some(answered) = answered {
@@ -77,7 +78,7 @@ pub(super) async fn play(stage: &Stage, scene: Scene, until: Instant, audience: 
     let settling = async {
         while !picture.is_over() {
             glance.tick().await;
-            picture = Picture::take(plane, trace, &before).await?;
+            picture = RecordsView::take(plane, trace, &before).await?;
             judge.look(&picture, &stage.config);
             audience.see(&scene, &picture);
         }

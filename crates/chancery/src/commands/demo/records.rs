@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chancery::Chancery;
 use chancery::protocol::{Error, TaskId, TraceId};
-use chancery_core::budget::{Scope, Standing};
+use chancery_core::budget::{BudgetScope, BudgetStanding};
 use chancery_core::{Decision, Fact, MicroUsd, Rule, TreeTask};
 
 /// As many refusals as are ever looked at.
@@ -12,18 +12,18 @@ const MOST: usize = 1_000;
 
 /// One look at the records.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Picture {
+pub(super) struct RecordsView {
     /// In the order they were made.
     pub(super) tasks: Vec<TreeTask>,
     /// The oldest first.
-    pub(super) refused: Vec<Refusal>,
+    pub(super) refused: Vec<RefusedCall>,
     /// Budgets that something is counted in now.
-    pub(super) budgets: Vec<(Scope, Standing)>,
+    pub(super) budgets: Vec<(BudgetScope, BudgetStanding)>,
 }
 
 /// A call that was not let through.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct RefusedCall {
     pub(super) decision: Decision,
     pub(super) code: String,
     /// How it was known which task the call came from.
@@ -35,7 +35,7 @@ pub(super) struct Refusal {
     pub(super) facts: BTreeMap<String, String>,
 }
 
-impl Refusal {
+impl RefusedCall {
     fn of(decision: Decision) -> Option<Self> {
         let code = decision.refused.as_deref()?.to_owned();
         let facts_of = |wanted: &dyn Fn(&chancery_core::Verdict) -> bool| -> BTreeMap<String, String> {
@@ -63,13 +63,13 @@ fn text(fact: &Fact) -> String {
     }
 }
 
-impl Picture {
+impl RecordsView {
     /// Everything in the tree of that trace, and in trees that were begun because somebody did not say that they belong there.
     pub(super) async fn take(plane: &Chancery, trace: TraceId, before: &BTreeSet<String>) -> Result<Self, Error> {
         // Refusals first: the task a refused call came from was there before it.
         let decided = plane.decisions(MOST).await?;
         let newer = decided.into_iter().filter(|decision| !before.contains(&*decision.id));
-        let mut refused: Vec<Refusal> = newer.filter_map(Refusal::of).collect();
+        let mut refused: Vec<RefusedCall> = newer.filter_map(RefusedCall::of).collect();
         refused.sort_by(|one, other| (one.decision.at, &one.decision.id).cmp(&(other.decision.at, &other.decision.id)));
         let mut trees = plane.trees(&trace.to_string()).await?;
         for root in refused.iter().filter_map(|refusal| refusal.decision.root.as_ref()) {
@@ -81,9 +81,9 @@ impl Picture {
         let tasks: Vec<TreeTask> = trees.into_iter().flat_map(|tree| tree.tasks).collect();
         let ids: BTreeSet<String> = tasks.iter().map(|task| task.task.to_string()).collect();
         let budgets = plane.budgets().into_iter().map(|(account, standing)| (account.scope().clone(), standing));
-        let ours = |scope: &Scope| match scope {
-            Scope::Tree(root) => roots.contains(&**root),
-            Scope::Subtree(task) => ids.contains(&**task),
+        let ours = |scope: &BudgetScope| match scope {
+            BudgetScope::Tree(root) => roots.contains(&**root),
+            BudgetScope::Subtree(task) => ids.contains(&**task),
             _ => true,
         };
         Ok(Self { tasks, refused, budgets: budgets.filter(|(scope, _)| ours(scope)).collect() })

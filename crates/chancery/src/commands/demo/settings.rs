@@ -6,15 +6,15 @@ use toml::{Table, Value};
 use crate::commands::Failure;
 
 /// An agent that is called at a URL and calls with a key, and what a call of it costs.
-pub(super) struct Listed<'a> {
+pub(super) struct DemoAgentEntry<'a> {
     pub(super) name: &'a str,
     pub(super) url: String,
     pub(super) key_hash: String,
     pub(super) price: &'a str,
 }
 
-/// Reads the whole as a config file would be read.
-pub(super) fn settings(agents: &[Listed<'_>], root: (&str, String), set: &[String]) -> Result<Config, Failure> {
+/// Reads the whole as a config file would be read. Without a root there are no callers, and the node is open.
+pub(super) fn settings(agents: &[DemoAgentEntry<'_>], root: Option<(&str, String)>, set: &[String]) -> Result<Config, Failure> {
     let mut table = base(agents, root);
     for setting in set {
         merge(&mut table, read(setting)?);
@@ -28,7 +28,7 @@ pub(super) fn settings(agents: &[Listed<'_>], root: (&str, String), set: &[Strin
     Ok(config)
 }
 
-fn base(agents: &[Listed<'_>], (root, key_hash): (&str, String)) -> Table {
+fn base(agents: &[DemoAgentEntry<'_>], root: Option<(&str, String)>) -> Table {
     let text = |text: &str| Value::String(text.to_owned());
     let table =
         |members: Vec<(&str, Value)>| Value::Table(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
@@ -36,18 +36,14 @@ fn base(agents: &[Listed<'_>], (root, key_hash): (&str, String)) -> Table {
         let price = table(vec![("per_call_usd", text(agent.price))]);
         (agent.name, table(vec![("url", text(&agent.url)), ("price", price)]))
     });
-    let mut callers: Vec<_> = agents
-        .iter()
-        .map(|agent| (agent.name, table(vec![("agent", text(agent.name)), ("key_hash", text(&agent.key_hash))])))
-        .collect();
-    callers.push((root, table(vec![("key_hash", text(&key_hash))])));
     let budget = table(vec![("tree", table(vec![("max_usd", text("0.10"))]))]);
-    let whole = vec![
-        ("listen", text("127.0.0.1:0")),
-        ("agents", table(served.collect())),
-        ("callers", table(callers)),
-        ("budget", budget),
-    ];
+    let mut whole = vec![("listen", text("127.0.0.1:0")), ("agents", table(served.collect())), ("budget", budget)];
+    if let Some((root, key_hash)) = root {
+        let caller = |agent: &DemoAgentEntry<'_>| table(vec![("agent", text(agent.name)), ("key_hash", text(&agent.key_hash))]);
+        let mut callers: Vec<_> = agents.iter().map(|agent| (agent.name, caller(agent))).collect();
+        callers.push((root, table(vec![("key_hash", text(&key_hash))])));
+        whole.push(("callers", table(callers)));
+    }
     whole.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -104,10 +100,10 @@ mod tests {
         let agents = ["a", "b"].map(|name| {
             let url = format!("http://127.0.0.1:9/{name}");
             let key_hash = format!("sha256:{}", name.repeat(64));
-            Listed { name, url, key_hash, price: "0.01" }
+            DemoAgentEntry { name, url, key_hash, price: "0.01" }
         });
         let set: Vec<_> = set.iter().map(|&setting| setting.to_owned()).collect();
-        settings(&agents, ("you", hash), &set).map_err(|failure| failure.to_string())
+        settings(&agents, Some(("you", hash)), &set).map_err(|failure| failure.to_string())
     }
 
     #[test]

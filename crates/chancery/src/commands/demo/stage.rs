@@ -1,20 +1,21 @@
 //! Three agents and a control plane in one process, each behind a port of its own, so that every call between them is a real one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::config::Config;
 use chancery::identity::credentials::{ApiKey, KeyHash};
 use chancery::{Chancery, Node, new_card};
+use chancery_core::spawn_watched;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::agents::{DemoAgent, ROLES, Role};
-use super::line::Line;
-use super::settings::{Listed, settings};
+use super::agents::{DemoAgent, DemoRole, ROLES};
+use super::line::DemoClient;
+use super::settings::{DemoAgentEntry, settings};
 use crate::commands::Failure;
 
 /// The caller that begins it all.
@@ -22,32 +23,35 @@ pub(super) const ROOT: &str = "you";
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     plane: Arc<Node>,
     pub(super) url: Url,
     pub(super) config: Config,
     /// The root's own way to the control plane.
-    pub(super) you: Arc<Line>,
+    pub(super) you: Arc<DemoClient>,
     stop: CancellationToken,
 }
 
-impl Stage {
-    pub(super) async fn set_up(set: &[String]) -> Result<Self, Failure> {
+impl DemoStage {
+    /// An open stage has no callers: its agents call at addresses of their own, and without keys.
+    pub(super) async fn set_up(set: &[String], open: bool) -> Result<Self, Failure> {
         let keys = ROLES.iter().map(|_| new_key()).collect::<Result<Vec<_>, _>>()?;
         let own = new_key()?;
         let doors = listeners(ROLES.len()).await?;
-        let listed = ROLES.iter().zip(&keys).zip(&doors).map(|((role, key), (_, url))| Listed {
+        let listed = ROLES.iter().zip(&keys).zip(&doors).map(|((role, key), (_, url))| DemoAgentEntry {
             name: role.name,
             url: url.to_string(),
             key_hash: hash(key),
             price: role.price,
         });
-        let config = settings(&listed.collect::<Vec<_>>(), (ROOT, hash(&own)), set)?;
+        let config = settings(&listed.collect::<Vec<_>>(), (!open).then(|| (ROOT, hash(&own))), set)?;
         let (door, url) = listen(&config.node.listen.to_string()).await?;
         let stop = CancellationToken::new();
-        for ((role, key), door) in ROLES.into_iter().zip(keys).zip(doors) {
-            let line = Line::new(&url, key).map_err(|fault| anyhow!(fault))?;
-            serve_agent(role, Arc::new(line), door, &stop).await?;
+        let mut lines = Vec::new();
+        for (role, door) in ROLES.into_iter().zip(doors) {
+            let line = Arc::<OnceLock<DemoClient>>::default();
+            serve_agent(role, Arc::clone(&line), door, &stop).await?;
+            lines.push(line);
         }
         let plane = Node::builder().config(config.clone()).configured_agents().memory().public_url(url.as_str()).build().await;
         // What the demo itself says was built often enough; what was set may be no good.
@@ -57,7 +61,17 @@ impl Stage {
         })?;
         let plane = Arc::new(plane);
         serve(Arc::clone(&plane), door, &stop);
-        let you = Arc::new(Line::new(&url, own).map_err(|fault| anyhow!(fault))?);
+        for ((role, key), line) in ROLES.iter().zip(keys).zip(lines) {
+            let made = match open {
+                true => {
+                    let address = url.join(&format!("via/{}/", plane.chancery().agent_secret(role.name)));
+                    DemoClient::new(&address.context("an address is no URL")?, None)
+                }
+                false => DemoClient::new(&url, Some(key)),
+            };
+            let _ = line.set(made.map_err(|fault| anyhow!(fault))?);
+        }
+        let you = Arc::new(DemoClient::new(&url, (!open).then_some(own)).map_err(|fault| anyhow!(fault))?);
         Ok(Self { plane, url, config, you, stop })
     }
 
@@ -74,7 +88,12 @@ impl Stage {
 }
 
 /// An agent is a node of its own: it knows the control plane by its address only.
-async fn serve_agent(role: Role, line: Arc<Line>, door: (TcpListener, Url), stop: &CancellationToken) -> Result<(), Failure> {
+async fn serve_agent(
+    role: DemoRole,
+    line: Arc<OnceLock<DemoClient>>,
+    door: (TcpListener, Url),
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
     let (listener, url) = door;
     let name = role.name;
     let mut card = new_card(name.to_uppercase(), format!("Works a little and asks {} for the rest.", role.next));
@@ -89,7 +108,7 @@ async fn serve_agent(role: Role, line: Arc<Line>, door: (TcpListener, Url), stop
 
 fn serve(node: Arc<Node>, listener: TcpListener, stop: &CancellationToken) {
     let stop = stop.clone();
-    tokio::spawn(async move { node.serve(listener, stop).await });
+    spawn_watched("demo node", async move { node.serve(listener, stop).await });
 }
 
 async fn listeners(count: usize) -> Result<Vec<(TcpListener, Url)>, Failure> {

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use chancery_evidence::adapter::{AttachmentPolicy, FolderRawPayloads, MemoryRawPayloads, Mode, RawPayloads, convert};
+use chancery_evidence::adapter::{AttachmentPolicy, ConversionMode, FolderRawPayloads, MemoryRawPayloads, RawPayloads, convert};
 
 use super::super::{Failure, show};
 
@@ -39,7 +39,7 @@ impl Convert {
     pub(super) fn run(self) -> Result<(), Failure> {
         let packet = self.read()?;
         let kept = AttachmentPolicy::new(MAX_PACKET, ["application/json"]);
-        let mode = if self.lenient { Mode::Lenient } else { Mode::Strict };
+        let mode = if self.lenient { ConversionMode::Lenient } else { ConversionMode::Strict };
         let raw_payloads: Box<dyn RawPayloads> = match &self.keep {
             Some(folder) => Box::new(FolderRawPayloads::new(folder, kept)),
             None => Box::new(MemoryRawPayloads::new(kept)),

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use chancery_evidence::bundle::{Report, Scope, rfc3339, verify};
+use chancery_evidence::bundle::{BundleReport, BundleScope, rfc3339, verify};
 use chancery_protocol::Timestamp;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ nothing in it is signed.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Verify {
+pub(super) struct VerifyBundleCommand {
     /// The bundle; `-` reads it from the standard input
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
@@ -36,8 +36,8 @@ pub(super) struct Verify {
 }
 
 /// What is not in a bundle because its node had forgotten it.
-pub(super) fn forgotten(report: &Report) -> String {
-    let Report { scope: Scope { kept_from, .. }, cut, .. } = report;
+pub(super) fn forgotten(report: &BundleReport) -> String {
+    let BundleReport { scope: BundleScope { kept_from, .. }, cut, .. } = report;
     let mut said = String::new();
     if *kept_from > 0 {
         said = format!("\nThe record began with entry {kept_from}: what came before had been forgotten.\n");
@@ -49,7 +49,7 @@ pub(super) fn forgotten(report: &Report) -> String {
 }
 
 /// Tasks that may have gone on after what is in the bundle.
-fn open(report: &Report) -> String {
+fn open(report: &BundleReport) -> String {
     let line = |task: &String| {
         format!("The end of task {} is not there: it went on, or what came later was taken out.\n", show::safe(task))
     };
@@ -57,7 +57,7 @@ fn open(report: &Report) -> String {
 }
 
 /// What the bundle says was asked for.
-fn asked_for(Scope { task, trace, since, until, .. }: &Scope) -> String {
+fn asked_for(BundleScope { task, trace, since, until, .. }: &BundleScope) -> String {
     let time = |micros: &i64| {
         let text = rfc3339(Timestamp::from_micros(*micros));
         // A time that no calendar has is shown as it stands there.
@@ -72,7 +72,7 @@ fn asked_for(Scope { task, trace, since, until, .. }: &Scope) -> String {
     if said.is_empty() { "everything".to_owned() } else { said.join(" ") }
 }
 
-impl Verify {
+impl VerifyBundleCommand {
     pub(super) fn run(self, shared: &Shared) -> Result<(), Failure> {
         let unreadable = |fault: std::io::Error| Failure::Usage(format!("{}: {fault}", self.bundle.display()));
         let mut bytes = Vec::new();

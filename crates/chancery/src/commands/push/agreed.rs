@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chancery::identity::webhook::{HmacSecret, PushKeys, public_key_from_whpk};
 use chancery::identity::{Jwk, Jwks, PublicKey};
-use chancery_outbound::Peer;
+use chancery_outbound::{ConnectionTerms, TypedUrl};
 use chancery_receiver::{Builder, Receiver};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -15,7 +15,7 @@ const FETCH_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "What senders have to show")]
-pub(super) struct Agreed {
+pub(super) struct AgreedSecretsCommand {
     /// The URL of the receiver, exactly as it is registered: what is signed for another is refused
     #[arg(long, value_name = "URL")]
     url: Vec<String>,
@@ -51,7 +51,7 @@ pub(super) struct Agreed {
     neuralpost_env: Option<String>,
 }
 
-impl Agreed {
+impl AgreedSecretsCommand {
     /// Whether anything has to be shown at all.
     pub(super) fn is_something(&self) -> bool {
         let lists = self.secret_env.len() + self.secret_file.len() + self.public_key.len();
@@ -121,7 +121,7 @@ impl Agreed {
 async fn published(from: &str) -> Result<Jwks, Failure> {
     let unreadable = |fault: String| Failure::Usage(format!("{from} is no list of keys: {fault}"));
     let text = if is_url(from) {
-        Peer::new(from, FETCH_WITHIN)?.fetch_keys().await?
+        TypedUrl::new(from, ConnectionTerms::default())?.fetch_keys(FETCH_WITHIN).await?
     } else {
         std::fs::read_to_string(from).map_err(|fault| unreadable(fault.to_string()))?
     };

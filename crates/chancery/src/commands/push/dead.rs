@@ -11,7 +11,7 @@ use super::operate::query;
 
 /// Which letters are meant.
 #[derive(clap::Args)]
-struct Which {
+struct DeadLetterFilter {
     /// Given up at or after, as 2026-11-15T07:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -29,7 +29,7 @@ struct Which {
     reason: Option<String>,
 }
 
-impl Which {
+impl DeadLetterFilter {
     fn named(&self) -> Map<String, Value> {
         let mut named = Map::new();
         let texts = [
@@ -48,7 +48,7 @@ impl Which {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Dead {
+pub(super) struct DeadLettersCommand {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -60,7 +60,7 @@ enum DeadCommand {
     /// List what was given up
     Ls {
         #[command(flatten)]
-        which: Which,
+        which: DeadLetterFilter,
         #[arg(long, value_name = "NUMBER", default_value_t = 100)]
         limit: usize,
     },
@@ -69,7 +69,7 @@ enum DeadCommand {
     /// Put letters to their receivers again, in order, under their ids
     Replay {
         #[command(flatten)]
-        which: Which,
+        which: DeadLetterFilter,
         /// Under new ids, for receivers that know the old ones and should take them again
         #[arg(long)]
         new_id: bool,
@@ -86,14 +86,14 @@ enum DeadCommand {
     /// Forget letters
     Purge {
         #[command(flatten)]
-        which: Which,
+        which: DeadLetterFilter,
         /// Say how many, and do nothing
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-impl Dead {
+impl DeadLettersCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?;
         match self.command {

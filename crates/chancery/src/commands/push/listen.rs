@@ -9,12 +9,12 @@ use axum::extract::{RawQuery, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use chancery::identity::webhook::{JWKS_MAX_AGE, PushKeys};
-use chancery_receiver::{Delivery, Receiver, Refusal};
+use chancery_receiver::{NotificationRefusal, ReceivedDelivery, Receiver};
 use http::{StatusCode, header};
 use tokio::sync::Notify;
 
 use super::super::{Failure, Shared, remark, show};
-use super::agreed::Agreed;
+use super::agreed::AgreedSecretsCommand;
 use super::shown;
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,7 @@ it, as senders ask who owns a URL.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Listen {
+pub(super) struct PushListenCommand {
     /// Where to listen; any path will do
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7421")]
     listen: SocketAddr,
@@ -42,7 +42,7 @@ pub(super) struct Listen {
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
     #[command(flatten)]
-    agreed: Agreed,
+    agreed: AgreedSecretsCommand,
 }
 
 fn status(text: &str) -> Result<StatusCode, String> {
@@ -59,7 +59,7 @@ struct Hook {
     done: Arc<Notify>,
 }
 
-impl Listen {
+impl PushListenCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let mut builder = self.agreed.builder().await?;
         if !self.agreed.is_something() {
@@ -109,7 +109,7 @@ impl Listen {
 async fn receive(State(hook): State<Hook>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let most = hook.receiver.most_body_bytes();
-    let Ok(body) = axum::body::to_bytes(body, most).await else { return hook.refuse(Refusal::TooLarge(most)) };
+    let Ok(body) = axum::body::to_bytes(body, most).await else { return hook.refuse(NotificationRefusal::TooLarge(most)) };
     match hook.receiver.receive(&parts.headers, body.clone()).await {
         Ok(delivery) => hook.take(delivery, &body).await,
         Err(refusal) => hook.refuse(refusal),
@@ -126,7 +126,7 @@ async fn challenge(RawQuery(query): RawQuery) -> Response {
 }
 
 impl Hook {
-    async fn take(&self, delivery: Delivery, body: &[u8]) -> Response {
+    async fn take(&self, delivery: ReceivedDelivery, body: &[u8]) -> Response {
         if self.json {
             show::print_json(&shown::as_json(&delivery, body).to_string());
         } else {
@@ -144,7 +144,7 @@ impl Hook {
         response
     }
 
-    fn refuse(&self, refusal: Refusal) -> Response {
+    fn refuse(&self, refusal: NotificationRefusal) -> Response {
         if self.json {
             show::print_json(&shown::refusal_as_json(&refusal).to_string());
         } else {

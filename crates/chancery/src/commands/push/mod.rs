@@ -29,7 +29,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Push {
+pub(super) struct PushCommandArgs {
     #[command(subcommand)]
     command: PushCommand,
 }
@@ -39,34 +39,34 @@ enum PushCommand {
     /// List registrations
     Ls(operate::Ls),
     /// Show one registration and its last attempts
-    Show(operate::Lane),
+    Show(operate::LaneCommand),
     /// Send a webhook the task as it is, once
-    Test(operate::Lane),
+    Test(operate::LaneCommand),
     /// Keep what comes for later
-    Pause(operate::Change),
+    Pause(operate::LaneChangeCommand),
     /// Go on where it was paused
-    Resume(operate::Change),
+    Resume(operate::LaneChangeCommand),
     /// Send nothing more
-    Disable(operate::Change),
+    Disable(operate::LaneChangeCommand),
     /// Turn on again what was disabled or gone, beginning with the task as it is
-    Enable(operate::Change),
+    Enable(operate::LaneChangeCommand),
     /// Deliveries that were given up
-    Dead(dead::Dead),
+    Dead(dead::DeadLettersCommand),
     /// The keys that notifications are signed with
-    Keys(signing_keys::Keys),
+    Keys(signing_keys::PushKeysCommand),
     /// The secrets that notifications to an origin are signed with
     Secrets(secrets::Secrets),
     /// The keys under which tokens, credentials and secrets are kept
-    Vault(secrets::Vault),
+    Vault(secrets::VaultCommandArgs),
     /// Signed receipts for what was taken
     Receipts(dead::Receipts),
     /// Receive notifications, verify them and print them
-    Listen(listen::Listen),
+    Listen(listen::PushListenCommand),
     /// Say whether a notification that was kept is genuine, for whom it is and what it says
-    Verify(verify::Verify),
+    Verify(verify::VerifyWebhookCommand),
 }
 
-impl Push {
+impl PushCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         match self.command {
             PushCommand::Ls(ls) => ls.run(shared).await,

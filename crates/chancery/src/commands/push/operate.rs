@@ -7,7 +7,7 @@ use super::super::{Failure, Shared, nearby, remark, show};
 
 /// Which registrations are meant.
 #[derive(clap::Args)]
-pub(super) struct Which {
+pub(super) struct LaneSelection {
     /// An origin (https://host), the number of a lane, or the name of a configuration
     #[arg(value_name = "ORIGIN|LANE|CONFIG")]
     what: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Which {
     tenant: Option<String>,
 }
 
-impl Which {
+impl LaneSelection {
     /// As the API takes it.
     fn named(&self) -> Map<String, Value> {
         let mut named = Map::new();
@@ -43,7 +43,7 @@ pub(super) struct Ls {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(flatten)]
-    which: Which,
+    which: LaneSelection,
     /// Only those in this state: active, paused, disabled or gone
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
@@ -105,14 +105,14 @@ impl Ls {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Lane {
+pub(super) struct LaneCommand {
     #[command(flatten)]
     own: OwnCertificate,
     /// The number that `push ls` shows
     lane: u64,
 }
 
-impl Lane {
+impl LaneCommand {
     pub(super) async fn show(self, shared: &Shared) -> Result<(), Failure> {
         let lane = nearby::admin(shared, &self.own)?.push_get(&["lanes", &self.lane.to_string()], &[]).await?;
         if shared.json {
@@ -153,14 +153,14 @@ impl Lane {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Change {
+pub(super) struct LaneChangeCommand {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(flatten)]
-    which: Which,
+    which: LaneSelection,
 }
 
-impl Change {
+impl LaneChangeCommand {
     pub(super) async fn run(self, shared: &Shared, verb: &str) -> Result<(), Failure> {
         let named = self.which.named();
         if named.is_empty() {

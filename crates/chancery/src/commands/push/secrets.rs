@@ -77,7 +77,7 @@ impl Secrets {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Vault {
+pub(super) struct VaultCommandArgs {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -94,7 +94,7 @@ enum VaultCommand {
     Retire { id: String },
 }
 
-impl Vault {
+impl VaultCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?;
         let answer = match &self.command {

@@ -2,13 +2,13 @@
 
 use chancery::identity::webhook::Scheme;
 use chancery::protocol::TaskEvent;
-use chancery_receiver::{Delivery, Proof, Refusal};
+use chancery_receiver::{NotificationRefusal, ReceivedDelivery, SenderProof};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::show;
 
-pub(super) fn as_json(delivery: &Delivery, body: &[u8]) -> Value {
+pub(super) fn as_json(delivery: &ReceivedDelivery, body: &[u8]) -> Value {
     let body: Option<Box<RawValue>> = serde_json::from_slice(body).ok();
     json!({
         "task": delivery.task().map(|task| task.as_str()),
@@ -27,12 +27,12 @@ pub(super) fn as_json(delivery: &Delivery, body: &[u8]) -> Value {
     })
 }
 
-pub(super) fn refusal_as_json(refusal: &Refusal) -> Value {
+pub(super) fn refusal_as_json(refusal: &NotificationRefusal) -> Value {
     json!({ "refused": refusal.code(), "reason": refusal.to_string(), "status": refusal.status().as_u16() })
 }
 
 /// One line.
-pub(super) fn as_line(delivery: &Delivery) -> String {
+pub(super) fn as_line(delivery: &ReceivedDelivery) -> String {
     let task = delivery.task().map_or("no task", |task| task.as_str());
     let mut line = format!("{}  {}", show::safe(task), kind(&delivery.notification.event));
     if let Some(state) = state(&delivery.notification.event) {
@@ -71,14 +71,14 @@ fn state(event: &TaskEvent) -> Option<String> {
     }
 }
 
-fn proof(proof: Proof) -> &'static str {
+fn proof(proof: SenderProof) -> &'static str {
     match proof {
-        Proof::Signature(Scheme::V1) => "v1",
-        Proof::Signature(Scheme::V1a) => "v1a",
-        Proof::Token => "token",
-        Proof::Credentials => "credentials",
-        Proof::Jwt => "jwt",
-        Proof::BodySignature => "body",
-        Proof::NeuralPost => "neuralpost",
+        SenderProof::Signature(Scheme::V1) => "v1",
+        SenderProof::Signature(Scheme::V1a) => "v1a",
+        SenderProof::Token => "token",
+        SenderProof::Credentials => "credentials",
+        SenderProof::Jwt => "jwt",
+        SenderProof::BodySignature => "body",
+        SenderProof::NeuralPost => "neuralpost",
     }
 }

@@ -6,7 +6,7 @@ use super::super::credentials::OwnCertificate;
 use super::super::{Failure, Shared, nearby, remark, show};
 
 #[derive(clap::Args)]
-pub(super) struct Keys {
+pub(super) struct PushKeysCommand {
     #[command(flatten)]
     own: OwnCertificate,
     #[command(subcommand)]
@@ -21,13 +21,13 @@ enum KeysCommand {
     Rotate,
 }
 
-impl Keys {
+impl PushKeysCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let admin = nearby::admin(shared, &self.own)?;
         let mut answer = match self.command {
             KeysCommand::Ls => admin.keys().await?,
             KeysCommand::Rotate => {
-                let (lead, overlap) = (chancery::KeyChest::LEAD, chancery::KeyChest::OVERLAP);
+                let (lead, overlap) = (chancery::KeyRegistry::LEAD, chancery::KeyRegistry::OVERLAP);
                 admin.rotate_keys("push", None, lead, overlap).await?
             }
         };

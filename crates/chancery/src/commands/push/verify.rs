@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery::protocol::Timestamp;
-use chancery_receiver::{Clock, MOST_BODY_BYTES, SystemClock};
+use chancery_receiver::{MOST_BODY_BYTES, MachineClock, ReceiverClock};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::super::{Failure, Shared, show};
-use super::agreed::Agreed;
+use super::agreed::AgreedSecretsCommand;
 use super::shown;
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,7 @@ minutes: --at says when the notification arrived. Exit code 1 when it would have
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Verify {
+pub(super) struct VerifyWebhookCommand {
     /// The body as it was received; `-` reads it from the standard input
     #[arg(value_name = "FILE")]
     body: PathBuf,
@@ -39,26 +39,26 @@ pub(super) struct Verify {
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     at: Option<Timestamp>,
     #[command(flatten)]
-    agreed: Agreed,
+    agreed: AgreedSecretsCommand,
 }
 
 /// A moment that does not pass.
 #[derive(Debug)]
 struct Then(Timestamp);
 
-impl Clock for Then {
+impl ReceiverClock for Then {
     fn now(&self) -> Timestamp {
         self.0
     }
 }
 
-impl Verify {
+impl VerifyWebhookCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         if !self.agreed.is_something() {
             return Err(Failure::Usage("say what to verify with: a secret, keys or a token (see --help)".to_owned()));
         }
         let (headers, body) = (self.head()?, read(&self.body)?);
-        let now = self.at.unwrap_or_else(|| SystemClock.now());
+        let now = self.at.unwrap_or_else(|| MachineClock.now());
         let receiver = self.agreed.builder().await?.clock(Arc::new(Then(now))).build();
         let receiver = receiver.map_err(|fault| Failure::Usage(fault.to_string()))?;
         match receiver.receive(&headers, body.clone()).await {

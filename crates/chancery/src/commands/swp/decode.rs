@@ -4,8 +4,8 @@ use std::io::Read as _;
 
 use chancery_core::{Clock as _, SystemClock};
 use chancery_wire::swp::codec::{
-    Envelope, Lifecycle, Limits, Outcome, Party, Payload, Profile, Reader, Received, Reject, Speakers, TaskState, Timestamps,
-    a2a, agdisc, obs,
+    Envelope, FramePayload, Lifecycle, MessageEffect, Party, Profile, Reader, Received, Reject, Speakers, SwpLimits,
+    SwpTaskState, Timestamps, a2a, agdisc, obs,
 };
 use serde_json::{Map, Value, json};
 
@@ -27,24 +27,24 @@ pub(super) struct Decode {
     #[arg(required = true, value_name = "HEX")]
     frames: Vec<String>,
     /// Octets a frame may have without its prefix
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().max_frame_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SwpLimits::default().max_frame_bytes)]
     max_frame_bytes: u32,
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().max_payload_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SwpLimits::default().max_payload_bytes)]
     max_payload_bytes: u32,
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().min_msg_id_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SwpLimits::default().min_msg_id_bytes)]
     min_msg_id_bytes: u32,
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().max_msg_id_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SwpLimits::default().max_msg_id_bytes)]
     max_msg_id_bytes: u32,
     /// Octets of all extensions of an envelope
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().max_ext_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SwpLimits::default().max_ext_bytes)]
     max_ext_bytes: u32,
-    #[arg(long, value_name = "MS", default_value_t = Limits::default().max_clock_skew_ms)]
+    #[arg(long, value_name = "MS", default_value_t = SwpLimits::default().max_clock_skew_ms)]
     max_clock_skew_ms: u64,
     /// Frames a connection may send within a second
-    #[arg(long, value_name = "FRAMES", default_value_t = Limits::default().max_frames_per_window)]
+    #[arg(long, value_name = "FRAMES", default_value_t = SwpLimits::default().max_frames_per_window)]
     max_frames_per_window: u32,
     /// How long a message id stays taken; 0 lets them repeat
-    #[arg(long, value_name = "MS", default_value_t = Limits::default().duplicate_window_ms)]
+    #[arg(long, value_name = "MS", default_value_t = SwpLimits::default().duplicate_window_ms)]
     duplicate_window_ms: u64,
     /// Whether timestamps are looked at: not at all, those that are there, or there has to be one
     #[arg(long, value_enum, default_value_t)]
@@ -99,8 +99,8 @@ impl Decode {
         octets.ok_or_else(|| Failure::Usage("frames are pairs of hex digits".to_owned()))
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> SwpLimits {
+        SwpLimits {
             max_frame_bytes: self.max_frame_bytes,
             max_payload_bytes: self.max_payload_bytes,
             min_msg_id_bytes: self.min_msg_id_bytes,
@@ -109,7 +109,7 @@ impl Decode {
             max_clock_skew_ms: self.max_clock_skew_ms,
             max_frames_per_window: self.max_frames_per_window,
             duplicate_window_ms: self.duplicate_window_ms,
-            ..Limits::default()
+            ..SwpLimits::default()
         }
     }
 
@@ -126,7 +126,7 @@ impl Decode {
 
 struct Connection {
     reader: Reader,
-    limits: Limits,
+    limits: SwpLimits,
     lifecycle: Lifecycle,
     timestamps: Timestamps,
 }
@@ -169,7 +169,7 @@ impl Connection {
         };
         shown.insert("payload".to_owned(), payload_json(&received));
         let did = match &received.payload {
-            Payload::A2a(message) => match self.lifecycle.accept(Party::Peer, message) {
+            FramePayload::A2a(message) => match self.lifecycle.accept(Party::Peer, message) {
                 Ok(outcome) => did(outcome),
                 Err(reject) => return refused(&reject, shown),
             },
@@ -196,14 +196,14 @@ fn extend(value: &mut Value, shown: Map<String, Value>) {
     }
 }
 
-fn did(outcome: Outcome) -> &'static str {
+fn did(outcome: MessageEffect) -> &'static str {
     match outcome {
-        Outcome::Greeted => "greeted",
-        Outcome::Started => "started",
-        Outcome::AlreadyStarted { state: TaskState::Open | TaskState::Closed } => "already_started",
-        Outcome::Progressed { .. } => "progressed",
-        Outcome::Closed => "closed",
-        Outcome::AlreadyClosed => "already_closed",
+        MessageEffect::Greeted => "greeted",
+        MessageEffect::Started => "started",
+        MessageEffect::AlreadyStarted { state: SwpTaskState::Open | SwpTaskState::Closed } => "already_started",
+        MessageEffect::Progressed { .. } => "progressed",
+        MessageEffect::Closed => "closed",
+        MessageEffect::AlreadyClosed => "already_closed",
     }
 }
 
@@ -229,36 +229,38 @@ fn envelope_json(envelope: &Envelope) -> Value {
 /// A message by its name and its fields; octets in hex.
 fn payload_json(received: &Received) -> Value {
     match &received.payload {
-        Payload::A2a(message) => match message {
-            a2a::Message::Handshake(said) => {
+        FramePayload::A2a(message) => match message {
+            a2a::A2aMessage::Handshake(said) => {
                 json!({ "handshake": { "agent_id": said.agent_id, "capabilities": said.capabilities } })
             }
-            a2a::Message::Task(task) => {
+            a2a::A2aMessage::Task(task) => {
                 json!({ "task": { "task_id": hex(&task.task_id), "kind": task.kind, "input": hex(&task.input) } })
             }
-            a2a::Message::Event(event) => json!({ "event": {
+            a2a::A2aMessage::Event(event) => json!({ "event": {
                 "task_id": hex(&event.task_id), "message": event.message, "event_payload": hex(&event.event_payload),
             }}),
-            a2a::Message::Result(result) => json!({ "result": {
+            a2a::A2aMessage::Result(result) => json!({ "result": {
                 "task_id": hex(&result.task_id), "ok": result.ok, "output": hex(&result.output), "error_message": result.error_message,
             }}),
         },
-        Payload::Agdisc(message) => match message {
-            agdisc::Message::Get(get) => json!({ "get": { "agent_id": get.agent_id, "if_none_match": get.if_none_match } }),
-            agdisc::Message::Doc(doc) => json!({ "doc": {
+        FramePayload::Agdisc(message) => match message {
+            agdisc::AgdiscMessage::Get(get) => json!({ "get": { "agent_id": get.agent_id, "if_none_match": get.if_none_match } }),
+            agdisc::AgdiscMessage::Doc(doc) => json!({ "doc": {
                 "agent_id": doc.agent_id, "schema_revision": doc.schema_revision, "card_payload": hex(&doc.card_payload), "etag": doc.etag,
                 "max_age_ms": doc.max_age_ms,
             }}),
-            agdisc::Message::NotModified(same) => json!({ "not_modified": { "agent_id": same.agent_id, "etag": same.etag } }),
-            agdisc::Message::Failure(failure) => failure_json(failure),
+            agdisc::AgdiscMessage::NotModified(same) => {
+                json!({ "not_modified": { "agent_id": same.agent_id, "etag": same.etag } })
+            }
+            agdisc::AgdiscMessage::Failure(failure) => failure_json(failure),
         },
-        Payload::Obs(message) => match message {
-            obs::Message::Set(context) => json!({ "set": context_json(context) }),
-            obs::Message::Doc(context) => json!({ "doc": context_json(context) }),
-            obs::Message::Get(get) => json!({ "get": { "include_current": get.include_current } }),
-            obs::Message::Failure(failure) => failure_json(failure),
+        FramePayload::Obs(message) => match message {
+            obs::ObsMessage::Set(context) => json!({ "set": context_json(context) }),
+            obs::ObsMessage::Doc(context) => json!({ "doc": context_json(context) }),
+            obs::ObsMessage::Get(get) => json!({ "get": { "include_current": get.include_current } }),
+            obs::ObsMessage::Failure(failure) => failure_json(failure),
         },
-        Payload::Opaque(_, bytes) => json!({ "opaque": hex(bytes) }),
+        FramePayload::Opaque(_, bytes) => json!({ "opaque": hex(bytes) }),
     }
 }
 

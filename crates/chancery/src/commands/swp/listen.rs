@@ -1,5 +1,6 @@
 //! `chancery swp listen`: an SWP agent for trying things out. It prints what it gets, and gives every task's input back.
 
+use chancery_core::spawn_watched;
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use chancery_core::{Clock as _, SystemClock};
 use chancery_wire::swp::codec::a2a::{self, TaskResult};
 use chancery_wire::swp::codec::{
-    Envelope, Lifecycle, Limits, Outcome, Party, Payload, Reader, Received, Reject, Speakers, Timestamps,
+    Envelope, FramePayload, Lifecycle, MessageEffect, Party, Reader, Received, Reject, Speakers, SwpLimits, Timestamps,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,7 +28,7 @@ A line of JSON for every frame. Every task is told `working` and then gets its i
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Listen {
+pub(super) struct SwpListenCommand {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
     /// Stop after so many connections
@@ -35,7 +36,7 @@ pub(super) struct Listen {
     connections: Option<usize>,
 }
 
-impl Listen {
+impl SwpListenCommand {
     pub(super) async fn run(self) -> Result<(), Failure> {
         if !self.listen.ip().is_loopback() {
             return Err(Failure::Usage(format!("{} is not a loopback address, and this is in plain", self.listen)));
@@ -51,7 +52,7 @@ impl Listen {
             if self.connections == Some(taken) {
                 conversing.await;
             } else {
-                tokio::spawn(conversing);
+                spawn_watched("SWP connection", conversing);
             }
         }
         Ok(())
@@ -59,7 +60,7 @@ impl Listen {
 }
 
 async fn converse(mut stream: TcpStream) {
-    let limits = Limits::default();
+    let limits = SwpLimits::default();
     let mut reader = Reader::new(limits.clone());
     let mut lifecycle = Lifecycle::new(&limits, Speakers::TheOtherParty);
     let began = Instant::now();
@@ -93,27 +94,27 @@ async fn converse(mut stream: TcpStream) {
     }
 }
 
-fn answer(lifecycle: &mut Lifecycle, received: Received, limits: &Limits) -> Result<Vec<Bytes>, Reject> {
+fn answer(lifecycle: &mut Lifecycle, received: Received, limits: &SwpLimits) -> Result<Vec<Bytes>, Reject> {
     let Received { envelope, payload } = received;
-    let Payload::A2a(message) = payload else {
+    let FramePayload::A2a(message) = payload else {
         show::print_json(&json!({ "profile_id": envelope.profile_id, "msg_type": envelope.msg_type }).to_string());
-        return Err(chancery_wire::swp::codec::Reason::UnknownProfile.into());
+        return Err(chancery_wire::swp::codec::FrameReason::UnknownProfile.into());
     };
     let outcome = lifecycle.accept(Party::Peer, &message)?;
     print_message(&message);
-    let (a2a::Message::Task(task), Outcome::Started) = (message, outcome) else { return Ok(Vec::new()) };
+    let (a2a::A2aMessage::Task(task), MessageEffect::Started) = (message, outcome) else { return Ok(Vec::new()) };
     let result = if task.kind.to_lowercase().starts_with("unsupported") {
-        TaskResult::failure(task.task_id.clone(), a2a::Condition::UnsupportedCapability)
+        TaskResult::failure(task.task_id.clone(), a2a::ResultCondition::UnsupportedCapability)
     } else {
         TaskResult::success(task.task_id.clone(), task.input)
     };
-    let event = a2a::Event { task_id: task.task_id, message: "working".to_owned(), event_payload: Bytes::new() };
+    let event = a2a::SwpEventMessage { task_id: task.task_id, message: "working".to_owned(), event_payload: Bytes::new() };
     let reports = if result.ok {
-        vec![a2a::Message::Event(event), a2a::Message::Result(result)]
+        vec![a2a::A2aMessage::Event(event), a2a::A2aMessage::Result(result)]
     } else {
-        vec![a2a::Message::Result(result)]
+        vec![a2a::A2aMessage::Result(result)]
     };
-    let frame = |report: &a2a::Message| {
+    let frame = |report: &a2a::A2aMessage| {
         lifecycle.accept(Party::Us, report)?;
         reply(&envelope, report, limits)
     };
@@ -121,23 +122,25 @@ fn answer(lifecycle: &mut Lifecycle, received: Received, limits: &Limits) -> Res
 }
 
 /// In the same exchange, and declared as the task's input was.
-fn reply(to: &Envelope, report: &a2a::Message, limits: &Limits) -> Result<Bytes, Reject> {
+fn reply(to: &Envelope, report: &a2a::A2aMessage, limits: &SwpLimits) -> Result<Bytes, Reject> {
     let now = u64::try_from(SystemClock.now().micros() / 1_000).unwrap_or(0);
     let mut reply = to.reply(report.msg_type(), now, report.to_payload());
-    if matches!(report, a2a::Message::Result(_)) {
+    if matches!(report, a2a::A2aMessage::Result(_)) {
         reply.extensions = to.extensions.clone();
     }
     reply.encode(limits)
 }
 
-fn print_message(message: &a2a::Message) {
+fn print_message(message: &a2a::A2aMessage) {
     let shown = match message {
-        a2a::Message::Handshake(said) => json!({ "handshake": { "agent_id": said.agent_id, "capabilities": said.capabilities } }),
-        a2a::Message::Task(task) => json!({ "task": {
+        a2a::A2aMessage::Handshake(said) => {
+            json!({ "handshake": { "agent_id": said.agent_id, "capabilities": said.capabilities } })
+        }
+        a2a::A2aMessage::Task(task) => json!({ "task": {
             "task_id": hex(&task.task_id), "kind": task.kind, "input": String::from_utf8_lossy(&task.input),
         }}),
         // Nobody can report on a task here but this side.
-        a2a::Message::Event(_) | a2a::Message::Result(_) => return,
+        a2a::A2aMessage::Event(_) | a2a::A2aMessage::Result(_) => return,
     };
     show::print_json(&shown.to_string());
 }

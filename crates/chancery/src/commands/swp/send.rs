@@ -20,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   chancery swp send swp://127.0.0.1:7777 echo hello             the skill `echo` of the first agent there
   chancery swp send swp://127.0.0.1:7777 NAME/SKILL hello       a skill of another one
+  chancery swp send swp://127.0.0.1:7777 report                 a task without input
   chancery swp send --json-input swp://… sum '{\"x\":1}'           input that is JSON
   chancery swp send swps://agents.example.org SKILL hello --client-cert me.pem --client-key me.key
 
@@ -28,7 +29,7 @@ with exit code 1.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Send {
+pub(super) struct SwpSendCommand {
     /// Where the agent listens: swp:// or swps://, host and port [default port: 7777]
     url: String,
     /// The kind of the task, which names a skill
@@ -58,7 +59,7 @@ pub(super) struct Send {
     own: OwnCertificate,
 }
 
-impl Send {
+impl SwpSendCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let guard = self.guard()?;
         let convention = match (self.json_input, self.opaque, self.undeclared) {
@@ -79,9 +80,9 @@ impl Send {
             line.send(task).await.map_err(unreachable)?;
             loop {
                 match line.next().await.map_err(unreachable)? {
-                    a2a::Message::Event(event) => print_event(&event, shared.json),
-                    a2a::Message::Result(result) => return print_result(&result, shared.json),
-                    a2a::Message::Handshake(_) | a2a::Message::Task(_) => {}
+                    a2a::A2aMessage::Event(event) => print_event(&event, shared.json),
+                    a2a::A2aMessage::Result(result) => return print_result(&result, shared.json),
+                    a2a::A2aMessage::Handshake(_) | a2a::A2aMessage::Task(_) => {}
                 }
             }
         };
@@ -101,7 +102,7 @@ impl Send {
             None => return Err(bad("it has no host".to_owned())),
         }
         let joined = |faults: Vec<_>| faults.iter().map(ToString::to_string).collect::<Vec<String>>().join("; ");
-        Guard::new(config, &[]).map_err(|faults: Vec<chancery_outbound::guard::ConfigFault>| bad(joined(faults)))
+        Guard::new(config, &[]).map_err(|faults: Vec<chancery_outbound::guard::OutboundFault>| bad(joined(faults)))
     }
 
     fn input(&self) -> Result<Bytes, Failure> {
@@ -119,7 +120,7 @@ fn unreachable(error: impl std::fmt::Display) -> Failure {
     Failure::Unreachable(show::safe(&error.to_string()))
 }
 
-fn print_event(event: &a2a::Event, as_json: bool) {
+fn print_event(event: &a2a::SwpEventMessage, as_json: bool) {
     if as_json {
         let event = json!({ "event": { "task_id": hex(&event.task_id), "message": event.message, "event_payload": shown(&event.event_payload) } });
         return show::print_json(&event.to_string());

@@ -12,7 +12,7 @@ use serde::forward_to_deserialize_any;
 
 /// One step on the way into a type.
 #[derive(Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum ProbeStep {
     Field(&'static str),
     Variant(&'static str),
     /// To what a list or a table of any keys is made of.
@@ -33,7 +33,7 @@ pub(super) enum Scalar {
 
 /// What a type asks for.
 #[derive(Clone, Copy)]
-pub(super) enum Asked {
+pub(super) enum ProbedType {
     Bool,
     Integer { least: i64, most: i64 },
     Number,
@@ -47,40 +47,40 @@ pub(super) enum Asked {
 }
 
 /// What the type asks for at the end of the way, if the way leads anywhere.
-pub(super) fn ask<T: DeserializeOwned>(steps: &[Step]) -> Option<Asked> {
+pub(super) fn ask<T: DeserializeOwned>(steps: &[ProbeStep]) -> Option<ProbedType> {
     let asked = Cell::new(None);
     let _ = T::deserialize(Probe { steps, asked: &asked });
     asked.get()
 }
 
 /// Whether the value at the end of the way is taken. What is missing beside it does not count.
-pub(super) fn accepts<T: DeserializeOwned>(steps: &[Step]) -> bool {
+pub(super) fn accepts<T: DeserializeOwned>(steps: &[ProbeStep]) -> bool {
     let asked = Cell::new(None);
     match T::deserialize(Probe { steps, asked: &asked }) {
-        Ok(_) | Err(Stop::Missing) => true,
+        Ok(_) | Err(ProbeStop::Missing) => true,
         // A text that is refused for what it says is taken for a text.
-        Err(Stop::Refused) => matches!(steps.last(), Some(Step::As(_))),
-        Err(Stop::WrongKind) => false,
+        Err(ProbeStop::Refused) => matches!(steps.last(), Some(ProbeStep::As(_))),
+        Err(ProbeStop::WrongKind) => false,
     }
 }
 
 /// Why a probe ended.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum ProbeStop {
     WrongKind,
     Missing,
     Refused,
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for ProbeStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("only asking")
     }
 }
 
-impl std::error::Error for Stop {}
+impl std::error::Error for ProbeStop {}
 
-impl de::Error for Stop {
+impl de::Error for ProbeStop {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self::Refused
     }
@@ -96,24 +96,24 @@ impl de::Error for Stop {
 
 #[derive(Clone, Copy)]
 struct Probe<'a> {
-    steps: &'a [Step],
-    asked: &'a Cell<Option<Asked>>,
+    steps: &'a [ProbeStep],
+    asked: &'a Cell<Option<ProbedType>>,
 }
 
 impl Probe<'_> {
     /// Ends here, at what is asked for.
-    fn found<T>(self, asked: Asked) -> Result<T, Stop> {
+    fn found<T>(self, asked: ProbedType) -> Result<T, ProbeStop> {
         if self.steps.is_empty() {
             self.asked.set(Some(asked));
         }
-        Err(Stop::Refused)
+        Err(ProbeStop::Refused)
     }
 
-    fn integer<'de, V: Visitor<'de>>(self, visitor: V, least: i64, most: i64) -> Result<V::Value, Stop> {
+    fn integer<'de, V: Visitor<'de>>(self, visitor: V, least: i64, most: i64) -> Result<V::Value, ProbeStop> {
         match (self.steps, least) {
-            ([Step::Number(number)], 0) => visitor.visit_u64(number.unsigned_abs()),
-            ([Step::Number(number)], _) => visitor.visit_i64(*number),
-            _ => self.found(Asked::Integer { least, most }),
+            ([ProbeStep::Number(number)], 0) => visitor.visit_u64(number.unsigned_abs()),
+            ([ProbeStep::Number(number)], _) => visitor.visit_i64(*number),
+            _ => self.found(ProbedType::Integer { least, most }),
         }
     }
 
@@ -121,106 +121,106 @@ impl Probe<'_> {
         Self { steps: self.steps.get(1..).unwrap_or_default(), ..self }
     }
 
-    fn members<'de, V: Visitor<'de>>(self, visitor: V, asked: Asked) -> Result<V::Value, Stop> {
+    fn members<'de, V: Visitor<'de>>(self, visitor: V, asked: ProbedType) -> Result<V::Value, ProbeStop> {
         match self.steps.first() {
-            Some(Step::Field(name)) => visitor.visit_map(One { key: name, probe: Some(self.after()) }),
-            Some(Step::Inside) => visitor.visit_map(One { key: "name", probe: Some(self.after()) }),
+            Some(ProbeStep::Field(name)) => visitor.visit_map(One { key: name, probe: Some(self.after()) }),
+            Some(ProbeStep::Inside) => visitor.visit_map(One { key: "name", probe: Some(self.after()) }),
             _ => self.found(asked),
         }
     }
 
-    fn items<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn items<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         match self.steps.first() {
-            Some(Step::Inside) => visitor.visit_seq(One { key: "", probe: Some(self.after()) }),
-            _ => self.found(Asked::List),
+            Some(ProbeStep::Inside) => visitor.visit_seq(One { key: "", probe: Some(self.after()) }),
+            _ => self.found(ProbedType::List),
         }
     }
 }
 
 impl<'de> Deserializer<'de> for Probe<'_> {
-    type Error = Stop;
+    type Error = ProbeStop;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         match self.steps.first() {
-            Some(Step::As(Scalar::Bool)) => visitor.visit_bool(true),
-            Some(Step::As(Scalar::Integer)) => visitor.visit_i64(1),
-            Some(Step::As(Scalar::Float)) => visitor.visit_f64(0.5),
-            Some(Step::As(Scalar::Text)) => visitor.visit_str(""),
-            Some(Step::As(Scalar::List)) => visitor.visit_seq(One { key: "", probe: Some(self.after()) }),
-            _ => self.found(Asked::Anything),
+            Some(ProbeStep::As(Scalar::Bool)) => visitor.visit_bool(true),
+            Some(ProbeStep::As(Scalar::Integer)) => visitor.visit_i64(1),
+            Some(ProbeStep::As(Scalar::Float)) => visitor.visit_f64(0.5),
+            Some(ProbeStep::As(Scalar::Text)) => visitor.visit_str(""),
+            Some(ProbeStep::As(Scalar::List)) => visitor.visit_seq(One { key: "", probe: Some(self.after()) }),
+            _ => self.found(ProbedType::Anything),
         }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
-        self.found(Asked::Bool)
+    fn deserialize_bool<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
+        self.found(ProbedType::Bool)
     }
 
-    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, i8::MIN.into(), i8::MAX.into())
     }
 
-    fn deserialize_i16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_i16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, i16::MIN.into(), i16::MAX.into())
     }
 
-    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, i32::MIN.into(), i32::MAX.into())
     }
 
-    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, i64::MIN, i64::MAX)
     }
 
-    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, 0, u8::MAX.into())
     }
 
-    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, 0, u16::MAX.into())
     }
 
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, 0, u32::MAX.into())
     }
 
-    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.integer(visitor, 0, i64::MAX)
     }
 
-    fn deserialize_f32<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
-        self.found(Asked::Number)
+    fn deserialize_f32<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
+        self.found(ProbedType::Number)
     }
 
-    fn deserialize_f64<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
-        self.found(Asked::Number)
+    fn deserialize_f64<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
+        self.found(ProbedType::Number)
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
-        self.found(Asked::Text)
+    fn deserialize_str<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
+        self.found(ProbedType::Text)
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
-        self.found(Asked::Text)
+    fn deserialize_string<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
+        self.found(ProbedType::Text)
     }
 
-    fn deserialize_char<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
-        self.found(Asked::Text)
+    fn deserialize_char<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
+        self.found(ProbedType::Text)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, ProbeStop> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.items(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
-        self.members(visitor, Asked::Table)
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
+        self.members(visitor, ProbedType::Table)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -228,8 +228,8 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Stop> {
-        self.members(visitor, Asked::Struct(fields))
+    ) -> Result<V::Value, ProbeStop> {
+        self.members(visitor, ProbedType::Struct(fields))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -237,10 +237,10 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Stop> {
+    ) -> Result<V::Value, ProbeStop> {
         match self.steps.first() {
-            Some(Step::Variant(name)) => visitor.visit_enum(One { key: name, probe: Some(self.after()) }),
-            _ => self.found(Asked::OneOf(variants)),
+            Some(ProbeStep::Variant(name)) => visitor.visit_enum(One { key: name, probe: Some(self.after()) }),
+            _ => self.found(ProbedType::OneOf(variants)),
         }
     }
 
@@ -254,52 +254,52 @@ struct One<'a> {
 }
 
 impl<'de> SeqAccess<'de> for One<'_> {
-    type Error = Stop;
+    type Error = ProbeStop;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Stop> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ProbeStop> {
         self.probe.take().map(|probe| seed.deserialize(probe)).transpose()
     }
 }
 
 impl<'de> MapAccess<'de> for One<'_> {
-    type Error = Stop;
+    type Error = ProbeStop;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Stop> {
-        let key: StrDeserializer<'_, Stop> = self.key.into_deserializer();
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ProbeStop> {
+        let key: StrDeserializer<'_, ProbeStop> = self.key.into_deserializer();
         self.probe.map(|_| seed.deserialize(key)).transpose()
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Stop> {
-        self.probe.take().ok_or(Stop::Refused).and_then(|probe| seed.deserialize(probe))
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ProbeStop> {
+        self.probe.take().ok_or(ProbeStop::Refused).and_then(|probe| seed.deserialize(probe))
     }
 }
 
 impl<'de> EnumAccess<'de> for One<'_> {
-    type Error = Stop;
+    type Error = ProbeStop;
     type Variant = Self;
 
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Stop> {
-        let name: StrDeserializer<'_, Stop> = self.key.into_deserializer();
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), ProbeStop> {
+        let name: StrDeserializer<'_, ProbeStop> = self.key.into_deserializer();
         Ok((seed.deserialize(name)?, self))
     }
 }
 
 impl<'de> VariantAccess<'de> for One<'_> {
-    type Error = Stop;
+    type Error = ProbeStop;
 
-    fn unit_variant(self) -> Result<(), Stop> {
-        self.probe.map_or(Err(Stop::Refused), |probe| probe.found(Asked::Nothing))
+    fn unit_variant(self) -> Result<(), ProbeStop> {
+        self.probe.map_or(Err(ProbeStop::Refused), |probe| probe.found(ProbedType::Nothing))
     }
 
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Stop> {
-        self.probe.ok_or(Stop::Refused).and_then(|probe| seed.deserialize(probe))
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, ProbeStop> {
+        self.probe.ok_or(ProbeStop::Refused).and_then(|probe| seed.deserialize(probe))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Stop> {
-        self.probe.ok_or(Stop::Refused).and_then(|probe| probe.items(visitor))
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ProbeStop> {
+        self.probe.ok_or(ProbeStop::Refused).and_then(|probe| probe.items(visitor))
     }
 
-    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Stop> {
-        self.probe.ok_or(Stop::Refused).and_then(|probe| probe.members(visitor, Asked::Struct(fields)))
+    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, ProbeStop> {
+        self.probe.ok_or(ProbeStop::Refused).and_then(|probe| probe.members(visitor, ProbedType::Struct(fields)))
     }
 }

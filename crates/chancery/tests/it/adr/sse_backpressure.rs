@@ -34,7 +34,7 @@ async fn stalled_reader(server: &Server, method: &str, params: &Value) -> TcpStr
     let mut socket = socket.connect(server.url().trim_start_matches("http://").parse().unwrap()).await.unwrap();
     let body = call(method, params).to_string();
     let head = format!(
-        "POST / HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nLast-Event-ID: 0\r\nContent-Length: {}\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nLast-Event-ID: 0\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     socket.write_all((head + &body).as_bytes()).await.unwrap();

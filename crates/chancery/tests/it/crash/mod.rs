@@ -5,6 +5,7 @@ mod check;
 mod clients;
 mod record;
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ const CONFIG: &str = "[limits]\ncalls_per_second_per_caller = 0\ncalls_per_secon
 /// How a server is tormented.
 struct Torment {
     cycles: usize,
-    /// Answers, and shows events, before they are durable.
-    answers_first: bool,
+    /// The program of a node that answers, and shows events, before they are durable.
+    answers_first: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -42,8 +43,10 @@ struct Outcome {
 
 impl Torment {
     fn start(&self, home: &Home) -> Server {
-        let setup = Setup::in_home(home).args(["--agent", "conformance"]).config(CONFIG);
-        if self.answers_first { setup.env("CHANCERY_TEST_ANSWER_BEFORE_COMMIT", "1") } else { setup }.start()
+        match &self.answers_first {
+            Some(program) => Setup::of_program(home, program).args([home.data()]).start(),
+            None => Setup::in_home(home).args(["--agent", "conformance"]).config(CONFIG).start(),
+        }
     }
 
     /// Kill after kill, until they are all done or something was found.
@@ -85,7 +88,7 @@ impl Torment {
             let sending: Vec<_> = senders.drain(..).map(|sender| tokio::spawn(sender.run(line.clone(), tally.clone()))).collect();
             let reading: Vec<_> = readers.drain(..).map(|reader| tokio::spawn(reader.run(line.clone(), tally.clone()))).collect();
             tally.reaches(chance.within(1..=400)).await;
-            if !self.answers_first {
+            if self.answers_first.is_none() {
                 // Anywhere between two answers, also in the middle of a commit.
                 tokio::time::sleep(Duration::from_micros(chance.within(0..=20_000))).await;
             }
@@ -120,7 +123,7 @@ fn kill_while_starting(home: &Home, after: Duration) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged_or_streamed() {
     let cycles = full_counts(10, 100);
-    let outcome = Torment { cycles, answers_first: false }.inflict(Chance::new("a kill at any moment")).await;
+    let outcome = Torment { cycles, answers_first: None }.inflict(Chance::new("a kill at any moment")).await;
     println!(
         "{} kills; {} answers and {} events checked, {} streams resumed, {} entries of the record, {:?}",
         outcome.cycles, outcome.answers, outcome.events, outcome.resumed, outcome.recorded, outcome.census
@@ -135,7 +138,8 @@ async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged_or_streamed() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_answers_before_it_commits_is_found_out() {
-    let outcome = Torment { cycles: 20, answers_first: true }.inflict(Chance::new("answers first")).await;
+    let answers_first = Some(crate::mount::build("answers_before_commit"));
+    let outcome = Torment { cycles: 20, answers_first }.inflict(Chance::new("answers first")).await;
     assert!(!outcome.complaints.is_empty(), "{} kills found nothing lost", outcome.cycles);
     println!("found after {} kills: {}", outcome.cycles, outcome.complaints[0].chars().take(300).collect::<String>());
 }

@@ -84,7 +84,10 @@ async fn whoever_is_turned_away_is_told_so_in_the_words_of_its_own_call() {
     let http = reqwest::Client::new();
     for (body, code, id) in [
         (r#"{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"x"}}"#, -32046, json!(7)),
-        (r#"{"jsonrpc":"2.0","id":"a","method":"tasks/get","params":{"id":"x"}}"#, -32046, json!("a")),
+        // Methods that 0.3 has too. Its JS client names the type it wants, and takes -32001 for a missing task.
+        (r#"{"jsonrpc":"2.0","id":"a","method":"tasks/get","params":{"id":"x"}}"#, -32001, json!("a")),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"tasks/cancel","params":{"id":"x"}}"#, -32001, json!("a")),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"tasks/resubscribe","params":{"id":"x"}}"#, -32001, json!("a")),
         (r#"{"jsonrpc":"2.0","id":"b","method":"tasks/sendSubscribe","params":{}}"#, -32001, json!("b")),
         (r#"{"jsonrpc":"2.0","id":"c","method":"no/such","params":{}}"#, -32046, json!("c")),
         // Whose id nobody can read.
@@ -94,8 +97,19 @@ async fn whoever_is_turned_away_is_told_so_in_the_words_of_its_own_call() {
         let response =
             http.post(server.url()).header("content-type", "application/json").body(body).send().await.expect("an answer");
         assert_eq!((response.status().as_u16(), response.headers().contains_key("www-authenticate")), (401, true), "{body}");
-        let answer: serde_json::Value = response.json().await.expect("JSON");
+        // Streams of older versions are refused with an event, which is what their clients read.
+        let text = response.text().await.expect("an answer to its end");
+        let answer: serde_json::Value = serde_json::from_str(text.strip_prefix("data: ").unwrap_or(&text)).expect("JSON");
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{body}: {answer}");
+        assert_eq!(text.starts_with("data: "), body.contains("ubscribe"), "{body}: {text}");
+    }
+    for accept in ["application/json", "text/event-stream"] {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}"#;
+        let request = http.post(server.url()).header("content-type", "application/json").header("accept", accept).body(body);
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status(), 401, "{accept}");
+        let answer: serde_json::Value = response.json().await.expect("JSON");
+        assert_eq!(answer["error"]["code"], -32046, "{accept}: {answer}");
     }
     // The streams that the original protocol's clients open before they send.
     for path in ["sendSubscribe", "resubscribe"] {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{TestAgent, assert_accepted, assert_turned_away, hello, operate, seconds_from_now, server};
-use crate::server::Home;
+use crate::server::{Home, Setup};
 use crate::wire_client::{Combination, RawCall, RawClient};
 
 fn replaced(mut call: RawCall, header: &'static str, from: &str, to: &str) -> RawCall {
@@ -59,6 +59,31 @@ async fn a_signed_request_is_good_for_this_node_for_its_time_and_once() {
         let mut elsewhere = fresh();
         elsewhere.path.push_str("?more=1");
         assert_turned_away(combination, &client.ask(&elsewhere).await, "with a query nobody signed");
+    }
+}
+
+#[tokio::test]
+async fn a_signed_request_that_was_taken_is_turned_away_after_the_node_was_killed_and_started_again() {
+    let agent = TestAgent::random();
+    let home = Home::new();
+    let config = format!("[callers.planner]\nagent_id = '{}'\n", agent.id);
+    let server = Setup::in_home(&home).config(&config).start();
+    let here = server.url().to_owned();
+    let client = RawClient::new(&here);
+    let mut taken = Vec::new();
+    for combination in Combination::ALL {
+        let signed = agent.sign(hello(combination), &here);
+        assert_accepted(&client.ask(&signed).await, "signed");
+        taken.push((combination, signed));
+    }
+    // Straight after the last answer, so that nothing was kept because there was time for it.
+    server.kill();
+    let address = here.trim_start_matches("http://");
+    let _server = Setup::at(&home, address).config(&config).start();
+    let client = RawClient::new(&here);
+    for (combination, captured) in &taken {
+        assert_turned_away(*combination, &client.ask(captured).await, "captured before the node was killed");
+        assert_accepted(&client.ask(&agent.sign(hello(*combination), &here)).await, "signed afterwards");
     }
 }
 

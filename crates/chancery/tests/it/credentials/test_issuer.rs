@@ -1,6 +1,8 @@
 //! An issuer of tokens with keys of its own, and a small server on the loopback that publishes them.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
@@ -18,6 +20,9 @@ pub(crate) struct TestIssuer {
     ed: Ed25519KeyPair,
     ec: EcdsaKeyPair,
     address: SocketAddr,
+    /// What it answers when it is asked for its keys.
+    page: Arc<Mutex<String>>,
+    fetches: Arc<AtomicUsize>,
 }
 
 impl TestIssuer {
@@ -27,12 +32,28 @@ impl TestIssuer {
         let ec = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let issuer = Self { ed, ec, address };
-        let keys = issuer.keys().to_string();
+        let issuer = Self { ed, ec, address, page: Arc::default(), fetches: Arc::default() };
+        issuer.publish(&issuer.keys());
         let json = [(reqwest::header::CONTENT_TYPE, "application/json")];
-        let app = axum::Router::new().route("/keys", axum::routing::get(move || async move { (json, keys) }));
+        let (page, fetches) = (Arc::clone(&issuer.page), Arc::clone(&issuer.fetches));
+        let answer = move || {
+            fetches.fetch_add(1, Ordering::SeqCst);
+            let keys = page.lock().expect("no test panics inside").clone();
+            async move { (json, keys) }
+        };
+        let app = axum::Router::new().route("/keys", axum::routing::get(answer));
         tokio::spawn(async move { axum::serve(listener, app).await });
         issuer
+    }
+
+    /// Answers with this key set from now on.
+    pub(crate) fn publish(&self, keys: &Value) {
+        *self.page.lock().expect("no test panics inside") = keys.to_string();
+    }
+
+    /// How often it was asked for its keys.
+    pub(crate) fn fetches(&self) -> usize {
+        self.fetches.load(Ordering::SeqCst)
     }
 
     fn keys(&self) -> Value {

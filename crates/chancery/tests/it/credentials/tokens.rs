@@ -1,11 +1,15 @@
 //! Tokens (JWT) of an issuer whose keys are fetched.
 
+use chancery_protocol::{Binding, Version};
 use serde_json::{Value, json};
 
 use super::test_issuer::{AUD, ISS};
 use super::{TestIssuer, assert_accepted, assert_turned_away, hello, operate, seconds_from_now, server};
+use crate::patience::soon;
 use crate::server::Home;
 use crate::wire_client::{Combination, RawClient};
+
+const JSON_RPC: Combination = Combination { version: Version::V1_0, binding: Binding::JsonRpc };
 
 fn claims(change: Value) -> Value {
     let mut claims = TestIssuer::claims("planner");
@@ -37,6 +41,8 @@ async fn a_token_is_good_for_its_time_its_node_and_its_algorithm() {
         ("expired", issuer.token(&claims(json!({ "exp": seconds_from_now(-600) }))), false),
         ("not yet good", issuer.token(&claims(json!({ "nbf": seconds_from_now(600) }))), false),
         ("without an end", issuer.token(&claims(json!({ "exp": null }))), false),
+        ("for two days", issuer.token(&claims(json!({ "exp": seconds_from_now(172_800) }))), false),
+        ("without the time it was issued", issuer.token(&claims(json!({ "iat": null }))), false),
         ("for another audience", issuer.token(&claims(json!({ "aud": "https://other.example" }))), false),
         ("for no audience", issuer.token(&claims(json!({ "aud": null }))), false),
         ("of another issuer", issuer.token(&claims(json!({ "iss": format!("{ISS}/") }))), false),
@@ -84,4 +90,29 @@ async fn a_revoked_caller_is_turned_away_although_its_token_is_good_and_remember
         let answer = client.ask(&hello(combination).with("authorization", &bearer)).await;
         assert_turned_away(combination, &answer, "revoked");
     }
+}
+
+#[tokio::test]
+async fn an_issuer_that_answers_without_keys_locks_nobody_out_and_strangers_cause_few_fetches() {
+    let issuer = TestIssuer::start().await;
+    let home = Home::new();
+    let callers = "[callers.planner]\ntoken = { issuer = 'acme', subject = 'planner' }\n[jwks]\nrefresh_s = 1\n\
+                   [identity]\ntokens_remembered_s = 0";
+    let server = server(&home, &issuer.config(callers));
+    let client = RawClient::new(server.url());
+    let ask = async |token: String| client.ask(&hello(JSON_RPC).with("authorization", &format!("Bearer {token}"))).await;
+    assert_accepted(&ask(issuer.token(&claims(json!({})))).await, "while there are keys");
+    issuer.publish(&json!({ "keys": [] }));
+    let (before, header) = (issuer.fetches(), json!({ "alg": "EdDSA", "kid": "nobody's", "typ": "JWT" }));
+    soon("a stranger has caused a fetch", async || {
+        assert_turned_away(JSON_RPC, &ask(issuer.signed(&header, &claims(json!({})))).await, "a key nobody has");
+        (issuer.fetches() > before).then_some(())
+    })
+    .await;
+    assert_accepted(&ask(issuer.token(&claims(json!({})))).await, "after an answer without keys");
+    let fetched = issuer.fetches();
+    for _ in 0..20 {
+        assert_turned_away(JSON_RPC, &ask(issuer.signed(&header, &claims(json!({})))).await, "a key nobody has");
+    }
+    assert!(issuer.fetches() <= fetched + 5, "20 calls caused {} fetches", issuer.fetches() - fetched);
 }

@@ -89,7 +89,7 @@ async fn a_card_is_signed_for_each_host_and_tagged_by_what_it_says() {
 
 #[tokio::test]
 async fn a_host_that_is_not_ours_gets_the_public_card() {
-    let server = Setup::conformance().start();
+    let server = Setup::conformance().args(["--insecure"]).start();
     for (path, version) in SHAPES {
         let public = fetch(&server, server.url().trim_start_matches("http://"), path, version).await.text().await.unwrap();
         for foreign in ["evil.example", "localhost.evil.example:80", "0.0.0.0", "10.0.0.1:7420"] {

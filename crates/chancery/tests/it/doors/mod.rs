@@ -1,12 +1,16 @@
-//! The doors as strangers find them: versions, strict parsing, dialects, content types and cards.
+//! The doors as strangers find them: hosts, versions, strict parsing, dialects, content types and cards.
 
 mod authorize;
 mod card_hosts;
 mod cards;
 mod content_types;
 mod dialects;
+mod hosts;
 mod keepalive;
+mod no_streams;
 mod paths;
+mod plain_ids;
+mod refused_streams;
 mod strict_parsing;
 mod versions;
 mod wrapped;

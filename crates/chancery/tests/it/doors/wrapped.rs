@@ -110,10 +110,31 @@ async fn parts_of_the_0_3_rest_form_have_no_kind_either_way() {
 }
 
 #[tokio::test]
+async fn law_1_5_2_a_json_rpc_call_at_a_rest_path_is_answered_as_json_rpc() {
+    // As Agno's client: the paths of 0.3 REST with JSON-RPC bodies.
+    let server = Setup::conformance().start();
+    let parts = json!([{ "kind": "text", "text": "complete hello" }]);
+    let message = json!({ "message": { "role": "user", "parts": parts, "messageId": "m" } });
+    let (status, answer) = post(&server, "/v1/message:send", &[JSON], call(json!("c"), "message/send", message.clone())).await;
+    assert_eq!((status, &answer["id"], &answer["result"]["kind"]), (200, &json!("c"), &json!("task")), "{answer}");
+    assert_eq!(answer["result"]["artifacts"][0]["parts"][0]["text"], "hello", "{answer}");
+    let client = reqwest::Client::new().post(format!("{}/v1/message:stream", server.url())).header(JSON.0, JSON.1);
+    let stream = client.body(call(json!("c"), "message/stream", message)).send().await.unwrap().text().await.unwrap();
+    let is_whole = [r#""jsonrpc":"2.0""#, "hello", "completed"].iter().all(|word| stream.contains(word));
+    assert!(is_whole, "{stream}");
+    let (status, answer) = post(&server, "/v1/message:send", &[JSON], json!({ "jsonrpc": "2.0" }).to_string()).await;
+    assert_eq!(status, 400, "neither: {answer}");
+    let body = call(json!("c"), "message/send", json!({}));
+    let (status, answer) = post(&server, "/acme/v1/message:send", &[JSON], body).await;
+    assert_eq!((status, &answer["jsonrpc"]), (400, &Value::Null), "a tenant in the path is not overlooked: {answer}");
+}
+
+#[tokio::test]
 async fn law_1_5_3_a_client_that_reads_no_card_posts_1_0_to_exactly_the_url_it_was_given() {
     let server = Setup::conformance().args(["--agent", "echo"]).start();
     let message = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] } });
-    for path in ["", "/", "/agents/echo", "/agents/echo/"] {
+    // The last two are where PraisonAI's client posts, below the URL that it was given.
+    for path in ["", "/", "/agents/echo", "/agents/echo/", "/a2a", "/agents/echo/a2a"] {
         let (status, answer) = post(&server, path, &[JSON, NEWEST], call(json!(1), "SendMessage", message.clone())).await;
         assert_eq!(status, 200, "{path}: {answer}");
         assert_eq!(answer["result"]["task"]["artifacts"][0]["parts"][0]["text"], "hello", "{path}: {answer}");

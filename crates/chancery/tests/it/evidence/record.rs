@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chancery_evidence::bundle::{Report, verify};
+use chancery_evidence::bundle::{BundleReport, verify};
 use serde_json::{Value, json};
 
 use crate::cli::{Ran, run};
@@ -23,7 +23,7 @@ pub(super) fn evidence(home: &Home, arguments: &[&str]) -> Ran {
     run(home, [&["evidence"], arguments].concat())
 }
 
-pub(super) fn exported(home: &Home, arguments: &[&str]) -> (PathBuf, Vec<Value>, Report) {
+pub(super) fn exported(home: &Home, arguments: &[&str]) -> (PathBuf, Vec<Value>, BundleReport) {
     let file = home.path().join("bundle.tar.gz");
     let ran = evidence(home, &[&["export", "-o", &file.to_string_lossy()], arguments].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

@@ -50,5 +50,5 @@ fn a2a_cli() {
         assert!(help.contains(taught), "{taught} is not in {help}");
     }
     let help = run(&home, ["send", "--help"]).stdout;
-    assert!(help.contains("<URL|NAME>") && help.contains("chancery send https://agent.example.org"), "{help}");
+    assert!(help.contains("[URL|NAME]") && help.contains("chancery send https://agent.example.org"), "{help}");
 }

@@ -84,6 +84,36 @@ async fn law_1_4_5_a_url_that_says_nothing_means_the_configured_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_5_the_address_of_one_operation_leads_to_the_others() {
+    // As Agno: JSON-RPC, and every operation at a path of its own.
+    let agent = listing("/agents/a/v1/message:stream", "JSONRPC").await;
+    let gateway = in_front_of(&agent.url(), "");
+    is_answered(&gateway.send("hi").await, "a unary call");
+    assert_eq!(agent.calls().last().expect("it was called").path, "/agents/a/v1/message:send");
+    assert_eq!(shown(&gateway)["replicas"][0]["leniencies"]["operation-address"], 1);
+    let rest = listing("/a/message:send", "HTTP+JSON").await;
+    let _ = in_front_of(&rest.url(), "").send("hi").await;
+    assert_eq!(rest.calls().last().expect("it was called").path, "/a/message:send");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_1_a_card_may_be_beside_the_path_of_its_agent() {
+    // As Mastra and VoltAgent: `/a2a/ID` with its card at `/.well-known/ID/agent-card.json`.
+    let card = json!({ "name": "echo", "description": "", "version": "1", "capabilities": {}, "skills": [],
+        "protocolVersion": "0.3.0", "url": "/api/a2a/echo", "defaultInputModes": [], "defaultOutputModes": [] });
+    let agent = Scripted::start(|_| {
+        move |asked: &Asked| match asked.path.as_str() {
+            "/api/.well-known/echo/agent-card.json" => Script::json(&card),
+            "/api/a2a/echo" if asked.kind() == "message/send" => Script::completed(asked),
+            _ => Script::page(404, "text/plain", "404 Not Found"),
+        }
+    })
+    .await;
+    let gateway = in_front_of(&format!("{}/api/a2a/echo", agent.url()), "");
+    is_answered(&gateway.send("hi").await, "the address that a client of the agent posts to");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn law_1_4_6_an_address_that_is_not_the_cards_is_logged_once_with_both_and_the_setting() {
     let agent = listing("http://192.0.2.77:9/rpc", "JSONRPC").await;
     let gateway = in_front_of(&agent.url(), "[discovery]\nttl_s = 0\n");
@@ -133,11 +163,12 @@ async fn law_1_4_1_a_card_is_taken_from_the_agents_own_url_where_nothing_else_ha
     let expected = [
         "/a2a/one/.well-known/agent-card.json",
         "/a2a/one/.well-known/agent.json",
+        "/.well-known/one/agent-card.json",
         "/.well-known/agent-card.json",
         "/.well-known/agent.json",
         "/a2a/one",
     ];
-    assert_eq!(paths[..5], expected);
+    assert_eq!(paths[..6], expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_identity::Jwks;
-use chancery_outbound::discovery::{CardSettings, Discovery, DiscoveryConfig, DiscoveryError, PeerAddress, Verification, Verify};
+use chancery_outbound::discovery::{
+    CardDiscovery, CardSettings, CardVerification, DiscoveryConfig, DiscoveryError, PeerLocation, Verification,
+};
 use chancery_outbound::guard::{GuardConfig, WayOut};
 use chancery_protocol::{AgentId, Timestamp, Version};
 use serde_json::{Value, json};
@@ -21,13 +25,13 @@ use crate::server::{Home, Server, Setup};
 
 const JWKS: &str = "/.well-known/jwks.json";
 
-fn discovery(url: &str) -> Discovery {
+fn discovery(url: &str) -> CardDiscovery {
     let way_out = WayOut::new(&GuardConfig::default(), &[Url::parse(url).expect("a URL")], &[]).expect("a way out");
-    Discovery::new(way_out.trusted().client(), DiscoveryConfig::default())
+    CardDiscovery::new(way_out.trusted().client(), DiscoveryConfig::default())
 }
 
-fn peer(url: &str, verify: Verify) -> PeerAddress {
-    PeerAddress {
+fn peer(url: &str, verify: CardVerification) -> PeerLocation {
+    PeerLocation {
         name: "peer".into(),
         url: url.to_owned(),
         verify,
@@ -88,7 +92,7 @@ impl Signed {
     }
 
     async fn agent_id(&self) -> AgentId {
-        let found = discovery(&self.url()).card(&peer(&self.url(), Verify::Require), now()).await.expect("a card");
+        let found = discovery(&self.url()).card(&peer(&self.url(), CardVerification::Require), now()).await.expect("a card");
         match &found.verification {
             Verification::Verified { agent_ids, .. } => agent_ids.first().expect("an Ed25519 key").clone(),
             other => panic!("{other:?}"),
@@ -99,7 +103,7 @@ impl Signed {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn discover() {
     let node = conformance();
-    let found = discovery(node.url()).card(&peer(node.url(), Verify::Require), now()).await.expect("a card");
+    let found = discovery(node.url()).card(&peer(node.url(), CardVerification::Require), now()).await.expect("a card");
     assert_eq!((found.card.name.as_str(), found.version), ("Conformance", Version::V1_0));
     assert_eq!(found.verification.name(), "verified");
     assert!(found.card.skills.iter().any(|skill| skill.id == "conformance"));
@@ -111,7 +115,7 @@ async fn a_card_is_kept_and_asked_for_again_with_its_tag() {
     let pages = Pages::open().await;
     let url = pages.agent.url();
     pages.show(CARD, &card(&url, json!({})).to_string());
-    let (discovery, peer) = (discovery(&url), peer(&url, Verify::IfPresent));
+    let (discovery, peer) = (discovery(&url), peer(&url, CardVerification::IfPresent));
     let asked = || pages.agent.count(CARD);
 
     let first = discovery.card(&peer, now()).await.expect("a card");
@@ -137,7 +141,7 @@ async fn many_who_want_a_card_at_once_fetch_it_once() {
     let pages = Pages::open().await;
     let url = pages.agent.url();
     pages.show(CARD, &card(&url, json!({})).to_string());
-    let (discovery, peer) = (discovery(&url), peer(&url, Verify::IfPresent));
+    let (discovery, peer) = (discovery(&url), peer(&url, CardVerification::IfPresent));
     let all = futures::future::join_all((0..50).map(|_| discovery.card(&peer, now()))).await;
     assert!(all.iter().all(Result::is_ok));
     assert_eq!(pages.agent.count(CARD), 1);
@@ -150,7 +154,7 @@ async fn many_who_want_a_card_that_cannot_be_had_learn_it_from_one_fetch() {
     let waiting = Arc::clone(&cue);
     let later = move |_: &Asked| Script::default().wait(&waiting).followed_by(Script::page(503, "text/plain", "later"));
     let agent = Scripted::start(|_| later).await;
-    let (discovery, peer) = (discovery(&agent.url()), peer(&agent.url(), Verify::IfPresent));
+    let (discovery, peer) = (discovery(&agent.url()), peer(&agent.url(), CardVerification::IfPresent));
     let wanted = futures::future::join_all((0..50).map(|_| discovery.card(&peer, now())));
     let all = futures::future::join3(wanted, discovery.refresh(&peer, now()), async {
         soon("the agent is asked", async || (agent.count(CARD) == 1).then_some(())).await;
@@ -169,7 +173,7 @@ async fn a_card_that_had_a_tag_and_moved_is_found_where_it_is_now() {
     const OLD: &str = "/.well-known/agent.json";
     let pages = Pages::open().await;
     let url = pages.agent.url();
-    let (discovery, peer) = (discovery(&url), peer(&url, Verify::IfPresent));
+    let (discovery, peer) = (discovery(&url), peer(&url, CardVerification::IfPresent));
     pages.show(OLD, &card(&url, json!({})).to_string());
     let found = discovery.card(&peer, now()).await.expect("a card");
     assert_eq!(found.url, format!("{url}{OLD}"));
@@ -189,7 +193,7 @@ async fn a_card_that_cannot_be_had_just_now_is_not_looked_for_elsewhere() {
     let (root, own) = (pages.agent.url(), format!("/agents/a{CARD}"));
     let url = format!("{root}/agents/a");
     pages.show(CARD, &card(&root, json!({ "streaming": true })).to_string());
-    let (discovery, peer) = (discovery(&url), peer(&url, Verify::IfPresent));
+    let (discovery, peer) = (discovery(&url), peer(&url, CardVerification::IfPresent));
     // Neither before there was a card, nor when there is one with a tag.
     for _ in 0..2 {
         pages.show(&own, "");
@@ -208,7 +212,7 @@ async fn a_card_that_cannot_be_had_just_now_is_not_looked_for_elsewhere() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_vouched_for_is_not_read_from_a_signed_card() {
     let signed = Signed::new().await;
-    let require = peer(&signed.url(), Verify::Require);
+    let require = peer(&signed.url(), CardVerification::Require);
     let good = discovery(&signed.url()).card(&require, now()).await.expect("a card");
     let mut forged: Value = serde_json::from_str(&signed.card).expect("JSON");
     forged["icon_url"] = json!("https://elsewhere.example/icon");
@@ -223,7 +227,7 @@ async fn what_nobody_vouched_for_is_not_read_from_a_signed_card() {
 }
 
 /// What became of it, in a word.
-async fn outcome(url: &str, peer: &PeerAddress) -> &'static str {
+async fn outcome(url: &str, peer: &PeerLocation) -> &'static str {
     match discovery(url).card(peer, now()).await {
         Ok(found) => found.verification.name(),
         Err(DiscoveryError::CardSignatureInvalid { .. }) => "refused",
@@ -237,7 +241,7 @@ async fn how_much_a_card_has_to_prove_is_set_per_agent() {
     let signed = Signed::new().await;
     let (url, id) = (signed.url(), signed.agent_id().await);
     let other: AgentId = "ab".repeat(32).parse().expect("an id");
-    let modes = [Verify::Off, Verify::IfPresent, Verify::Require];
+    let modes = [CardVerification::Off, CardVerification::IfPresent, CardVerification::Require];
     let rows = [
         ("signed", signed.card.clone(), true, None::<&AgentId>, ["not looked at", "verified", "verified"]),
         ("unsigned", signed.unsigned(), true, None, ["not looked at", "unsigned", "refused"]),
@@ -253,10 +257,42 @@ async fn how_much_a_card_has_to_prove_is_set_per_agent() {
         signed.show(&card);
         signed.pages.show(JWKS, if keys { &signed.jwks } else { "{\"keys\":[]}" });
         for (verify, expected) in modes.into_iter().zip(expected) {
-            let peer = PeerAddress { agent_id: agent_id.cloned(), ..peer(&url, verify) };
+            let peer = PeerLocation { agent_id: agent_id.cloned(), ..peer(&url, verify) };
             assert_eq!(outcome(&url, &peer).await, expected, "{what}, {verify:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signature_that_is_malformed_or_says_alg_none_is_refused_and_an_empty_list_is_absent() {
+    let pages = Pages::open().await;
+    let url = pages.agent.url();
+    let protected = |header: &str| URL_SAFE_NO_PAD.encode(header);
+    let signature = URL_SAFE_NO_PAD.encode([7; 64]);
+    let rows = [
+        (json!([]), "unsigned"),
+        (json!(null), "unsigned"),
+        (json!([{ "protected": protected(r#"{"alg":"EdDSA"}"#), "signature": signature }]), "no key"),
+        (json!([{ "protected": protected(r#"{"alg":"none"}"#), "signature": "" }]), "refused"),
+        (json!([{ "protected": protected(r#"{"alg":"HS256"}"#), "signature": signature }]), "refused"),
+        (json!([{ "protected": "", "signature": "" }]), "refused"),
+        (json!([{ "protected": protected(r#"{"alg":"EdDSA"}"#), "signature": "!" }]), "refused"),
+        (json!([{}]), "refused"),
+        (json!([7]), "refused"),
+        (json!({}), "refused"),
+        (json!("signed"), "refused"),
+    ];
+    for (signatures, expected) in rows {
+        let mut card = card(&url, json!({}));
+        card["signatures"] = signatures.clone();
+        pages.show(CARD, &card.to_string());
+        assert_eq!(outcome(&url, &peer(&url, CardVerification::IfPresent)).await, expected, "{signatures}");
+        let refused = outcome(&url, &peer(&url, CardVerification::Require)).await;
+        assert_eq!(refused, "refused", "{signatures}");
+        assert_eq!(outcome(&url, &peer(&url, CardVerification::Off)).await, "not looked at", "{signatures}");
+    }
+    let refusal = discovery(&url).card(&peer(&url, CardVerification::IfPresent), now()).await.expect_err("the last of them");
+    assert!(refusal.to_string().contains("its signatures are not a list"), "{refusal}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -267,7 +303,7 @@ async fn a_pinned_key_is_the_only_one_that_counts() {
         jwks.keys.iter().filter_map(|jwk| jwk.public_key().ok()).collect::<Vec<_>>()
     };
     let url = signed.url();
-    let pinned = |jwks: &str| PeerAddress { keys: keys(jwks), ..peer(&url, Verify::Require) };
+    let pinned = |jwks: &str| PeerLocation { keys: keys(jwks), ..peer(&url, CardVerification::Require) };
     assert_eq!(outcome(&url, &pinned(&signed.jwks)).await, "verified");
     assert_eq!(outcome(&url, &pinned(&stranger.jwks)).await, "refused");
     assert_eq!(signed.pages.agent.count(JWKS), 0, "keys that are known are not fetched");
@@ -277,7 +313,7 @@ async fn a_pinned_key_is_the_only_one_that_counts() {
 async fn what_is_no_card_is_a_discovery_error() {
     let pages = Pages::open().await;
     let url = pages.agent.url();
-    assert_eq!(outcome(&url, &peer(&url, Verify::Off)).await, "Discovery", "nothing there at all");
+    assert_eq!(outcome(&url, &peer(&url, CardVerification::Off)).await, "Discovery", "nothing there at all");
     let good = card(&url, json!({})).to_string();
     let mut nowhere = card(&url, json!({}));
     nowhere["supportedInterfaces"] = json!([]);
@@ -297,7 +333,7 @@ async fn what_is_no_card_is_a_discovery_error() {
     ];
     for text in broken {
         pages.show(CARD, &text);
-        let outcome = outcome(&url, &peer(&url, Verify::IfPresent)).await;
+        let outcome = outcome(&url, &peer(&url, CardVerification::IfPresent)).await;
         assert_eq!(outcome, "Discovery", "{}", text.chars().take(200).collect::<String>());
     }
     let readable = [
@@ -308,7 +344,7 @@ async fn what_is_no_card_is_a_discovery_error() {
     ];
     for text in readable {
         pages.show(CARD, &text);
-        assert_eq!(outcome(&url, &peer(&url, Verify::IfPresent)).await, "unsigned", "what can be read is: {text}");
+        assert_eq!(outcome(&url, &peer(&url, CardVerification::IfPresent)).await, "unsigned", "what can be read is: {text}");
     }
 }
 
@@ -320,14 +356,14 @@ async fn who_cannot_be_reached_safely_is_a_transport_error() {
     std::fs::write(home.path().join("node.key"), &signed.key).expect("the home takes files");
     let node = Setup::in_home(&home).config("[tls]\ncert_file = 'node.pem'\nkey_file = 'node.key'\n").start();
     assert!(node.url().starts_with("https://"));
-    assert_eq!(outcome(node.url(), &peer(node.url(), Verify::Off)).await, "Transport", "a certificate of strangers");
+    assert_eq!(outcome(node.url(), &peer(node.url(), CardVerification::Off)).await, "Transport", "a certificate of strangers");
 
     let plain = conformance();
     let over_tls = plain.url().replace("http://", "https://");
-    assert_eq!(outcome(&over_tls, &peer(&over_tls, Verify::Off)).await, "Transport", "no TLS there");
+    assert_eq!(outcome(&over_tls, &peer(&over_tls, CardVerification::Off)).await, "Transport", "no TLS there");
     let url = plain.url().to_owned();
     plain.kill();
-    assert_eq!(outcome(&url, &peer(&url, Verify::Off)).await, "Transport", "nobody there");
+    assert_eq!(outcome(&url, &peer(&url, CardVerification::Off)).await, "Transport", "nobody there");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

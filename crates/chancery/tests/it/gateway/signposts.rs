@@ -18,7 +18,7 @@ use crate::wire_client::{Combination, RawAnswer, RawCall, RawClient};
 const HOST: &str = "research.example";
 const TENANT: &str = "lab";
 /// The first agent completes whatever it is told; the other one does it.
-const AGENTS: &str = "[agents.echo]\nrun = 'echo'\n[agents.research]\nrun = 'conformance'\n\
+const AGENTS: &str = "hosts = ['other.example']\n[agents.echo]\nrun = 'echo'\n[agents.research]\nrun = 'conformance'\n\
     hosts = ['Research.Example', 'also.example']\ntenants = 'lab'\n";
 
 fn node(config: &str) -> Server {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{assert_refused, limited, refusal};
 use crate::server::{Home, Server, Setup};
 
+const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 const PARSE: i64 = -32700;
 const TOO_LARGE: i64 = -32041;
@@ -190,6 +191,23 @@ async fn ids_that_callers_choose_are_as_long_as_they_may_be_and_no_longer() {
     };
     assert_done(&with_key(40).await);
     assert_refused(&with_key(41).await, INVALID_PARAMS, "limits.id_bytes = 40");
+}
+
+#[tokio::test]
+async fn the_id_of_a_json_rpc_call_is_as_long_as_it_may_be_and_no_longer() {
+    let server = limited("");
+    let with = async |id: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "SendMessage", "params": { "message": message(1) } });
+        let request = reqwest::Client::new().post(server.url()).header("A2A-Version", "1.0").json(&body);
+        request.send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    let longest = json!("i".repeat(256));
+    let answer = with(longest.clone()).await;
+    assert_done(&answer);
+    assert_eq!(answer["id"], longest);
+    let refused = with(json!("i".repeat(257))).await;
+    assert_refused(&refused, INVALID_REQUEST, "limits.json_rpc_id_bytes = 256");
+    assert_eq!(refused["id"], Value::Null, "it is not repeated");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use super::limited;
 use crate::patience::{BOUND, eventually, soon};
 use crate::server::Server;
 
-const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: here\r\n";
+const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n";
 
 fn address(server: &Server) -> &str {
     server.url().trim_start_matches("http://")
@@ -98,7 +98,7 @@ async fn a_head_that_does_not_arrive_in_time_ends_its_connection() {
 async fn a_body_that_does_not_arrive_in_time_is_refused() {
     let server = limited("body_read_ms = 100");
     let mut slow = connect(&server).await;
-    let head = "POST / HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"jsonrpc\"";
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"jsonrpc\"";
     slow.write_all(head.as_bytes()).await.unwrap();
     let answer = read_until(&mut slow, |seen| seen.contains("limits.body_read_ms")).await;
     assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("limits.body_read_ms = 100"), "{answer}");
@@ -119,7 +119,7 @@ async fn a_peer_that_takes_nothing_loses_its_connection() {
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "x".repeat(4_000_000) }] });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message } }).to_string();
     let request = format!(
-        "POST / HTTP/1.1\r\nHost: here\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     let small = TcpSocket::new_v4().unwrap();
@@ -213,8 +213,7 @@ async fn calls_in_flight_on_one_connection_are_held_at_their_number() {
 async fn a_stop_waits_no_longer_than_it_was_told_to() {
     let server = limited("drain_ms = 100\nbody_read_ms = 3600000");
     let mut slow = connect(&server).await;
-    let head =
-        "POST / HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
     slow.write_all(head.as_bytes()).await.unwrap();
     // The server says so when it has begun to wait for the body.
     assert!(read_until(&mut slow, |seen| seen.contains("\r\n\r\n")).await.starts_with("HTTP/1.1 100"));

@@ -1,18 +1,27 @@
-//! The limit on the time of a TLS handshake.
+//! The limits on TLS handshakes: their time, their number, and whom a flood of them keeps out, which is nobody with a certificate.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use chancery_protocol::{Binding, Version};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::certificates::Signer;
+use crate::credentials::{assert_accepted, hello};
 use crate::patience::{BOUND, eventually};
 use crate::server::{Home, Server, Setup};
+use crate::wire_client::{Combination, RawClient};
+
+const JSON_RPC: Combination = Combination { version: Version::V1_0, binding: Binding::JsonRpc };
 
 async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.url().trim_start_matches("https://")).await.expect("a connection")
@@ -48,6 +57,113 @@ impl AsyncWrite for Trickle {
     }
 }
 
+/// A node that speaks TLS, with these limits and callers of its own authority.
+struct SecuredNode {
+    server: Server,
+    nodes: Signer,
+    callers: Signer,
+}
+
+impl SecuredNode {
+    fn start(limits: &str) -> Self {
+        let (nodes, callers, home) = (Signer::new("nodes"), Signer::new("callers"), Home::new());
+        let node = nodes.node();
+        let put = |name: &str, text: &str| std::fs::write(home.path().join(name), text).expect("the home takes files");
+        put("node.pem", &node.certificate);
+        put("node.key", &node.key);
+        put("callers.pem", &callers.pem());
+        let tls = "[tls]\ncert_file = 'node.pem'\nkey_file = 'node.key'\nclient_ca_file = 'callers.pem'\n";
+        let planner = "[callers.planner]\ncertificate = 'spiffe://acme/planner'\n";
+        // Whoever is slow is not closed for that while the test runs.
+        let limits = format!("[limits]\ntls_handshake_ms = 3600000\nheader_read_ms = 3600000\n{limits}\n");
+        let server = Setup::in_home(&home).args(["--memory"]).config(&format!("{limits}{tls}{planner}")).start();
+        Self { server, nodes, callers }
+    }
+
+    async fn connect_from(&self, host: [u8; 4]) -> TcpStream {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((host, 0).into()).expect("an address of this machine");
+        let address = self.server.url().trim_start_matches("https://").parse().expect("an address");
+        socket.connect(address).await.expect("a connection")
+    }
+
+    /// Finishes a handshake without a certificate.
+    async fn finish<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> std::io::Result<TlsStream<S>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.nodes.pem().as_bytes()).expect("PEM")).expect("a root");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
+        let connector = TlsConnector::from(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()));
+        connector.connect(ServerName::try_from("127.0.0.1").expect("a name"), stream).await
+    }
+
+    /// A call by the planner, over a connection of its own.
+    async fn call(&self) {
+        let certificate = self.callers.caller("spiffe://acme/planner").both();
+        let client = RawClient::over_tls(self.server.url(), &self.nodes.pem(), Some(&certificate));
+        assert_accepted(&client.ask(&hello(JSON_RPC)).await, "the planner");
+    }
+}
+
+#[tokio::test]
+async fn handshakes_of_one_address_are_held_at_their_number_and_the_oldest_makes_room() {
+    let node = SecuredNode::start("tls_handshakes_per_address = 2");
+    let mut oldest = node.connect_from([127, 0, 0, 1]).await;
+    let (second, third) = (node.connect_from([127, 0, 0, 1]).await, node.connect_from([127, 0, 0, 1]).await);
+    assert_eq!(to_the_end(&mut oldest).await, b"", "it was closed");
+    for stream in [second, third] {
+        node.finish(stream).await.expect("these two may go on");
+    }
+}
+
+#[tokio::test]
+async fn handshakes_of_a_node_are_held_at_their_number_and_the_address_with_most_makes_room() {
+    let node = SecuredNode::start("tls_handshakes = 3");
+    let alone = node.connect_from([127, 0, 0, 2]).await;
+    let mut oldest = node.connect_from([127, 0, 0, 1]).await;
+    let (second, third) = (node.connect_from([127, 0, 0, 1]).await, node.connect_from([127, 0, 0, 1]).await);
+    assert_eq!(to_the_end(&mut oldest).await, b"", "it was closed");
+    for stream in [alone, second, third] {
+        node.finish(stream).await.expect("these may go on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_handshakes_keeps_out_no_caller_with_a_certificate_at_the_same_address() {
+    let node = SecuredNode::start("connections_per_address = 4\ntls_handshakes_per_address = 16");
+    // Strangers at the caller's address: as many as may be connected, and more that never finish.
+    let mut strangers = Vec::new();
+    for _ in 0..4 {
+        strangers.push(node.finish(node.connect_from([127, 0, 0, 1]).await).await.expect("a handshake"));
+    }
+    let address = node.server.url().trim_start_matches("https://").to_owned();
+    let flood = tokio::spawn(async move {
+        let mut open = VecDeque::new();
+        for number in 0_usize.. {
+            let Ok(mut stream) = TcpStream::connect(&address).await else { continue };
+            if number % 2 == 0 {
+                // A record that says it is long, and its first bytes.
+                let _ = stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]).await;
+            }
+            open.push_back(stream);
+            if open.len() > 64 {
+                open.pop_front();
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    for _ in 0..20 {
+        node.call().await;
+    }
+    flood.abort();
+    // Only who proves nothing is counted by its address.
+    let refused = node.finish(node.connect_from([127, 0, 0, 1]).await).await;
+    match refused {
+        Ok(mut stream) => assert_eq!(to_the_end(&mut stream).await, b"", "a fifth stranger is closed"),
+        Err(closed) => drop(closed),
+    }
+}
+
 #[tokio::test]
 async fn a_handshake_that_is_not_done_in_time_ends_its_connection() {
     let (nodes, home) = (Signer::new("nodes"), Home::new());
@@ -77,7 +193,7 @@ async fn a_handshake_that_is_not_done_in_time_ends_its_connection() {
     eventually("it says by which limit", || server.log().contains("limits.tls_handshake_ms").then_some(()));
 
     // Past the limit by now, which was the handshake's alone.
-    slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await.expect("it is taken");
+    slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.expect("it is taken");
     let answer = String::from_utf8(to_the_end(&mut slow).await).expect("text");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }

@@ -1,16 +1,19 @@
 //! Every named limit at its edge: what is exactly at it passes, one more is refused in words that name it.
 
+mod answers;
 mod calls;
 mod connections;
+mod floods;
 mod governance;
 mod handshakes;
+mod neighbours;
 mod rates;
 mod streams;
 mod tasks;
 
 use std::collections::BTreeMap;
 
-use chancery::config::Limits;
+use chancery::config::LimitsConfig;
 use serde_json::Value;
 
 use crate::server::{Server, Setup};
@@ -40,6 +43,8 @@ const EDGES: &[(&str, &str)] = &[
     ("header_count", "headers_up_to_their_number_are_read_and_one_more_is_refused"),
     ("header_read_ms", "a_head_that_does_not_arrive_in_time_ends_its_connection"),
     ("tls_handshake_ms", "a_handshake_that_is_not_done_in_time_ends_its_connection"),
+    ("tls_handshakes_per_address", "handshakes_of_one_address_are_held_at_their_number_and_the_oldest_makes_room"),
+    ("tls_handshakes", "handshakes_of_a_node_are_held_at_their_number_and_the_address_with_most_makes_room"),
     ("body_read_ms", "a_body_that_does_not_arrive_in_time_is_refused"),
     ("write_stall_ms", "a_peer_that_takes_nothing_loses_its_connection"),
     ("connections", "connections_are_held_at_their_number"),
@@ -49,6 +54,7 @@ const EDGES: &[(&str, &str)] = &[
     ("calls_burst_per_caller", "a_caller_over_its_rate_is_told_to_wait_on_every_transport"),
     ("calls_per_second_per_address", "an_address_over_its_rate_is_told_to_wait_on_every_transport"),
     ("calls_burst_per_address", "an_address_over_its_rate_is_told_to_wait_on_every_transport"),
+    ("json_rpc_id_bytes", "the_id_of_a_json_rpc_call_is_as_long_as_it_may_be_and_no_longer"),
     ("catalog_page", "a_page_of_the_catalog_is_as_large_as_it_may_be_and_no_larger"),
     ("stream_heartbeat_ms", "an_idle_stream_says_that_it_is_still_there"),
     ("unary_keepalive_ms", "a_blocking_call_gets_its_head_and_white_space_before_its_answer"),
@@ -63,6 +69,9 @@ const EDGES: &[(&str, &str)] = &[
     ("id_bytes", "ids_that_callers_choose_are_as_long_as_they_may_be_and_no_longer"),
     ("page_size", "a_page_is_as_large_as_it_may_be_and_no_larger"),
     ("page_size_default", "a_page_is_as_large_as_it_may_be_and_no_larger"),
+    ("answer_bytes", "a_page_weighs_as_much_as_it_may_and_no_more_in_every_version_and_binding"),
+    ("answering_bytes_per_caller", "answers_of_one_caller_that_nobody_reads_are_held_at_their_bytes_in_every_binding"),
+    ("answering_bytes_per_node", "answers_of_a_node_that_nobody_reads_are_held_at_their_bytes"),
     ("task_events", "a_task_has_as_many_events_as_it_may_and_then_fails_with_that_reason"),
     ("task_bytes", "a_task_weighs_as_much_as_it_may_and_then_fails_with_that_reason"),
     ("task_updates_pending", "a_runner_far_ahead_of_the_store_waits_and_loses_nothing"),
@@ -75,10 +84,12 @@ const EDGES: &[(&str, &str)] = &[
     ("streams_per_task", "streams_of_one_task_are_held_at_their_number"),
     ("streams_per_node", "streams_of_a_node_are_held_at_their_number"),
     ("stream_buffer_events", "a_reader_further_behind_than_its_buffer_is_served_from_the_log"),
+    ("stream_buffer_bytes", "events_are_held_for_readers_up_to_their_bytes_and_the_log_serves_the_rest"),
 ];
 
 const SOURCES: &str = concat!(
     include_str!("../doors/keepalive.rs"),
+    include_str!("answers.rs"),
     include_str!("calls.rs"),
     include_str!("connections.rs"),
     include_str!("governance.rs"),
@@ -90,7 +101,7 @@ const SOURCES: &str = concat!(
 
 #[test]
 fn every_limit_has_a_test_at_its_edge() {
-    let limits = Limits::default();
+    let limits = LimitsConfig::default();
     let mut names: Vec<String> = Vec::new();
     for part in [serde_json::to_value(limits.tasks), serde_json::to_value(limits.inbound), serde_json::to_value(limits.json)] {
         let part: BTreeMap<String, Value> = serde_json::from_value(part.unwrap()).unwrap();

@@ -120,3 +120,22 @@ async fn a_reader_further_behind_than_its_buffer_is_served_from_the_log() {
     assert_eq!(numbers, [1, 2, 3, 4, 5], "nothing is lost");
     assert!(workshop.store.entries_read() > 0, "it came from the log");
 }
+
+#[tokio::test]
+async fn events_are_held_for_readers_up_to_their_bytes_and_the_log_serves_the_rest() {
+    // The message, the task and the end weigh little; each of two pieces weighs a thousand bytes and what an entry counts for.
+    let weight = async |limits: TaskLimits| {
+        let workshop = Workshop::new(MemoryStore::new(), BuiltIn::Conformance.runner(), limits);
+        let events = all_events(workshop.stream("stream 2 0 1000").await).await;
+        assert_eq!(events.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 2, 3, 4], "nothing is lost");
+        let bytes = events.iter().map(|entry| chancery_core::task_state::weight(&entry.event)).sum::<u64>();
+        (bytes, workshop.store.entries_read())
+    };
+    let (bytes, read) = weight(TaskLimits::default()).await;
+    assert!(bytes > 2000 && read == 0, "{bytes} bytes, {read} entries from the log");
+    // One task has a sixteenth of what all may have.
+    let limited = |stream_buffer_bytes| TaskLimits { stream_buffer_bytes, ..TaskLimits::default() };
+    assert_eq!(weight(limited(16 * bytes)).await, (bytes, 0));
+    let (_, read) = weight(limited(16 * (bytes - 1))).await;
+    assert!(read > 0, "it came from the log");
+}

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use chancery_memory::Shape;
+use chancery_memory::VectorShape;
 use chancery_protocol::{ArtifactKind, Part};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -130,7 +130,7 @@ fn written(folder: &Path, count: u64) -> (PathBuf, Vec<Vec<f32>>) {
     };
     let path = folder.join("vectors.ruvec");
     let mut file = BufWriter::new(std::fs::File::create(&path).expect("the home takes files"));
-    file.write_all(&Shape { count, dim: DIM }.header()).expect("room");
+    file.write_all(&VectorShape { count, dim: DIM }.header()).expect("room");
     let mut queries = Vec::new();
     let mut record = Vec::new();
     for id in 0..count {

@@ -60,7 +60,9 @@ async fn front(stop: CancellationToken) -> (Home, Server, tempfile::TempDir) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let config = Config::parse("[limits]\ntask_bytes = 1000000000\n").expect("a config");
-    let node = Node::builder().agent("big", new_card("Big", "Makes large artifacts"), Big).config(config).public_url(&url);
+    let mut card = new_card("Big", "Makes large artifacts");
+    card.default_input_modes.push("*/*".to_owned());
+    let node = Node::builder().agent("big", card, Big).config(config).public_url(&url);
     let node = node.memory().build().await.expect("a node");
     tokio::spawn(async move { node.serve(listener, stop).await });
     let (home, tier) = (Home::new(), tempfile::tempdir().expect("a temporary folder"));
@@ -226,5 +228,44 @@ async fn what_a_caller_says_is_put_away_too_and_the_agent_is_told_all_of_it() {
     let card: Value = card.json().await.unwrap();
     let declared = card["capabilities"]["extensions"].as_array().unwrap();
     assert!(declared.iter().any(|extension| extension["uri"] == REFERENCES), "{card}");
+    stop.cancel();
+}
+
+/// What an agent or a caller put away is bytes for whoever fetches it, whatever it says that it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_was_put_away_is_no_page_in_a_browser() {
+    let stop = CancellationToken::new();
+    let (_home, server, _tier) = front(stop.clone()).await;
+    let page = format!("<!doctype html><script>alert(1)</script>{}", "x".repeat(400_000));
+    let parts = json!([
+        { "text": "echo" },
+        { "text": page, "mediaType": "text/html", "filename": "page.html" },
+        { "raw": STANDARD.encode(&page), "mediaType": "text/html; charset=utf-8", "filename": "page.html" },
+        { "raw": STANDARD.encode(format!("<svg onload='alert(1)'/>{page}")), "mediaType": "image/svg+xml" },
+    ]);
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
+    let sent = request(&server, "SendMessage", &json!({ "message": message })).send().await.unwrap();
+    let nosniff = |response: &reqwest::Response| response.headers()["x-content-type-options"].clone();
+    assert_eq!(
+        (nosniff(&sent), &sent.headers()["content-type"]),
+        ("nosniff".parse().unwrap(), &"application/json".parse().unwrap())
+    );
+    let sent: Value = sent.json().await.unwrap();
+    let asked = request(&server, "GetTask", &json!({ "id": sent["result"]["task"]["id"] })).header("A2A-Extensions", REFERENCES);
+    let links: Value = asked.send().await.unwrap().json().await.unwrap();
+    let parts = links["result"]["status"]["message"]["parts"].as_array().unwrap_or_else(|| panic!("{links:.300}"));
+    assert_eq!(parts.len(), 3);
+    for part in parts {
+        let fetched = reqwest::Client::new().get(part["url"].as_str().expect("a link"));
+        let fetched = fetched.header("Accept", "text/html").send().await.unwrap();
+        assert_eq!(fetched.status(), 200, "{part}");
+        assert_eq!(fetched.headers()["content-type"], "application/octet-stream", "{part}");
+        assert_eq!(nosniff(&fetched), "nosniff", "{part}");
+        assert!(fetched.text().await.unwrap().contains("<script>"), "it is there as it was");
+    }
+    for path in ["/.well-known/agent-card.json", "/healthz", "/artifacts/no/such", "/tasks/none"] {
+        let answer = reqwest::get(format!("{}{path}", server.url())).await.unwrap();
+        assert_eq!(nosniff(&answer), "nosniff", "{path}");
+    }
     stop.cancel();
 }

@@ -1,10 +1,43 @@
 //! Memory is handed from node to node in a request that does not grow with it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::house::{House, found, witness};
 
 const MOST: usize = 2048;
+
+/// The looks at memory on a node's record.
+fn looks(explained: &Value) -> Vec<&Value> {
+    let decisions = explained["decisions"].as_array().unwrap();
+    decisions.iter().filter(|one| one["verdicts"][0]["rule"] == "memory").collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_read_a_witness_is_on_the_record_of_both_nodes() {
+    let house = House::new();
+    let (published, _) = house.publish(1_000);
+    let name = published["witness"].as_str().unwrap();
+    let grant = house.grant(name, &[]);
+    let part = witness(name, published["data_ref"].as_str().unwrap(), grant["id"].as_str());
+    let taken = house.hand_over(&[part]).await;
+    assert_eq!(found(&taken)["count"], 1_000, "{taken:#}");
+    assert!(!taken.to_string().contains("memory_looks"), "whoever does not ask is told nothing: {taken:#}");
+
+    let reader = house.at_taker(&["explain", "--json"]).json();
+    let giver = crate::cli::run(&house.giver_home, ["explain", "--json"]).json();
+    let (by_reader, by_giver) = (looks(&reader), looks(&giver));
+    let (&[there], &[here]) = (&by_reader[..], &by_giver[..]) else { panic!("{reader:#}\n{giver:#}") };
+    let fact = |look: &Value, name: &str| {
+        let facts = look["verdicts"][0]["facts"].as_array().unwrap();
+        facts.iter().find(|fact| fact[0] == name).map_or(Value::Null, |fact| fact[1].clone())
+    };
+    for look in [there, here] {
+        assert_eq!((fact(look, "witness"), fact(look, "look")), (json!(name), json!("resolve")), "{look:#}");
+    }
+    assert_eq!(fact(here, "reader_decision"), there["id"], "one record leads to the other");
+    assert_eq!((fact(here, "reader"), fact(here, "reported_by")), (json!("recall"), json!("recall")));
+    assert!(there["trace"].is_string() && there["trace"] == here["trace"], "{there:#}\n{here:#}");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn witness_handoff() {

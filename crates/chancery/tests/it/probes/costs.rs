@@ -50,7 +50,7 @@ async fn the_cost_of_a_stream_grows_with_its_events_and_no_faster() {
 
 /// The write-ahead log is started anew at 64 MiB; the rest is far smaller.
 const MOST_ON_DISK: u64 = 80 * 1024 * 1024;
-const RETAINED: &str = "[retention]\nmax_tasks = 200\n";
+const RETAINED: &str = "[retention]\nmax_tasks = 200\nmax_keys = 200\n";
 
 /// Each of a kind, each with a key of its own: what could be kept of a request is there to be kept.
 async fn requests(line: &Line, count: usize) {

@@ -21,7 +21,7 @@ async fn a_caller_that_hangs_up_leaves_no_task_that_nobody_works_on() {
     for number in 0..full_counts(300, 5_000) {
         let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": format!("complete {number}") }] });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message } }).to_string();
-        let head = "POST / HTTP/1.1\r\nHost: here\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length:";
+        let head = "POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length:";
         let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).await.unwrap();
         stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
         tokio::time::sleep(Duration::from_micros(chance.within(0..=4_000))).await;

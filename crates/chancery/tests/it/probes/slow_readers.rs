@@ -16,7 +16,7 @@ const MEMORY: i64 = 40 * 1024 * 1024;
 
 async fn subscribe_and_look_away(server: &Server, task: &serde_json::Value) -> TcpStream {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": { "id": task } }).to_string();
-    let head = "POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length:";
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length:";
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(server.url().trim_start_matches("http://").parse().unwrap()).await.unwrap();

@@ -61,6 +61,10 @@ async fn whoever_does_not_answer_it_is_refused_and_no_task_is_made() {
         let answer = register(&server, &existing, &receiver.url("/")).await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         assert!(receiver.got().iter().all(is_challenge), "nothing is told");
+        // Statuses and addresses are for the log alone: with them a caller could map the network behind the node.
+        let text = answer["error"].to_string();
+        let public = ["the address could not be reached", "the answer was not acceptable"];
+        assert!(public.iter().any(|public| text.contains(&format!("did not answer the challenge: {public}"))), "{text}");
     }
     let gone = attempt(&server, "http://127.0.0.1:9/").await;
     assert_eq!(gone["error"]["code"], -32602, "{gone}");

@@ -28,6 +28,7 @@ async fn a_webhook_is_told_everything_in_order_before_the_answer_comes() {
         assert_eq!(one.header("accept-encoding"), "identity");
         assert!(one.header("user-agent").ends_with("(+a2a-push)"));
         assert!(one.header("traceparent").starts_with("00-"));
+        assert!(one.header("tracestate").ends_with("@chancery=-"), "a call it leads to is no part of the tree");
         assert!(one.header("webhook-id").ends_with(&format!("_{}", number + 1)), "{}", one.header("webhook-id"));
         assert!(one.header("webhook-signature").starts_with("v1a,"));
         assert_eq!(one.header("a2a-event-compacted"), "");

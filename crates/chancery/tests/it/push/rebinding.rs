@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use chancery_core::notify::{Engine, EngineConfig, EngineParts, Notary, NotifyConfig};
-use chancery_core::push::{Lane, LaneFilter, LaneState, Outbox, PushLimits, PushParts, Sealed, Secret, Vault};
+use chancery_core::push::{Lane, LaneFilter, LaneState, Outbox, PushLimits, PushParts, SealedSecret, SecretBytes, Vault};
 use chancery_core::{
-    Agent, Agents, Chancery, Dedupe, Finished, Parts, RetentionConfig, Rulebook, RunError, SystemClock, TaskLimits, TaskRunner,
-    TaskUpdateSink, Turn,
+    Agent, Agents, Chancery, ChanceryParts, Dedupe, Finished, RetentionConfig, Rulebook, RunError, SystemClock, TaskLimits,
+    TaskRunner, TaskUpdateSink, Turn,
 };
 use chancery_outbound::guard::{Dial, Dialled, Guard, GuardConfig, Resolve, SystemDialer};
 use chancery_outbound::push::{Challenge, CourierConfig, GuardedTargets, HttpCourier, OriginSecrets};
@@ -85,11 +85,11 @@ impl Vault for Empty {
         "none".into()
     }
 
-    fn seal(&self, _: &[u8], _: &[u8]) -> Sealed {
-        Sealed { kek_id: "none".into(), bytes: Vec::new().into() }
+    fn seal(&self, _: &[u8], _: &[u8]) -> SealedSecret {
+        SealedSecret { kek_id: "none".into(), bytes: Vec::new().into() }
     }
 
-    fn open(&self, _: &[u8], _: &Sealed) -> Option<Secret> {
+    fn open(&self, _: &[u8], _: &SealedSecret) -> Option<SecretBytes> {
         None
     }
 }
@@ -141,7 +141,7 @@ impl House {
             exposed: true,
             enforces_input_modes: true,
         };
-        let chancery = Chancery::new(Parts {
+        let chancery = Chancery::new(ChanceryParts {
             agents: Agents::new(agent),
             store,
             clock: Arc::new(SystemClock),

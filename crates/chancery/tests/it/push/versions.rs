@@ -24,11 +24,41 @@ async fn cards_say_how_notifications_are_signed_where_each_version_looks() {
         let card = async |path: &str| -> Value {
             reqwest::get(format!("{}/.well-known/{path}", server.url())).await.unwrap().json().await.unwrap()
         };
-        assert_eq!(card("agent.json").await["metadata"]["ruvector"]["webhook_algos"], names);
+        let vendor = card("agent.json").await["metadata"]["ruvector"].take();
+        assert_eq!(vendor["webhook_algos"], names);
+        assert_eq!(vendor["webhook_ed25519_pubkey"].is_string(), schemes.as_array().unwrap().len() == 2, "{vendor}");
         let extensions = card("agent-card.json").await["capabilities"]["extensions"].take();
         let all = extensions.as_array().unwrap();
         let own = all.iter().find(|one| one["uri"].as_str().unwrap().contains("/push-delivery/")).unwrap();
         assert_eq!(own["params"]["algs"], schemes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_of_0_3_is_sent_json_rpc_responses_if_it_asks_when_it_registers() {
+    const ENVELOPE: &str = "https://chancery.dev/a2a/push-envelope/v1";
+    let server = server("");
+    let card: Value = reqwest::get(format!("{}/.well-known/agent-card.json", server.url())).await.unwrap().json().await.unwrap();
+    assert!(card["capabilities"]["extensions"].as_array().unwrap().iter().any(|one| one["uri"] == ENVELOPE), "{card}");
+    for (version, asks) in [("0.3", true), ("0.3", false), ("1.0", true)] {
+        let receiver = Receiver::kind().await;
+        let (method, role, config, part) = match version {
+            "0.3" => ("message/send", "user", "pushNotificationConfig", json!({ "kind": "text", "text": "complete" })),
+            _ => ("SendMessage", "ROLE_USER", "taskPushNotificationConfig", json!({ "text": "complete" })),
+        };
+        let message = json!({ "kind": "message", "messageId": "m", "role": role, "parts": [part] });
+        let params = json!({ "message": message, "configuration": { config: { "url": receiver.url("/"), "token": "t" } } });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let mut request = reqwest::Client::new().post(server.url()).header("A2A-Version", version).json(&body);
+        if asks {
+            request = request.header("X-A2A-Extensions", ENVELOPE);
+        }
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        assert!(answer.get("error").is_none(), "{answer}");
+        let told = crate::patience::soon("the webhook is told", async || receiver.taken().into_iter().next()).await;
+        let body = told.json();
+        let is_envelope = body["jsonrpc"] == "2.0" && body["result"]["kind"] == "task";
+        assert_eq!(is_envelope, version == "0.3" && asks, "{version}, asks: {asks}: {body}");
     }
 }
 

@@ -37,7 +37,7 @@ const SLIM_CELLS: usize = 24;
 async fn every_story_that_swp_has_words_for_is_the_same_over_swp() {
     // Every message over SWP watches its task: the hundred that are the same at once are a hundred streams of one task.
     let config = "[swp]\nlisten = '127.0.0.1:0'\n\
-                  [limits]\nconnections_per_address = 2000\nstreams_per_task = 100\ncancel_grace_ms = 50\n";
+                  [limits]\nconnections_per_address = 2000\nstreams_per_task = 100\nstreams_per_caller = 100\ncancel_grace_ms = 50\n";
     let server = Setup::conformance().config(config).start();
     let matrix = Matrix::tell(server.url(), &[Combination::SWP], |_| None).await;
     println!("{}", matrix.table());

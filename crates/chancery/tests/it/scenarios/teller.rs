@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_protocol::{
-    CancelTask, ContextId, GetTask, ListTasks, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Shown,
+    CancelTask, ContextId, GetTask, ListTasks, Message, NamedTask, Reply, Request, Role, SendConfiguration, SendMessage, Sent,
     SubscribeToTask, TaskId, TaskState, Timestamp, Version,
 };
 
@@ -92,7 +92,7 @@ impl Teller {
 
     pub(super) async fn call(&self, request: Request, step: &Step) -> Outcome {
         match self.client.call(&request, &self.conditions(step)).await {
-            Ok(Reply::Sent(Sent::Task(Shown { task, .. })) | Reply::Task(Shown { task, .. })) => Outcome::Task(task),
+            Ok(Reply::Sent(Sent::Task(NamedTask { task, .. })) | Reply::Task(NamedTask { task, .. })) => Outcome::Task(task),
             Ok(Reply::Sent(Sent::Message(message))) => Outcome::Message(message),
             Ok(Reply::Tasks(page)) => Outcome::Page(page),
             Ok(other) => Outcome::Other(format!("{other:?}")),
@@ -135,7 +135,7 @@ impl Teller {
         let calls = (0..times).map(|_| self.client.call(&request, &conditions));
         let replies: Result<Vec<Reply>, Refusal> = futures::future::join_all(calls).await.into_iter().collect();
         for reply in replies.map_err(|refusal| format!("{refusal:?}"))? {
-            let Reply::Sent(Sent::Task(Shown { task, .. })) = reply else { return Err("no task".to_owned()) };
+            let Reply::Sent(Sent::Task(NamedTask { task, .. })) = reply else { return Err("no task".to_owned()) };
             if let Some(name) = &step.r#as
                 && let Some(first) = self.known.get(name)
                 && first.id != task.id

@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::{Peer, node};
 use crate::server::Server;
 
-fn of<'a>(heard: &'a [a2a::Message], task_id: &str) -> Vec<&'a a2a::Message> {
+fn of<'a>(heard: &'a [a2a::A2aMessage], task_id: &str) -> Vec<&'a a2a::A2aMessage> {
     heard.iter().filter(|message| message.task_id().is_some_and(|id| id == task_id)).collect()
 }
 
@@ -25,7 +25,7 @@ fn said_by_the_caller(task: &Value) -> usize {
 }
 
 /// What comes of a task that is sent again, until another one that was sent after it has ended.
-async fn again(peer: &mut Peer, task_id: &str, words: &str, goes_on_with: Option<&str>, round: &str) -> Vec<a2a::Message> {
+async fn again(peer: &mut Peer, task_id: &str, words: &str, goes_on_with: Option<&str>, round: &str) -> Vec<a2a::A2aMessage> {
     peer.tell(task_id, words, goes_on_with).await;
     let mut heard = Vec::new();
     for marker in ["first", "second"] {
@@ -52,7 +52,7 @@ async fn a_result_is_told_again_word_for_word_or_not_at_all() {
     peer.tell("u", "complete blue", Some(&id)).await;
     assert!(peer.outcome().await.1.ok);
     let heard = again(&mut peer, "t", "ask which colour?", None, "the end").await;
-    let same = a2a::Message::Result(asked.clone());
+    let same = a2a::A2aMessage::Result(asked.clone());
     assert!(of(&heard, "t").iter().all(|message| **message == same), "{heard:?}");
 
     // Nor has it another because the rules would refuse it now.

@@ -111,6 +111,12 @@ async fn a_task_is_sent_to_a_node_and_its_result_is_printed() {
     let ran = run(&home, ["--json", "swp", "send", &url, "echo", "[1]", "--json-input"]);
     let last: Value = serde_json::from_str(ran.stdout.lines().last().expect("a line")).expect("JSON");
     assert_eq!((&last["result"]["ok"], &last["result"]["output"]), (&json!(true), &json!("[data [1]]")), "{}", ran.stderr);
+    for kind in ["conformance", "echo", "echo/echo"] {
+        for how in [None, Some("--json-input"), Some("--opaque"), Some("--undeclared")] {
+            let ran = run(&home, ["swp", "send", &url, kind].into_iter().chain(how));
+            assert_eq!(ran.code, Some(0), "without input, {kind} {how:?}: {}", ran.stderr);
+        }
+    }
     assert_eq!(run(&home, ["swp", "send", "http://127.0.0.1:1", "k", "x"]).code, Some(2));
 }
 

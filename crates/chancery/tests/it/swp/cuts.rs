@@ -125,7 +125,7 @@ async fn a_node_that_has_nothing_to_say_says_that_it_is_still_there() {
 
     let mut peer = Peer::of(&last).await;
     peer.tell("t", "sleep 600000", None).await;
-    while !matches!(peer.report().await, a2a::Message::Handshake(_)) {}
+    while !matches!(peer.report().await, a2a::A2aMessage::Handshake(_)) {}
 }
 
 /// Passes octets on until it is told to cut every connection there is, or to be gone for a while.

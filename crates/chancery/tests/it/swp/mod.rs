@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use chancery_protocol::{Message, Role, SendMessage};
-use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Received, Timestamps, a2a, obs};
+use chancery_wire::swp::codec::{Envelope, FramePayload, Profile, Reader, Received, SwpLimits, Timestamps, a2a, obs};
 use chancery_wire::swp::{Convention, Given, write_task};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -31,6 +31,11 @@ fn node(settings: &str) -> Server {
     let home = crate::server::Home::new();
     let data = home.data();
     Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
+}
+
+/// The frame of a task that is a whole message of A2A.
+pub(crate) fn telling(task_id: &str, words: &str) -> Bytes {
+    Peer::over(tokio::io::empty()).telling(task_id, words, None).encode(&SwpLimits::default()).expect("fits")
 }
 
 /// Answers of half a kilobyte that no two ends of a connection have room for.
@@ -64,7 +69,7 @@ impl Peer {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     fn over(line: S) -> Self {
-        let answers = Limits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..Limits::default() };
+        let answers = SwpLimits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..SwpLimits::default() };
         Self { line, reader: Reader::new(answers), sent: 0 }
     }
 
@@ -75,20 +80,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     }
 
     async fn put(&mut self, envelope: &Envelope) {
-        let wide = Limits {
+        let wide = SwpLimits {
             max_frame_bytes: u32::MAX,
             max_payload_bytes: u32::MAX,
             max_ext_bytes: u32::MAX,
             max_msg_id_bytes: u32::MAX,
             min_msg_id_bytes: 0,
-            ..Limits::default()
+            ..SwpLimits::default()
         };
         let frame = envelope.encode(&wide).expect("can be written");
         // A node that has closed already takes nothing; whoever listens next notices.
         let _ = self.line.write_all(&frame).await;
     }
 
-    async fn say(&mut self, message: &a2a::Message) {
+    async fn say(&mut self, message: &a2a::A2aMessage) {
         let envelope = self.envelope(Profile::A2a, message.msg_type(), message.to_payload());
         self.put(&envelope).await;
     }
@@ -115,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         let send = SendMessage { tenant, message, configuration, metadata, client_task_id, unknown };
         let task_id = Bytes::copy_from_slice(task_id.as_bytes());
         let (task, given) = write_task(&send, task_id, "conformance".to_owned(), true).expect("can be said");
-        let message = a2a::Message::Task(task);
+        let message = a2a::A2aMessage::Task(task);
         let mut envelope = self.envelope(Profile::A2a, message.msg_type(), message.to_payload());
         envelope.extensions = given.to_extensions();
         envelope
@@ -138,9 +143,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         tokio::time::timeout(BOUND, hearing).await.expect("something comes of it")
     }
 
-    async fn report(&mut self) -> a2a::Message {
+    async fn report(&mut self) -> a2a::A2aMessage {
         match self.hear().await.expect("the node has more to say").payload {
-            Payload::A2a(message) => message,
+            FramePayload::A2a(message) => message,
             other => panic!("{other:?}"),
         }
     }
@@ -150,19 +155,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         let mut words = Vec::new();
         loop {
             match self.report().await {
-                a2a::Message::Event(event) => words.push(format!("{}{}", event.message, text(&event.event_payload))),
-                a2a::Message::Result(result) => return (words, result),
+                a2a::A2aMessage::Event(event) => words.push(format!("{}{}", event.message, text(&event.event_payload))),
+                a2a::A2aMessage::Result(result) => return (words, result),
                 other => panic!("{other:?}"),
             }
         }
     }
 
     /// All reports up to the result of that task.
-    async fn until(&mut self, task_id: &str) -> Vec<a2a::Message> {
+    async fn until(&mut self, task_id: &str) -> Vec<a2a::A2aMessage> {
         let mut heard = Vec::new();
         loop {
             heard.push(self.report().await);
-            if let Some(a2a::Message::Result(result)) = heard.last()
+            if let Some(a2a::A2aMessage::Result(result)) = heard.last()
                 && result.task_id == task_id
             {
                 return heard;
@@ -172,16 +177,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 
     /// Asks for its trace so often that the answers fit into no socket, and reads none of them.
     async fn ask_for_much(&mut self) {
-        let set = obs::Message::Set(obs::TraceContext {
+        let set = obs::ObsMessage::Set(obs::TraceContext {
             traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
             tracestate: format!("a={}", "x".repeat(500)),
             ..obs::TraceContext::default()
         });
-        let get = obs::Message::Get(obs::Get { include_current: true });
+        let get = obs::ObsMessage::Get(obs::GetTraceContext { include_current: true });
         let mut frames = BytesMut::new();
         for message in std::iter::once(&set).chain(std::iter::repeat_n(&get, MANY)) {
             let envelope = self.envelope(Profile::Obs, message.msg_type(), message.to_payload());
-            frames.extend_from_slice(&envelope.encode(&Limits::default()).expect("fits"));
+            frames.extend_from_slice(&envelope.encode(&SwpLimits::default()).expect("fits"));
         }
         let _ = tokio::time::timeout(BOUND, self.line.write_all(&frames)).await;
     }
@@ -191,9 +196,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     }
 }
 
-fn task(task_id: &str, kind: &str, input: &str) -> a2a::Message {
+fn task(task_id: &str, kind: &str, input: &str) -> a2a::A2aMessage {
     let (task_id, input) = (Bytes::copy_from_slice(task_id.as_bytes()), Bytes::copy_from_slice(input.as_bytes()));
-    a2a::Message::Task(a2a::Task { task_id, kind: kind.to_owned(), input })
+    a2a::A2aMessage::Task(a2a::SwpTaskMessage { task_id, kind: kind.to_owned(), input })
 }
 
 fn text(bytes: &Bytes) -> String {

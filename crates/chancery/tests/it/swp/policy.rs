@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use chancery::config::SwpConfig;
-use chancery_wire::swp::codec::a2a::{self, Handshake};
+use chancery_wire::swp::codec::a2a::{self, SwpHandshake};
 use chancery_wire::swp::codec::{Envelope, Extension, Profile};
 use chancery_wire::swp::{Convention, Given};
 use serde_json::Value;
@@ -56,8 +56,8 @@ fn every_limit_of_the_slim_wire_has_a_test_at_its_edge() {
     }
 }
 
-fn greeting(name: &str) -> a2a::Message {
-    a2a::Message::Handshake(Handshake { agent_id: name.to_owned(), capabilities: Vec::new() })
+fn greeting(name: &str) -> a2a::A2aMessage {
+    a2a::A2aMessage::Handshake(SwpHandshake { agent_id: name.to_owned(), capabilities: Vec::new() })
 }
 
 /// Whether a peer that has sent this is still heard.
@@ -197,7 +197,7 @@ async fn a_caller_has_as_many_tasks_open_as_it_may_and_no_more() {
     peer.report().await;
     peer.give("3", "conformance", "complete x", Some(Convention::Text)).await;
     let refused = loop {
-        if let a2a::Message::Result(result) = peer.report().await {
+        if let a2a::A2aMessage::Result(result) = peer.report().await {
             break result;
         }
     };
@@ -207,7 +207,7 @@ async fn a_caller_has_as_many_tasks_open_as_it_may_and_no_more() {
     crate::patience::soon("there is room again", async || {
         peer.give("3", "conformance", "complete x", Some(Convention::Text)).await;
         loop {
-            if let a2a::Message::Result(result) = peer.report().await {
+            if let a2a::A2aMessage::Result(result) = peer.report().await {
                 return result.ok.then_some(());
             }
         }
@@ -277,7 +277,7 @@ async fn who_takes_nothing_is_not_waited_for_once_its_connection_is_over() {
     }
     crate::patience::soon("all have a result", async || {
         let listed = node.call("ListTasks", serde_json::json!({ "status": "TASK_STATE_COMPLETED" })).await;
-        listed["result"]["tasks"].as_array().is_some_and(|tasks| tasks.len() == 5).then_some(())
+        (listed["result"]["totalSize"] == 5).then_some(())
     })
     .await;
     peer.line.write_all(&[0; 4]).await.expect("the node takes it");

@@ -1,13 +1,16 @@
 //! S1: TLS 1.3 on both sides' certificates, and plain frames nowhere but on the loopback.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use chancery_wire::swp::Convention;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -49,6 +52,14 @@ impl Secured {
     }
 
     async fn connect(&self, own: Option<&Signed>, older: bool) -> std::io::Result<Peer<TlsStream<TcpStream>>> {
+        let line = TcpStream::connect(self.address()).await.expect("the node listens");
+        self.connect_over(line, own, older).await
+    }
+
+    async fn connect_over<S>(&self, line: S, own: Option<&Signed>, older: bool) -> std::io::Result<Peer<TlsStream<S>>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.nodes.pem().as_bytes()).expect("PEM")).expect("a root");
         let versions: &[&rustls::SupportedProtocolVersion] =
@@ -67,7 +78,6 @@ impl Secured {
             }
             None => config.with_no_client_auth(),
         };
-        let line = TcpStream::connect(self.address()).await.expect("the node listens");
         let name = ServerName::try_from("localhost").expect("a name");
         TlsConnector::from(Arc::new(config)).connect(name, line).await.map(Peer::over)
     }
@@ -75,18 +85,18 @@ impl Secured {
     /// What becomes of a task of whoever shows this.
     async fn outcome(&self, own: Option<&Signed>, kind: &str) -> Option<String> {
         let mut peer = self.connect(own, false).await.ok()?;
-        let greeting = chancery_wire::swp::codec::a2a::Handshake { agent_id: "planner".into(), capabilities: Vec::new() };
+        let greeting = chancery_wire::swp::codec::a2a::SwpHandshake { agent_id: "planner".into(), capabilities: Vec::new() };
         let envelope = peer.envelope(
             chancery_wire::swp::codec::Profile::A2a,
             1,
-            chancery_wire::swp::codec::a2a::Message::Handshake(greeting).to_payload(),
+            chancery_wire::swp::codec::a2a::A2aMessage::Handshake(greeting).to_payload(),
         );
         let frame = envelope.encode(&Default::default()).expect("fits");
         tokio::io::AsyncWriteExt::write_all(&mut peer.line, &frame).await.ok()?;
         peer.give("t", kind, "complete hello", Some(Convention::Text)).await;
         loop {
             match peer.hear().await?.payload {
-                chancery_wire::swp::codec::Payload::A2a(chancery_wire::swp::codec::a2a::Message::Result(result)) => {
+                chancery_wire::swp::codec::FramePayload::A2a(chancery_wire::swp::codec::a2a::A2aMessage::Result(result)) => {
                     return Some(if result.ok { text(&result.output) } else { result.error_message });
                 }
                 _ => continue,
@@ -100,6 +110,65 @@ impl Secured {
         std::fs::write(&key, &signed.key).expect("the home takes files");
         (certificate, key)
     }
+}
+
+/// A line that changes one bit of what is written next, once it is told to.
+struct Flipping {
+    line: TcpStream,
+    flips: bool,
+}
+
+impl AsyncRead for Flipping {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.line).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Flipping {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let mut bytes = bytes.to_vec();
+        if let (true, Some(last)) = (self.flips, bytes.last_mut()) {
+            *last ^= 1;
+        }
+        let written = Pin::new(&mut self.line).poll_write(context, &bytes);
+        if written.is_ready() {
+            self.flips = false;
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.line).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.line).poll_shutdown(context)
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_was_changed_on_its_way_closes_the_connection_and_is_logged() {
+    let secured = Secured::start(&format!("{AGENTS}{CALLERS}"));
+    let planner = secured.callers.caller("spiffe://acme/planner");
+    let line = TcpStream::connect(secured.address()).await.expect("the node listens");
+    let mut peer = secured.connect_over(Flipping { line, flips: false }, Some(&planner), false).await.expect("let in");
+    peer.give("whole", "conformance", "complete hello", Some(Convention::Text)).await;
+    assert!(peer.outcome().await.1.ok);
+    assert!(!secured.node.log().contains("the TLS of an SWP connection failed"), "{}", secured.node.log());
+
+    peer.line.get_mut().0.flips = true;
+    peer.give("changed", "conformance", "complete hello", Some(Convention::Text)).await;
+    assert!(peer.is_closed().await);
+    let log = crate::patience::soon("it is logged", async || {
+        let log = secured.node.log();
+        log.contains("the TLS of an SWP connection failed").then_some(log)
+    })
+    .await;
+    let line = log.lines().find(|line| line.contains("the TLS of an SWP connection failed")).expect("a line");
+    for word in ["WARN", "planner", "SECURITY_POLICY", "decrypt"] {
+        assert!(line.contains(word), "{word} in {line}");
+    }
+    assert_eq!(secured.outcome(Some(&planner), "conformance").await.as_deref(), Some("hello"), "others go on");
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use chancery_outbound::{Parser, ServerSentEvent};
 use chancery_protocol::{Binding, Error, TaskEvent};
-use chancery_wire::Face;
+use chancery_wire::TaskNames;
 use chancery_wire::pb::{v0_3, v1};
 use serde_json::Value;
 use tonic::{Response, Streaming};
 
 use super::Combination;
-use super::http::{codec, result_of};
+use super::http::{codec, event_result};
 use super::refusal::Refusal;
 use super::swp::SwpStream;
 
@@ -20,7 +20,7 @@ const EVENT_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) event: TaskEvent,
-    pub(crate) face: Option<Face>,
+    pub(crate) face: Option<TaskNames>,
     /// The id to resume from, where the wire has one.
     pub(crate) id: Option<u64>,
     /// What older versions say about the end of the stream.
@@ -71,7 +71,7 @@ impl EventStream {
                 }
                 let event = waiting.pop_front().expect("there is one");
                 let payload = match combination.binding {
-                    Binding::JsonRpc => result_of(200, &event.data)?,
+                    Binding::JsonRpc => event_result(&event.data)?,
                     _ if event.event == "error" => return Err(Refusal::rest(500, &event.data)),
                     _ => event.data,
                 };
@@ -84,7 +84,7 @@ impl EventStream {
     }
 }
 
-fn read(event: Result<(Option<Face>, TaskEvent), Error>, id: Option<u64>, is_final: Option<bool>) -> Seen {
+fn read(event: Result<(Option<TaskNames>, TaskEvent), Error>, id: Option<u64>, is_final: Option<bool>) -> Seen {
     let (face, event) = event.unwrap_or_else(|fault| panic!("an event nobody can read: {fault}"));
     Seen { event, face, id, is_final }
 }

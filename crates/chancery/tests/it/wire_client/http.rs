@@ -2,7 +2,7 @@
 
 use chancery_protocol::{Binding, Operation, Reply, Request, Version};
 use chancery_wire::Codec;
-use chancery_wire::json::{methods, original::Original, v0_3::V0_3, v0_3::rest::V0_3Rest, v1_0::V1_0};
+use chancery_wire::json::{codecs, methods};
 use reqwest::{Method, Response};
 use serde_json::Value;
 
@@ -21,12 +21,7 @@ pub(super) struct HttpClient {
 }
 
 pub(super) fn codec(combination: Combination) -> &'static dyn Codec {
-    match (combination.version, combination.binding) {
-        (Version::V1_0, _) => &V1_0,
-        (Version::V0_3, Binding::Rest) => &V0_3Rest,
-        (Version::V0_3, _) => &V0_3,
-        (Version::Original, _) => &Original,
-    }
+    codecs::codec(combination.version, combination.binding)
 }
 
 impl HttpClient {
@@ -59,9 +54,17 @@ impl HttpClient {
         let response = self.post(request, conditions).await;
         if content_type(&response) == "text/event-stream" {
             assert_eq!(response.status(), 200);
-            return Ok(EventStream::sse(response, self.combination));
+            // A stream of known length is a refusal, as older clients of JSON-RPC read it: one event with the error.
+            if response.content_length().is_none() {
+                return Ok(EventStream::sse(response, self.combination));
+            }
+            assert!(self.combination.version != Version::V1_0, "1.0 refuses a stream with a plain answer");
+            let text = response.text().await.expect("an answer to its end");
+            let event = text.strip_prefix("data: ").and_then(|rest| rest.strip_suffix("\n\n"));
+            let error = event_result(event.expect("one event, an error")).expect_err("a refusal");
+            return Err(error);
         }
-        // Whatever is refused before the first event is a plain answer.
+        // Otherwise what is refused before the first event is a plain answer.
         let status = response.status().as_u16();
         let text = response.text().await.expect("an answer to its end");
         match self.combination.binding {
@@ -131,9 +134,17 @@ pub(super) fn result_of(status: u16, text: &str) -> Result<String, Refusal> {
     assert_eq!((&response["jsonrpc"], response["id"].to_string().as_str()), (&Value::from("2.0"), CALL_ID), "{text}");
     match (response.get("result"), response.get("error")) {
         (Some(result), None) => Ok(result.to_string()),
-        (None, Some(error)) => Err(Refusal::JsonRpc { status, error: error.clone() }),
+        (None, Some(error)) => Err(Refusal::JsonRpc { status, error: error.clone(), as_event: false }),
         _ => panic!("a response has a result or an error: {text}"),
     }
+}
+
+/// The same for an event of a stream.
+pub(super) fn event_result(data: &str) -> Result<String, Refusal> {
+    result_of(200, data).map_err(|refusal| match refusal {
+        Refusal::JsonRpc { status, error, .. } => Refusal::JsonRpc { status, error, as_event: true },
+        other => other,
+    })
 }
 
 /// Verb, path with query, and whether the params go into the body.

@@ -173,8 +173,14 @@ impl RawAnswer {
     }
 
     pub(crate) fn is_refusal(&self) -> bool {
-        let said_in_json = self.header("content-type") == Some("application/json")
-            && serde_json::from_slice::<Value>(&self.body).is_ok_and(|body| body.get("error").is_some());
+        let has_error = |json: &str| serde_json::from_str::<Value>(json).is_ok_and(|body| body.get("error").is_some());
+        let text = self.text();
+        let said_in_json = match self.header("content-type") {
+            Some("application/json") => has_error(&text),
+            // As older clients of JSON-RPC read it.
+            Some("text/event-stream") => text.strip_prefix("data: ").is_some_and(has_error),
+            _ => false,
+        };
         self.status >= 400 || said_in_json || self.header("grpc-status").is_some_and(|status| status != "0")
     }
 

@@ -12,6 +12,8 @@ pub(crate) enum Refusal {
     JsonRpc {
         status: u16,
         error: Value,
+        /// It came as an event of a stream, whose HTTP status says nothing of it.
+        as_event: bool,
     },
     Rest {
         status: u16,
@@ -60,13 +62,11 @@ impl Refusal {
         let row = errors::row_of(kind);
         let version = combination.version;
         let (seen, expected) = match self {
-            Self::JsonRpc { status, error } => {
+            Self::JsonRpc { status, error, as_event } => {
+                let http = if *as_event { 200 } else { errors::json_rpc_http_status(kind) };
                 let seen = (i64::from(*status), error["code"].clone(), error["data"][0]["reason"].clone());
                 let code = errors::json_rpc_code(kind, version);
-                (
-                    format!("{seen:?}"),
-                    format!("{:?}", (i64::from(errors::json_rpc_http_status(kind)), Value::from(code), Value::from(row.reason),)),
-                )
+                (format!("{seen:?}"), format!("{:?}", (i64::from(http), Value::from(code), Value::from(row.reason),)))
             }
             Self::Rest { status, body } if version == Version::V1_0 => {
                 let error = &body["error"];

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use chancery_core::task_state;
-use chancery_protocol::{Reply, Request, SendMessage, Sent, Shown, Task, TaskEvent, Version};
+use chancery_protocol::{NamedTask, Reply, Request, SendMessage, Sent, Task, TaskEvent, Version};
 use chancery_wire::JsonLimits;
-use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile, Reader, Timestamps, a2a};
+use chancery_wire::swp::codec::{Envelope, FramePayload, Profile, Reader, SwpLimits, Timestamps, a2a};
 use chancery_wire::swp::{BINDING, Hearer, Misheard, write_task};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -64,7 +64,7 @@ impl SwpClient {
             }
         }
         let task = task.expect("a task was shown").into();
-        Ok(Reply::Sent(Sent::Task(Shown { task, dialect: Version::V1_0.into(), client_task_id: None })))
+        Ok(Reply::Sent(Sent::Task(NamedTask { task, dialect: Version::V1_0.into(), client_task_id: None })))
     }
 
     pub(super) async fn stream(&self, request: &Request, conditions: &Conditions) -> Result<EventStream, Refusal> {
@@ -84,14 +84,14 @@ impl SwpClient {
         let key = conditions.idempotency_key.clone();
         let task_id = key.unwrap_or_else(|| format!("task of {}", send.message.message_id));
         let (task, given) = write_task(send, Bytes::from(task_id.clone()), prefix, true).expect("can be said");
-        let message = a2a::Message::Task(task);
+        let message = a2a::A2aMessage::Task(task);
         let msg_id = Bytes::copy_from_slice(&rand_id());
         let mut envelope = Envelope::new(Profile::A2a, message.msg_type(), msg_id, 0, message.to_payload());
         envelope.extensions = given.to_extensions();
-        let frame = envelope.encode(&Limits::default()).expect("fits");
+        let frame = envelope.encode(&SwpLimits::default()).expect("fits");
         let mut line = TcpStream::connect(authority).await.expect("the node listens");
         line.write_all(&frame).await.expect("it takes the task");
-        let answers = Limits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..Limits::default() };
+        let answers = SwpLimits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..SwpLimits::default() };
         let hearer = Hearer::new(&task_id, JsonLimits::default());
         let mut stream = SwpStream { line, reader: Reader::new(answers), hearer, waiting: VecDeque::new(), ended: false };
         stream.fill().await?;
@@ -118,9 +118,9 @@ impl SwpStream {
             let extensions = &received.envelope.extensions;
             let heard = match received.payload {
                 // It is still there.
-                Payload::A2a(a2a::Message::Handshake(_)) => continue,
-                Payload::A2a(a2a::Message::Event(event)) => self.hearer.event(event, extensions),
-                Payload::A2a(a2a::Message::Result(result)) => {
+                FramePayload::A2a(a2a::A2aMessage::Handshake(_)) => continue,
+                FramePayload::A2a(a2a::A2aMessage::Event(event)) => self.hearer.event(event, extensions),
+                FramePayload::A2a(a2a::A2aMessage::Result(result)) => {
                     self.ended = true;
                     let reason = result.error_message.clone();
                     match self.hearer.result(result, extensions) {

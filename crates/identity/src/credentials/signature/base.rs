@@ -8,7 +8,7 @@ use super::structured::{Bare, InnerList, Item};
 
 /// The parts of a request that a signature can cover beside its headers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target<'a> {
+pub(super) struct SignedTarget<'a> {
     pub method: &'a str,
     pub scheme: &'a str,
     /// Lower case, without the default port.
@@ -16,7 +16,7 @@ pub(super) struct Target<'a> {
     pub path_and_query: &'a str,
 }
 
-impl<'a> Target<'a> {
+impl<'a> SignedTarget<'a> {
     fn path(&self) -> &'a str {
         let path = self.path_and_query.split('?').next().unwrap_or_default();
         if path.is_empty() { "/" } else { path }
@@ -45,7 +45,7 @@ pub(super) fn covered(list: &InnerList) -> Result<Vec<&str>, &'static str> {
     Ok(names)
 }
 
-pub(super) fn signature_base(list: &InnerList, target: Target<'_>, headers: &HeaderMap) -> Result<String, &'static str> {
+pub(super) fn signature_base(list: &InnerList, target: SignedTarget<'_>, headers: &HeaderMap) -> Result<String, &'static str> {
     let mut base = String::with_capacity(512);
     for name in covered(list)? {
         // Writing into a string cannot fail.

@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::structured::{Bare, InnerList, Item, Member, Parameters};
+use super::structured::{Bare, DictionaryMember, InnerList, Item, Parameters};
 
 pub(super) const MOST_BYTES: usize = 8 * 1024;
 const MOST_MEMBERS: usize = 16;
@@ -13,7 +13,7 @@ const MOST_ITEMS: usize = 64;
 const MOST_PARAMETERS: usize = 16;
 
 /// `None` for anything that is not a dictionary to the letter.
-pub(super) fn dictionary(text: &str) -> Option<Vec<(String, Member)>> {
+pub(super) fn dictionary(text: &str) -> Option<Vec<(String, DictionaryMember)>> {
     if text.len() > MOST_BYTES || !text.is_ascii() {
         return None;
     }
@@ -22,9 +22,13 @@ pub(super) fn dictionary(text: &str) -> Option<Vec<(String, Member)>> {
     while !reader.rest.is_empty() {
         let key = reader.key()?;
         let member = if reader.take(b'=') {
-            if reader.peek() == Some(b'(') { Member::List(reader.inner_list()?) } else { Member::Item(reader.item()?) }
+            if reader.peek() == Some(b'(') {
+                DictionaryMember::List(reader.inner_list()?)
+            } else {
+                DictionaryMember::Item(reader.item()?)
+            }
         } else {
-            Member::Item(Item { value: Bare::Boolean(true), parameters: reader.parameters()? })
+            DictionaryMember::Item(Item { value: Bare::Boolean(true), parameters: reader.parameters()? })
         };
         add(&mut members, key, member, MOST_MEMBERS)?;
         reader.skip(b" \t");
@@ -199,8 +203,8 @@ mod tests {
 
     fn shown(text: &str) -> Option<String> {
         let members = dictionary(text)?.into_iter().map(|(key, member)| match member {
-            Member::Item(item) => format!("{key}={item}"),
-            Member::List(list) => format!("{key}={list}"),
+            DictionaryMember::Item(item) => format!("{key}={item}"),
+            DictionaryMember::List(list) => format!("{key}={list}"),
         });
         Some(members.collect::<Vec<_>>().join(", "))
     }

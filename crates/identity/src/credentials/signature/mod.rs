@@ -9,9 +9,10 @@ mod structured;
 mod verify;
 
 pub use authority::Authority;
+pub use nonces::{NonceBook, NonceDenied, NonceMemory, NonceUse};
 pub use sign::{SignFault, SignedHeaders, UnsignedRequest, fresh_nonce, sign_request};
 pub use verify::SignatureRules;
-pub(super) use verify::{Signatures, Signed};
+pub(super) use verify::{Signatures, SignedRequest};
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 use base64::Engine as _;
@@ -39,9 +40,9 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use http::HeaderMap;
 
-    use super::base::{Target, signature_base};
+    use super::base::{SignedTarget, signature_base};
     use super::dictionary::dictionary;
-    use super::structured::{Bare, Item, Member};
+    use super::structured::{Bare, DictionaryMember, Item};
     use super::*;
 
     /// RFC 9421 B.1.4 and B.2.6.
@@ -53,12 +54,17 @@ mod tests {
         headers.insert("content-length", "18".parse().unwrap());
         let input = r#"sig-b26=("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519""#;
         let signature = "sig-b26=:wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==:";
-        let Some((_, Member::List(list))) = dictionary(input).unwrap().pop() else { panic!("a list") };
-        let Some((_, Member::Item(Item { value: Bare::Bytes(signature), .. }))) = dictionary(signature).unwrap().pop() else {
+        let Some((_, DictionaryMember::List(list))) = dictionary(input).unwrap().pop() else { panic!("a list") };
+        let Some((_, DictionaryMember::Item(Item { value: Bare::Bytes(signature), .. }))) = dictionary(signature).unwrap().pop()
+        else {
             panic!("bytes")
         };
-        let target =
-            Target { method: "POST", scheme: "https", authority: "example.com", path_and_query: "/foo?param=Value&Pet=dog" };
+        let target = SignedTarget {
+            method: "POST",
+            scheme: "https",
+            authority: "example.com",
+            path_and_query: "/foo?param=Value&Pet=dog",
+        };
         let base = signature_base(&list, target, &headers).unwrap();
         let lines = [
             r#""date": Tue, 20 Apr 2021 02:07:55 GMT"#,

@@ -7,7 +7,7 @@ use http::Method;
 use http::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 
 use super::super::presented::{SIGNATURE, SIGNATURE_INPUT};
-use super::base::{Target, signature_base};
+use super::base::{SignedTarget, signature_base};
 use super::structured::{Bare, InnerList, Item};
 use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, content_digest};
 use crate::keys::{Algorithm, Cards, KeyFault, SigningKey};
@@ -52,7 +52,7 @@ pub fn sign_request(
     nonce: &str,
 ) -> Result<SignedHeaders, InvalidHeaderValue> {
     let digest = HeaderValue::try_from(content_digest(request.body))?;
-    let target = Target {
+    let target = SignedTarget {
         method: request.method.as_str(),
         scheme: request.authority.scheme,
         authority: &request.authority.host_and_port,

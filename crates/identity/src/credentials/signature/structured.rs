@@ -37,7 +37,7 @@ impl InnerList {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Member {
+pub(super) enum DictionaryMember {
     Item(Item),
     List(InnerList),
 }

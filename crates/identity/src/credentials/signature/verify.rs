@@ -1,7 +1,6 @@
 //! Checks a signed request: what it must cover, when it was made, for whom, and that it comes only once.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,11 +9,11 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::super::presented::{SIGNATURE, SIGNATURE_INPUT};
-use super::super::{Refusal, RefusalKind, RequestFacts};
-use super::base::{Target, covered, signature_base};
+use super::super::{CredentialRefusal, RefusalKind, RequestFacts};
+use super::base::{SignedTarget, covered, signature_base};
 use super::dictionary::{MOST_BYTES, dictionary};
-use super::nonces::{Denied, Nonces};
-use super::structured::{Bare, InnerList, Item, Member};
+use super::nonces::{NonceBook, NonceDenied, NonceMemory, NonceUse};
+use super::structured::{Bare, DictionaryMember, InnerList, Item};
 use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, verifies};
 use crate::{SealKey, agent_id_from_pubkey};
 
@@ -44,27 +43,27 @@ impl SignatureRules {
 
 /// A request that was signed, by whom, and what tells this signature from all others of that key.
 #[derive(Debug)]
-pub(in super::super) struct Signed {
+pub(in super::super) struct SignedRequest {
     pub agent_id: AgentId,
     nonce: [u8; 32],
     until: Timestamp,
     digest: Vec<u8>,
 }
 
+#[derive(Debug)]
 pub(in super::super) struct Signatures {
     rules: SignatureRules,
     /// Shared by those that follow each other at one door.
-    nonces: Arc<Mutex<Nonces>>,
+    nonces: Arc<dyn NonceBook>,
 }
 
-fn malformed(reason: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {
-    Refusal::new(RefusalKind::Malformed, reason)
+fn malformed(reason: impl Into<std::borrow::Cow<'static, str>>) -> CredentialRefusal {
+    CredentialRefusal::new(RefusalKind::Malformed, reason)
 }
 
 impl Signatures {
-    pub(in super::super) fn new(rules: SignatureRules) -> Self {
-        let nonces = Arc::new(Mutex::new(Nonces::new(rules.most_nonces)));
-        Self { rules, nonces }
+    pub(in super::super) fn new(rules: SignatureRules, nonces: Option<Arc<dyn NonceBook>>) -> Self {
+        Self { rules, nonces: nonces.unwrap_or_else(|| Arc::new(NonceMemory::default())) }
     }
 
     /// Remembers what an earlier one has seen, and goes on remembering for both.
@@ -73,7 +72,11 @@ impl Signatures {
     }
 
     /// All but the body, which the signature covers only by its digest: `check_body` compares that.
-    pub(in super::super) fn verify_head(&self, request: &RequestFacts<'_>, now: Timestamp) -> Result<Signed, Refusal> {
+    pub(in super::super) fn verify_head(
+        &self,
+        request: &RequestFacts<'_>,
+        now: Timestamp,
+    ) -> Result<SignedRequest, CredentialRefusal> {
         let (list, signature) = chosen(request.headers)?;
         self.check_covered(&list, request)?;
         let parameters = Parameters::read(&list)?;
@@ -89,25 +92,30 @@ impl Signatures {
                 let mut nonce = parameters.key.to_vec();
                 nonce.extend_from_slice(parameters.nonce.as_bytes());
                 let agent_id = agent_id_from_pubkey(&parameters.key);
-                return Ok(Signed { agent_id, nonce: SealKey::digest(&nonce), until, digest });
+                return Ok(SignedRequest { agent_id, nonce: SealKey::digest(&nonce), until, digest });
             }
         }
-        Err(Refusal::new(RefusalKind::BadSignature, "the signature is not one of this request to this node"))
+        Err(CredentialRefusal::new(RefusalKind::BadSignature, "the signature is not one of this request to this node"))
     }
 
     /// Refuses a signature that was accepted before, or whose time ended while its body came in.
-    pub(in super::super) fn use_once(&self, signed: &Signed, now: Timestamp) -> Result<(), Refusal> {
+    pub(in super::super) async fn use_once(&self, signed: &SignedRequest, now: Timestamp) -> Result<(), CredentialRefusal> {
         if now > signed.until {
-            return Err(Refusal::new(RefusalKind::ClockSkew, "a signature made too long ago"));
+            return Err(CredentialRefusal::new(RefusalKind::ClockSkew, "a signature made too long ago"));
         }
-        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
-        nonces.use_once(signed.nonce, signed.until, now).map_err(|denied| match denied {
-            Denied::Replayed => Refusal::new(RefusalKind::Replayed, format!("agent {} used this nonce before", signed.agent_id)),
-            Denied::Full => Refusal::new(RefusalKind::Unavailable, "no more nonces can be remembered for now"),
+        let nonce = NonceUse { nonce: signed.nonce, until: signed.until, now, most: self.rules.most_nonces };
+        self.nonces.use_once(nonce).await.map_err(|denied| match denied {
+            NonceDenied::Replayed => {
+                CredentialRefusal::new(RefusalKind::Replayed, format!("agent {} used this nonce before", signed.agent_id))
+            }
+            NonceDenied::Full => CredentialRefusal::new(RefusalKind::Unavailable, "no more nonces can be remembered for now"),
+            NonceDenied::Unavailable(fault) => {
+                CredentialRefusal::new(RefusalKind::Unavailable, format!("the use of a nonce cannot be kept: {fault}"))
+            }
         })
     }
 
-    fn check_covered(&self, list: &InnerList, request: &RequestFacts<'_>) -> Result<(), Refusal> {
+    fn check_covered(&self, list: &InnerList, request: &RequestFacts<'_>) -> Result<(), CredentialRefusal> {
         let names = covered(list).map_err(malformed)?;
         let covers = |name: &str| names.contains(&name);
         let whole = covers("@target-uri");
@@ -126,15 +134,8 @@ impl Signatures {
     }
 }
 
-impl fmt::Debug for Signatures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner).len();
-        f.debug_struct("Signatures").field("rules", &self.rules).field("nonces", &nonces).finish()
-    }
-}
-
-fn target<'a>(request: &RequestFacts<'a>, authority: &'a Authority) -> Target<'a> {
-    Target {
+fn target<'a>(request: &RequestFacts<'a>, authority: &'a Authority) -> SignedTarget<'a> {
+    SignedTarget {
         method: request.method.as_str(),
         scheme: authority.scheme,
         authority: &authority.host_and_port,
@@ -144,27 +145,27 @@ fn target<'a>(request: &RequestFacts<'a>, authority: &'a Authority) -> Target<'a
 
 /// The one signature that counts. One alone counts whatever its label and tag; of several, the one tagged `chancery`, and
 /// if none or more than one is, nobody can tell which was meant and the request is refused. Others are not looked at.
-fn chosen(headers: &HeaderMap) -> Result<(InnerList, Vec<u8>), Refusal> {
+fn chosen(headers: &HeaderMap) -> Result<(InnerList, Vec<u8>), CredentialRefusal> {
     let inputs = field(headers, &SIGNATURE_INPUT)?;
     let mut signatures = field(headers, &SIGNATURE)?;
-    let tagged = |member: &Member| match member {
-        Member::List(list) => list.parameter("tag") == Some(&Bare::Text(TAG.to_owned())),
-        Member::Item(_) => false,
+    let tagged = |member: &DictionaryMember| match member {
+        DictionaryMember::List(list) => list.parameter("tag") == Some(&Bare::Text(TAG.to_owned())),
+        DictionaryMember::Item(_) => false,
     };
     let alone = inputs.len() == 1;
     let mut candidates = inputs.into_iter().filter(|(_, member)| alone || tagged(member));
-    let (Some((label, Member::List(list))), None) = (candidates.next(), candidates.next()) else {
+    let (Some((label, DictionaryMember::List(list))), None) = (candidates.next(), candidates.next()) else {
         return Err(malformed("not exactly one signature is meant for this node"));
     };
     let at = signatures.iter().position(|(name, _)| *name == label);
     match at.map(|at| signatures.swap_remove(at).1) {
-        Some(Member::Item(Item { value: Bare::Bytes(signature), .. })) => Ok((list, signature)),
+        Some(DictionaryMember::Item(Item { value: Bare::Bytes(signature), .. })) => Ok((list, signature)),
         _ => Err(malformed("Signature-Input names a signature that is not there")),
     }
 }
 
 /// A header that is a dictionary, over all its lines.
-fn field(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<(String, Member)>, Refusal> {
+fn field(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<(String, DictionaryMember)>, CredentialRefusal> {
     let mut joined = String::new();
     for value in headers.get_all(name) {
         if !joined.is_empty() {
@@ -178,20 +179,20 @@ fn field(headers: &HeaderMap, name: &HeaderName) -> Result<Vec<(String, Member)>
     dictionary(&joined).ok_or_else(|| malformed(format!("{name} is no dictionary")))
 }
 
-fn digest(headers: &HeaderMap) -> Result<Vec<u8>, Refusal> {
+fn digest(headers: &HeaderMap) -> Result<Vec<u8>, CredentialRefusal> {
     let digests = field(headers, &CONTENT_DIGEST)?;
     match digests.into_iter().find(|(name, _)| name == "sha-256") {
-        Some((_, Member::Item(Item { value: Bare::Bytes(digest), .. }))) => Ok(digest),
+        Some((_, DictionaryMember::Item(Item { value: Bare::Bytes(digest), .. }))) => Ok(digest),
         _ => Err(malformed("Content-Digest has no sha-256")),
     }
 }
 
-impl Signed {
-    pub(in super::super) fn check_body(&self, body: &[u8]) -> Result<(), Refusal> {
+impl SignedRequest {
+    pub(in super::super) fn check_body(&self, body: &[u8]) -> Result<(), CredentialRefusal> {
         if *self.digest == SealKey::digest(body) {
             Ok(())
         } else {
-            Err(Refusal::new(RefusalKind::BadSignature, "the body is not the one that Content-Digest is about"))
+            Err(CredentialRefusal::new(RefusalKind::BadSignature, "the body is not the one that Content-Digest is about"))
         }
     }
 }
@@ -204,13 +205,13 @@ struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    fn read(list: &'a InnerList) -> Result<Self, Refusal> {
+    fn read(list: &'a InnerList) -> Result<Self, CredentialRefusal> {
         let text = |name: &'static str| match list.parameter(name) {
             Some(Bare::Text(text)) => Ok(text.as_str()),
             _ => Err(malformed(format!("the signature has no {name}"))),
         };
         if text("alg")? != ALGORITHM {
-            return Err(Refusal::new(RefusalKind::WrongAlgorithm, "a signature that is not ed25519"));
+            return Err(CredentialRefusal::new(RefusalKind::WrongAlgorithm, "a signature that is not ed25519"));
         }
         let Some(Bare::Integer(created)) = list.parameter("created") else {
             return Err(malformed("the signature has no created"));
@@ -230,18 +231,18 @@ impl<'a> Parameters<'a> {
     }
 
     /// The last moment at which this signature is accepted.
-    fn check_time(&self, window_s: i64, now: Timestamp) -> Result<Timestamp, Refusal> {
+    fn check_time(&self, window_s: i64, now: Timestamp) -> Result<Timestamp, CredentialRefusal> {
         // At most fifteen digits, so nothing overflows before the last step.
         let at = |seconds: i64| Timestamp::from_micros(seconds.saturating_mul(1_000_000));
         let until = at(self.created + window_s);
         if now < at(self.created - window_s) {
-            return Err(Refusal::new(RefusalKind::ClockSkew, "a signature from the future"));
+            return Err(CredentialRefusal::new(RefusalKind::ClockSkew, "a signature from the future"));
         }
         if now > until {
-            return Err(Refusal::new(RefusalKind::ClockSkew, "a signature made too long ago"));
+            return Err(CredentialRefusal::new(RefusalKind::ClockSkew, "a signature made too long ago"));
         }
         if self.expires.is_some_and(|expires| now > at(expires)) {
-            return Err(Refusal::new(RefusalKind::Expired, "a signature that has expired"));
+            return Err(CredentialRefusal::new(RefusalKind::Expired, "a signature that has expired"));
         }
         Ok(until)
     }

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_wire::swp::codec::agdisc::{Get, Message};
-use chancery_wire::swp::codec::{Envelope, Limits, Payload, Profile};
+use chancery_wire::swp::codec::agdisc::{AgdiscMessage, GetCard};
+use chancery_wire::swp::codec::{Envelope, FramePayload, Profile, SwpLimits};
 use uuid::Uuid;
 
-use super::line::Lines;
+use super::line::SwpLinePool;
 use crate::client::{ClientError, ClientLimits, Transport};
-use crate::guard::{Guard, GuardError, SlimWay, Stage};
+use crate::guard::{ConnectStage, Guard, GuardError, SlimWay};
 use crate::terms::ClientCertificate;
 
 /// What a peer answered.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum CardAnswer {
     Card {
         text: Bytes,
         etag: String,
@@ -32,23 +32,23 @@ pub(crate) async fn ask_for_card(
     etag: Option<&str>,
     most_bytes: u64,
     within: Duration,
-) -> Result<Asked, GuardError> {
+) -> Result<CardAnswer, GuardError> {
     let limits = ClientLimits { event_bytes: usize::try_from(most_bytes).unwrap_or(usize::MAX), ..ClientLimits::default() };
-    let lines = Lines::new(SlimWay::new(guard, url, own)?, &limits);
-    let get = Get { agent_id: super::prefix(url), if_none_match: etag.unwrap_or_default().to_owned() };
-    let message = Message::Get(get);
+    let lines = SwpLinePool::new(SlimWay::new(guard, url, own)?, &limits);
+    let get = GetCard { agent_id: super::prefix(url), if_none_match: etag.unwrap_or_default().to_owned() };
+    let message = AgdiscMessage::Get(get);
     let msg_id = Bytes::copy_from_slice(Uuid::now_v7().as_bytes());
     let envelope = Envelope::new(Profile::Agdisc, message.msg_type(), msg_id, 0, message.to_payload());
-    let frame = envelope.encode(&Limits::default()).map_err(|reject| GuardError::Request(reject.to_string()))?;
+    let frame = envelope.encode(&SwpLimits::default()).map_err(|reject| GuardError::Request(reject.to_string()))?;
     let asked = async {
         let mut line = lines.open().await?;
         line.send(&frame, 1).await?;
         loop {
             let received = line.next().await?;
             return Ok(match received.payload {
-                Payload::Agdisc(Message::Doc(doc)) => Asked::Card { text: doc.card_payload, etag: doc.etag },
-                Payload::Agdisc(Message::NotModified(_)) => Asked::NotModified,
-                Payload::Agdisc(Message::Failure(_)) => Asked::None,
+                FramePayload::Agdisc(AgdiscMessage::Doc(doc)) => CardAnswer::Card { text: doc.card_payload, etag: doc.etag },
+                FramePayload::Agdisc(AgdiscMessage::NotModified(_)) => CardAnswer::NotModified,
+                FramePayload::Agdisc(AgdiscMessage::Failure(_)) => CardAnswer::None,
                 _ => continue,
             });
         }
@@ -57,8 +57,8 @@ pub(crate) async fn ask_for_card(
         Ok(Ok(asked)) => Ok(asked),
         Ok(Err(ClientError::Transport(Transport::Guard(fault)))) => Err(fault),
         // Whoever does not serve the profile closes the connection, because the core has no other way to say so.
-        Ok(Err(ClientError::Transport(_))) => Ok(Asked::None),
+        Ok(Err(ClientError::Transport(_))) => Ok(CardAnswer::None),
         Ok(Err(fault)) => Err(GuardError::Protocol(fault.to_string())),
-        Err(_) => Err(GuardError::TimedOut(Stage::Exchange)),
+        Err(_) => Err(GuardError::TimedOut(ConnectStage::Exchange)),
     }
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chancery_protocol::Error;
-use chancery_wire::swp::codec::{Payload, a2a};
+use chancery_wire::swp::codec::{FramePayload, a2a};
 use chancery_wire::swp::{Hearer, Misheard};
 
 use super::Ready;
-use super::line::{Line, Lines};
+use super::line::{OpenSwpLine, SwpLinePool};
 use crate::client::events::{Heard, Silence};
 use crate::client::limits::ClientLimits;
 use crate::client::{ClientError, Transport};
@@ -18,9 +18,9 @@ const PAUSES: u32 = 6;
 
 #[derive(Debug)]
 pub(crate) struct SwpEvents {
-    lines: Arc<Lines>,
+    lines: Arc<SwpLinePool>,
     /// Gone once the result is there, and while a new one is looked for.
-    line: Option<Line>,
+    line: Option<OpenSwpLine>,
     ready: Ready,
     hearer: Hearer,
     waiting: VecDeque<Heard>,
@@ -42,7 +42,7 @@ pub(crate) struct SwpEvents {
 
 impl SwpEvents {
     pub(super) async fn open(
-        lines: Arc<Lines>,
+        lines: Arc<SwpLinePool>,
         ready: Ready,
         hearer: Hearer,
         retells: bool,
@@ -137,22 +137,22 @@ impl SwpEvents {
         }
     }
 
-    fn take(&mut self, payload: Payload, extensions: &chancery_wire::swp::codec::Extensions) -> Result<(), ClientError> {
+    fn take(&mut self, payload: FramePayload, extensions: &chancery_wire::swp::codec::Extensions) -> Result<(), ClientError> {
         self.tried = 0;
-        let Payload::A2a(message) = payload else { return Ok(()) };
+        let FramePayload::A2a(message) = payload else { return Ok(()) };
         if message.task_id().is_some_and(|task_id| *task_id != self.ready.task_id) {
             return Err(ClientError::not_understood("it spoke of a task that it was not given on this line".to_owned()));
         }
-        let is_result = matches!(message, a2a::Message::Result(_));
+        let is_result = matches!(message, a2a::A2aMessage::Result(_));
         let heard = match message {
-            a2a::Message::Handshake(_) => return Ok(()),
-            a2a::Message::Task(_) => return Err(ClientError::not_understood("it gave the task back".to_owned())),
-            a2a::Message::Event(_) if self.skip > 0 => {
+            a2a::A2aMessage::Handshake(_) => return Ok(()),
+            a2a::A2aMessage::Task(_) => return Err(ClientError::not_understood("it gave the task back".to_owned())),
+            a2a::A2aMessage::Event(_) if self.skip > 0 => {
                 self.skip -= 1;
                 return Ok(());
             }
-            a2a::Message::Event(event) => self.hearer.event(event, extensions),
-            a2a::Message::Result(result) => self.hearer.result(result, extensions),
+            a2a::A2aMessage::Event(event) => self.hearer.event(event, extensions),
+            a2a::A2aMessage::Result(result) => self.hearer.result(result, extensions),
         };
         (self.heard, self.quiet) = (self.heard + 1, 0);
         if is_result {
@@ -170,7 +170,7 @@ impl SwpEvents {
     }
 }
 
-async fn begin(lines: &Lines, ready: &Ready) -> Result<Line, ClientError> {
+async fn begin(lines: &SwpLinePool, ready: &Ready) -> Result<OpenSwpLine, ClientError> {
     let mut line = lines.open().await?;
     line.send(&ready.frames, ready.count).await?;
     Ok(line)

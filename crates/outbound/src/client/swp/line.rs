@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_wire::swp::codec::{Limits, Reader, Received, Timestamps};
+use chancery_wire::swp::codec::{Reader, Received, SwpLimits, Timestamps};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
@@ -19,16 +19,16 @@ const IDLE: Duration = Duration::from_secs(30);
 const READ_BYTES: usize = 8 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct SwpLinePool {
     way: SlimWay,
     frames_per_window: u32,
     most_idle: usize,
-    limits: Limits,
-    idle: Mutex<Vec<Line>>,
+    limits: SwpLimits,
+    idle: Mutex<Vec<OpenSwpLine>>,
 }
 
 /// One open connection.
-pub(crate) struct Line {
+pub(crate) struct OpenSwpLine {
     stream: Box<dyn Stream>,
     reader: Reader,
     used_at: Instant,
@@ -36,29 +36,29 @@ pub(crate) struct Line {
     frames: u32,
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for OpenSwpLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line").field("frames", &self.frames).finish_non_exhaustive()
     }
 }
 
-impl Lines {
+impl SwpLinePool {
     pub(crate) fn new(way: SlimWay, limits: &ClientLimits) -> Self {
         let most = u32::try_from(limits.event_bytes).unwrap_or(u32::MAX);
         // Answers repeat the id of what they answer, and come as fast as the peer works.
-        let of_answers = Limits {
+        let of_answers = SwpLimits {
             max_frame_bytes: most,
             max_payload_bytes: most,
             duplicate_window_ms: 0,
             max_frames_per_window: u32::MAX,
-            ..Limits::default()
+            ..SwpLimits::default()
         };
         let idle = Mutex::default();
         Self { way, frames_per_window: limits.swp_frames, most_idle: limits.swp_idle, limits: of_answers, idle }
     }
 
     /// One that is open and may take so many frames more, if there is one.
-    pub(super) fn idle(&self, frames: u32) -> Option<Line> {
+    pub(super) fn idle(&self, frames: u32) -> Option<OpenSwpLine> {
         let now = Instant::now();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|line| now.duration_since(line.used_at) < IDLE);
@@ -66,14 +66,14 @@ impl Lines {
         Some(idle.swap_remove(fit))
     }
 
-    pub(crate) async fn open(&self) -> Result<Line, ClientError> {
+    pub(crate) async fn open(&self) -> Result<OpenSwpLine, ClientError> {
         let stream = self.way.open().await?;
         let now = Instant::now();
-        Ok(Line { stream, reader: Reader::new(self.limits.clone()), used_at: now, window_began: now, frames: 0 })
+        Ok(OpenSwpLine { stream, reader: Reader::new(self.limits.clone()), used_at: now, window_began: now, frames: 0 })
     }
 
     /// Takes back a line on which nothing is under way.
-    pub(super) fn give_back(&self, mut line: Line) {
+    pub(super) fn give_back(&self, mut line: OpenSwpLine) {
         if !line.reader.buffer().is_empty() {
             return;
         }
@@ -85,7 +85,7 @@ impl Lines {
     }
 }
 
-impl Line {
+impl OpenSwpLine {
     /// How many frames of the current window are used up.
     fn sent(&self, now: Instant) -> u32 {
         if now.duration_since(self.window_began) >= WINDOW { 0 } else { self.frames }
@@ -127,18 +127,24 @@ mod tests {
     use super::*;
     use crate::guard::{Guard, GuardConfig};
 
-    fn lines(frames: u32, idle: usize) -> Lines {
+    fn lines(frames: u32, idle: usize) -> SwpLinePool {
         let config = GuardConfig { allow_nets: vec!["127.0.0.0/8".parse().unwrap()], allow_http: true, ..GuardConfig::default() };
         let guard = Guard::new(config, &[]).unwrap();
         let limits = ClientLimits { swp_frames: frames, swp_idle: idle, ..ClientLimits::default() };
-        Lines::new(SlimWay::new(&guard, "swp://127.0.0.1:9009", None).unwrap(), &limits)
+        SwpLinePool::new(SlimWay::new(&guard, "swp://127.0.0.1:9009", None).unwrap(), &limits)
     }
 
-    fn line() -> Line {
+    fn line() -> OpenSwpLine {
         let now = Instant::now();
         let (near, far) = tokio::io::duplex(1024);
         std::mem::forget(far);
-        Line { stream: Box::new(near), reader: Reader::new(Limits::default()), used_at: now, window_began: now, frames: 0 }
+        OpenSwpLine {
+            stream: Box::new(near),
+            reader: Reader::new(SwpLimits::default()),
+            used_at: now,
+            window_began: now,
+            frames: 0,
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,24 +9,24 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use chancery_core::task_state;
-use chancery_protocol::{Error, ErrorKind, Reply, Request, SendMessage, Sent as Reached, Shown, TaskEvent, Version};
+use chancery_protocol::{Error, ErrorKind, NamedTask, Reply, Request, SendMessage, Sent as Reached, TaskEvent, Version};
 use chancery_wire::swp::codec::obs::{self, TraceContext};
-use chancery_wire::swp::codec::{Envelope, Extensions, Limits, Profile, a2a};
+use chancery_wire::swp::codec::{Envelope, Extensions, Profile, SwpLimits, a2a};
 use chancery_wire::swp::{Hearer, write_task};
 use url::Url;
 use uuid::Uuid;
 
-use super::conditions::{Conditions, traceparent};
-use super::events::Source;
+use super::conditions::CallConditions;
+use super::events::EventSource;
 use super::interface::Interface;
 use super::limits::ClientLimits;
-use super::{ClientError, Sent, Transport};
+use super::{ClientError, Transport, WasSent};
 use crate::guard::{Guard, SlimWay};
 use crate::terms::ClientCertificate;
 
-pub(crate) use self::card::{Asked, ask_for_card};
+pub(crate) use self::card::{CardAnswer, ask_for_card};
 pub(super) use self::events::SwpEvents;
-pub(crate) use self::line::{Line, Lines};
+pub(crate) use self::line::{OpenSwpLine, SwpLinePool};
 
 /// The kind of a task whose sender names no skill, at a peer that lists none.
 const SOME_KIND: &str = "message";
@@ -44,7 +44,7 @@ pub struct SwpTerms {
 
 #[derive(Debug)]
 pub(super) struct SwpAgent {
-    lines: Arc<Lines>,
+    lines: Arc<SwpLinePool>,
     /// What stands before every kind: the path of the address.
     prefix: String,
     speaks_a2a: bool,
@@ -72,7 +72,7 @@ impl SwpAgent {
     ) -> Result<Self, ClientError> {
         let way = SlimWay::new(guard, &interface.url, terms.certificate.as_ref())?;
         Ok(Self {
-            lines: Arc::new(Lines::new(way, limits)),
+            lines: Arc::new(SwpLinePool::new(way, limits)),
             prefix: prefix(&interface.url),
             speaks_a2a: terms.speaks_a2a,
             skill: terms.skill.clone(),
@@ -81,22 +81,32 @@ impl SwpAgent {
     }
 
     /// Sends a message and listens. Only what the agent says shows whether it takes it.
-    pub(super) async fn stream(&self, request: &Request, conditions: &Conditions, left: Duration) -> Result<Source, ClientError> {
+    pub(super) async fn stream(
+        &self,
+        request: &Request,
+        conditions: &CallConditions,
+        left: Duration,
+    ) -> Result<EventSource, ClientError> {
         let Request::StreamMessage(send) = request else { return Err(no_word(request)) };
-        self.open(send, conditions, left).await.map(|events| Source::Swp(Box::new(events)))
+        self.open(send, conditions, left).await.map(|events| EventSource::Swp(Box::new(events)))
     }
 
-    async fn open(&self, send: &SendMessage, conditions: &Conditions, left: Duration) -> Result<SwpEvents, ClientError> {
+    async fn open(&self, send: &SendMessage, conditions: &CallConditions, left: Duration) -> Result<SwpEvents, ClientError> {
         let id = Uuid::now_v7();
         let ready = self.ready(send, conditions, id)?;
         let hearer = Hearer::new(&id.simple().to_string(), self.limits.json());
-        let late = || ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe });
+        let late = || ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe });
         let opened = SwpEvents::open(Arc::clone(&self.lines), ready, hearer, self.speaks_a2a, &self.limits);
         tokio::time::timeout(left, opened).await.map_err(|_| late())?
     }
 
     /// Sends a message and waits for all that comes of it.
-    pub(super) async fn call(&self, request: &Request, conditions: &Conditions, left: Duration) -> Result<Reply, ClientError> {
+    pub(super) async fn call(
+        &self,
+        request: &Request,
+        conditions: &CallConditions,
+        left: Duration,
+    ) -> Result<Reply, ClientError> {
         let Request::SendMessage(send) = request else { return Err(no_word(request)) };
         let answer = async {
             let mut events = self.open(send, conditions, left).await?;
@@ -110,22 +120,24 @@ impl SwpAgent {
                 }
             }
             let task = task.ok_or_else(|| ClientError::not_understood("it never showed the task".to_owned()))?;
-            Ok(Reply::Sent(Reached::Task(Shown { task: Arc::new(task), dialect: Version::V1_0.into(), client_task_id: None })))
+            Ok(Reply::Sent(Reached::Task(NamedTask {
+                task: Arc::new(task),
+                dialect: Version::V1_0.into(),
+                client_task_id: None,
+            })))
         };
-        let late = ClientError::Transport(Transport::OutOfTime { sent: Sent::Maybe });
+        let late = ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe });
         tokio::time::timeout(left, answer).await.unwrap_or(Err(late))
     }
 
     /// The frames of a task: its trace, where the peer knows what that is, and the task itself.
-    fn ready(&self, send: &SendMessage, conditions: &Conditions, id: Uuid) -> Result<Ready, ClientError> {
+    fn ready(&self, send: &SendMessage, conditions: &CallConditions, id: Uuid) -> Result<Ready, ClientError> {
         let task_id = Bytes::copy_from_slice(id.as_bytes());
         let (task, mut given) =
             write_task(send, task_id.clone(), self.kind(send), self.speaks_a2a).map_err(ClientError::NotAsked)?;
-        if !self.speaks_a2a {
-            // Whole messages have the token in them.
-            given.hop_token.clone_from(&conditions.hop_token);
-        }
-        let limits = Limits { max_frame_bytes: u32::MAX, max_payload_bytes: u32::MAX, ..Limits::default() };
+        // Where the message has the token in its metadata, the conditions have none.
+        given.hop_token.clone_from(&conditions.hop_token);
+        let limits = SwpLimits { max_frame_bytes: u32::MAX, max_payload_bytes: u32::MAX, ..SwpLimits::default() };
         let mut frames = BytesMut::new();
         let mut write = |profile, msg_type, payload, extensions: Extensions| {
             let id = Uuid::now_v7();
@@ -140,8 +152,8 @@ impl SwpAgent {
         };
         let mut count = 1;
         if self.speaks_a2a {
-            let trace = obs::Message::Set(TraceContext {
-                traceparent: traceparent(conditions.trace),
+            let trace = obs::ObsMessage::Set(TraceContext {
+                traceparent: conditions.traceparent(),
                 tracestate: conditions.tracestate.as_deref().unwrap_or_default().to_owned(),
                 task_id: task_id.clone(),
                 ..TraceContext::default()
@@ -149,7 +161,7 @@ impl SwpAgent {
             write(Profile::Obs, trace.msg_type(), trace.to_payload(), Extensions::default())?;
             count += 1;
         }
-        let task = a2a::Message::Task(task);
+        let task = a2a::A2aMessage::Task(task);
         write(Profile::A2a, task.msg_type(), task.to_payload(), given.to_extensions())?;
         Ok(Ready { task_id, frames: frames.freeze(), count, may_repeat: send.message.task_id.is_none() })
     }

@@ -7,7 +7,7 @@ use chancery_protocol::{Message, Role, Task};
 use super::Mirror;
 
 impl Mirror {
-    /// The agent's messages in a task's history that were not passed on, in their order.
+    /// The agent's messages in a task's history that were not passed on, or with other words, in their order.
     pub(super) fn unheard(&self, picture: &Task) -> Vec<Arc<Message>> {
         // Some frameworks show the conversation of the whole context; messages of earlier tasks name theirs.
         let is_of_task = |message: &Message| message.task_id.as_ref().is_none_or(|task| *task == picture.id);
@@ -16,13 +16,22 @@ impl Mirror {
             last.is_some_and(|last| !last.message_id.as_str().is_empty() && last.message_id == message.message_id)
         };
         // What comes before the last that is known here was said to somebody else, or in another turn.
-        let known = picture.history.iter().rposition(|message| self.said.contains(&message.message_id));
+        let is_known = |message: &Message| {
+            let is_reworded = message.role == Role::Agent && self.has_other_words(message);
+            self.said.contains(&message.message_id) && !is_reworded
+        };
+        let known = picture.history.iter().rposition(|message| is_known(message));
         let mut unmatched: Vec<&Message> = self.passed_on().collect();
         let new = picture.history.iter().skip(known.map_or(0, |place| place + 1)).filter(|message| {
             let is_candidate = message.role == Role::Agent && !message.parts.is_empty();
             is_candidate && is_of_task(message) && !is_last(message) && !take_equal(&mut unmatched, message)
         });
         new.cloned().collect()
+    }
+
+    /// Whether the history of a picture holds a message that is known here, and so all that came after it.
+    pub(in super::super) fn reaches_back(&self, picture: &Task) -> bool {
+        picture.history.iter().any(|message| self.said.contains(&message.message_id))
     }
 
     /// What was passed on as said by the agent.

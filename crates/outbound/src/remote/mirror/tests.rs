@@ -89,5 +89,7 @@ fn ids_are_as_long_as_they_may_be_and_no_longer() {
         let strange = heard(event(&"x".repeat(ID_BYTES + 1))).unwrap_err();
         assert_eq!(strange, Strange::LongId(what, ID_BYTES + 1));
         assert!(strange.to_string().contains("1025 bytes, more than 1024"), "{strange}");
+        let strange = heard(event("a\u{1b}b")).unwrap_err();
+        assert_eq!(strange.to_string(), format!("the agent gave {what} an id with the control character U+001B"));
     }
 }

@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use chancery_core::Appended;
 use chancery_core::push::{
-    ClockSet, Lane, LaneFilter, LaneState, LaneStep, NewRegistration, Origin, OutboxLoad, Registered, Resealed, Settled,
-    StateChange,
+    ClockSet, Lane, LaneFilter, LaneSettlement, LaneState, LaneStep, NewRegistration, OutboxLoad, Registered, Resealed,
+    StateChange, WebhookOrigin,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
-use super::queues::Queues;
+use super::queues::DueQueues;
 use crate::lanes;
 
 #[derive(Debug, Default)]
-pub(in crate::memory) struct Lanes {
+pub(in crate::memory) struct LaneTable {
     last: u64,
     all: BTreeMap<u64, Lane>,
     /// In the order they were made.
     of_task: HashMap<TaskId, Vec<u64>>,
     of_tenant: HashMap<Arc<str>, usize>,
-    queues: Queues,
+    queues: DueQueues,
 }
 
-impl Lanes {
+impl LaneTable {
     pub(super) fn starting_after(last: u64) -> Self {
         Self { last, ..Self::default() }
     }
@@ -131,7 +131,7 @@ impl Lanes {
         lease: Duration,
         most: usize,
         per_origin: usize,
-        except: &[Origin],
+        except: &[WebhookOrigin],
     ) -> Vec<Lane> {
         let due = self.queues.due(now, most, per_origin, except);
         let mut claimed = Vec::with_capacity(due.len());
@@ -142,11 +142,11 @@ impl Lanes {
         claimed
     }
 
-    pub(super) fn settle(&mut self, step: &LaneStep) -> Settled {
-        self.with(step.lane, |lane| lanes::settle(lane, step)).unwrap_or(Settled::Fenced)
+    pub(super) fn settle(&mut self, step: &LaneStep) -> LaneSettlement {
+        self.with(step.lane, |lane| lanes::settle(lane, step)).unwrap_or(LaneSettlement::Fenced)
     }
 
-    pub(super) fn park(&mut self, queue: &Origin, until: Timestamp) {
+    pub(super) fn park(&mut self, queue: &WebhookOrigin, until: Timestamp) {
         self.queues.park(queue, until);
     }
 
@@ -158,7 +158,7 @@ impl Lanes {
         self.queues.clock_set(set);
     }
 
-    pub(super) fn next_due(&self, except: &[Origin]) -> Option<Timestamp> {
+    pub(super) fn next_due(&self, except: &[WebhookOrigin]) -> Option<Timestamp> {
         self.queues.next_due(except)
     }
 

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use chancery_core::push::{Attempt, ClockSet, DeadFilter, DeadLetter, LaneSweep, Receipt, Registration, Replay, ReplayStep};
+use chancery_core::push::{
+    ClockSet, DeadFilter, DeadLetter, DeliveryAttempt, LaneSweep, Receipt, Registration, Replay, ReplayStep,
+};
 use chancery_protocol::Timestamp;
 
 use crate::lanes::ATTEMPTS_KEPT;
@@ -14,7 +16,7 @@ pub(super) struct Letters {
     dead: BTreeMap<u64, Dead>,
     given: u64,
     receipts: BTreeMap<u64, Receipt>,
-    attempts: HashMap<u64, VecDeque<Attempt>>,
+    attempts: HashMap<u64, VecDeque<DeliveryAttempt>>,
 }
 
 #[derive(Debug)]
@@ -42,7 +44,7 @@ impl Letters {
         self.receipts.insert(self.given, receipt);
     }
 
-    pub(super) fn note(&mut self, attempt: Attempt) {
+    pub(super) fn note(&mut self, attempt: DeliveryAttempt) {
         let ring = self.attempts.entry(attempt.lane).or_default();
         if ring.len() as u64 >= ATTEMPTS_KEPT {
             ring.pop_front();
@@ -139,7 +141,7 @@ impl Letters {
         wanted.len() as u64
     }
 
-    pub(super) fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Vec<Attempt> {
+    pub(super) fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Vec<DeliveryAttempt> {
         let ring = self.attempts.get(&lane).into_iter().flatten();
         ring.rev().filter(|attempt| attempt.at >= since).take(limit).cloned().collect()
     }

@@ -11,33 +11,33 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::push::{
-    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
-    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
-    StateChange, SweptLanes,
+    ClockSet, DeadFilter, DeadLetter, DeadPage, DeliveryAttempt, Lane, LaneFilter, LanePage, LaneSettlement, LaneState, LaneStep,
+    LaneSweep, NewRegistration, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, StateChange,
+    SweptLanes, WebhookOrigin,
 };
-use chancery_core::{Note, StoreError};
+use chancery_core::{RecordNote, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 
-use self::book::Lanes;
+use self::book::LaneTable;
 use self::letters::Letters;
 use super::{MemoryStore, locked};
 use crate::lanes::told;
 
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) lanes: Lanes,
+pub(super) struct OutboxState {
+    pub(super) lanes: LaneTable,
     letters: Letters,
 }
 
-impl Default for Kept {
+impl Default for OutboxState {
     /// Numbers are part of delivery ids, which must not come back after a restart with an empty memory.
     fn default() -> Self {
         let first = RandomState::new().hash_one("lanes") >> 16;
-        Self { lanes: Lanes::starting_after(first), letters: Letters::default() }
+        Self { lanes: LaneTable::starting_after(first), letters: Letters::default() }
     }
 }
 
-impl Kept {
+impl OutboxState {
     fn remove(&mut self, lane: u64) {
         self.lanes.remove(lane);
         self.letters.forget_attempts(lane);
@@ -52,6 +52,7 @@ impl Kept {
 #[async_trait]
 impl Outbox for MemoryStore {
     async fn register(&self, new: NewRegistration) -> Result<Registered, StoreError> {
+        crate::plain_ids::check_registration(&new)?;
         let task = new.registration.task.clone();
         let mut shard = self.shard(task.as_str());
         let Some(kept) = shard.get_mut(task.as_str()) else { return Ok(Registered::NoTask) };
@@ -91,17 +92,17 @@ impl Outbox for MemoryStore {
         lease: Duration,
         most: usize,
         per_origin: usize,
-        except: &[Origin],
+        except: &[WebhookOrigin],
     ) -> Result<Vec<Lane>, StoreError> {
         Ok(locked(&self.outbox).lanes.claim(now, lease, most, per_origin, except))
     }
 
-    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError> {
+    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<LaneSettlement>, StoreError> {
         let mut outbox = locked(&self.outbox);
-        let Kept { lanes, letters } = &mut *outbox;
+        let OutboxState { lanes, letters } = &mut *outbox;
         let mut settle = |step: LaneStep| {
             let settled = lanes.settle(&step);
-            if let Settled::Done { change, .. } = settled {
+            if let LaneSettlement::Done { change, .. } = settled {
                 self.note(self.record.as_ref().and_then(|_| told(&step, &change)).as_ref());
                 if let (Some(letter), Some(dead)) = (step.dead, change.dead) {
                     letters.keep(DeadLetter { from: dead.from, to: dead.to, ..*letter });
@@ -114,7 +115,7 @@ impl Outbox for MemoryStore {
         Ok(steps.into_iter().map(&mut settle).collect())
     }
 
-    async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
+    async fn park(&self, origin: &WebhookOrigin, until: Timestamp) -> Result<(), StoreError> {
         locked(&self.outbox).lanes.park(origin, until);
         Ok(())
     }
@@ -126,7 +127,7 @@ impl Outbox for MemoryStore {
         Ok(())
     }
 
-    async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(&self, except: &[WebhookOrigin]) -> Result<Option<Timestamp>, StoreError> {
         Ok(locked(&self.outbox).lanes.next_due(except))
     }
 
@@ -168,20 +169,20 @@ impl Outbox for MemoryStore {
         limit: usize,
     ) -> Result<Vec<u64>, StoreError> {
         let mut outbox = locked(&self.outbox);
-        let Kept { lanes, letters } = &mut *outbox;
+        let OutboxState { lanes, letters } = &mut *outbox;
         Ok(letters.put_in_line(filter, new_id, now, after, limit, |lane| lanes.is_open(lane)))
     }
 
     async fn claim_replays(&self, now: Timestamp, lease: Duration, most: usize) -> Result<Vec<Replay>, StoreError> {
         let mut outbox = locked(&self.outbox);
-        let Kept { lanes, letters } = &mut *outbox;
+        let OutboxState { lanes, letters } = &mut *outbox;
         Ok(letters.claim(now, now + lease, most, |lane| lanes.get(lane).map(|lane| Arc::clone(&lane.registration))))
     }
 
     async fn settle_replays(&self, steps: Vec<ReplayStep>) -> Result<(), StoreError> {
         let mut outbox = locked(&self.outbox);
         for mut step in steps {
-            let note = step.delivered.take().map(Note::Delivered);
+            let note = step.delivered.take().map(RecordNote::Delivered);
             if outbox.letters.settle(step) {
                 self.note(note.as_ref());
             }
@@ -193,7 +194,7 @@ impl Outbox for MemoryStore {
         Ok(locked(&self.outbox).letters.purge(filter, limit))
     }
 
-    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<Attempt>, StoreError> {
+    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<DeliveryAttempt>, StoreError> {
         Ok(locked(&self.outbox).letters.attempts(lane, since, limit))
     }
 

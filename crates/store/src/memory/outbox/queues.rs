@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chancery_core::push::{ClockSet, Lane, Origin};
+use chancery_core::push::{ClockSet, Lane, WebhookOrigin};
 use chancery_protocol::Timestamp;
 
 use crate::lanes;
 
 #[derive(Debug, Default)]
-pub(super) struct Queues {
-    all: BTreeMap<Origin, Line>,
+pub(super) struct DueQueues {
+    all: BTreeMap<WebhookOrigin, Line>,
     /// By when the first lane of each is due.
-    due: BTreeSet<(Timestamp, Origin)>,
+    due: BTreeSet<(Timestamp, WebhookOrigin)>,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Line {
     }
 }
 
-impl Queues {
+impl DueQueues {
     pub(super) fn add(&mut self, lane: &Lane) {
         self.with(lane.registration.destination(), |line| line.lanes += 1);
         self.put_back(lane);
@@ -68,7 +68,7 @@ impl Queues {
         }
     }
 
-    pub(super) fn park(&mut self, queue: &Origin, until: Timestamp) {
+    pub(super) fn park(&mut self, queue: &WebhookOrigin, until: Timestamp) {
         if self.all.contains_key(queue) {
             self.with(queue.clone(), |line| line.parked_until = Some(until));
         }
@@ -82,7 +82,7 @@ impl Queues {
         }
     }
 
-    pub(super) fn due(&self, now: Timestamp, most: usize, per_origin: usize, except: &[Origin]) -> Vec<u64> {
+    pub(super) fn due(&self, now: Timestamp, most: usize, per_origin: usize, except: &[WebhookOrigin]) -> Vec<u64> {
         let mut found = Vec::new();
         let due = self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, queue)| queue);
         for line in due.filter(|queue| !except.contains(queue)).filter_map(|queue| self.all.get(queue)) {
@@ -96,15 +96,15 @@ impl Queues {
     }
 
     /// When the first lane of an origin is due.
-    pub(super) fn due_at(&self, origin: &Origin) -> Option<Timestamp> {
+    pub(super) fn due_at(&self, origin: &WebhookOrigin) -> Option<Timestamp> {
         self.all.get(origin)?.due_at()
     }
 
-    pub(super) fn next_due(&self, except: &[Origin]) -> Option<Timestamp> {
+    pub(super) fn next_due(&self, except: &[WebhookOrigin]) -> Option<Timestamp> {
         self.due.iter().find(|(_, queue)| !except.contains(queue)).map(|(at, _)| *at)
     }
 
-    fn with(&mut self, queue: Origin, change: impl FnOnce(&mut Line)) {
+    fn with(&mut self, queue: WebhookOrigin, change: impl FnOnce(&mut Line)) {
         let line = self.all.entry(queue.clone()).or_default();
         let before = line.due_at();
         change(line);

@@ -1,12 +1,12 @@
 //! What webhooks cost the tasks they come with: lanes begin and are made due by statements that are prepared once, like those of the tasks.
 
-use chancery_core::push::{NewRegistration, Origin, Registered, Registration, RegistrationLimits};
+use chancery_core::push::{NewRegistration, Registered, Registration, RegistrationLimits, WebhookOrigin};
 use chancery_core::{Appended, Progress};
 use chancery_protocol::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::{register, rows};
-use crate::sqlite::fault::Fault;
+use crate::sqlite::fault::SqliteFault;
 use crate::{lanes, numbering};
 
 /// Prepared for the writer's connection.
@@ -37,7 +37,7 @@ pub(super) struct Start {
 }
 
 /// A lane that has begun.
-pub(super) struct Begun {
+pub(super) struct BegunLane {
     pub(super) lane: u64,
     /// Whether there is something to deliver.
     pub(super) due: bool,
@@ -49,7 +49,7 @@ pub(super) const IDLE: &str = "SELECT state, reason, head, tail, attempt, refusa
      span_to, span_kind, origin, lane FROM lanes WHERE task = ?1 AND due_at IS NULL";
 
 impl<'c> Laning<'c> {
-    pub(in crate::sqlite) fn prepare(connection: &'c Connection) -> Result<Self, Fault> {
+    pub(in crate::sqlite) fn prepare(connection: &'c Connection) -> Result<Self, SqliteFault> {
         Ok(Self {
             connection,
             count: connection.prepare(
@@ -87,7 +87,7 @@ impl<'c> Laning<'c> {
         tenant: &str,
         of_task: usize,
         limits: RegistrationLimits,
-    ) -> Result<Option<Registered>, Fault> {
+    ) -> Result<Option<Registered>, SqliteFault> {
         if of_task >= limits.per_task {
             return Ok(Some(Registered::TooManyOfTask));
         }
@@ -102,7 +102,7 @@ impl<'c> Laning<'c> {
         task: i64,
         new: &NewRegistration,
         progress: &Progress,
-    ) -> Result<Appended, Fault> {
+    ) -> Result<Appended, SqliteFault> {
         let told = if new.held { 0 } else { progress.seq };
         let ended_at = numbering::is_finished(progress).then_some(progress.status_at.micros());
         let begun = self.begin(new, Start { task, seq: 0, told, ended_at })?;
@@ -110,7 +110,7 @@ impl<'c> Laning<'c> {
     }
 
     /// Rows written once, as they are to be.
-    pub(super) fn begin(&mut self, new: &NewRegistration, start: Start) -> Result<Begun, Fault> {
+    pub(super) fn begin(&mut self, new: &NewRegistration, start: Start) -> Result<BegunLane, SqliteFault> {
         let registration = &new.registration;
         let lane = self.register(registration)?;
         let mut cursor = lanes::first_cursor(new, start.seq);
@@ -129,16 +129,16 @@ impl<'c> Laning<'c> {
             cursor.span.map(|span| rows::kind_number(span.kind)),
             due_at.map(Timestamp::micros),
         ])?;
-        Ok(Begun { lane, due: due_at.is_some(), sooner })
+        Ok(BegunLane { lane, due: due_at.is_some(), sooner })
     }
 
-    fn register(&mut self, registration: &Registration) -> Result<u64, Fault> {
+    fn register(&mut self, registration: &Registration) -> Result<u64, SqliteFault> {
         rows::with_columns(registration, &registration.id.as_str(), |columns| self.register.execute(columns))?;
         Ok(self.connection.last_insert_rowid().cast_unsigned())
     }
 
     /// The number of an origin, which is made if there is none; with one lane more. Tells whether that makes it due sooner.
-    fn join(&mut self, origin: &Origin, due_at: Option<Timestamp>) -> Result<(i64, bool), Fault> {
+    fn join(&mut self, origin: &WebhookOrigin, due_at: Option<Timestamp>) -> Result<(i64, bool), SqliteFault> {
         let due_at = due_at.map(Timestamp::micros);
         let known = self.origin.query_row((&*origin.tenant, &*origin.origin), |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, i64>(2)?))
@@ -162,7 +162,7 @@ impl<'c> Laning<'c> {
         of_task: usize,
         progress: &Progress,
         now: Timestamp,
-    ) -> Result<Appended, Fault> {
+    ) -> Result<Appended, SqliteFault> {
         if progress.message_only {
             register::remove_all(self.connection, task)?;
             return Ok(Appended::Recorded);

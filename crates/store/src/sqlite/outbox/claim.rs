@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use chancery_core::Note;
-use chancery_core::push::{Attempt, Lane, LaneStep, Origin, Settled};
+use chancery_core::RecordNote;
+use chancery_core::push::{DeliveryAttempt, Lane, LaneSettlement, LaneStep, WebhookOrigin};
 use chancery_protocol::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::{letters, origins, rows};
 use crate::lanes::{ATTEMPTS_KEPT, told};
-use crate::sqlite::fault::Fault;
+use crate::sqlite::fault::SqliteFault;
 
 pub(super) const DUE: &str = "SELECT lane FROM lanes WHERE origin = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT ?3";
 
@@ -20,8 +20,8 @@ pub(super) fn claim(
     lease: Duration,
     most: usize,
     per_origin: usize,
-    except: &[Origin],
-) -> Result<Vec<Lane>, Fault> {
+    except: &[WebhookOrigin],
+) -> Result<Vec<Lane>, SqliteFault> {
     let mut due = Vec::new();
     let mut places = Vec::new();
     let mut statement = connection.prepare_cached(DUE)?;
@@ -38,7 +38,7 @@ pub(super) fn claim(
     })?;
     let mut claimed = Vec::with_capacity(due.len());
     for number in due {
-        let Some(rows::Found { mut lane, .. }) = rows::by_number(connection, number)? else { continue };
+        let Some(rows::LaneRow { mut lane, .. }) = rows::by_number(connection, number)? else { continue };
         if lane.cursor.claim(now, lease).is_some() {
             rows::put_cursor(connection, number, &lane.cursor)?;
             claimed.push(lane);
@@ -52,7 +52,7 @@ pub(super) fn claim(
 
 /// Whoever claimed something before this process began is gone: nobody else can have the database open. Without this a restart would
 /// wait for the ends of leases that nobody holds.
-pub(in crate::sqlite) fn orphan_all(connection: &mut Connection) -> Result<(), Fault> {
+pub(in crate::sqlite) fn orphan_all(connection: &mut Connection) -> Result<(), SqliteFault> {
     let transaction = connection.transaction()?;
     let held = {
         let mut statement = transaction.prepare("SELECT lane FROM lanes WHERE lease_until > 0")?;
@@ -73,12 +73,16 @@ pub(in crate::sqlite) fn orphan_all(connection: &mut Connection) -> Result<(), F
     Ok(transaction.commit()?)
 }
 
-pub(super) fn settle(connection: &Connection, steps: &[LaneStep], record: &mut dyn FnMut(&Note)) -> Result<Vec<Settled>, Fault> {
+pub(super) fn settle(
+    connection: &Connection,
+    steps: &[LaneStep],
+    record: &mut dyn FnMut(&RecordNote),
+) -> Result<Vec<LaneSettlement>, SqliteFault> {
     let mut settled = Vec::with_capacity(steps.len());
     let mut moved = BTreeSet::new();
     for step in steps {
         let (done, origin) = settle_one(connection, step)?;
-        if let Settled::Done { change, .. } = &done {
+        if let LaneSettlement::Done { change, .. } = &done {
             told(step, change).iter().for_each(&mut *record);
         }
         settled.push(done);
@@ -90,9 +94,9 @@ pub(super) fn settle(connection: &Connection, steps: &[LaneStep], record: &mut d
     Ok(settled)
 }
 
-fn settle_one(connection: &Connection, step: &LaneStep) -> Result<(Settled, Option<i64>), Fault> {
-    let Some((mut cursor, origin)) = rows::cursor_of(connection, step.lane)? else { return Ok((Settled::Fenced, None)) };
-    let Ok(change) = cursor.settle(step.epoch, step.step, step.now) else { return Ok((Settled::Fenced, None)) };
+fn settle_one(connection: &Connection, step: &LaneStep) -> Result<(LaneSettlement, Option<i64>), SqliteFault> {
+    let Some((mut cursor, origin)) = rows::cursor_of(connection, step.lane)? else { return Ok((LaneSettlement::Fenced, None)) };
+    let Ok(change) = cursor.settle(step.epoch, step.step, step.now) else { return Ok((LaneSettlement::Fenced, None)) };
     rows::put_cursor(connection, step.lane, &cursor)?;
     if let (Some(letter), Some(dead)) = (&step.dead, change.dead) {
         letters::keep(connection, letter, dead.from, dead.to)?;
@@ -103,11 +107,11 @@ fn settle_one(connection: &Connection, step: &LaneStep) -> Result<(Settled, Opti
     if let Some(attempt) = &step.attempt {
         note(connection, attempt)?;
     }
-    Ok((Settled::Done { cursor, change }, Some(origin)))
+    Ok((LaneSettlement::Done { cursor, change }, Some(origin)))
 }
 
 /// In the place of the oldest, if there are many.
-fn note(connection: &Connection, attempt: &Attempt) -> Result<(), Fault> {
+fn note(connection: &Connection, attempt: &DeliveryAttempt) -> Result<(), SqliteFault> {
     let sql = "UPDATE lanes SET tries = tries + 1 WHERE lane = ?1 RETURNING tries";
     let num: u64 = connection.prepare_cached(sql)?.query_row([attempt.lane], |row| row.get(0))?;
     connection
@@ -129,12 +133,17 @@ fn note(connection: &Connection, attempt: &Attempt) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn attempts(connection: &Connection, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<Attempt>, Fault> {
+pub(super) fn attempts(
+    connection: &Connection,
+    lane: u64,
+    since: Timestamp,
+    limit: usize,
+) -> Result<Vec<DeliveryAttempt>, SqliteFault> {
     let sql = "SELECT lane, seq, n, at, ms, outcome, http FROM attempts WHERE lane = ?1 AND at >= ?2 ORDER BY num DESC LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement.query_map((lane, since.micros(), limit), |row| {
-        Ok(Attempt {
+        Ok(DeliveryAttempt {
             lane: row.get(0)?,
             seq: row.get(1)?,
             n: row.get(2)?,
@@ -147,7 +156,7 @@ pub(super) fn attempts(connection: &Connection, lane: u64, since: Timestamp, lim
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn next_due(connection: &Connection, except: &[Origin]) -> Result<Option<Timestamp>, Fault> {
+pub(super) fn next_due(connection: &Connection, except: &[WebhookOrigin]) -> Result<Option<Timestamp>, SqliteFault> {
     let mut next = None;
     origins::due(connection, Timestamp::from_micros(i64::MAX), |_, origin, due_at| {
         next = (!except.contains(&origin)).then_some(due_at);

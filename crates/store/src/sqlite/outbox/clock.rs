@@ -4,10 +4,10 @@ use chancery_core::push::ClockSet;
 use rusqlite::Connection;
 
 use super::{origins, rows};
-use crate::sqlite::fault::Fault;
+use crate::sqlite::fault::SqliteFault;
 
 /// All at once: it goes through every lane, but clocks are not set often.
-pub(super) fn clock_set(connection: &Connection, set: ClockSet) -> Result<(), Fault> {
+pub(super) fn clock_set(connection: &Connection, set: ClockSet) -> Result<(), SqliteFault> {
     let (was, is) = (set.was.micros(), set.is.micros());
     let sql = "SELECT lane FROM lanes WHERE lease_until > 0 OR first_fail_at IS NOT NULL OR next_at > ?1";
     let mut statement = connection.prepare_cached(sql)?;

@@ -2,12 +2,12 @@
 
 use rusqlite::types::Value;
 
-pub(super) struct Conditions {
+pub(super) struct WhereClause {
     sql: String,
     values: Vec<Value>,
 }
 
-impl Conditions {
+impl WhereClause {
     pub(super) fn of(first: &str, value: i64) -> Self {
         Self { sql: first.to_owned(), values: vec![value.into()] }
     }

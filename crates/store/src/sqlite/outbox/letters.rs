@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::Note;
+use chancery_core::RecordNote;
 use chancery_core::push::{DeadFilter, DeadLetter, Receipt, RegistrationId, Replay, ReplayStep};
 use chancery_protocol::{Caller, TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
-use super::conditions::Conditions;
+use super::conditions::WhereClause;
 use super::{origins, rows};
-use crate::sqlite::fault::Fault;
+use crate::sqlite::fault::SqliteFault;
 
 const COLUMNS: &str =
     "num, lane, task, registration, tenant, owner, origin, webhook_id, from_seq, to_seq, reason, attempts, first_at,
                        last_at, http, error, body, headers, replays";
 
-pub(super) fn keep(connection: &Connection, letter: &DeadLetter, from: u64, to: u64) -> Result<(), Fault> {
-    let headers = serde_json::to_string(&letter.headers).map_err(|error| Fault::unreadable(format!("headers: {error}")))?;
+pub(super) fn keep(connection: &Connection, letter: &DeadLetter, from: u64, to: u64) -> Result<(), SqliteFault> {
+    let headers = serde_json::to_string(&letter.headers).map_err(|error| SqliteFault::unreadable(format!("headers: {error}")))?;
     connection
         .prepare_cached(
             "INSERT INTO dead_letters (lane, task, registration, tenant, owner, origin, webhook_id, from_seq, to_seq, reason,
@@ -48,10 +48,10 @@ pub(super) fn keep(connection: &Connection, letter: &DeadLetter, from: u64, to: 
     Ok(())
 }
 
-fn letter(row: &Row<'_>) -> Result<DeadLetter, Fault> {
+fn letter(row: &Row<'_>) -> Result<DeadLetter, SqliteFault> {
     let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
     let headers: Vec<(String, String)> = serde_json::from_str(row.get_ref(17)?.as_str().map_err(rusqlite::Error::from)?)
-        .map_err(|error| Fault::unreadable(format!("headers: {error}")))?;
+        .map_err(|error| SqliteFault::unreadable(format!("headers: {error}")))?;
     Ok(DeadLetter {
         id: row.get(0)?,
         lane: row.get(1)?,
@@ -76,7 +76,7 @@ fn letter(row: &Row<'_>) -> Result<DeadLetter, Fault> {
 
 /// What a filter says, to stand after `WHERE`.
 fn conditions(filter: &DeadFilter, after: u64) -> (String, Vec<Value>) {
-    let mut all = Conditions::of("num > ?", after.cast_signed());
+    let mut all = WhereClause::of("num > ?", after.cast_signed());
     let text = |text: &Arc<str>| text.as_ref().to_owned();
     all.and("tenant = ?", filter.tenant.as_ref().map(text));
     all.and("origin = ?", filter.origin.as_ref().map(text));
@@ -92,7 +92,12 @@ fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-pub(super) fn list(connection: &Connection, filter: &DeadFilter, after: u64, most: usize) -> Result<Vec<DeadLetter>, Fault> {
+pub(super) fn list(
+    connection: &Connection,
+    filter: &DeadFilter,
+    after: u64,
+    most: usize,
+) -> Result<Vec<DeadLetter>, SqliteFault> {
     let (conditions, mut values) = conditions(filter, after);
     values.push(Value::Integer(limit(most)));
     let sql = format!("SELECT {COLUMNS} FROM dead_letters WHERE {conditions} ORDER BY num LIMIT ?");
@@ -105,7 +110,7 @@ pub(super) fn list(connection: &Connection, filter: &DeadFilter, after: u64, mos
     Ok(letters)
 }
 
-pub(super) fn get(connection: &Connection, id: u64) -> Result<Option<DeadLetter>, Fault> {
+pub(super) fn get(connection: &Connection, id: u64) -> Result<Option<DeadLetter>, SqliteFault> {
     let sql = format!("SELECT {COLUMNS} FROM dead_letters WHERE num = ?1");
     connection.prepare_cached(&sql)?.query_row([id], |row| Ok(letter(row))).optional()?.transpose()
 }
@@ -117,7 +122,7 @@ pub(super) fn put_in_line(
     now: Timestamp,
     after: u64,
     most: usize,
-) -> Result<Vec<u64>, Fault> {
+) -> Result<Vec<u64>, SqliteFault> {
     let (conditions, mut values) = conditions(filter, after);
     values.extend([Value::Integer(origins::GONE), Value::Integer(limit(most))]);
     let sql = format!(
@@ -137,7 +142,7 @@ pub(super) fn put_in_line(
 pub(super) const IN_LINE: &str = "SELECT num FROM dead_letters WHERE replay_at IS NOT NULL AND replay_at <= ?1
                                   ORDER BY task, from_seq, num LIMIT ?2";
 
-pub(super) fn claim(connection: &Connection, now: Timestamp, lease: Duration, most: usize) -> Result<Vec<Replay>, Fault> {
+pub(super) fn claim(connection: &Connection, now: Timestamp, lease: Duration, most: usize) -> Result<Vec<Replay>, SqliteFault> {
     let mut statement = connection.prepare_cached(IN_LINE)?;
     let due = statement.query_map((now.micros(), limit(most)), |row| row.get(0))?.collect::<Result<Vec<u64>, _>>()?;
     let mut claimed = Vec::with_capacity(due.len());
@@ -155,7 +160,11 @@ pub(super) fn claim(connection: &Connection, now: Timestamp, lease: Duration, mo
     Ok(claimed)
 }
 
-pub(super) fn settle(connection: &Connection, steps: &[ReplayStep], record: &mut dyn FnMut(&Note)) -> Result<(), Fault> {
+pub(super) fn settle(
+    connection: &Connection,
+    steps: &[ReplayStep],
+    record: &mut dyn FnMut(&RecordNote),
+) -> Result<(), SqliteFault> {
     for step in steps {
         let settled = if step.taken {
             let sql = "DELETE FROM dead_letters WHERE num = ?1 AND epoch = ?2";
@@ -167,13 +176,13 @@ pub(super) fn settle(connection: &Connection, steps: &[ReplayStep], record: &mut
             connection.prepare_cached(sql)?.execute(values)?
         };
         if settled > 0 {
-            step.delivered.clone().map(Note::Delivered).iter().for_each(&mut *record);
+            step.delivered.clone().map(RecordNote::Delivered).iter().for_each(&mut *record);
         }
     }
     Ok(())
 }
 
-pub(super) fn purge(connection: &Connection, filter: &DeadFilter, most: usize) -> Result<u64, Fault> {
+pub(super) fn purge(connection: &Connection, filter: &DeadFilter, most: usize) -> Result<u64, SqliteFault> {
     let (conditions, mut values) = conditions(filter, 0);
     values.push(Value::Integer(limit(most)));
     let sql =
@@ -181,7 +190,7 @@ pub(super) fn purge(connection: &Connection, filter: &DeadFilter, most: usize) -
     Ok(connection.prepare(&sql)?.execute(params_from_iter(values))? as u64)
 }
 
-pub(super) fn acknowledge(connection: &Connection, receipt: &Receipt) -> Result<(), Fault> {
+pub(super) fn acknowledge(connection: &Connection, receipt: &Receipt) -> Result<(), SqliteFault> {
     connection
         .prepare_cached(
             "INSERT INTO receipts (lane, seq, webhook_id, task, tenant, owner, origin, body_sha256, http, at, prev_hash, hash,
@@ -213,7 +222,7 @@ pub(super) fn receipts(
     lane: Option<u64>,
     after: u64,
     most: usize,
-) -> Result<Vec<(u64, Receipt)>, Fault> {
+) -> Result<Vec<(u64, Receipt)>, SqliteFault> {
     let of_lane = if lane.is_some() { "lane = ?3" } else { "?3 IS NULL" };
     let sql = format!(
         "SELECT num, lane, seq, webhook_id, task, tenant, owner, origin, body_sha256, http, at, prev_hash, hash, signature, receiver

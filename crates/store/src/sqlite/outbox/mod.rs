@@ -16,9 +16,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::StoreError;
 use chancery_core::push::{
-    Attempt, ClockSet, DeadFilter, DeadLetter, DeadPage, Lane, LaneFilter, LanePage, LaneState, LaneStep, LaneSweep,
-    NewRegistration, Origin, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, Settled,
-    StateChange, SweptLanes,
+    ClockSet, DeadFilter, DeadLetter, DeadPage, DeliveryAttempt, Lane, LaneFilter, LanePage, LaneSettlement, LaneState, LaneStep,
+    LaneSweep, NewRegistration, Outbox, OutboxLoad, Receipt, Registered, Registration, Replay, ReplayStep, Resealed, StateChange,
+    SweptLanes, WebhookOrigin,
 };
 use chancery_protocol::{TaskId, Timestamp};
 
@@ -27,12 +27,12 @@ pub(super) use self::claim::orphan_all;
 pub(super) use self::origins::uncount;
 pub(super) use self::register::{holds, register, remove_all};
 use super::SqliteStore;
-use super::writer::Job;
 
 #[async_trait]
 impl Outbox for SqliteStore {
     async fn register(&self, new: NewRegistration) -> Result<Registered, StoreError> {
-        self.write(|answer| Job::Register(Box::new(new), answer)).await
+        crate::plain_ids::check_registration(&new)?;
+        self.perform_as_writer("registering a webhook", move |writer| writer.statements.register(&new)).await
     }
 
     async fn registration(&self, task: &TaskId, id: &str) -> Result<Option<Arc<Registration>>, StoreError> {
@@ -63,7 +63,7 @@ impl Outbox for SqliteStore {
         lease: Duration,
         most: usize,
         per_origin: usize,
-        except: &[Origin],
+        except: &[WebhookOrigin],
     ) -> Result<Vec<Lane>, StoreError> {
         let except = except.to_vec();
         let work = move |connection: &rusqlite::Connection| claim::claim(connection, now, lease, most, per_origin, &except);
@@ -71,11 +71,11 @@ impl Outbox for SqliteStore {
         self.perform_fleeting("claiming deliveries", work).await
     }
 
-    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<Settled>, StoreError> {
+    async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<LaneSettlement>, StoreError> {
         self.perform_noting("settling deliveries", move |connection, note| claim::settle(connection, &steps, note)).await
     }
 
-    async fn park(&self, origin: &Origin, until: Timestamp) -> Result<(), StoreError> {
+    async fn park(&self, origin: &WebhookOrigin, until: Timestamp) -> Result<(), StoreError> {
         let origin = origin.clone();
         self.perform("parking deliveries", move |connection| origins::park(connection, &origin, until)).await
     }
@@ -84,7 +84,7 @@ impl Outbox for SqliteStore {
         self.perform("following the clock", move |connection| clock::clock_set(connection, set)).await
     }
 
-    async fn next_due(&self, except: &[Origin]) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(&self, except: &[WebhookOrigin]) -> Result<Option<Timestamp>, StoreError> {
         let except = except.to_vec();
         self.readers.read("looking for deliveries", move |connection| claim::next_due(connection, &except)).await
     }
@@ -148,7 +148,7 @@ impl Outbox for SqliteStore {
         self.perform("purging dead letters", move |connection| letters::purge(connection, &filter, limit)).await
     }
 
-    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<Attempt>, StoreError> {
+    async fn attempts(&self, lane: u64, since: Timestamp, limit: usize) -> Result<Vec<DeliveryAttempt>, StoreError> {
         self.readers.read("reading attempts", move |connection| claim::attempts(connection, lane, since, limit)).await
     }
 

@@ -7,10 +7,10 @@ use chancery_protocol::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::conditions::Conditions;
+use super::conditions::WhereClause;
 use super::{origins, register, rows};
 use crate::lanes;
-use crate::sqlite::fault::Fault;
+use crate::sqlite::fault::SqliteFault;
 
 fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
@@ -18,7 +18,7 @@ fn limit(limit: usize) -> i64 {
 
 /// What a filter says, to stand at the end of a query for lanes.
 fn conditions(filter: &LaneFilter, after: u64, most: usize) -> (String, Vec<Value>) {
-    let mut all = Conditions::of("WHERE l.lane > ?", after.cast_signed());
+    let mut all = WhereClause::of("WHERE l.lane > ?", after.cast_signed());
     let text = |text: &Arc<str>| text.as_ref().to_owned();
     all.and("t.tenant = ?", filter.tenant.as_ref().map(text));
     all.and("o.origin = ?", filter.origin.as_ref().map(text));
@@ -43,7 +43,7 @@ fn state_number(name: &str) -> i64 {
     }
 }
 
-pub(super) fn lanes(connection: &Connection, filter: &LaneFilter, after: u64, most: usize) -> Result<Vec<Lane>, Fault> {
+pub(super) fn lanes(connection: &Connection, filter: &LaneFilter, after: u64, most: usize) -> Result<Vec<Lane>, SqliteFault> {
     let (which, values) = conditions(filter, after, most);
     Ok(rows::many(connection, &which, params_from_iter(values))?.into_iter().map(|found| found.lane).collect())
 }
@@ -55,7 +55,7 @@ pub(super) fn change_state(
     now: Timestamp,
     after: u64,
     most: usize,
-) -> Result<Vec<(u64, LaneState)>, Fault> {
+) -> Result<Vec<(u64, LaneState)>, SqliteFault> {
     let mut changed = Vec::new();
     let mut after = after;
     while changed.len() < most {
@@ -63,7 +63,7 @@ pub(super) fn change_state(
         let page = rows::many(connection, &which, params_from_iter(values))?;
         let Some(last) = page.last().map(|found| found.lane.number()) else { break };
         after = last;
-        for rows::Found { mut lane, origin } in page {
+        for rows::LaneRow { mut lane, origin } in page {
             if changed.len() < most && lanes::change(&mut lane.cursor, change, now) {
                 rows::put_cursor(connection, lane.number(), &lane.cursor)?;
                 origins::reline(connection, origin)?;
@@ -84,7 +84,7 @@ pub(super) const OLD_LETTERS: &str =
 pub(super) const OLD_RECEIPTS: &str =
     "DELETE FROM receipts WHERE num IN (SELECT num FROM receipts ORDER BY num LIMIT ?2) AND at < ?1";
 
-pub(super) fn sweep(connection: &Connection, plan: LaneSweep) -> Result<SweptLanes, Fault> {
+pub(super) fn sweep(connection: &Connection, plan: LaneSweep) -> Result<SweptLanes, SqliteFault> {
     let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(DRAINED)?;
     let drained = statement.query_map((plan.drained_before.micros(), at_most), |row| {
@@ -100,8 +100,8 @@ pub(super) fn sweep(connection: &Connection, plan: LaneSweep) -> Result<SweptLan
     Ok(SweptLanes { lanes: drained.len() as u64, dead: dead as u64, receipts: receipts as u64 })
 }
 
-pub(super) fn load(connection: &Connection) -> Result<OutboxLoad, Fault> {
-    let count = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, u64>(0)).map_err(Fault::from);
+pub(super) fn load(connection: &Connection) -> Result<OutboxLoad, SqliteFault> {
+    let count = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, u64>(0)).map_err(SqliteFault::from);
     let mut due = connection.prepare_cached(
         "SELECT count(*), ifnull(sum(t.seq + 1 - l.head), 0) FROM lanes l JOIN tasks t ON t.num = l.task WHERE l.due_at IS NOT NULL",
     )?;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use chancery_core::push::{
-    Cursor, DisableReason, Lane, LaneState, PushEvents, PushProfile, Registration, RegistrationId, Sealed, Span, SpanKind,
+    Cursor, DisableReason, Lane, LaneState, PushEvents, PushProfile, Registration, RegistrationId, SealedSecret, Span, SpanKind,
 };
 use chancery_protocol::{Caller, TaskId, Timestamp, TraceId};
 use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, ToSql, params};
 
 use crate::lanes;
-use crate::sqlite::fault::Fault;
+use crate::sqlite::fault::SqliteFault;
 use crate::sqlite::find::dialect;
 
 /// What `lane` reads, in its order. Of a lane that is due its task knows the last entry: whoever appends to a task whose webhooks are
@@ -22,17 +22,17 @@ const LANE: &str =
      FROM lanes l JOIN registrations r ON r.lane = l.lane JOIN tasks t ON t.num = l.task JOIN push_origins o ON o.num = l.origin";
 
 /// A lane and the number of its origin.
-pub(super) struct Found {
+pub(super) struct LaneRow {
     pub(super) lane: Lane,
     pub(super) origin: i64,
 }
 
-pub(super) fn one(connection: &Connection, which: &str, parameters: impl Params) -> Result<Option<Found>, Fault> {
+pub(super) fn one(connection: &Connection, which: &str, parameters: impl Params) -> Result<Option<LaneRow>, SqliteFault> {
     let mut statement = connection.prepare_cached(&format!("{LANE} {which}"))?;
     statement.query_row(parameters, |row| Ok(found(row))).optional()?.transpose()
 }
 
-pub(super) fn many(connection: &Connection, which: &str, parameters: impl Params) -> Result<Vec<Found>, Fault> {
+pub(super) fn many(connection: &Connection, which: &str, parameters: impl Params) -> Result<Vec<LaneRow>, SqliteFault> {
     let mut statement = connection.prepare_cached(&format!("{LANE} {which}"))?;
     let mut rows = statement.query(parameters)?;
     let mut lanes = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn many(connection: &Connection, which: &str, parameters: impl Params
     Ok(lanes)
 }
 
-pub(super) fn by_number(connection: &Connection, lane: u64) -> Result<Option<Found>, Fault> {
+pub(super) fn by_number(connection: &Connection, lane: u64) -> Result<Option<LaneRow>, SqliteFault> {
     one(connection, "WHERE l.lane = ?1", [lane])
 }
 
@@ -69,14 +69,14 @@ const CURSOR: &str =
             l.epoch, l.lease_until, l.span_to, l.span_kind, l.origin
      FROM lanes l JOIN tasks t ON t.num = l.task WHERE l.lane = ?1";
 
-pub(super) fn cursor_of(connection: &Connection, lane: u64) -> Result<Option<(Cursor, i64)>, Fault> {
+pub(super) fn cursor_of(connection: &Connection, lane: u64) -> Result<Option<(Cursor, i64)>, SqliteFault> {
     let mut statement = connection.prepare_cached(CURSOR)?;
     let read = |row: &Row<'_>| Ok(cursor(row, 0).and_then(|cursor| Ok((cursor, row.get(12)?))));
     statement.query_row([lane], read).optional()?.transpose()
 }
 
 /// The cursors a query of a task finds, each with its number and that of its origin.
-pub(super) fn cursors(statement: &mut Statement<'_>, task: i64) -> Result<Vec<(Cursor, u64, i64)>, Fault> {
+pub(super) fn cursors(statement: &mut Statement<'_>, task: i64) -> Result<Vec<(Cursor, u64, i64)>, SqliteFault> {
     let mut rows = statement.query([task])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -86,7 +86,7 @@ pub(super) fn cursors(statement: &mut Statement<'_>, task: i64) -> Result<Vec<(C
 }
 
 /// Writes what moves, and says when the lane can be claimed next. One that has nothing more to deliver has ended with its task.
-pub(super) fn put_cursor(connection: &Connection, lane: u64, cursor: &Cursor) -> Result<Option<Timestamp>, Fault> {
+pub(super) fn put_cursor(connection: &Connection, lane: u64, cursor: &Cursor) -> Result<Option<Timestamp>, SqliteFault> {
     let (state, reason) = state_names(cursor.state);
     let due_at = lanes::due_at(cursor);
     connection
@@ -115,12 +115,13 @@ pub(super) fn put_cursor(connection: &Connection, lane: u64, cursor: &Cursor) ->
     Ok(due_at)
 }
 
-fn found(row: &Row<'_>) -> Result<Found, Fault> {
-    let text = |at: usize| -> Result<Arc<str>, Fault> { Ok(row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?.into()) };
+fn found(row: &Row<'_>) -> Result<LaneRow, SqliteFault> {
+    let text =
+        |at: usize| -> Result<Arc<str>, SqliteFault> { Ok(row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?.into()) };
     let word = |at: usize| row.get::<_, Option<String>>(at).map(|word| word.map(Arc::<str>::from));
     let (profile, events) = (text(7)?, text(8)?);
     let sealed = match (word(12)?, row.get::<_, Option<Vec<u8>>>(13)?) {
-        (Some(kek_id), Some(bytes)) => Some(Sealed { kek_id, bytes: bytes.into() }),
+        (Some(kek_id), Some(bytes)) => Some(SealedSecret { kek_id, bytes: bytes.into() }),
         _ => None,
     };
     let registration = Registration {
@@ -130,7 +131,7 @@ fn found(row: &Row<'_>) -> Result<Found, Fault> {
         owner: Caller { tenant: text(3)?, name: text(4)? },
         agent: text(5)?,
         version: dialect(&text(6)?)?.version(),
-        profile: PushProfile::from_name(&profile).ok_or_else(|| Fault::unreadable(format!("profile {profile}")))?,
+        profile: PushProfile::from_name(&profile).ok_or_else(|| SqliteFault::unreadable(format!("profile {profile}")))?,
         events: events_named(&events)?,
         url: text(9)?,
         origin: text(10)?,
@@ -140,10 +141,10 @@ fn found(row: &Row<'_>) -> Result<Found, Fault> {
         trace: TraceId(u128::from_be_bytes(row.get(15)?)),
     };
     let lane = Lane { registration: Arc::new(registration), cursor: cursor(row, 16)?, receipt: row.get(28)? };
-    Ok(Found { lane, origin: row.get(29)? })
+    Ok(LaneRow { lane, origin: row.get(29)? })
 }
 
-fn cursor(row: &Row<'_>, from: usize) -> Result<Cursor, Fault> {
+fn cursor(row: &Row<'_>, from: usize) -> Result<Cursor, SqliteFault> {
     let span = match (row.get(from + 10)?, row.get::<_, Option<i64>>(from + 11)?) {
         (Some(to), Some(kind)) => Some(Span { to, kind: kind_numbered(kind)? }),
         _ => None,
@@ -181,14 +182,14 @@ fn state_names(state: LaneState) -> (i64, Option<&'static str>) {
     (state_number(state), reason)
 }
 
-fn state_named(number: i64, reason: Option<&str>) -> Result<LaneState, Fault> {
+fn state_named(number: i64, reason: Option<&str>) -> Result<LaneState, SqliteFault> {
     let known = |name: &str| DisableReason::ALL.into_iter().find(|reason| reason.as_str() == name);
     match (number, reason.and_then(known)) {
         (1, _) => Ok(LaneState::Active),
         (2, _) => Ok(LaneState::Paused),
         (3, Some(reason)) => Ok(LaneState::Disabled(reason)),
         (4, _) => Ok(LaneState::Gone),
-        _ => Err(Fault::unreadable(format!("lane state {number} {reason:?}"))),
+        _ => Err(SqliteFault::unreadable(format!("lane state {number} {reason:?}"))),
     }
 }
 
@@ -200,9 +201,9 @@ pub(super) const fn kind_number(kind: SpanKind) -> i64 {
     }
 }
 
-fn kind_numbered(number: i64) -> Result<SpanKind, Fault> {
+fn kind_numbered(number: i64) -> Result<SpanKind, SqliteFault> {
     let known = SpanKind::ALL.into_iter().find(|kind| kind_number(*kind) == number);
-    known.ok_or_else(|| Fault::unreadable(format!("span kind {number}")))
+    known.ok_or_else(|| SqliteFault::unreadable(format!("span kind {number}")))
 }
 
 pub(super) const fn events_name(events: PushEvents) -> &'static str {
@@ -212,7 +213,7 @@ pub(super) const fn events_name(events: PushEvents) -> &'static str {
     }
 }
 
-fn events_named(name: &str) -> Result<PushEvents, Fault> {
+fn events_named(name: &str) -> Result<PushEvents, SqliteFault> {
     let known = [PushEvents::All, PushEvents::Status].into_iter().find(|events| events_name(*events) == name);
-    known.ok_or_else(|| Fault::unreadable(format!("events {name}")))
+    known.ok_or_else(|| SqliteFault::unreadable(format!("events {name}")))
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use chancery_core::push::{
-    ClockSet, DeadReason, DisableReason, Lane, LaneFilter, LaneSweep, Origin, Outbox, Registered, Span, StateChange, Step,
+    ClockSet, DeadReason, DisableReason, Lane, LaneAction, LaneFilter, LaneSweep, Outbox, Registered, Span, StateChange,
+    WebhookOrigin,
 };
 use chancery_core::{Append, Store, SweepPlan};
 use chancery_protocol::{TaskState, Timestamp};
@@ -55,8 +56,8 @@ fn origin_name(origin: u8) -> String {
     format!("https://o{origin}:443")
 }
 
-fn origin(number: u8) -> Origin {
-    Origin { tenant: "acme".into(), origin: origin_name(number).into() }
+fn origin(number: u8) -> WebhookOrigin {
+    WebhookOrigin { tenant: "acme".into(), origin: origin_name(number).into() }
 }
 
 /// One store and what was claimed from it, with its numbers counted from where it began.
@@ -156,7 +157,7 @@ impl Side {
             }
             Move::Sweep { tasks: true, before } => {
                 let plan = SweepPlan { older_than: Some(at(*before)), at_most: 2, ..SweepPlan::default() };
-                format!("{:?}", store.sweep(plan, at(*before)).await.unwrap())
+                format!("{:?}", store.sweep(plan).await.unwrap())
             }
             Move::Sweep { tasks: false, before } => {
                 let before = at(*before);
@@ -195,15 +196,15 @@ impl Side {
 fn settle(lane: &Lane, span: Span, how: u8, now: Timestamp) -> chancery_core::push::LaneStep {
     let later = Timestamp::from_micros(now.micros() + 1_000_000);
     let moved = match how {
-        0 => Step::Ack { span, keep: None },
-        1 => Step::Ack { span, keep: Some(now + LEASE) },
-        2 => Step::Retry { span, next_at: later },
-        3 => Step::Reject { span, reason: DeadReason::Rejected, unauthorized: true, disable: None, keep: None },
-        4 => Step::Park { next_at: later },
-        5 => Step::GiveUp { reason: DisableReason::Exhausted, to: lane.cursor.tail },
-        6 => Step::Gone { to: lane.cursor.tail },
-        7 => Step::Skip { to: lane.cursor.tail, keep: None },
-        _ => Step::Release { span: Some(span), next_at: now },
+        0 => LaneAction::Ack { span, keep: None },
+        1 => LaneAction::Ack { span, keep: Some(now + LEASE) },
+        2 => LaneAction::Retry { span, next_at: later },
+        3 => LaneAction::Reject { span, reason: DeadReason::Rejected, unauthorized: true, disable: None, keep: None },
+        4 => LaneAction::Park { next_at: later },
+        5 => LaneAction::GiveUp { reason: DisableReason::Exhausted, to: lane.cursor.tail },
+        6 => LaneAction::Gone { to: lane.cursor.tail },
+        7 => LaneAction::Skip { to: lane.cursor.tail, keep: None },
+        _ => LaneAction::Release { span: Some(span), next_at: now },
     };
     let dead = matches!(how, 3 | 5 | 6).then(|| letter(lane, now));
     chancery_core::push::LaneStep { dead, ..step(lane, moved, now) }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::push::{DisableReason, LaneFilter, LaneState, Origin, Settled, Span, StateChange, Step};
+use chancery_core::push::{DisableReason, LaneAction, LaneFilter, LaneSettlement, LaneState, Span, StateChange, WebhookOrigin};
 use chancery_core::{Append, Appended, Progress};
 use chancery_protocol::{TaskState, Timestamp};
 
@@ -36,9 +36,12 @@ async fn a_lane_is_told_of_its_task_from_the_first_entry_on(Opened { store, outb
     let lane = claim(&*outbox, at(2_000_000)).await.remove(0);
     assert_eq!((lane.cursor.head, lane.cursor.tail, lane.cursor.epoch), (1, 3, 1));
     assert_eq!(lane.registration.task, task.id);
-    let settled =
-        outbox.settle_lanes(vec![step(&lane, Step::Ack { span: Span::single(1), keep: Some(at(99_000_000)) }, at(2_000_001))]);
-    let Settled::Done { cursor, change } = settled.await.unwrap()[0] else { panic!() };
+    let settled = outbox.settle_lanes(vec![step(
+        &lane,
+        LaneAction::Ack { span: Span::single(1), keep: Some(at(99_000_000)) },
+        at(2_000_001),
+    )]);
+    let LaneSettlement::Done { cursor, change } = settled.await.unwrap()[0] else { panic!() };
     assert!(change.goes_on);
     assert_eq!(cursor.head, 2);
 }
@@ -59,7 +62,7 @@ async fn whoever_delivers_is_woken_only_for_a_lane_that_had_nothing_to_deliver(O
     store.append(told_creation(&task, false)).await.unwrap();
     let first = claim(&*outbox, at(2_000_000)).await.remove(0);
     assert_eq!(store.append(pieces(&task, 2, 2)).await.unwrap(), Appended::RecordedBehind, "it is being delivered");
-    let Settled::Done { cursor, .. } = outbox.settle_lanes(vec![ack(&first, 1, at(2_000_001))]).await.unwrap()[0] else {
+    let LaneSettlement::Done { cursor, .. } = outbox.settle_lanes(vec![ack(&first, 1, at(2_000_001))]).await.unwrap()[0] else {
         panic!()
     };
     assert_eq!((cursor.head, cursor.tail), (2, 2), "the one who delivers learns that there is more");
@@ -84,7 +87,7 @@ async fn one_more_lane_of_an_origin_that_is_due_wakes_nobody(Opened { store, out
     assert_eq!(store.append(told_creation(&second, false)).await.unwrap(), Appended::RecordedBehind);
     assert_eq!(claim(&*outbox, at(2_000_000)).await.len(), 2, "it is found all the same");
     assert_eq!(store.append(told_creation(&third, false)).await.unwrap(), Appended::RecordedToTell, "the others are claimed");
-    let origin = Origin { tenant: Arc::clone(&first.owner.tenant), origin: ORIGIN.into() };
+    let origin = WebhookOrigin { tenant: Arc::clone(&first.owner.tenant), origin: ORIGIN.into() };
     claim(&*outbox, at(2_000_001)).await;
     outbox.park(&origin, at(9_000_000)).await.unwrap();
     assert_eq!(
@@ -137,12 +140,12 @@ async fn whoever_comes_after_the_lease_changes_nothing(Opened { store, outbox, .
     let zombie = claim(&*outbox, at(10_000)).await.remove(0);
     let holder = claim(&*outbox, at(10_000) + LEASE).await.remove(0);
     let late = at(10_001) + LEASE;
-    assert_eq!(outbox.settle_lanes(vec![ack(&zombie, 1, late)]).await.unwrap(), [Settled::Fenced]);
+    assert_eq!(outbox.settle_lanes(vec![ack(&zombie, 1, late)]).await.unwrap(), [LaneSettlement::Fenced]);
     let lanes = outbox.lanes(&LaneFilter::default(), 0, 10).await.unwrap().lanes;
     assert_eq!(lanes[0].cursor, holder.cursor);
-    assert!(matches!(outbox.settle_lanes(vec![ack(&holder, 1, late)]).await.unwrap()[0], Settled::Done { .. }));
+    assert!(matches!(outbox.settle_lanes(vec![ack(&holder, 1, late)]).await.unwrap()[0], LaneSettlement::Done { .. }));
     // A second time it is no longer the holder's.
-    assert_eq!(outbox.settle_lanes(vec![ack(&holder, 1, late)]).await.unwrap(), [Settled::Fenced]);
+    assert_eq!(outbox.settle_lanes(vec![ack(&holder, 1, late)]).await.unwrap(), [LaneSettlement::Fenced]);
     assert_eq!(outbox.next_due(&[]).await.unwrap(), None);
 }
 
@@ -150,7 +153,7 @@ async fn a_retry_waits_and_new_entries_do_not_hurry_it(Opened { store, outbox, .
     let task = task("t1");
     store.append(told_creation(&task, false)).await.unwrap();
     let lane = claim(&*outbox, at(10_000)).await.remove(0);
-    let retry = Step::Retry { span: Span::single(1), next_at: at(5_000_000) };
+    let retry = LaneAction::Retry { span: Span::single(1), next_at: at(5_000_000) };
     outbox.settle_lanes(vec![step(&lane, retry, at(10_010))]).await.unwrap();
     store.append(pieces(&task, 2, 3)).await.unwrap();
     assert_eq!(outbox.next_due(&[]).await.unwrap(), Some(at(5_000_000)));
@@ -175,8 +178,8 @@ fn tasks(lanes: &[chancery_core::push::Lane]) -> Vec<&str> {
     lanes.iter().map(|lane| lane.registration.task.as_str()).collect()
 }
 
-fn origin(origin: &str) -> Origin {
-    Origin { tenant: "acme".into(), origin: origin.into() }
+fn origin(origin: &str) -> WebhookOrigin {
+    WebhookOrigin { tenant: "acme".into(), origin: origin.into() }
 }
 
 async fn the_origin_that_waited_longest_goes_first_and_each_gets_its_share(Opened { store, outbox, .. }: Opened) {
@@ -220,7 +223,7 @@ async fn many_lanes_are_settled_at_once_and_one_that_is_fenced_keeps_none_back(O
     outbox.unregister(&"t2".into(), "w").await.unwrap();
     let steps = lanes.iter().map(|lane| ack(lane, 1, at(101))).collect();
     let settled = outbox.settle_lanes(steps).await.unwrap();
-    let fenced: Vec<_> = settled.iter().map(|settled| *settled == Settled::Fenced).collect();
+    let fenced: Vec<_> = settled.iter().map(|settled| *settled == LaneSettlement::Fenced).collect();
     assert_eq!(fenced, [false, true, false]);
     assert_eq!(outbox.outbox_load().await.unwrap().pending, 0);
     assert!(outbox.settle_lanes(Vec::new()).await.unwrap().is_empty());
@@ -235,7 +238,7 @@ async fn what_an_operator_pauses_waits_and_goes_on_where_it_was(Opened { store, 
     assert!(change(StateChange::Pause).await.is_empty(), "it is already");
     // What was under way may still end.
     let settled = outbox.settle_lanes(vec![ack(&lane, 1, at(201))]).await.unwrap();
-    assert!(matches!(settled[0], Settled::Done { cursor, .. } if cursor.state == LaneState::Paused));
+    assert!(matches!(settled[0], LaneSettlement::Done { cursor, .. } if cursor.state == LaneState::Paused));
     let record = Arc::new(crate::sample::record(lane.registration.task.as_str(), crate::sample::ada()));
     assert_eq!(store.append(pieces(&record, 2, 2)).await.unwrap(), Appended::Recorded, "nothing is due");
     assert_eq!(outbox.claim(at(9_000_000), Duration::ZERO, 10, 10, &[]).await.unwrap().len(), 1, "only the other");
@@ -250,7 +253,7 @@ async fn what_an_operator_pauses_waits_and_goes_on_where_it_was(Opened { store, 
 async fn what_is_enabled_again_begins_with_the_whole_task(Opened { store, outbox, .. }: Opened) {
     due(&*store, &*outbox, &[("t1", ORIGIN, 10)]).await;
     let lane = claim(&*outbox, at(100)).await.remove(0);
-    outbox.settle_lanes(vec![step(&lane, Step::Disable { reason: DisableReason::BlockedAddress }, at(101))]).await.unwrap();
+    outbox.settle_lanes(vec![step(&lane, LaneAction::Disable { reason: DisableReason::BlockedAddress }, at(101))]).await.unwrap();
     assert_eq!(outbox.next_due(&[]).await.unwrap(), None);
     let all = LaneFilter::default();
     let found = outbox.lanes(&all, 0, 10).await.unwrap().lanes.remove(0);

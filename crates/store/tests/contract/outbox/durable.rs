@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use chancery_core::push::{LaneFilter, LaneStep, Outbox, Registered, Settled, Span, Step};
+use chancery_core::push::{LaneAction, LaneFilter, LaneSettlement, LaneStep, Outbox, Registered, Span};
 use chancery_core::{Appended, Store};
 use chancery_protocol::TaskState;
 use chancery_store::{SqliteOptions, SqliteStore};
@@ -34,9 +34,9 @@ async fn a_restart_keeps_lanes_letters_receipts_and_attempts_and_waits_for_nobod
     let taken = LaneStep {
         receipt: Some(receipt(&lane, 1, 1, at(2_000_001))),
         attempt: Some(attempt(&lane, 1, at(2_000_001))),
-        ..step(&lane, Step::Ack { span: Span::single(1), keep }, at(2_000_001))
+        ..step(&lane, LaneAction::Ack { span: Span::single(1), keep }, at(2_000_001))
     };
-    let rejected = Step::Reject {
+    let rejected = LaneAction::Reject {
         span: Span::single(2),
         reason: chancery_core::push::DeadReason::Rejected,
         unauthorized: true,
@@ -61,7 +61,7 @@ async fn a_restart_keeps_lanes_letters_receipts_and_attempts_and_waits_for_nobod
     let next = claim(&store, at(2_000_003)).await.remove(0);
     assert_eq!((next.cursor.head, next.cursor.tail, next.receipt), (3, 4, Some([1; 32])));
     assert_eq!(next.cursor.span, Some(Span::single(3)), "it may have been sent");
-    assert!(matches!(store.settle_lanes(vec![ack(&lane, 3, at(2_000_004))]).await.unwrap()[0], Settled::Fenced));
+    assert!(matches!(store.settle_lanes(vec![ack(&lane, 3, at(2_000_004))]).await.unwrap()[0], LaneSettlement::Fenced));
     // Numbers go on where they were, also after the newest has gone.
     let Registered::Kept { lane: newest, .. } = store.register(new(&first, "x", ORIGIN)).await.unwrap() else { panic!() };
     store.unregister(&first.id, "x").await.unwrap();
@@ -92,7 +92,7 @@ async fn a_delivery_whose_receipt_cannot_be_written_is_not_acknowledged() {
     assert_eq!(lanes(&store).await, claimed, "neither of the two that were to be settled together");
     other.execute_batch("DROP TRIGGER refusing").unwrap();
     let settled = store.settle_lanes(both).await.unwrap();
-    assert!(settled.iter().all(|settled| matches!(settled, Settled::Done { .. })));
+    assert!(settled.iter().all(|settled| matches!(settled, LaneSettlement::Done { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,7 +109,7 @@ async fn while_somebody_else_holds_the_database_nothing_is_acknowledged_and_noth
     assert!(refusal.contains("locked"), "{refusal}");
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(lanes(&*store).await, std::slice::from_ref(&lane));
-    assert!(matches!(store.settle_lanes(vec![ack(&lane, 1, at(10_001))]).await.unwrap()[0], Settled::Done { .. }));
+    assert!(matches!(store.settle_lanes(vec![ack(&lane, 1, at(10_001))]).await.unwrap()[0], LaneSettlement::Done { .. }));
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn appends_to_tasks_without_webhooks_touch_no_lane() {
     store.append(pieces(&task, 2, 9)).await.unwrap();
     store.append(change(&task, 10, TaskState::Completed, at(2))).await.unwrap();
     assert_eq!(
-        store.sweep(chancery_core::SweepPlan { keep_at_most: Some(0), at_most: 9, ..Default::default() }, at(3)).await.unwrap(),
+        store.sweep(chancery_core::SweepPlan { keep_at_most: Some(0), at_most: 9, ..Default::default() }).await.unwrap(),
         1
     );
 }
@@ -200,8 +200,8 @@ async fn settle_on_a_full_disk(folder: &Path) {
     let lane = claim(&store, at(10_000)).await.remove(0);
     let mut heavy = letter(&lane, at(10_001));
     heavy.body = vec![b'x'; 4_000_000].into();
-    let gone = LaneStep { dead: Some(heavy), ..step(&lane, Step::Gone { to: lane.cursor.tail }, at(10_001)) };
+    let gone = LaneStep { dead: Some(heavy), ..step(&lane, LaneAction::Gone { to: lane.cursor.tail }, at(10_001)) };
     store.settle_lanes(vec![gone]).await.unwrap_err();
     assert_eq!(lanes(&store).await, std::slice::from_ref(&lane), "the claim stands, and so does what is to be delivered");
-    assert!(matches!(store.settle_lanes(vec![ack(&lane, 1, at(10_002))]).await.unwrap()[0], Settled::Done { .. }));
+    assert!(matches!(store.settle_lanes(vec![ack(&lane, 1, at(10_002))]).await.unwrap()[0], LaneSettlement::Done { .. }));
 }

@@ -1,7 +1,7 @@
 //! Tasks go, and what hangs on them.
 
 use chancery_core::SweepPlan;
-use chancery_core::push::{LaneFilter, LaneStep, LaneSweep, Span, StateChange, Step};
+use chancery_core::push::{LaneAction, LaneFilter, LaneStep, LaneSweep, Span, StateChange};
 use chancery_protocol::{TaskState, Timestamp};
 
 use super::{ORIGIN, ack, claim, letter, new, receipt, step, told_creation};
@@ -29,11 +29,11 @@ async fn a_task_stays_until_its_webhooks_were_told_of_its_end(Opened { store, ou
     let task = task("t1");
     store.append(told_creation(&task, false)).await.unwrap();
     store.append(change(&task, 2, TaskState::Completed, at(50))).await.unwrap();
-    assert_eq!(store.sweep(ALL, at(60)).await.unwrap(), 0);
+    assert_eq!(store.sweep(ALL).await.unwrap(), 0);
     let lane = claim(&*outbox, at(10_000)).await.remove(0);
-    assert_eq!(store.sweep(ALL, at(60)).await.unwrap(), 0);
+    assert_eq!(store.sweep(ALL).await.unwrap(), 0);
     outbox.settle_lanes(vec![ack(&lane, 2, at(10_001))]).await.unwrap();
-    assert_eq!(store.sweep(ALL, at(60)).await.unwrap(), 1);
+    assert_eq!(store.sweep(ALL).await.unwrap(), 1);
     assert!(outbox.registrations(&task.id, 0, 10).await.unwrap().is_empty());
     assert_eq!(outbox.outbox_load().await.unwrap().lanes, 0);
 }
@@ -46,7 +46,7 @@ async fn others_are_not_kept_by_one_that_stays(Opened { store, outbox, .. }: Ope
         completed(&*store, id, when).await;
     }
     let keep_two = SweepPlan { older_than: None, keep_at_most: Some(2), ..ALL };
-    assert_eq!(store.sweep(keep_two, at(60)).await.unwrap(), 2);
+    assert_eq!(store.sweep(keep_two).await.unwrap(), 2);
     assert!(store.find_any("held").await.unwrap().is_some());
     assert!(store.find_any("c").await.unwrap().is_some());
     assert_eq!(outbox.outbox_load().await.unwrap().pending, 1);
@@ -62,7 +62,7 @@ async fn however_many_stay_the_others_go_in_the_end(Opened { store, .. }: Opened
     let one = SweepPlan { at_most: 1, ..ALL };
     let mut gone = 0;
     for _ in 0..10 {
-        gone += store.sweep(one, at(60)).await.unwrap();
+        gone += store.sweep(one).await.unwrap();
     }
     assert_eq!(gone, 1);
     assert!(store.find_any("free").await.unwrap().is_none());
@@ -76,7 +76,7 @@ async fn a_webhook_that_is_turned_off_keeps_no_task(Opened { store, outbox, .. }
         let ours = LaneFilter { task: Some(task.id.clone()), ..LaneFilter::default() };
         outbox.change_state(&ours, off, at(1), 0, 10).await.unwrap();
     }
-    assert_eq!(store.sweep(ALL, at(60)).await.unwrap(), 2);
+    assert_eq!(store.sweep(ALL).await.unwrap(), 2);
     assert_eq!(outbox.outbox_load().await.unwrap().lanes, 0);
 }
 
@@ -111,21 +111,22 @@ async fn a_drained_lane_of_a_task_that_ended_is_kept_for_a_while(Opened { store,
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].registration.task, open.id);
     assert!(store.find_any("ended").await.unwrap().is_some(), "the task itself goes by its own rule");
-    assert_eq!(store.sweep(ALL, at(60)).await.unwrap(), 2);
+    assert_eq!(store.sweep(ALL).await.unwrap(), 2);
 }
 
 async fn letters_and_receipts_outlive_their_tasks(Opened { store, outbox, .. }: Opened) {
     let task = task("t1");
     store.append(told_creation(&task, false)).await.unwrap();
     let lane = claim(&*outbox, at(10_000)).await.remove(0);
-    let taken = Step::Ack { span: Span::single(1), keep: None };
+    let taken = LaneAction::Ack { span: Span::single(1), keep: None };
     let kept = LaneStep { receipt: Some(receipt(&lane, 1, 3, at(10_001))), ..step(&lane, taken, at(10_001)) };
     outbox.settle_lanes(vec![kept]).await.unwrap();
     store.append(change(&task, 2, TaskState::Completed, at(50))).await.unwrap();
     let lane = claim(&*outbox, at(20_000)).await.remove(0);
-    let gone = LaneStep { dead: Some(letter(&lane, at(20_001))), ..step(&lane, Step::Gone { to: lane.cursor.tail }, at(20_001)) };
+    let gone =
+        LaneStep { dead: Some(letter(&lane, at(20_001))), ..step(&lane, LaneAction::Gone { to: lane.cursor.tail }, at(20_001)) };
     outbox.settle_lanes(vec![gone]).await.unwrap();
-    assert_eq!(store.sweep(ALL, at(60)).await.unwrap(), 1);
+    assert_eq!(store.sweep(ALL).await.unwrap(), 1);
     assert_eq!(outbox.receipts(None, 0, 10).await.unwrap().len(), 1);
     let letters = outbox.dead_letters(&Default::default(), 0, 10).await.unwrap().letters;
     assert_eq!(letters.len(), 1);

@@ -1,6 +1,8 @@
 //! What is kept of deliveries: letters, receipts, attempts.
 
-use chancery_core::push::{DeadFilter, DeadReason, LaneFilter, LaneStep, LaneSweep, Outbox, ReplayStep, Span, StateChange, Step};
+use chancery_core::push::{
+    DeadFilter, DeadReason, LaneAction, LaneFilter, LaneStep, LaneSweep, Outbox, ReplayStep, Span, StateChange,
+};
 use chancery_core::{Append, Store};
 use chancery_protocol::Timestamp;
 
@@ -28,7 +30,7 @@ async fn told(store: &dyn Store, id: &str, origin: &str) {
 
 fn reject(lane: &chancery_core::push::Lane, now: Timestamp) -> LaneStep {
     let span = Span::single(lane.cursor.head);
-    let rejected = Step::Reject { span, reason: DeadReason::Rejected, unauthorized: false, disable: None, keep: None };
+    let rejected = LaneAction::Reject { span, reason: DeadReason::Rejected, unauthorized: false, disable: None, keep: None };
     LaneStep { dead: Some(letter(lane, now)), ..step(lane, rejected, now) }
 }
 
@@ -66,7 +68,7 @@ async fn what_is_exhausted_is_one_letter_for_all_of_it(Opened { store, outbox, .
     let lane = claim(&*outbox, at(10_000)).await.remove(0);
     // Came after the claim: the letter does not speak of it, so it stays.
     store.append(pieces(&task("t1"), 2, 7)).await.unwrap();
-    let give_up = Step::GiveUp { reason: chancery_core::push::DisableReason::Exhausted, to: lane.cursor.tail };
+    let give_up = LaneAction::GiveUp { reason: chancery_core::push::DisableReason::Exhausted, to: lane.cursor.tail };
     outbox.settle_lanes(vec![LaneStep { dead: Some(letter(&lane, at(5))), ..step(&lane, give_up, at(10_001)) }]).await.unwrap();
     let kept = outbox.dead_letters(&DeadFilter::default(), 0, 10).await.unwrap().letters;
     assert_eq!(kept.iter().map(|letter| (letter.from, letter.to)).collect::<Vec<_>>(), [(1, 1)]);
@@ -151,7 +153,7 @@ async fn letters_of_a_webhook_that_is_gone_are_not_delivered_again(Opened { stor
     outbox.unregister(&"t1".into(), "w").await.unwrap();
     store.append(pieces(&task("t3"), 2, 2)).await.unwrap();
     let lane = claim(&*outbox, at(2_000_000)).await.remove(0);
-    outbox.settle_lanes(vec![step(&lane, Step::Gone { to: lane.cursor.tail }, at(2_000_001))]).await.unwrap();
+    outbox.settle_lanes(vec![step(&lane, LaneAction::Gone { to: lane.cursor.tail }, at(2_000_001))]).await.unwrap();
     let in_line = outbox.replay(&DeadFilter::default(), false, at(500), 0, 10).await.unwrap();
     assert_eq!(in_line.len(), 1);
     assert_eq!(found(&*outbox, &DeadFilter::default()).await.len(), 3, "the letters are still there to be looked at");
@@ -180,7 +182,7 @@ async fn receipts_are_a_chain_for_each_lane(Opened { store, outbox, .. }: Opened
             let seq = lane.cursor.head;
             let receipt = receipt(&lane, seq, hash, at(2_000_001));
             lane.receipt = Some(receipt.hash);
-            let ack = Step::Ack { span: Span::single(seq), keep: None };
+            let ack = LaneAction::Ack { span: Span::single(seq), keep: None };
             outbox.settle_lanes(vec![LaneStep { receipt: Some(receipt), ..step(&lane, ack, at(2_000_001)) }]).await.unwrap();
         }
         for id in ["t1", "t2"] {
@@ -209,7 +211,7 @@ async fn of_the_attempts_only_the_newest_are_kept(Opened { store, outbox, .. }: 
     told(&*store, "t1", "https://a:443").await;
     for (now, n) in (10_000..).zip(1..=40) {
         let lane = claim(&*outbox, at(now)).await.remove(0);
-        let retry = Step::Retry { span: Span::single(1), next_at: at(now + 1) };
+        let retry = LaneAction::Retry { span: Span::single(1), next_at: at(now + 1) };
         let noted = LaneStep { attempt: Some(attempt(&lane, n, at(now))), ..step(&lane, retry, at(now)) };
         outbox.settle_lanes(vec![noted]).await.unwrap();
     }

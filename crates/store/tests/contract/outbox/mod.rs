@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::push::{
-    Attempt, DeadLetter, Lane, LaneStep, NewRegistration, Outbox, PushEvents, PushProfile, Receipt, Registration, RegistrationId,
-    RegistrationLimits, Sealed, Span, Step,
+    DeadLetter, DeliveryAttempt, Lane, LaneAction, LaneStep, NewRegistration, Outbox, PushEvents, PushProfile, Receipt,
+    Registration, RegistrationId, RegistrationLimits, SealedSecret, Span,
 };
 use chancery_core::{Append, TaskRecord};
 use chancery_protocol::{Caller, Timestamp, TraceId, Version};
@@ -37,7 +37,7 @@ fn registration(task: &TaskRecord, id: &str, origin: &str) -> Registration {
         url: format!("{origin}/hook?x=1").into(),
         origin: origin.into(),
         scheme: Some("Bearer".into()),
-        sealed: Some(Sealed { kek_id: "k1".into(), bytes: [1, 0, 255].into() }),
+        sealed: Some(SealedSecret { kek_id: "k1".into(), bytes: [1, 0, 255].into() }),
         created_at: at(5_000),
         trace: TraceId(7),
     }
@@ -49,6 +49,11 @@ fn new(task: &TaskRecord, id: &str, origin: &str) -> NewRegistration {
 
 const ORIGIN: &str = "https://hooks.example:443";
 
+/// A webhook of that name.
+pub(crate) fn new_registration(task: &TaskRecord, id: &str) -> NewRegistration {
+    new(task, id, ORIGIN)
+}
+
 /// Makes a task with a webhook.
 fn told_creation(task: &Arc<TaskRecord>, held: bool) -> Append {
     let register = NewRegistration { held, ..new(task, "w", ORIGIN) };
@@ -59,7 +64,7 @@ async fn claim(outbox: &dyn Outbox, now: Timestamp) -> Vec<Lane> {
     outbox.claim(now, LEASE, 100, 100, &[]).await.unwrap()
 }
 
-fn step(lane: &Lane, step: Step, now: Timestamp) -> LaneStep {
+fn step(lane: &Lane, step: LaneAction, now: Timestamp) -> LaneStep {
     LaneStep {
         lane: lane.number(),
         epoch: lane.cursor.epoch,
@@ -73,7 +78,7 @@ fn step(lane: &Lane, step: Step, now: Timestamp) -> LaneStep {
 }
 
 fn ack(lane: &Lane, seq: u64, now: Timestamp) -> LaneStep {
-    step(lane, Step::Ack { span: Span::single(seq), keep: None }, now)
+    step(lane, LaneAction::Ack { span: Span::single(seq), keep: None }, now)
 }
 
 fn letter(lane: &Lane, at: Timestamp) -> Box<DeadLetter> {
@@ -100,8 +105,8 @@ fn letter(lane: &Lane, at: Timestamp) -> Box<DeadLetter> {
     })
 }
 
-fn attempt(lane: &Lane, n: u32, at: Timestamp) -> Attempt {
-    Attempt { lane: lane.number(), seq: lane.cursor.head, n, at, ms: 3, outcome: "retry".into(), http: Some(503) }
+fn attempt(lane: &Lane, n: u32, at: Timestamp) -> DeliveryAttempt {
+    DeliveryAttempt { lane: lane.number(), seq: lane.cursor.head, n, at, ms: 3, outcome: "retry".into(), http: Some(503) }
 }
 
 fn receipt(lane: &Lane, seq: u64, hash: u8, at: Timestamp) -> Box<Receipt> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use chancery_core::push::{DeadFilter, DeadReason, DisableReason, Lane, LaneStep, Outbox, ReplayStep, Settled, Span, Step};
+use chancery_core::push::{
+    DeadFilter, DeadReason, DisableReason, Lane, LaneAction, LaneSettlement, LaneStep, Outbox, ReplayStep, Span,
+};
 use chancery_core::{Delivered, Store};
 use chancery_evidence::record::types;
 use chancery_protocol::Timestamp;
@@ -38,7 +40,7 @@ fn taken(lane: &Lane, now: Timestamp) -> LaneStep {
 
 fn rejected(lane: &Lane, now: Timestamp) -> LaneStep {
     let span = Span::single(lane.cursor.head);
-    let reject = Step::Reject { span, reason: DeadReason::Rejected, unauthorized: false, disable: None, keep: None };
+    let reject = LaneAction::Reject { span, reason: DeadReason::Rejected, unauthorized: false, disable: None, keep: None };
     LaneStep { dead: Some(letter(lane, now)), delivered: delivered(lane, Some("rejected"), now), ..step(lane, reject, now) }
 }
 
@@ -63,7 +65,7 @@ async fn what_was_taken_and_what_was_given_up_is_recorded_with_its_step() {
         store.append(told_creation(&task, false)).await.unwrap();
         store.append(pieces(&task, 2, 4)).await.unwrap();
         let lane = claim(&*outbox, at(2_000_000)).await.remove(0);
-        let retry = Step::Retry { span: Span::single(1), next_at: at(2_000_001) };
+        let retry = LaneAction::Retry { span: Span::single(1), next_at: at(2_000_001) };
         outbox.settle_lanes(vec![step(&lane, retry, at(2_000_001))]).await.unwrap();
         assert!(told(&*store).await.is_empty(), "what is tried again is not yet decided");
 
@@ -81,7 +83,7 @@ async fn what_was_taken_and_what_was_given_up_is_recorded_with_its_step() {
         // The task goes on while the last one is given up: what came since is not part of that.
         let lane = claim(&*outbox, at(2_000_006)).await.remove(0);
         store.append(pieces(&task, 5, 6)).await.unwrap();
-        let give_up = Step::GiveUp { reason: DisableReason::Exhausted, to: lane.cursor.tail };
+        let give_up = LaneAction::GiveUp { reason: DisableReason::Exhausted, to: lane.cursor.tail };
         let now = at(2_000_007);
         let given_up = LaneStep {
             dead: Some(letter(&lane, now)),
@@ -109,7 +111,10 @@ async fn whoever_is_too_late_says_nothing_for_the_record() {
         let late = at(10_001) + LEASE;
         let settled = outbox.settle_lanes(vec![taken(&zombie, late), rejected(&holder, late), taken(&holder, late)]);
         let settled = settled.await.unwrap();
-        assert!(matches!(settled[..], [Settled::Fenced, Settled::Done { .. }, Settled::Fenced]), "{settled:?}");
+        assert!(
+            matches!(settled[..], [LaneSettlement::Fenced, LaneSettlement::Done { .. }, LaneSettlement::Fenced]),
+            "{settled:?}"
+        );
         let said = told(&*store).await;
         assert_eq!((said.len(), &said[0]["given_up"]), (1, &json!("rejected")));
     }

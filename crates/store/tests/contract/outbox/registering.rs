@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use chancery_core::push::{LaneFilter, NewRegistration, Origin, Registered, RegistrationLimits, Resealed, Sealed, Span};
+use chancery_core::push::{
+    LaneFilter, NewRegistration, Registered, RegistrationLimits, Resealed, SealedSecret, Span, WebhookOrigin,
+};
 use chancery_core::{Append, Appended, Names};
 use chancery_protocol::Timestamp;
 
@@ -38,7 +40,7 @@ async fn what_is_registered_comes_back_as_it_was(Opened { store, outbox, .. }: O
     outbox.register(bare.clone()).await.unwrap();
     let found = outbox.registration(&task.id, "bare").await.unwrap().unwrap();
     assert_eq!((&found.scheme, &found.sealed), (&None, &None));
-    assert_eq!(found.destination(), Origin { tenant: "acme".into(), origin: ORIGIN.into() });
+    assert_eq!(found.destination(), WebhookOrigin { tenant: "acme".into(), origin: ORIGIN.into() });
 }
 
 async fn the_same_name_takes_the_lane_over_and_fences_its_holder(Opened { store, outbox, .. }: Opened) {
@@ -48,7 +50,7 @@ async fn the_same_name_takes_the_lane_over_and_fences_its_holder(Opened { store,
     let again = outbox.register(new(&task, "w", "https://other:443")).await.unwrap();
     assert_eq!(again, Registered::Kept { lane: claimed.number(), replaced: true });
     let late = outbox.settle_lanes(vec![super::ack(&claimed, 1, at(10_001))]).await.unwrap();
-    assert_eq!(late, [chancery_core::push::Settled::Fenced]);
+    assert_eq!(late, [chancery_core::push::LaneSettlement::Fenced]);
     // What the old one was not told, the new one is.
     let next = claim(&*outbox, at(10_002)).await.remove(0);
     assert_eq!(next.registration.url.as_ref(), "https://other:443/hook?x=1");
@@ -78,9 +80,9 @@ async fn secrets_are_sealed_anew_unless_they_changed_meanwhile(Opened { store, o
     let before = first.registration.sealed.clone().unwrap();
     outbox.register(first).await.unwrap();
     outbox.register(second).await.unwrap();
-    let sealed = |by: &str| Sealed { kek_id: by.into(), bytes: by.as_bytes().into() };
+    let sealed = |by: &str| SealedSecret { kek_id: by.into(), bytes: by.as_bytes().into() };
     let lane = outbox.registration(&task.id, "w").await.unwrap().unwrap().lane;
-    let anew = |before: Sealed, lane| Resealed { lane, before, after: sealed("new key") };
+    let anew = |before: SealedSecret, lane| Resealed { lane, before, after: sealed("new key") };
     let asked = vec![anew(before, lane), anew(sealed("other"), lane + 1), anew(sealed("other"), lane + 9)];
     assert_eq!(outbox.reseal(asked.clone()).await.unwrap(), 1);
     let look = async |id| outbox.registration(&task.id, id).await.unwrap().unwrap().sealed.clone();
@@ -129,7 +131,7 @@ async fn one_that_is_deleted_is_gone_and_its_number_never_comes_back(Opened { st
     assert_eq!(outbox.unregister(&task.id, "w").await.unwrap(), None);
     assert_eq!(outbox.unregister(&"t2".into(), "w").await.unwrap(), None);
     let late = outbox.settle_lanes(vec![super::ack(&claimed, 1, at(10_001))]).await.unwrap();
-    assert_eq!(late, [chancery_core::push::Settled::Fenced]);
+    assert_eq!(late, [chancery_core::push::LaneSettlement::Fenced]);
     assert!(outbox.registrations(&task.id, 0, 10).await.unwrap().is_empty());
     assert_eq!(store.append(pieces(&task, 2, 2)).await.unwrap(), Appended::Recorded, "nobody is told any more");
     assert_eq!(outbox.next_due(&[]).await.unwrap(), None);

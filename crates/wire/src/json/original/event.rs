@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::task::{ArtifactMembers, ArtifactView, StatusMembers, StatusView, stream_index};
-use crate::codec::Face;
+use crate::codec::TaskNames;
 use crate::frames::Frames;
 use crate::json::peer::{from_peer, not_understood};
 use crate::json::v0_3::state::is_final;
@@ -39,11 +39,11 @@ struct ArtifactUpdate<'a, 'v> {
 pub(super) struct Writer<'a> {
     frames: &'a mut Frames,
     id: &'a str,
-    face: &'a Face,
+    face: &'a TaskNames,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(frames: &'a mut Frames, face: &'a Face) -> Self {
+    pub(super) fn new(frames: &'a mut Frames, face: &'a TaskNames) -> Self {
         Self { frames, id: face.client_task_id.as_deref().unwrap_or(face.task_id.as_str()), face }
     }
 
@@ -51,7 +51,9 @@ impl<'a> Writer<'a> {
         match event {
             TaskEvent::Created(task) => self.created(task),
             TaskEvent::Said(_) => {}
-            TaskEvent::Status(change) => self.status(&change.status, is_final(change.status.state), Some(change), true),
+            TaskEvent::Status(change) => {
+                self.status(&change.status, is_final(change.status.state, self.face), Some(change), true)
+            }
             TaskEvent::Artifact(chunk) => {
                 let index = stream_index(&chunk.artifact.artifact_id, &self.face.artifacts);
                 let view = ArtifactView::chunk(index, &chunk.artifact, chunk.append, chunk.last_chunk);
@@ -109,7 +111,7 @@ struct EventMembers {
     unknown: Unknown<StatusChange>,
 }
 
-pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
+pub(super) fn read(payload: &str) -> Result<(Option<TaskNames>, TaskEvent), Error> {
     let members: EventMembers = from_peer(payload)?;
     let (metadata, unknown) = (members.metadata, members.unknown);
     let event = match (members.status, members.artifact) {
@@ -122,7 +124,9 @@ pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
         _ => return Err(not_understood("an event has exactly one of status and artifact")),
     };
     // Events do not say which session they belong to.
-    let face =
-        Face { client_task_id: Some(members.id.as_str().into()), ..Face::named(TaskId::from(members.id), ContextId::from("")) };
+    let face = TaskNames {
+        client_task_id: Some(members.id.as_str().into()),
+        ..TaskNames::named(TaskId::from(members.id), ContextId::from(""))
+    };
     Ok((Some(face), event))
 }

@@ -1,16 +1,17 @@
 //! Tasks, statuses, messages and artifacts of the original protocol: no message ids, artifacts known by their index.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chancery_protocol::lenient::{non_empty, null_default};
 use chancery_protocol::{
-    Artifact, ArtifactId, ContextId, Message, MessageId, Metadata, Part, Shown, Task, TaskId, TaskState, TaskStatus, Timestamp,
-    Unknown, Version,
+    Artifact, ArtifactId, ContextId, Message, MessageId, Metadata, NamedTask, Part, Task, TaskId, TaskState, TaskStatus,
+    Timestamp, Unknown, Version, around_rvagent, from_rvagent, to_rvagent,
 };
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::json::part::{Read, Tagged, by_type, parts};
+use crate::json::part::{Read, by_type, parts};
 use crate::json::v0_3::state::{Speaker, State};
 use crate::json::write::Each;
 
@@ -40,8 +41,8 @@ pub(super) struct TaskView<'a> {
     unknown: Option<&'a Unknown<Task>>,
 }
 
-impl<'a> From<&'a Shown> for TaskView<'a> {
-    fn from(Shown { task, client_task_id, .. }: &'a Shown) -> Self {
+impl<'a> From<&'a NamedTask> for TaskView<'a> {
+    fn from(NamedTask { task, client_task_id, .. }: &'a NamedTask) -> Self {
         Self {
             id: client_task_id.as_deref().unwrap_or(task.id.as_str()),
             session_id: task.context_id.as_str(),
@@ -93,12 +94,27 @@ impl<'a> StatusView<'a> {
     }
 }
 
+/// A part as the original tags it, typed data as `rvagent-a2a` spells it.
+pub(super) struct PartView<'a>(Cow<'a, Part>);
+
+impl<'a> PartView<'a> {
+    fn of(part: &'a Part) -> Self {
+        Self(to_rvagent(part))
+    }
+}
+
+impl Serialize for PartView<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        by_type(&self.0).serialize(to)
+    }
+}
+
 #[derive(Serialize)]
 pub(super) struct MessageView<'a> {
     role: Speaker,
-    parts: Each<'a, Part, Tagged<'a>>,
+    parts: Each<'a, Part, PartView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<&'a Metadata>,
+    metadata: Option<Cow<'a, Metadata>>,
     #[serde(flatten)]
     unknown: &'a Unknown<Message>,
 }
@@ -107,8 +123,8 @@ impl<'a> From<&'a Message> for MessageView<'a> {
     fn from(message: &'a Message) -> Self {
         Self {
             role: message.role.into(),
-            parts: Each(&message.parts, by_type),
-            metadata: message.metadata.as_ref(),
+            parts: Each(&message.parts, PartView::of),
+            metadata: around_rvagent(&message.parts, message.metadata.as_ref()),
             unknown: &message.unknown,
         }
     }
@@ -140,14 +156,14 @@ pub(super) struct ArtifactView<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
-    parts: Each<'a, Part, Tagged<'a>>,
+    parts: Each<'a, Part, PartView<'a>>,
     index: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     append: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<&'a Metadata>,
+    metadata: Option<Cow<'a, Metadata>>,
     #[serde(flatten)]
     unknown: &'a Unknown<Artifact>,
 }
@@ -157,11 +173,11 @@ impl<'a> ArtifactView<'a> {
         Self {
             name: artifact.name.as_deref(),
             description: artifact.description.as_deref(),
-            parts: Each(&artifact.parts, by_type),
+            parts: Each(&artifact.parts, PartView::of),
             index,
             append: None,
             last_chunk: None,
-            metadata: artifact.metadata.as_ref(),
+            metadata: around_rvagent(&artifact.parts, artifact.metadata.as_ref()),
             unknown: &artifact.unknown,
         }
     }
@@ -199,20 +215,34 @@ pub(super) struct TaskMembers {
     unknown: Unknown<Task>,
 }
 
-impl From<TaskMembers> for Shown {
+impl From<TaskMembers> for NamedTask {
     fn from(task: TaskMembers) -> Self {
         let client_task_id = Some(task.id.as_str().into());
         let task = Task {
             id: task.id.into(),
             context_id: task.session_id.into(),
             status: task.status.into(),
-            artifacts: task.artifacts.into_iter().map(|artifact| Arc::new(artifact.into())).collect(),
+            artifacts: told_apart(task.artifacts.into_iter().map(Into::into).collect()),
             history: task.history.into_iter().map(|message| Arc::new(message.into())).collect(),
             metadata: task.metadata,
             unknown: task.unknown,
         };
         Self { task: Arc::new(task), dialect: Version::Original.into(), client_task_id }
     }
+}
+
+/// `rvagent-a2a` gives every artifact the index 0 unless its agent says another. Two of one task are two all the same: they are known
+/// by their place then.
+fn told_apart(mut artifacts: Vec<Artifact>) -> Vec<Arc<Artifact>> {
+    let mut ids: Vec<&ArtifactId> = artifacts.iter().map(|artifact| &artifact.artifact_id).collect();
+    ids.sort();
+    ids.dedup();
+    if ids.len() < artifacts.len() {
+        for (place, artifact) in artifacts.iter_mut().enumerate() {
+            artifact.artifact_id = place.to_string().into();
+        }
+    }
+    artifacts.into_iter().map(Arc::new).collect()
 }
 
 #[derive(Deserialize)]
@@ -245,7 +275,8 @@ impl From<MessageMembers> for Message {
     /// The message's id is left empty, to be given where it is recorded.
     fn from(message: MessageMembers) -> Self {
         let MessageMembers { role, parts: read, metadata, unknown } = message;
-        Self { metadata, unknown, ..Self::of_parts(role.into(), MessageId::from(""), parts(read)) }
+        let parts = from_rvagent(parts(read), metadata.as_ref());
+        Self { metadata, unknown, ..Self::of_parts(role.into(), MessageId::from(""), parts) }
     }
 }
 
@@ -271,12 +302,13 @@ pub(super) struct ArtifactMembers {
 
 impl From<ArtifactMembers> for Artifact {
     fn from(artifact: ArtifactMembers) -> Self {
+        let parts = from_rvagent(parts(artifact.parts), artifact.metadata.as_ref());
         Self {
             name: artifact.name,
             description: artifact.description,
             metadata: artifact.metadata,
             unknown: artifact.unknown,
-            ..Self::new(artifact.index.to_string(), parts(artifact.parts))
+            ..Self::new(artifact.index.to_string(), parts)
         }
     }
 }
@@ -284,6 +316,16 @@ impl From<ArtifactMembers> for Artifact {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn artifacts_of_one_index_are_told_apart_by_their_place() {
+        let ids = |indices: [u32; 3]| {
+            let artifacts = indices.map(|index| Artifact::new(index.to_string(), vec![])).to_vec();
+            told_apart(artifacts).iter().map(|artifact| artifact.artifact_id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids([0, 0, 1]), ["0", "1", "2"]);
+        assert_eq!(ids([5, 3, 4]), ["5", "3", "4"]);
+    }
 
     #[test]
     fn an_artifact_keeps_its_index_through_a_stream() {

@@ -1,40 +1,38 @@
 //! Events of 0.3: bare objects known by their `kind`, with `final` where a caller's stream ends.
 
-use std::sync::Arc;
+use chancery_protocol::{ArtifactChunk, ContextId, Error, Metadata, Sent, StatusChange, TaskEvent, TaskId, Unknown};
+use serde::Serialize;
 
-use chancery_protocol::lenient::null_default;
-use chancery_protocol::{ArtifactChunk, ContextId, Error, Message, Metadata, StatusChange, Task, TaskEvent, TaskId, Unknown};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
-
+use super::form::Form;
 use super::kind::Kind;
-use super::message::{MessageMembers, MessageView};
+use super::members::{ArtifactUpdateMembers, MessageMembers, StatusUpdateMembers, TaskMembers};
+use super::message::MessageView;
 use super::state::is_final;
-use super::task::{ArtifactMembers, ArtifactView, StatusMembers, StatusView, TaskMembers, TaskView};
-use crate::codec::Face;
+use super::task::{ArtifactView, StatusView, TaskView};
+use crate::codec::TaskNames;
 use crate::json::peer::from_peer;
 
 #[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum EventView<'a, const WRAPPED: bool = false> {
-    Task(TaskView<'a, WRAPPED>),
-    Message(MessageView<'a, WRAPPED>),
-    Status(StatusUpdate<'a, WRAPPED>),
-    Artifact(ArtifactUpdate<'a, WRAPPED>),
+#[serde(untagged, bound(serialize = "F: Form"))]
+pub(super) enum EventView<'a, F: Form> {
+    Task(TaskView<'a, F>),
+    Message(MessageView<'a, F>),
+    Status(StatusUpdate<'a, F>),
+    Artifact(ArtifactUpdate<'a, F>),
 }
 
 /// The same in the wrapper of 1.0, whose only member says what it is.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum WrappedView<'a> {
-    Task(TaskView<'a, true>),
-    Message(MessageView<'a, true>),
-    StatusUpdate(StatusUpdate<'a, true>),
-    ArtifactUpdate(ArtifactUpdate<'a, true>),
+#[serde(rename_all = "camelCase", bound(serialize = "F: Form"))]
+pub(super) enum WrappedView<'a, F: Form> {
+    Task(TaskView<'a, F>),
+    Message(MessageView<'a, F>),
+    StatusUpdate(StatusUpdate<'a, F>),
+    ArtifactUpdate(ArtifactUpdate<'a, F>),
 }
 
-impl<'a> From<EventView<'a, true>> for WrappedView<'a> {
-    fn from(event: EventView<'a, true>) -> Self {
+impl<'a, F: Form> From<EventView<'a, F>> for WrappedView<'a, F> {
+    fn from(event: EventView<'a, F>) -> Self {
         match event {
             EventView::Task(task) => Self::Task(task),
             EventView::Message(message) => Self::Message(message),
@@ -44,14 +42,23 @@ impl<'a> From<EventView<'a, true>> for WrappedView<'a> {
     }
 }
 
+impl<'a, F: Form> From<&'a Sent> for WrappedView<'a, F> {
+    fn from(sent: &'a Sent) -> Self {
+        match sent {
+            Sent::Task(shown) => Self::Task((&*shown.task).into()),
+            Sent::Message(message) => Self::Message((&**message).into()),
+        }
+    }
+}
+
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct StatusUpdate<'a, const WRAPPED: bool = false> {
+#[serde(rename_all = "camelCase", bound(serialize = "F: Form"))]
+pub(super) struct StatusUpdate<'a, F: Form> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
     task_id: &'a TaskId,
     context_id: &'a ContextId,
-    status: StatusView<'a, WRAPPED>,
+    status: StatusView<'a, F>,
     r#final: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
@@ -60,13 +67,13 @@ pub(super) struct StatusUpdate<'a, const WRAPPED: bool = false> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ArtifactUpdate<'a, const WRAPPED: bool = false> {
+#[serde(rename_all = "camelCase", bound(serialize = "F: Form"))]
+pub(super) struct ArtifactUpdate<'a, F: Form> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
     task_id: &'a TaskId,
     context_id: &'a ContextId,
-    artifact: ArtifactView<'a, WRAPPED>,
+    artifact: ArtifactView<'a, F>,
     append: bool,
     last_chunk: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,24 +82,24 @@ pub(super) struct ArtifactUpdate<'a, const WRAPPED: bool = false> {
     unknown: &'a Unknown<ArtifactChunk>,
 }
 
-impl<'a, const WRAPPED: bool> EventView<'a, WRAPPED> {
-    pub(super) fn of(face: &'a Face, event: &'a TaskEvent) -> Option<Self> {
-        let Face { task_id, context_id, .. } = face;
+impl<'a, F: Form> EventView<'a, F> {
+    pub(super) fn of(face: &'a TaskNames, event: &'a TaskEvent) -> Option<Self> {
+        let TaskNames { task_id, context_id, .. } = face;
         Some(match event {
             TaskEvent::Created(task) => Self::Task((&**task).into()),
             TaskEvent::Said(_) => return None,
             TaskEvent::Status(StatusChange { status, metadata, unknown }) => Self::Status(StatusUpdate {
-                kind: Kind::StatusUpdate.unless(WRAPPED),
+                kind: Kind::StatusUpdate.in_form::<F>(),
                 task_id,
                 context_id,
                 status: status.into(),
-                r#final: is_final(status.state),
+                r#final: is_final(status.state, face),
                 metadata: metadata.as_ref(),
                 unknown,
             }),
             TaskEvent::Artifact(ArtifactChunk { artifact, append, last_chunk, metadata, unknown }) => {
                 Self::Artifact(ArtifactUpdate {
-                    kind: Kind::ArtifactUpdate.unless(WRAPPED),
+                    kind: Kind::ArtifactUpdate.in_form::<F>(),
                     task_id,
                     context_id,
                     artifact: (&**artifact).into(),
@@ -107,63 +114,12 @@ impl<'a, const WRAPPED: bool> EventView<'a, WRAPPED> {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct StatusUpdateMembers {
-    #[serde(rename = "kind")]
-    _kind: Option<IgnoredAny>,
-    #[serde(rename = "final")]
-    _final: Option<IgnoredAny>,
-    task_id: TaskId,
-    context_id: ContextId,
-    status: StatusMembers,
-    metadata: Option<Metadata>,
-    #[serde(default, rename = "$unknown")]
-    unknown: Unknown<StatusChange>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ArtifactUpdateMembers {
-    #[serde(rename = "kind")]
-    _kind: Option<IgnoredAny>,
-    task_id: TaskId,
-    context_id: ContextId,
-    artifact: ArtifactMembers,
-    #[serde(default, deserialize_with = "null_default")]
-    append: bool,
-    #[serde(default, deserialize_with = "null_default")]
-    last_chunk: bool,
-    metadata: Option<Metadata>,
-    #[serde(default, rename = "$unknown")]
-    unknown: Unknown<ArtifactChunk>,
-}
-
-pub(super) fn read(payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
+/// Reads an event of a JSON-RPC stream.
+pub(super) fn read(payload: &str) -> Result<(Option<TaskNames>, TaskEvent), Error> {
     Ok(match Kind::peek(payload)? {
-        Kind::Task => {
-            let task: Task = from_peer::<TaskMembers>(payload)?.into();
-            (Some(Face::of_task(&task)), TaskEvent::Created(Arc::new(task)))
-        }
-        Kind::Message => {
-            let message: Message = from_peer::<MessageMembers>(payload)?.into();
-            (Face::of_message(&message), TaskEvent::Replied(Arc::new(message)))
-        }
-        Kind::StatusUpdate => {
-            let update: StatusUpdateMembers = from_peer(payload)?;
-            let change = StatusChange { status: update.status.into(), metadata: update.metadata, unknown: update.unknown };
-            (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Status(change))
-        }
-        Kind::ArtifactUpdate => {
-            let update: ArtifactUpdateMembers = from_peer(payload)?;
-            let chunk = ArtifactChunk {
-                artifact: Arc::new(update.artifact.into()),
-                append: update.append,
-                last_chunk: update.last_chunk,
-                metadata: update.metadata,
-                unknown: update.unknown,
-            };
-            (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Artifact(chunk))
-        }
+        Kind::Task => from_peer::<TaskMembers>(payload)?.into_event(),
+        Kind::Message => from_peer::<MessageMembers>(payload)?.into_event(),
+        Kind::StatusUpdate => from_peer::<StatusUpdateMembers>(payload)?.into_event(),
+        Kind::ArtifactUpdate => from_peer::<ArtifactUpdateMembers>(payload)?.into_event(),
     })
 }

@@ -3,6 +3,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::form::Form;
 use crate::json::peer::from_peer;
 use chancery_protocol::Error;
 
@@ -16,9 +17,9 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The tag, where there is no wrapper that says the same.
-    pub(super) fn unless(self, wrapped: bool) -> Option<Self> {
-        (!wrapped).then_some(self)
+    /// Returns the tag, unless the form has a wrapper that says the same.
+    pub(super) fn in_form<F: Form>(self) -> Option<Self> {
+        F::HAS_KIND.then_some(self)
     }
 
     /// The kind of a peer's result. Peers that leave the tag out are known by what only one kind has.

@@ -1,26 +1,33 @@
 //! Version 0.3 over its REST paths, where the JSON is that of the 0.3 proto and not that of its JSON-RPC form.
 
 mod event;
+mod form;
+mod members;
 mod page;
 pub(crate) mod part;
 mod request;
-mod task;
+mod request_members;
 
 use std::sync::Arc;
 
 use chancery_protocol::{
-    AgentCard, CancelTask, Error, GetExtendedCard, GetTask, ListPushConfigs, Operation, Reply, Request, Shown, SubscribeToTask,
-    Task, TaskEvent, Version,
+    AgentCard, CancelTask, Error, GetExtendedCard, GetTask, ListPushConfigs, NamedTask, Operation, Reply, Request,
+    SubscribeToTask, TaskEvent,
 };
 use serde::de::IgnoredAny;
 
-use self::event::{EventMembers, EventView};
-use self::page::{Page, PageMembers, PushPage, PushPageMembers};
-use self::request::{ListParams, RefMembers, RefView, SendMembers, SendView, TaskConfigMembers, TaskConfigView};
-use self::task::{TaskMembers, TaskView};
+use self::event::EventMembers;
+use self::form::ProtoForm;
+use self::members::{PageMembers, TaskMembers};
+use self::page::{PushPage, PushPageMembers};
+use self::request::{RefMembers, RefView, TaskConfigMembers, TaskConfigView};
+use self::request_members::{ListParams, SendMembers};
 use super::card::Card;
-use super::request::set;
-use crate::codec::{Codec, Face};
+use super::event::{EventView, WrappedView};
+use super::page::Page;
+use super::request::{SendView, set};
+use super::task::TaskView;
+use crate::codec::{Codec, TaskNames};
 use crate::frames::Frames;
 use crate::json::card::v0_3_rest;
 use crate::json::decode::from_json;
@@ -32,6 +39,10 @@ use crate::json::write::write;
 pub struct V0_3Rest;
 
 impl Codec for V0_3Rest {
+    fn name(&self) -> &'static str {
+        "0.3 REST"
+    }
+
     fn decode_request(&self, operation: Operation, params: &str) -> Result<Request, Error> {
         let named = || from_json::<RefMembers>(params);
         Ok(match operation {
@@ -64,7 +75,7 @@ impl Codec for V0_3Rest {
 
     fn encode_request(&self, out: &mut Vec<u8>, request: &Request) -> Result<(), Error> {
         match request {
-            Request::SendMessage(send) | Request::StreamMessage(send) => write(out, &SendView::from(send)),
+            Request::SendMessage(send) | Request::StreamMessage(send) => write(out, &SendView::<ProtoForm>::from(send)),
             Request::GetTask(get) => write(out, &RefView { history_length: set(get.history_length), ..RefView::of(&get.id) }),
             Request::ListTasks(list) => write(out, &ListParams::from(list)),
             Request::CancelTask(cancel) => write(out, &RefView { metadata: cancel.metadata.as_ref(), ..RefView::of(&cancel.id) }),
@@ -90,9 +101,9 @@ impl Codec for V0_3Rest {
 
     fn encode_reply(&self, out: &mut Vec<u8>, reply: &Reply) {
         match reply {
-            Reply::Sent(sent) => write(out, &EventView::of_reply(sent)),
-            Reply::Task(shown) => write(out, &TaskView::from(&*shown.task)),
-            Reply::Tasks(page) => write(out, &Page::of(page)),
+            Reply::Sent(sent) => write(out, &WrappedView::<ProtoForm>::from(sent)),
+            Reply::Task(shown) => write(out, &TaskView::<ProtoForm>::from(&*shown.task)),
+            Reply::Tasks(page) => write(out, &Page::<ProtoForm>::of(page)),
             Reply::PushConfig(config) => write(out, &TaskConfigView::from(config)),
             Reply::PushConfigs(page) => write(out, &PushPage::of(page)),
             Reply::PushConfigDeleted => out.extend_from_slice(b"{}"),
@@ -100,10 +111,15 @@ impl Codec for V0_3Rest {
         }
     }
 
+    fn encode_listed(&self, out: &mut Vec<u8>, shown: &NamedTask, include_artifacts: bool) {
+        let view = if include_artifacts { TaskView::<ProtoForm>::with_artifacts } else { TaskView::without_artifacts };
+        write(out, &view(shown));
+    }
+
     fn decode_reply(&self, operation: Operation, result: &str) -> Result<Reply, Error> {
         Ok(match operation {
             Operation::SendMessage => Reply::Sent(from_peer::<EventMembers>(result)?.into_reply()?),
-            Operation::GetTask | Operation::CancelTask => Reply::Task(shown(from_peer(result)?)),
+            Operation::GetTask | Operation::CancelTask => Reply::Task(from_peer::<TaskMembers>(result)?.into_shown()),
             Operation::ListTasks => Reply::Tasks(from_peer::<PageMembers>(result)?.into()),
             Operation::CreatePushConfig | Operation::GetPushConfig => {
                 Reply::PushConfig(from_peer::<TaskConfigMembers>(result)?.into_model())
@@ -115,13 +131,13 @@ impl Codec for V0_3Rest {
         })
     }
 
-    fn encode_event(&self, frames: &mut Frames, face: &Face, event: &TaskEvent) {
-        if let Some(event) = EventView::of(face, event) {
-            frames.push(&event, true);
+    fn encode_event(&self, frames: &mut Frames, face: &TaskNames, event: &TaskEvent) {
+        if let Some(event) = EventView::<ProtoForm>::of(face, event) {
+            frames.push(&WrappedView::from(event), true);
         }
     }
 
-    fn decode_event(&self, payload: &str) -> Result<(Option<Face>, TaskEvent), Error> {
+    fn decode_event(&self, payload: &str) -> Result<(Option<TaskNames>, TaskEvent), Error> {
         from_peer::<EventMembers>(payload)?.into_event()
     }
 
@@ -132,10 +148,6 @@ impl Codec for V0_3Rest {
     fn decode_card(&self, text: &str) -> Result<AgentCard, Error> {
         Ok(from_peer::<Card>(text)?.into())
     }
-}
-
-fn shown(task: TaskMembers) -> Shown {
-    Shown { task: Arc::new(Task::from(task)), dialect: Version::V0_3.into(), client_task_id: None }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use chancery_protocol::{Role, TaskState};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::codec::TaskNames;
+
 /// A task state to write or read by its 0.3 name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct State(pub TaskState);
@@ -23,8 +25,8 @@ pub(crate) const fn name(state: TaskState) -> &'static str {
 }
 
 /// The stream of a call ends here: the task is over, or it is the caller's turn.
-pub(crate) const fn is_final(state: TaskState) -> bool {
-    state.is_terminal() || state.is_interrupted()
+pub(crate) const fn is_final(state: TaskState, face: &TaskNames) -> bool {
+    state.is_terminal() || (state.is_interrupted() && !face.stays_open)
 }
 
 impl Serialize for State {

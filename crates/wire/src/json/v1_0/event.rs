@@ -8,7 +8,7 @@ use chancery_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::codec::Face;
+use crate::codec::TaskNames;
 use crate::json::peer::not_understood;
 
 /// What a stream shows, and what a sent message is answered with.
@@ -40,8 +40,8 @@ pub(super) struct ArtifactUpdate<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(super) fn of(face: &'a Face, event: &'a TaskEvent) -> Option<Self> {
-        let Face { task_id, context_id, .. } = face;
+    pub(super) fn of(face: &'a TaskNames, event: &'a TaskEvent) -> Option<Self> {
+        let TaskNames { task_id, context_id, .. } = face;
         Some(match event {
             TaskEvent::Created(task) => Self::Task(task),
             TaskEvent::Said(_) => return None,
@@ -96,18 +96,18 @@ struct ArtifactMembers {
 }
 
 impl EventMembers {
-    pub(super) fn into_event(self) -> Result<(Option<Face>, TaskEvent), Error> {
+    pub(super) fn into_event(self) -> Result<(Option<TaskNames>, TaskEvent), Error> {
         Ok(match (self.task, self.message, self.status_update, self.artifact_update) {
-            (Some(task), None, None, None) => (Some(Face::of_task(&task)), TaskEvent::Created(task)),
-            (None, Some(message), None, None) => (Face::of_message(&message), TaskEvent::Replied(message)),
+            (Some(task), None, None, None) => (Some(TaskNames::of_task(&task)), TaskEvent::Created(task)),
+            (None, Some(message), None, None) => (TaskNames::of_message(&message), TaskEvent::Replied(message)),
             (None, None, Some(update), None) => {
                 let change = StatusChange { status: update.status, metadata: update.metadata, unknown: update.unknown };
-                (Some(Face::named(update.task_id, update.context_id)), TaskEvent::Status(change))
+                (Some(TaskNames::named(update.task_id, update.context_id)), TaskEvent::Status(change))
             }
             (None, None, None, Some(update)) => {
                 let ArtifactMembers { task_id, context_id, artifact, append, last_chunk, metadata, unknown } = update;
                 let chunk = ArtifactChunk { artifact, append, last_chunk, metadata, unknown };
-                (Some(Face::named(task_id, context_id)), TaskEvent::Artifact(chunk))
+                (Some(TaskNames::named(task_id, context_id)), TaskEvent::Artifact(chunk))
             }
             _ => return Err(not_understood("an event has exactly one of task, message, statusUpdate and artifactUpdate")),
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::lenient::null_default;
 use chancery_protocol::{
-    Artifact, ContextId, Message, Metadata, PushConfig, PushConfigPage, Shown, Task, TaskId, TaskPage, TaskStatus, Unknown,
+    Artifact, ContextId, Message, Metadata, NamedTask, PushConfig, PushConfigPage, Task, TaskId, TaskPage, TaskStatus, Unknown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::json::write::Each;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Listing<'a> {
-    tasks: Each<'a, Shown, Listed<'a>>,
+    tasks: Each<'a, NamedTask, Listed<'a>>,
     next_page_token: &'a str,
     page_size: i32,
     total_size: i32,
@@ -22,7 +22,7 @@ pub(super) struct Listing<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed<'a> {
+pub(super) struct Listed<'a> {
     id: &'a TaskId,
     context_id: &'a ContextId,
     status: &'a TaskStatus,
@@ -49,12 +49,16 @@ impl<'a> Listing<'a> {
 }
 
 impl<'a> Listed<'a> {
-    fn without_artifacts(shown: &'a Shown) -> Self {
+    pub(super) fn of(shown: &'a NamedTask, include_artifacts: bool) -> Self {
+        if include_artifacts { Self::with_artifacts(shown) } else { Self::without_artifacts(shown) }
+    }
+
+    fn without_artifacts(shown: &'a NamedTask) -> Self {
         let Task { id, context_id, status, history, metadata, unknown, .. } = &*shown.task;
         Self { id, context_id, status, artifacts: None, history, metadata: metadata.as_ref(), unknown }
     }
 
-    fn with_artifacts(shown: &'a Shown) -> Self {
+    fn with_artifacts(shown: &'a NamedTask) -> Self {
         Self { artifacts: Some(&shown.task.artifacts), ..Self::without_artifacts(shown) }
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::through_bytes;
-use crate::Face;
+use crate::TaskNames;
 use crate::pb::{v0_3, v1};
 
 /// Any JSON that a double can carry, a few levels deep.
@@ -72,8 +72,8 @@ fn message() -> impl Strategy<Value = Message> {
     )
 }
 
-fn face() -> Face {
-    Face::named("t".into(), "c".into())
+fn face() -> TaskNames {
+    TaskNames::named("t".into(), "c".into())
 }
 
 proptest! {

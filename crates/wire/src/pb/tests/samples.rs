@@ -97,8 +97,8 @@ pub(super) fn bare_task() -> Task {
     }
 }
 
-pub(super) fn shown(task: Task, dialect: Version) -> Shown {
-    Shown { task: Arc::new(task), dialect: dialect.into(), client_task_id: None }
+pub(super) fn shown(task: Task, dialect: Version) -> NamedTask {
+    NamedTask { task: Arc::new(task), dialect: dialect.into(), client_task_id: None }
 }
 
 /// Every event that a stream shows.

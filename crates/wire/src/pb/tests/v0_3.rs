@@ -7,7 +7,7 @@ use prost_types::value::Kind;
 use serde_json::json;
 
 use super::{samples, through_bytes};
-use crate::Face;
+use crate::TaskNames;
 use crate::pb::v0_3::proto::{self, part::Part as Content};
 use crate::pb::v0_3::{card, event, peer, reply, request};
 use crate::pb::v1::proto::{AgentCardSignature, AgentExtension, OAuthFlows as Flows};
@@ -122,7 +122,7 @@ fn every_reply_comes_back_with_every_field() {
 
 #[test]
 fn every_event_comes_back_with_the_names_of_its_task() {
-    let face = Face::named("t-1".into(), "c-1".into());
+    let face = TaskNames::named("t-1".into(), "c-1".into());
     for shown in samples::events() {
         let bytes = through_bytes(event::write(&face, &shown).unwrap());
         assert_eq!(event::read(bytes).unwrap(), (Some(face.clone()), shown));
@@ -132,7 +132,7 @@ fn every_event_comes_back_with_the_names_of_its_task() {
 
 #[test]
 fn a_status_is_final_when_the_task_ends_or_waits_for_the_caller() {
-    let face = Face::named("t".into(), "c".into());
+    let face = TaskNames::named("t".into(), "c".into());
     for state in TaskState::ALL {
         let change = StatusChange { status: samples::status(state), metadata: None, unknown: Default::default() };
         let shown = event::write(&face, &TaskEvent::Status(change)).unwrap();
@@ -143,7 +143,7 @@ fn a_status_is_final_when_the_task_ends_or_waits_for_the_caller() {
 
 fn through_0_3(part: Part) -> (proto::Part, Part) {
     let message = Message::of_parts(Role::Agent, "m", vec![part]);
-    let face = Face::named("t".into(), "c".into());
+    let face = TaskNames::named("t".into(), "c".into());
     let written = event::write(&face, &TaskEvent::Replied(Arc::new(message))).unwrap();
     let Some(proto::stream_response::Payload::Msg(shown)) = &written.payload else { panic!() };
     let on_the_wire = shown.content[0].clone();

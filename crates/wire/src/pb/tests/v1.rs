@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_protocol::*;
 
 use super::{samples, through_bytes};
-use crate::Face;
+use crate::TaskNames;
 use crate::pb::v1::{card, event, peer, reply, request};
 
 fn tenant() -> Option<String> {
@@ -129,7 +129,7 @@ fn a_reply_of_another_kind_is_an_internal_error() {
 
 #[test]
 fn every_event_comes_back_with_the_names_of_its_task() {
-    let face = Face::named("t-1".into(), "c-1".into());
+    let face = TaskNames::named("t-1".into(), "c-1".into());
     for shown in samples::events() {
         let bytes = through_bytes(event::write(&face, &shown).unwrap());
         assert_eq!(event::read(bytes).unwrap(), (Some(face.clone()), shown));
@@ -138,7 +138,7 @@ fn every_event_comes_back_with_the_names_of_its_task() {
 
 #[test]
 fn what_the_caller_said_is_not_shown_to_streams() {
-    let face = Face::named("t-1".into(), "c-1".into());
+    let face = TaskNames::named("t-1".into(), "c-1".into());
     assert_eq!(event::write(&face, &TaskEvent::Said(Arc::new(samples::message(Role::User)))), None);
 }
 

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CancelTask, Error, GetTask, ListPushConfigs, PushConfig, PushConfigPage, PushConfigRef, Reply, SendMessage, Sent, Shown,
+    CancelTask, Error, GetTask, ListPushConfigs, NamedTask, PushConfig, PushConfigPage, PushConfigRef, Reply, SendMessage, Sent,
     SubscribeToTask, Version,
 };
 
 use super::{card, message, names, proto, push, task};
+use crate::pb::calls::peer_replies;
 use crate::pb::fields::{Within, list, of_peer, or_empty, required, to_metadata};
 
 /// Sent and streamed messages have the same request.
@@ -63,35 +64,4 @@ pub fn list_push_configs(list: &ListPushConfigs) -> proto::ListTaskPushNotificat
     }
 }
 
-pub fn sent(response: proto::SendMessageResponse) -> Result<Reply, Error> {
-    use proto::send_message_response::Payload;
-    of_peer(required(response.payload, "payload").and_then(|payload| {
-        Ok(Reply::Sent(match payload {
-            Payload::Task(task) => Sent::Task(read_shown(task).within("task")?),
-            Payload::Msg(message) => Sent::Message(Arc::new(message::read(message).within("msg")?)),
-        }))
-    }))
-}
-
-pub fn task(task: proto::Task) -> Result<Reply, Error> {
-    of_peer(read_shown(task).map(Reply::Task))
-}
-
-fn read_shown(task: proto::Task) -> Result<Shown, Error> {
-    Ok(Shown { task: Arc::new(task::read(task)?), dialect: Version::V0_3.into(), client_task_id: None })
-}
-
-pub fn push_config(config: proto::TaskPushNotificationConfig) -> Result<Reply, Error> {
-    of_peer(push::read(config).map(Reply::PushConfig))
-}
-
-pub fn push_configs(response: proto::ListTaskPushNotificationConfigResponse) -> Result<Reply, Error> {
-    Ok(Reply::PushConfigs(PushConfigPage {
-        configs: of_peer(list(response.configs, "configs", push::read))?,
-        next_page_token: response.next_page_token,
-    }))
-}
-
-pub fn card(card: proto::AgentCard) -> Result<Reply, Error> {
-    card::read(card).map(|card| Reply::Card(Arc::new(card)))
-}
+peer_replies! { version: Version::V0_3, payload: Msg as "msg", push_configs: ListTaskPushNotificationConfigResponse }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CancelTask, Error, GetTask, ListPushConfigs, ListTasks, PushConfig, PushConfigPage, PushConfigRef, Reply, SendConfiguration,
-    SendMessage, Sent, Shown, SubscribeToTask, TaskPage, Version,
+    CancelTask, Error, GetTask, ListPushConfigs, ListTasks, NamedTask, PushConfig, PushConfigPage, PushConfigRef, Reply,
+    SendConfiguration, SendMessage, Sent, SubscribeToTask, TaskPage, Version,
 };
 
 use super::{card, message, proto, push, task};
+use crate::pb::calls::peer_replies;
 use crate::pb::fields::{Within, list, of_peer, or_empty, required, to_metadata, to_timestamp};
 
 /// Sent and streamed messages have the same request.
@@ -87,19 +88,7 @@ pub fn list_push_configs(list: &ListPushConfigs) -> proto::ListTaskPushNotificat
     }
 }
 
-pub fn sent(response: proto::SendMessageResponse) -> Result<Reply, Error> {
-    use proto::send_message_response::Payload;
-    of_peer(required(response.payload, "payload").and_then(|payload| {
-        Ok(Reply::Sent(match payload {
-            Payload::Task(task) => Sent::Task(read_shown(task).within("task")?),
-            Payload::Message(message) => Sent::Message(Arc::new(message::read(message).within("message")?)),
-        }))
-    }))
-}
-
-pub fn task(task: proto::Task) -> Result<Reply, Error> {
-    of_peer(read_shown(task).map(Reply::Task))
-}
+peer_replies! { version: Version::V1_0, payload: Message as "message", push_configs: ListTaskPushNotificationConfigsResponse }
 
 pub fn tasks(response: proto::ListTasksResponse) -> Result<Reply, Error> {
     let include_artifacts = response.tasks.iter().any(|task| !task.artifacts.is_empty());
@@ -110,23 +99,4 @@ pub fn tasks(response: proto::ListTasksResponse) -> Result<Reply, Error> {
         total_size: response.total_size,
         include_artifacts,
     }))
-}
-
-fn read_shown(task: proto::Task) -> Result<Shown, Error> {
-    Ok(Shown { task: Arc::new(task::read(task)?), dialect: Version::V1_0.into(), client_task_id: None })
-}
-
-pub fn push_config(config: proto::TaskPushNotificationConfig) -> Result<Reply, Error> {
-    of_peer(push::read(config).map(Reply::PushConfig))
-}
-
-pub fn push_configs(response: proto::ListTaskPushNotificationConfigsResponse) -> Result<Reply, Error> {
-    Ok(Reply::PushConfigs(PushConfigPage {
-        configs: of_peer(list(response.configs, "configs", push::read))?,
-        next_page_token: response.next_page_token,
-    }))
-}
-
-pub fn card(card: proto::AgentCard) -> Result<Reply, Error> {
-    card::read(card).map(|card| Reply::Card(Arc::new(card)))
 }

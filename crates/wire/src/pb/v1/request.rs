@@ -8,26 +8,10 @@ use chancery_protocol::{
 };
 
 use super::{message, proto, push};
-use crate::pb::fields::{Within, metadata, non_zero, optional, required, state, text, timestamp};
+use crate::pb::calls::sent_messages;
+use crate::pb::fields::{Within, first_text, metadata, non_zero, optional, required, state, text, timestamp};
 
-pub fn send_message(request: proto::SendMessageRequest) -> Result<Request, Error> {
-    read_send(request).map(Request::SendMessage)
-}
-
-pub fn stream_message(request: proto::SendMessageRequest) -> Result<Request, Error> {
-    read_send(request).map(Request::StreamMessage)
-}
-
-fn read_send(request: proto::SendMessageRequest) -> Result<SendMessage, Error> {
-    Ok(SendMessage {
-        tenant: optional(request.tenant),
-        message: Arc::new(message::read(required(request.message, "message")?).within("message")?),
-        configuration: read_configuration(request.configuration.unwrap_or_default()).within("configuration")?,
-        metadata: metadata(request.metadata, "metadata")?,
-        client_task_id: None,
-        unknown: Default::default(),
-    })
-}
+sent_messages! { tenant: tenant, message: message }
 
 fn read_configuration(configuration: proto::SendMessageConfiguration) -> Result<SendConfiguration, Error> {
     let push = configuration.task_push_notification_config.map(push::read).transpose();

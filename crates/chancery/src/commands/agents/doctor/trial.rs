@@ -8,7 +8,7 @@ use chancery::protocol::{
     CancelTask, ContextId, GetTask, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Task, TaskEvent, TaskId,
     TraceId, Version,
 };
-use chancery_outbound::client::{AgentClient, ClientError, ClientLimits, Conditions, Credentials, Interface};
+use chancery_outbound::client::{AgentClient, AgentCredentials, CallConditions, ClientError, ClientLimits, Interface};
 use chancery_outbound::guard::WayOut;
 use chancery_outbound::new_message_id;
 use chancery_outbound::remote::AgentNotes;
@@ -25,7 +25,7 @@ const WITHIN: Duration = Duration::from_secs(30);
 pub(super) struct Patient<'a> {
     pub(super) way_out: &'a WayOut,
     pub(super) limits: &'a ClientLimits,
-    pub(super) credentials: &'a Credentials,
+    pub(super) credentials: &'a AgentCredentials,
     pub(super) headers: &'a [(HeaderName, HeaderValue)],
     /// Deviating answers are rejected.
     pub(super) is_strict: bool,
@@ -102,12 +102,12 @@ impl Patient<'_> {
         trial.steps.push(("cancel", self.cancel(&client).await.map_err(|error| error.to_string())));
     }
 
-    fn conditions(&self) -> Conditions {
-        Conditions {
+    fn conditions(&self) -> CallConditions {
+        CallConditions {
             credentials: self.credentials.clone(),
             headers: self.headers.to_vec(),
             deadline: Some(WITHIN),
-            ..Conditions::new(TraceId(rand::random()))
+            ..CallConditions::new(TraceId(rand::random()))
         }
     }
 

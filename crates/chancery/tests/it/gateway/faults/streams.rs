@@ -146,6 +146,7 @@ async fn after_a_cut_what_was_missed_is_passed_on_and_nothing_else() {
             let said = [picture(asked, "WORKING", &[]), piece(asked, "1", false, false), piece(asked, "2", true, false)];
             Script::events(asked, &said)
         }
+        "GetTask" => Script::result(asked, &task(asked, "WORKING", &["1", "2", "3", "4"])),
         _ => {
             let said = [
                 picture(asked, "WORKING", &["1", "2", "3", "4"]),

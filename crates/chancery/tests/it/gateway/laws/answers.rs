@@ -65,6 +65,69 @@ async fn law_1_2_9_a_status_that_repeats_a_message_id_replaces_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_2_9_a_message_in_pieces_within_a_task_is_whole_in_the_end() {
+    let begin = json!({ "task": task(Working, &[]) });
+    let pieces = ["alpha ", "beta ", "gamma"].map(|text| json!({ "message": words("m1", text) }));
+    let [first, second, third] = pieces.clone();
+    let mut tool = status(Working);
+    tool["statusUpdate"]["metadata"] = json!({ "tool": "started" });
+    let whole = || {
+        let mut done = task(Completed, &[]);
+        done["history"] = json!([words("m1", WORDS)]);
+        json!({ "task": done })
+    };
+    for (name, events) in [
+        ("no picture follows", vec![begin.clone(), first.clone(), second.clone(), third.clone(), status(Completed)]),
+        (
+            "statuses between the pieces",
+            vec![begin.clone(), first.clone(), tool.clone(), second.clone(), tool, third.clone(), status(Completed)],
+        ),
+        ("the whole task follows", vec![begin.clone(), first.clone(), second.clone(), third.clone(), status(Completed), whole()]),
+        ("the pieces come before the task", vec![first, second, third, begin.clone(), status(Completed)]),
+    ] {
+        let agent = streams(events).await;
+        let (seen, carried) = streamed(&client(&gateway(&agent))).await;
+        assert_eq!(carried, Carried::completed(&[], &[WORDS]), "{name}: {seen:?}");
+    }
+    let other = json!({ "message": words("m2", "and more") });
+    let agent = streams([vec![begin], pieces.to_vec(), vec![other, status(Completed)]].concat()).await;
+    assert_eq!(stream(&client(&gateway(&agent))).await, Carried::completed(&[], &[WORDS, "and more"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_1_4_what_the_gateway_tells_an_agent_does_not_come_back_to_the_caller() {
+    // As Mastra and VoltAgent: the metadata of the request is the metadata of the task.
+    let agent = Scripted::agent(|asked| {
+        let mut made = task(Working, &[]);
+        made["metadata"] = super::params(asked)["metadata"].clone();
+        made["metadata"]["own"] = json!(1);
+        let mut done = made.clone();
+        (done["status"], done["artifacts"]) = (json!({ "state": Completed.name() }), json!([artifact(&[WORDS])]));
+        match asked.kind().as_str() {
+            STREAM => Script::events(asked, &[json!({ "task": made }), json!({ "task": done })]).end(),
+            UNARY => Script::result(asked, &json!({ "task": done })),
+            _ => not_found(asked),
+        }
+    })
+    .await;
+    let gateway = gateway_with(&agent, "lineage = 'metadata'");
+    let http = reqwest::Client::new();
+    for (method, kind) in [("SendStreamingMessage", STREAM), ("SendMessage", UNARY)] {
+        let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "do it" }] });
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "message": message, "metadata": { "mine": 2 } } });
+        let request = http.post(gateway.url()).header("A2A-Version", "1.0").header("Content-Type", "application/json");
+        let answer = request.body(call.to_string()).send().await.expect("an answer").text().await.expect("a body");
+        assert!(answer.contains(WORDS) && answer.contains(r#""own":1"#) && answer.contains(r#""mine":2"#), "{method}: {answer}");
+        for ours in ["hop_token", "governance/v1", "ruvector", "visited_agents"] {
+            assert!(!answer.contains(ours), "{method}, {ours}: {answer}");
+        }
+        let asked = agent.calls().into_iter().find(|asked| asked.kind() == kind).expect("a call");
+        assert!(asked.body.contains("hop_token"), "the agent was told: {}", asked.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn law_1_2_10_a_message_that_names_a_task_nobody_knows_is_complete() {
     let mut reply = words("m1", WORDS);
     reply["taskId"] = json!("nowhere");

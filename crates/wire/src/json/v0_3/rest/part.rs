@@ -119,6 +119,12 @@ impl<'de> Deserialize<'de> for PartRead {
     }
 }
 
+impl From<PartRead> for Part {
+    fn from(PartRead(part): PartRead) -> Self {
+        part
+    }
+}
+
 /// Twice-encoded text as short as this may just be a word.
 const LONGER_THAN_A_WORD: usize = 32;
 

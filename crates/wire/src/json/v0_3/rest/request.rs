@@ -1,100 +1,10 @@
-//! What 0.3 REST callers send: the path's captures, the query and the body of the 0.3 proto, joined into one object.
+//! How 0.3 REST callers name a task or a push configuration: path, query and body of the 0.3 proto, joined into one object.
 
-use std::sync::Arc;
-
-use chancery_protocol::lenient::{int32, non_empty, null_default};
-use chancery_protocol::{
-    ContextId, Error, ListTasks, Metadata, PushConfig, PushConfigRef, SendConfiguration, SendMessage, TaskId, Timestamp, Unknown,
-};
+use chancery_protocol::lenient::{int32, non_empty};
+use chancery_protocol::{Error, Metadata, PushConfig, PushConfigRef, TaskId};
 use serde::{Deserialize, Serialize};
 
-use super::task::{MessageMembers, MessageView, ProtoState};
 use crate::json::v0_3::push::{ConfigMembers, ConfigView};
-use crate::json::v0_3::request::set;
-
-#[derive(Serialize)]
-pub(super) struct SendView<'a> {
-    request: MessageView<'a>,
-    configuration: ConfigurationView<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<&'a Metadata>,
-    #[serde(flatten)]
-    unknown: &'a Unknown<SendMessage>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ConfigurationView<'a> {
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    accepted_output_modes: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    push_notification: Option<ConfigView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history_length: Option<i32>,
-    blocking: bool,
-}
-
-impl<'a> From<&'a SendMessage> for SendView<'a> {
-    fn from(send: &'a SendMessage) -> Self {
-        let configuration = &send.configuration;
-        Self {
-            request: (&*send.message).into(),
-            configuration: ConfigurationView {
-                accepted_output_modes: &configuration.accepted_output_modes,
-                push_notification: configuration.task_push_notification_config.as_deref().map(Into::into),
-                history_length: set(configuration.history_length),
-                blocking: !configuration.return_immediately,
-            },
-            metadata: send.metadata.as_ref(),
-            unknown: &send.unknown,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-pub(super) struct SendMembers {
-    /// The proto calls it `request` and its JSON name is `message`; clients send either.
-    #[serde(alias = "request")]
-    message: MessageMembers,
-    #[serde(default, deserialize_with = "null_default")]
-    configuration: ConfigurationMembers,
-    metadata: Option<Metadata>,
-    #[serde(default, rename = "$unknown")]
-    unknown: Unknown<SendMessage>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ConfigurationMembers {
-    #[serde(default, alias = "accepted_output_modes", deserialize_with = "null_default")]
-    accepted_output_modes: Vec<String>,
-    #[serde(alias = "push_notification")]
-    push_notification: Option<ConfigMembers>,
-    #[serde(default, alias = "history_length", deserialize_with = "int32")]
-    history_length: Option<i32>,
-    #[serde(default, deserialize_with = "null_default")]
-    blocking: bool,
-}
-
-impl From<SendMembers> for SendMessage {
-    fn from(send: SendMembers) -> Self {
-        let configuration = send.configuration;
-        Self {
-            tenant: None,
-            message: Arc::new(send.message.into()),
-            configuration: SendConfiguration {
-                accepted_output_modes: configuration.accepted_output_modes,
-                task_push_notification_config: configuration.push_notification.map(|config| Box::new(config.of(None))),
-                history_length: set(configuration.history_length),
-                // A proto boolean that is left out is false: callers of this form wait only when they say so.
-                return_immediately: !configuration.blocking,
-            },
-            metadata: send.metadata,
-            client_task_id: None,
-            unknown: send.unknown,
-        }
-    }
-}
 
 /// A task, or a push configuration of one, by the names in the path; the proto's resource names are understood as well.
 #[derive(Deserialize)]
@@ -214,54 +124,5 @@ impl TaskConfigMembers {
     pub(super) fn into_model(self) -> PushConfig {
         let task_id = self.name.as_deref().and_then(|name| resource(name).0).map(TaskId::from);
         self.push_notification_config.of(task_id)
-    }
-}
-
-/// What a list can be asked for, as 1.0 asks, with the proto's state names.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ListParams {
-    #[serde(default, alias = "context_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
-    context_id: Option<ContextId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    status: Option<ProtoState>,
-    #[serde(default, alias = "page_size", deserialize_with = "int32", skip_serializing_if = "Option::is_none")]
-    page_size: Option<i32>,
-    #[serde(default, alias = "page_token", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
-    page_token: Option<String>,
-    #[serde(default, alias = "history_length", deserialize_with = "int32", skip_serializing_if = "Option::is_none")]
-    history_length: Option<i32>,
-    #[serde(default, alias = "status_timestamp_after", skip_serializing_if = "Option::is_none")]
-    status_timestamp_after: Option<Timestamp>,
-    #[serde(default, alias = "include_artifacts", deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
-    include_artifacts: bool,
-}
-
-impl From<&ListTasks> for ListParams {
-    fn from(list: &ListTasks) -> Self {
-        Self {
-            context_id: list.context_id.clone(),
-            status: list.status.map(ProtoState),
-            page_size: list.page_size,
-            page_token: list.page_token.clone(),
-            history_length: set(list.history_length),
-            status_timestamp_after: list.status_timestamp_after,
-            include_artifacts: list.include_artifacts,
-        }
-    }
-}
-
-impl From<ListParams> for ListTasks {
-    fn from(list: ListParams) -> Self {
-        Self {
-            tenant: None,
-            context_id: list.context_id,
-            status: list.status.map(|ProtoState(state)| state),
-            page_size: list.page_size,
-            page_token: list.page_token,
-            history_length: set(list.history_length),
-            status_timestamp_after: list.status_timestamp_after,
-            include_artifacts: list.include_artifacts,
-        }
     }
 }

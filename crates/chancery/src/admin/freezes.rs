@@ -1,0 +1,69 @@
+//! `/admin/v1/freezes`: the stop button.
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Query, State};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::governance::bad;
+use super::scopes::{self, ResolvedScope, ScopeQuery};
+use super::{AdminState, Fault};
+
+/// Who freezes and thaws here.
+const OPERATOR: &str = "operator";
+/// Of a reason: enough for a sentence or two, and it is shown to every caller that is kept out.
+const WHY_BYTES: usize = 1024;
+
+pub(super) fn routes(office: AdminState) -> Router {
+    Router::new().route("/admin/v1/freezes", get(freezes).post(freeze).delete(thaw)).with_state(office)
+}
+
+async fn freezes(State(office): State<AdminState>) -> Json<Value> {
+    Json(json!({ "freezes": office.house.chancery.freezes().await }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FreezeRequest {
+    scope: String,
+    name: Option<String>,
+    why: Option<String>,
+    #[serde(default)]
+    unknown_ok: bool,
+}
+
+async fn freeze(
+    State(office): State<AdminState>,
+    request: Result<Json<FreezeRequest>, JsonRejection>,
+) -> Result<Json<Value>, Fault> {
+    let Json(FreezeRequest { scope, name, why, unknown_ok }) = request.map_err(|fault| bad(fault.body_text()))?;
+    if why.as_ref().is_some_and(|why| why.len() > WHY_BYTES) {
+        return Err(bad(format!("why: at most {WHY_BYTES} bytes")));
+    }
+    let ResolvedScope { scope, known } = scopes::resolved(&office, &ScopeQuery { scope: Some(scope), name, unknown_ok }).await?;
+    let frozen = office.house.chancery.freeze(scope, OPERATOR, why.as_deref()).await?;
+    let mut shown = json!(frozen);
+    shown["known"] = json!(known);
+    Ok(Json(shown))
+}
+
+async fn thaw(State(office): State<AdminState>, query: Result<Query<ScopeQuery>, QueryRejection>) -> Result<Json<Value>, Fault> {
+    let Query(query) = query.map_err(|fault| bad(fault.body_text()))?;
+    let scope = scopes::frozen(&office, &query).await?;
+    let thawed = match &scope {
+        Some(scope) => office.house.chancery.thaw(scope, OPERATOR).await?,
+        None => false,
+    };
+    if !thawed && !query.unknown_ok {
+        let named = query.name.map_or(String::new(), |name| format!(":{name}"));
+        return Err(super::governance::unknown(format!("{}{named} is not frozen", query.scope.unwrap_or_default())));
+    }
+    let mut shown = match scope {
+        Some(scope) => json!(scope),
+        None => json!({ "scope": query.scope, "name": query.name }),
+    };
+    shown["thawed"] = json!(thawed);
+    Ok(Json(shown))
+}

@@ -1,0 +1,68 @@
+//! Which agents a node serves: those it was given in code, then, if it was told so, those of its config.
+
+use std::sync::Arc;
+
+use chancery_core::TaskRunner;
+use chancery_protocol::AgentCard;
+
+use crate::agent_routes::AgentRoutes;
+use crate::agents::BuiltIn;
+use crate::config::{AgentConfig, AgentSource, Config};
+use crate::gateway::InCode;
+use crate::mount::Given;
+
+/// Agents in their order; the first one answers at the root.
+#[derive(Clone, Default)]
+pub(crate) struct AgentLineup {
+    pub(crate) here: Vec<Given>,
+    /// Agents elsewhere, each with its place among all of them.
+    pub(crate) elsewhere: Vec<(usize, String, AgentConfig)>,
+    /// Hosts and tenants that lead to them.
+    pub(crate) signs: AgentRoutes,
+    /// What the program says of agents elsewhere.
+    pub(crate) in_code: InCode,
+}
+
+impl AgentLineup {
+    pub(crate) fn here(&mut self, name: String, card: AgentCard, runner: Arc<dyn TaskRunner>, exposed: bool) {
+        self.here.push(Given { name, card, extended: None, runner, exposed });
+    }
+
+    pub(crate) fn elsewhere(&mut self, name: String, agent: AgentConfig) {
+        self.signs.of_agent(&name, &agent);
+        self.elsewhere.push((self.here.len() + self.elsewhere.len(), name, agent));
+    }
+
+    /// With the agents of a config behind. `running` has the runners that go on: what an agent here holds in memory stays.
+    pub(crate) fn and_configured(
+        mut self,
+        config: &Config,
+        running: impl Fn(&str, BuiltIn) -> Option<Arc<dyn TaskRunner>>,
+    ) -> Self {
+        for (name, agent) in &config.agents {
+            let run = match &agent.source {
+                AgentSource::BuiltIn(run) => *run,
+                AgentSource::Remote(_) => {
+                    self.elsewhere(name.clone(), agent.clone());
+                    continue;
+                }
+            };
+            self.signs.of_agent(name, agent);
+            let mut card = run.card();
+            if let Some(title) = &agent.title {
+                title.clone_into(&mut card.name);
+            }
+            if let Some(description) = &agent.description {
+                description.clone_into(&mut card.description);
+            }
+            let extended = (!agent.extended_skills.is_empty()).then(|| {
+                let mut extended = card.clone();
+                extended.skills.extend(agent.extended_skills.iter().map(Into::into));
+                extended
+            });
+            let runner = running(name, run).unwrap_or_else(|| run.runner());
+            self.here.push(Given { name: name.clone(), card, extended, runner, exposed: true });
+        }
+        self
+    }
+}

@@ -1,0 +1,89 @@
+//! `chancery store`: whether the database of the node on this machine is sound.
+
+use std::path::PathBuf;
+
+use chancery_store::{Examined, SqliteStore};
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Failure, Shared, nearby, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  chancery store check                    chancery.db in the data folder
+  chancery store check --data /srv/node   in another folder
+  chancery store check copy.db            a backup, or what `sqlite3 .recover` made
+
+Goes through every page of the file, every task and its log, and names what is damaged. Nothing is changed. The node may run,
+but only with the node stopped is the answer about one moment. The exit code is 1 if anything is damaged.";
+
+#[derive(clap::Args)]
+pub(super) struct StoreCommandArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Subcommand)]
+enum StoreCommand {
+    /// Name what is damaged in the database, and say what to do about it
+    Check(Check),
+}
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct Check {
+    /// The database [default: chancery.db in the data folder]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl StoreCommandArgs {
+    pub(super) fn run(self, shared: &Shared) -> Result<(), Failure> {
+        match self.command {
+            StoreCommand::Check(check) => check.run(shared),
+        }
+    }
+}
+
+impl Check {
+    fn run(self, shared: &Shared) -> Result<(), Failure> {
+        let file = match self.file {
+            Some(file) => file,
+            None => nearby::folder(shared)?.join("chancery.db"),
+        };
+        let examined = SqliteStore::examine(&file).map_err(|error| Failure::Usage(error.to_string()))?;
+        let Examined { tasks, entries, damage, not_named } = &examined;
+        let shown = file.display();
+        if shared.json {
+            let sound = examined.is_sound();
+            let answer = json!({
+                "file": file, "sound": sound, "tasks": tasks, "entries": entries, "damage": damage, "notNamed": not_named,
+            });
+            show::print_json(&answer.to_string());
+        } else if examined.is_sound() {
+            show::print_line(&format!("{shown} is sound: {tasks} tasks with {entries} entries were read."));
+        } else {
+            damage.iter().for_each(|what| show::print_line(&format!("damaged: {}", show::safe(what))));
+            if *not_named > 0 {
+                show::print_line(&format!("damaged: and {not_named} more"));
+            }
+            show::print_line(&format!("\n{}", what_next(&shown.to_string())));
+        }
+        match damage.len() as u64 + not_named {
+            0 => Ok(()),
+            faults => Err(Failure::Refused(format!("{shown} is damaged in {faults} places; {tasks} tasks could be read"))),
+        }
+    }
+}
+
+fn what_next(file: &str) -> String {
+    format!(
+        "What to do:\n\
+         1. Stop the node. Copy {file}, {file}-wal and {file}-shm to another disk before anything else touches them.\n\
+         2. Put your newest backup in their place, remove {file}-wal and {file}-shm, and start the node. Tasks made since the\n   \
+            backup are gone; callers that retry them with their Idempotency-Key make them anew.\n\
+         3. Without a backup, save what can be read and check it before you use it:\n   \
+            sqlite3 {file} .recover | sqlite3 recovered.db && chancery store check recovered.db\n\
+         docs/operating.md says what a damaged file and a damaged -wal lose."
+    )
+}

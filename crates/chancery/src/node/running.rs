@@ -1,0 +1,136 @@
+//! What a built node does: lets callers in, reloads its config and certificates, and shuts down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{Chancery, StoreError, spawn_watched};
+use chancery_identity::SealKey;
+use chancery_identity::credentials::CertificateName;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Node;
+use crate::build_error::BuildError;
+use crate::data_folder::DataFolder;
+use crate::record_keeper;
+use crate::reload::{ReloadError, Reloaded};
+
+impl Node {
+    #[cfg(test)]
+    pub(crate) fn running(&self) -> &crate::reload::RunningNode {
+        self.reloader.running()
+    }
+
+    /// All doors, to be merged into an axum app of your own.
+    /// The node lasts as long as the router.
+    pub fn router(&self) -> axum::Router {
+        self.entrance.router().layer(axum::Extension(Arc::clone(&self.ends)))
+    }
+
+    /// Lets callers in through a listener, until `stop` fires or the node ends, and the open connections are done.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+        let stop = self.or_ended(stop);
+        chancery_inbound::serve(listener, self.tls.clone(), self.entrance.clone(), stop.0.clone()).await;
+    }
+
+    /// The same for SWP peers. Over TLS they show certificates; without it, nobody may be on the way to read along.
+    pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
+        let stop = self.or_ended(stop);
+        chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.entrance.clone(), stop.0.clone()).await;
+    }
+
+    /// Fires when a background loop panicked that the node cannot do without. What serves the node ends then too.
+    pub fn failed(&self) -> CancellationToken {
+        self.chancery.loops().failed()
+    }
+
+    /// How often each background loop of the node has panicked, by its name. A loop that never did is not in it.
+    pub fn loop_panics(&self) -> BTreeMap<&'static str, u64> {
+        self.chancery.loops().panics()
+    }
+
+    /// Fires with `stop`, and when a loop failed that the node needs.
+    fn or_ended(&self, stop: CancellationToken) -> EitherStop {
+        let (either, failed) = (CancellationToken::new(), self.failed());
+        let fires = either.clone();
+        let waiting = spawn_watched("stop of a listener", async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = failed.cancelled() => {}
+            }
+            fires.cancel();
+        });
+        EitherStop(either, waiting)
+    }
+
+    /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
+    pub fn is_open(&self) -> bool {
+        self.entrance.doors().authenticator().is_open()
+    }
+
+    /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.
+    pub async fn reload(&self) -> Result<Reloaded, ReloadError> {
+        self.reloader.reload().await
+    }
+
+    /// Reloads the config file whenever it changes. Does nothing for a node without one.
+    pub fn watch_config(&self) -> Result<(), BuildError> {
+        self.reloader.watch().map_err(|error| BuildError::Watch(error.to_string()))
+    }
+
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The certificate that new connections are shown, by its fingerprint.
+    pub fn certificate(&self) -> Option<CertificateName> {
+        self.tls.as_ref().map(|tls| CertificateName::Sha256(SealKey::digest(&tls.certificate())))
+    }
+
+    /// Reads certificate and key anew. New connections get them; a fault changes nothing.
+    pub fn reload_tls(&self) -> Result<(), BuildError> {
+        for tls in [&self.tls, &self.swp_tls].into_iter().flatten() {
+            if let Some(material) = self.tls_config.load()? {
+                tls.replace(material)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The service behind the doors.
+    pub fn chancery(&self) -> &Chancery {
+        &self.chancery
+    }
+
+    pub fn data_folder(&self) -> Option<&DataFolder> {
+        self.folder.as_deref()
+    }
+
+    /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.
+    pub async fn shut_down(&self, patience: Duration) -> Result<(), StoreError> {
+        record_keeper::conclude(&self.chancery, &self.keys).await;
+        self.chancery.shut_down(patience).await
+    }
+}
+
+/// A stop that two can cause. Whoever waits for them ends with it.
+struct EitherStop(CancellationToken, JoinHandle<()>);
+
+impl Drop for EitherStop {
+    fn drop(&mut self) {
+        self.1.abort();
+    }
+}
+
+/// Ends what runs in the background when the node and all its routers are dropped, also without `shut_down`. Tasks that were worked on
+/// are taken up at the next start.
+#[derive(Debug)]
+pub(super) struct EndsWithLast(pub(super) Chancery);
+
+impl Drop for EndsWithLast {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}

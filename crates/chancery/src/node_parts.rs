@@ -1,0 +1,118 @@
+//! What lasts as long as a node, whatever its config says, and the service that its first assembly is made with.
+
+use std::sync::Arc;
+
+use chancery_core::notify::Engine;
+use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, TaskLimits};
+use chancery_evidence::record::Recorder;
+use chancery_identity::hop_token::HopTokens;
+use chancery_outbound::Guard;
+use chancery_store::SqliteOptions;
+use secrecy::SecretString;
+
+use crate::agent_identities::NodeIdentities;
+use crate::agent_lineup::AgentLineup;
+use crate::agent_registry::AgentRegistry;
+use crate::authentication::CallerDirectory;
+use crate::build_error::BuildError;
+use crate::config::Config;
+use crate::data_folder::DataFolder;
+use crate::gateway::{Gateway, GatewayParts};
+use crate::hops::SignedHops;
+use crate::key_registry::KeyRegistry;
+use crate::memory::NodeMemory;
+use crate::opened_store::OpenedStore;
+use crate::part_store;
+use crate::record_keeper;
+use crate::reload::ReloaderHandle;
+use crate::seal::KeySeal;
+use crate::webhooks::Webhooks;
+
+/// What a node is given when it is built and keeps until it ends.
+pub(crate) struct NodeParts {
+    pub(crate) folder: Option<Arc<DataFolder>>,
+    /// Whether tasks are kept in memory although there is a folder.
+    pub(crate) in_memory: bool,
+    /// How the database is opened, where there is one.
+    pub(crate) store_options: SqliteOptions,
+    pub(crate) reception: CallerDirectory,
+    pub(crate) keys: Arc<KeyRegistry>,
+    pub(crate) book: Arc<AgentRegistry>,
+    /// Agents that were given in code.
+    pub(crate) own: AgentLineup,
+    /// Whether the agents of the config are served too.
+    pub(crate) serves_configured: bool,
+    pub(crate) admin_token: Option<SecretString>,
+    pub(crate) behind: ReloaderHandle,
+}
+
+impl NodeParts {
+    /// Agents that callers may be granted although the config does not have them.
+    pub(crate) fn other_agents(&self) -> Vec<String> {
+        let given = self.own.here.iter().map(|given| given.name.clone());
+        let elsewhere = self.own.elsewhere.iter().map(|(_, name, _)| name.clone());
+        let added = self.book.added().into_iter().map(|record| record.name);
+        given.chain(elsewhere).chain(added).chain(self.book.given_names()).collect()
+    }
+}
+
+/// The control plane and what works beside it. It is made once, from keys of the config that need a restart.
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) chancery: Chancery,
+    pub(crate) fleet: Arc<Gateway>,
+    pub(crate) memory: Option<NodeMemory>,
+    /// Delivers notifications, where there are webhooks.
+    pub(crate) engine: Option<Arc<Engine>>,
+    pub(crate) webhooks: Option<Arc<Webhooks>>,
+    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub(crate) hops: Arc<HopTokens>,
+}
+
+impl Service {
+    /// Opens the store. Limits, rules and whatever else a reload can change are put in place with the assembly.
+    pub(crate) async fn new(
+        config: &Config,
+        parts: &NodeParts,
+        site: &GatewayParts,
+        agents: &Agents,
+        egress: Option<&Guard>,
+    ) -> Result<Self, BuildError> {
+        let (reception, keys) = (&parts.reception, &parts.keys);
+        let now = reception.clock.now();
+        let recorder = record_keeper::recorder(&config.evidence, keys, now);
+        let on_disk = parts.folder.as_deref().filter(|_| !parts.in_memory);
+        let OpenedStore { store, outbox, key } = OpenedStore::open(on_disk, &parts.store_options, recorder.clone())?;
+        reception.nonces.keep_in(Arc::clone(&store));
+        let webhooks = match egress {
+            Some(egress) => {
+                let opened = Webhooks::open(&config.push, &reception.public_url, egress, parts.folder.clone(), outbox, now)?;
+                opened.vault.warn_if_lost(opened.parts.outbox.outbox_load().await?.lanes);
+                Some(Arc::new(opened))
+            }
+            None => None,
+        };
+        let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
+        let chancery = Chancery::new(ChanceryParts {
+            agents: agents.clone(),
+            store,
+            clock: Arc::clone(&reception.clock),
+            seal: Arc::new(KeySeal(key)),
+            limits: TaskLimits::default(),
+            retention: RetentionConfig::default(),
+            dedupe: Dedupe::default(),
+            rules: Rulebook::default(),
+            hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
+            push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
+        });
+        chancery.set_address_rotations(parts.book.address_rotations());
+        let memory = NodeMemory::of(&chancery, &config.memory, keys, now)?;
+        let tier = memory.as_ref().map(|memory| memory.gate.tier());
+        part_store::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
+        let engine = webhooks.as_ref().and_then(|webhooks| webhooks.engine(&chancery, &keys.ring()));
+        let fleet = Gateway::new(site.clone(), Arc::clone(keys), chancery.clone());
+        let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&reception.clock), &fleet);
+        chancery.set_agent_identities(Arc::new(identities));
+        Ok(Self { chancery, fleet, memory, engine, webhooks, recorder, hops })
+    }
+}

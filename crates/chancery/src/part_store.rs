@@ -1,0 +1,194 @@
+//! What artifacts and messages pass over on this node: schemas that hold them, and the tier that takes their large parts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chancery_core::{Chancery, LoopNeed, PartStore};
+use chancery_identity::{KeyError, SealKey};
+use chancery_memory::{ArtifactsConfig, MemoryError, Offload, SchemaFault, Schemas, Tier};
+use chancery_protocol::{Artifact, ArtifactKind, ArtifactVersions, Error, ErrorKind, Part, TaskId};
+
+const CLEAR_EVERY: Duration = Duration::from_secs(600);
+
+#[derive(Debug)]
+struct NodePartStore {
+    schemas: Schemas,
+    versions: ArtifactVersions,
+    offload: Option<Arc<Offload>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    #[error("artifacts.schemas: {0}")]
+    Schemas(#[from] SchemaFault),
+    #[error("no key to seal links with: {0}")]
+    Key(#[from] KeyError),
+    #[error("artifacts.offload: there is no memory.tier to put them into")]
+    NoTier,
+}
+
+impl NodePartStore {
+    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, own: &Own, public_url: &str) -> Result<Self, DeskError> {
+        let schemas = config.schemas.as_deref().map(Schemas::load).transpose()?.unwrap_or_default();
+        let offload = match (config.offload, tier) {
+            (true, None) => return Err(DeskError::NoTier),
+            (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), &own.name, own.key.clone(), public_url, config))),
+            (false, _) => None,
+        };
+        let accept_lower_version_artifacts = config.accept_lower_version_artifacts;
+        let versions = ArtifactVersions { accept_lower_version_artifacts, ..ArtifactVersions::default() };
+        Ok(Self { schemas, versions, offload })
+    }
+
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Offload) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let broken = |reason: &'static str| Error::new(ErrorKind::Internal, reason);
+        let offload = Arc::clone(self.offload.as_ref().ok_or_else(|| broken("nothing is put away here"))?);
+        let done = tokio::task::spawn_blocking(move || work(&offload)).await;
+        done.map_err(|_| broken("the work broke off"))?.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "a large part could not be kept or found");
+            broken("the tier for large parts did not answer")
+        })
+    }
+}
+
+fn has_kind(artifact: &Artifact) -> bool {
+    let named = |metadata: &Option<chancery_protocol::Metadata>| {
+        metadata.as_ref().is_some_and(|metadata| metadata.text().contains("artifact_kind"))
+    };
+    named(&artifact.metadata) || artifact.parts.iter().any(|part| named(&part.metadata))
+}
+
+#[async_trait]
+impl PartStore for NodePartStore {
+    fn concerns(&self, artifact: &Artifact) -> bool {
+        self.is_large(&artifact.parts) || self.seems_ours(&artifact.parts) || has_kind(artifact)
+    }
+
+    fn check(&self, artifact: &Artifact) -> Result<(), Error> {
+        if !has_kind(artifact) {
+            return Ok(());
+        }
+        self.schemas.check(artifact, &ArtifactKind::read(artifact, &self.versions)?)?;
+        // Every part by itself too: whoever reads an artifact of several may read it so.
+        for part in artifact.parts.iter().filter(|_| artifact.parts.len() > 1) {
+            self.schemas.check(artifact, &ArtifactKind::read_part(part, &self.versions)?)?;
+        }
+        Ok(())
+    }
+
+    fn puts_away(&self) -> bool {
+        self.offload.is_some()
+    }
+
+    fn is_large(&self, parts: &[Part]) -> bool {
+        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.is_large(part)))
+    }
+
+    async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
+        let task = task.clone();
+        self.work(move |offload| offload.put_away(&task, parts)).await
+    }
+
+    fn seems_ours(&self, parts: &[Part]) -> bool {
+        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.seems_ours(part)))
+    }
+
+    fn disown(&self, task: &TaskId, parts: &mut [Part]) {
+        if let Some(offload) = &self.offload {
+            offload.disown(task, parts);
+        }
+    }
+
+    fn away(&self, task: &TaskId, parts: &[Part]) -> u64 {
+        self.offload.as_ref().map_or(0, |offload| offload.away(task, parts))
+    }
+
+    async fn weight(&self, task: &TaskId) -> Result<u64, Error> {
+        if self.offload.is_none() {
+            return Ok(0);
+        }
+        let task = task.clone();
+        self.work(move |offload| offload.weight(&task)).await
+    }
+
+    async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
+        let task = task.clone();
+        self.work(move |offload| offload.put_back(&task, parts)).await
+    }
+
+    fn most_of_a_task(&self) -> u64 {
+        self.offload.as_ref().map_or(u64::MAX, |offload| offload.task_bytes())
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.offload.as_ref().map_or(0, |offload| offload.restore_bytes())
+    }
+
+    async fn length(&self, task: &TaskId, digest: &str) -> Result<Option<u64>, Error> {
+        if self.offload.is_none() {
+            return Ok(None);
+        }
+        let (task, digest) = (task.clone(), digest.to_owned());
+        self.work(move |offload| offload.length(&task, &digest)).await
+    }
+
+    async fn piece(&self, task: &TaskId, digest: &str, from: u64, most: u64) -> Result<Vec<u8>, Error> {
+        let (task, digest) = (task.clone(), digest.to_owned());
+        self.work(move |offload| offload.piece(&task, &digest, from, most)).await
+    }
+
+    async fn tasks(&self) -> Result<Vec<TaskId>, Error> {
+        if self.offload.is_none() {
+            return Ok(Vec::new());
+        }
+        self.work(|offload| offload.tasks()).await
+    }
+
+    async fn forget(&self, task: &TaskId) -> Result<(), Error> {
+        let task = task.clone();
+        self.work(move |offload| offload.forget(&task)).await
+    }
+}
+
+/// What a node calls its folder in a tier, and what it seals its links with.
+struct Own {
+    name: String,
+    key: SealKey,
+}
+
+impl Own {
+    fn of(chancery: &Chancery) -> Result<Self, DeskError> {
+        let name = chancery.own_mark("offload")[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { name, key: SealKey::new(&chancery.own_mark("links to large parts"))? })
+    }
+}
+
+pub(crate) fn set_up(
+    chancery: &Chancery,
+    config: &ArtifactsConfig,
+    tier: Option<&Arc<Tier>>,
+    public_url: &str,
+) -> Result<(), DeskError> {
+    chancery.set_artifact_desk(Arc::new(NodePartStore::open(config, tier, &Own::of(chancery)?, public_url)?));
+    if config.offload {
+        chancery.loops().start("large parts", LoopNeed::Optional, keep_cleared(chancery.clone()));
+    }
+    Ok(())
+}
+
+/// Throws away large parts of tasks that were forgotten, until the node stops.
+async fn keep_cleared(chancery: Chancery) {
+    let stop = chancery.shutdown_token();
+    while stop.run_until_cancelled(tokio::time::sleep(CLEAR_EVERY)).await.is_some() {
+        if let Err(error) = chancery.clear_desk().await {
+            tracing::warn!(%error, "large parts of forgotten tasks could not be thrown away");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

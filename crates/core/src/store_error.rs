@@ -1,0 +1,37 @@
+//! A failure of the store, and whether anybody can do something about it by waiting.
+
+/// What a failure says about the store as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreTrouble {
+    /// None: it works, and what was asked for is impossible.
+    #[default]
+    None,
+    /// It cannot be read or written for now: a full disk, a lock, a file that cannot be opened.
+    Unavailable,
+    /// What it holds is damaged.
+    Damaged,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct StoreError {
+    pub message: String,
+    pub trouble: StoreTrouble,
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl StoreError {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), trouble: StoreTrouble::None, source: None }
+    }
+
+    pub fn caused_by(message: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { source: Some(source.into()), ..Self::new(message) }
+    }
+
+    #[must_use]
+    pub fn of_trouble(self, trouble: StoreTrouble) -> Self {
+        Self { trouble, ..self }
+    }
+}
