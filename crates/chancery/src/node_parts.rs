@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_core::notify::Engine;
-use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, TaskLimits};
+use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, TaskLimits, node_tag};
 use chancery_evidence::record::Recorder;
 use chancery_identity::hop_token::HopTokens;
 use chancery_outbound::Guard;
@@ -92,12 +92,13 @@ impl Service {
             }
             None => None,
         };
-        let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
+        let seal = Arc::new(KeySeal(key));
+        let hops = Arc::new(HopTokens::new(node_tag(&*seal), &keys.ring()));
         let chancery = Chancery::new(ChanceryParts {
             agents: agents.clone(),
             store,
             clock: Arc::clone(&reception.clock),
-            seal: Arc::new(KeySeal(key)),
+            seal,
             limits: TaskLimits::default(),
             retention: RetentionConfig::default(),
             dedupe: Dedupe::default(),

@@ -8,13 +8,13 @@ use chancery_protocol::{
     SendMessage, Sent, Timestamp, Version,
 };
 use chancery_rules::budget::Caps;
-use chancery_rules::lineage::{AgentNaming, TaskContext, TokenClaims};
+use chancery_rules::lineage::{AgentNaming, TaskContext};
 
 use crate::govern::lineage_bytes::{LineageHeaders, SentLineage};
 use crate::govern::node::TreeNode;
 use crate::publish::Subscription;
 use crate::service::{Answer, Chancery, ChanceryInner};
-use crate::{Hop, TaskRecord};
+use crate::{Hop, NamedTask, TaskRecord};
 
 /// A hop token is good for as long as its task may take, but no longer than this.
 const LONGEST_MICROS: i64 = 3_600_000_000;
@@ -155,30 +155,18 @@ impl Delegation {
         self.0.deadline.map_or(latest, |deadline| deadline.min(latest))
     }
 
-    /// What agents that pass on nothing but the token pass on with it: the members of this node and of those before it.
-    fn marks(&self, plane: &ChanceryInner) -> Option<Arc<str>> {
-        let traces = plane.govern.rules.load().lineage.traces;
-        let own = if traces { plane.marks.member(&self.0.record.id) } else { None };
+    /// What agents that pass on nothing but the token pass on with it: the members of the nodes before this one.
+    fn members(&self, plane: &ChanceryInner) -> Vec<String> {
         let foreign = self.0.brought.as_deref().map(|tokens| plane.foreign_tokens(tokens)).unwrap_or_default();
         let of_tokens: Vec<String> = foreign.into_iter().flat_map(|token| token.members).collect();
-        plane.marks.node_members(own.as_deref(), self.0.tracestate.as_deref(), &of_tokens).map(Arc::from)
+        plane.marks.node_members(self.0.tracestate.as_deref(), &of_tokens)
     }
 
     fn mint(&self, plane: &ChanceryInner, issued: Timestamp, expires: Timestamp) -> Option<String> {
-        let Inside { record, node, .. } = &*self.0;
-        let node = node.as_ref()?;
-        let context = self.context()?;
+        let node = self.0.node.as_ref()?;
         let hop = Hop {
-            claims: TokenClaims {
-                tenant: Arc::clone(&record.owner.tenant),
-                root_task: node.kinship.root.clone(),
-                parent_task: record.id.clone(),
-                trace_id: node.kinship.trace,
-                depth: node.kinship.depth,
-                audience: record.agent.clone(),
-            },
-            path: context.visited_agents,
-            marks: self.marks(plane),
+            task: NamedTask::of(&node.token_claims(), &*plane.seal),
+            members: self.members(plane),
             budget: self.0.granted,
             issued,
             expires,

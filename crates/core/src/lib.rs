@@ -32,6 +32,7 @@ mod list;
 mod live;
 mod local_turns;
 mod looks;
+mod named_task;
 pub mod notify;
 mod open_tasks;
 mod operate;
@@ -75,7 +76,9 @@ pub use evidence::{
     Block, CardObserved, Chain, Checkpoint, Delegated, Delivered, Record, RecordEnd, RecordLines, RecordNote, RecordedWrite,
     Scribe, UnwrittenRecord,
 };
-pub use govern::{GOVERNANCE_EXTENSION, LineageHeaders, PlacedCalls, Rulebook, SentLineage, SubtreeCost, token_header_bytes};
+pub use govern::{
+    GOVERNANCE_EXTENSION, LineageHeaders, PlacedCalls, Rulebook, SentLineage, SubtreeCost, node_tag, token_header_bytes,
+};
 pub use governed::{
     BudgetScopes, Decision, Fact, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, LineageRecord, PastSpend, Rule,
     Spend, Verdict,
@@ -83,6 +86,7 @@ pub use governed::{
 pub use late_reply::LateReply;
 pub use limits::TaskLimits;
 pub use list::{PageEnd, PageReader};
+pub use named_task::NamedTask;
 pub use ports::{
     Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Idempotency, Keyed, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskListing, TaskRecord,

@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_protocol::{AgentName, Caller, ContextId, Dialect, TaskEvent, TaskId, TaskState, Timestamp, TraceId};
 use chancery_rules::budget::Caps;
-use chancery_rules::lineage::{AgentPath, TokenCheck, TokenClaims};
+use chancery_rules::lineage::TokenCheck;
 use chancery_rules::task_state;
 
 use crate::evidence::{Record, RecordNote};
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend};
+use crate::named_task::NamedTask;
 use crate::push::NewRegistration;
 use crate::store_error::StoreError;
 
@@ -45,8 +46,11 @@ pub trait HopTokenService: Send + Sync + Debug {
     /// Nothing where no token can be made; the work goes out without one.
     fn mint(&self, hop: &Hop) -> Option<String>;
 
-    /// What a token says, if it is one of ours and good. Those of other nodes say nothing here.
-    fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenClaims>, TokenCheck>;
+    /// The task a token names, if it is one of ours and good. Those of other nodes say nothing here.
+    fn read(&self, token: &str, now: Timestamp) -> Result<Option<NamedTask>, TokenCheck>;
+
+    /// The same for the value of this node's member of `tracestate`, which another node wrote in the place of a token.
+    fn read_member(&self, value: &str, now: Timestamp) -> Result<NamedTask, TokenCheck>;
 
     /// What a token of another node says to those it is none of.
     fn read_foreign(&self, _token: &str) -> ForeignToken {
@@ -67,11 +71,9 @@ pub struct ForeignToken {
 /// What a hop token is made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
-    pub claims: TokenClaims,
-    /// The agents a call with this token has come through.
-    pub path: AgentPath,
-    /// This node's member of `tracestate` for the task, which other nodes pass on in the place of the token, and theirs.
-    pub marks: Option<Arc<str>>,
+    pub task: NamedTask,
+    /// Members of `tracestate` of the nodes that the task came through before this one.
+    pub members: Vec<String>,
     /// What may be spent under it, and the task whose budget that is.
     pub budget: Caps,
     pub issued: Timestamp,

@@ -11,6 +11,7 @@ use chancery_rules::lineage::{
     TokenCheck, TraceMark, attribute,
 };
 
+use crate::NamedTask;
 use crate::govern::Rulebook;
 use crate::govern::marks::MemberMark;
 use crate::govern::node::TreeNode;
@@ -129,7 +130,10 @@ impl ChanceryInner {
         let context = call.context;
         let trees = &self.govern.trees;
         let may = |node: &Arc<TreeNode>| context.standing.proof == IdentityProof::None || is_of_tenant(node, context);
-        let member = tracestate.map_or(MemberMark::Absent, |state| self.marks.read(state));
+        let member = match tracestate.map_or(MemberMark::Absent, |state| self.marks.read(state)) {
+            MemberMark::Token(value) => self.named_by_member(&value).map_or(MemberMark::Detached, MemberMark::Task),
+            member => member,
+        };
         if member == MemberMark::Detached {
             return (TraceMark::Nothing, Vec::new());
         }
@@ -147,6 +151,12 @@ impl ChanceryInner {
             _ => Vec::new(),
         };
         (mark, tree)
+    }
+
+    /// The task of a token that another node passed on as this node's member of `tracestate`.
+    fn named_by_member(&self, value: &str) -> Option<TaskId> {
+        let named = self.hops.as_ref()?.read_member(value, self.clock.now()).ok()?;
+        Some(named.task)
     }
 
     /// The open tasks of a tree that a call may come from, by the trace that this node made for it. Where callers prove who they are
@@ -212,25 +222,27 @@ impl ChanceryInner {
             match hops.read(token, self.clock.now()) {
                 Ok(None) => {}
                 Err(check) => return PresentedToken::Faulty(check),
-                Ok(Some(claims)) => {
-                    let parent = self.parent_of(&claims.parent_task, seen);
-                    return PresentedToken::Good(Box::new(claims), Box::new(parent));
-                }
+                Ok(Some(named)) => return self.named_by_token(&named, seen),
             }
         }
         PresentedToken::Foreign
     }
 
-    /// The task a token names. Nothing more is done for one that was cancelled.
-    fn parent_of(&self, task: &TaskId, seen: &mut TaskNodes) -> Parent {
+    /// The task a good token names, if what is on record of it is what the token was made for. Nothing more is done for a task that
+    /// was cancelled.
+    fn named_by_token(&self, named: &NamedTask, seen: &mut TaskNodes) -> PresentedToken {
         let trees = &self.govern.trees;
-        if let Some(node) = trees.get(task) {
-            return Parent::Open(seen.note(self.open_task(&node), node));
+        let ended = || trees.ended(&named.task, self.clock.now()).filter(|node| !node.is_canceled());
+        let Some(node) = trees.get(&named.task).or_else(ended) else {
+            return PresentedToken::Faulty(TokenCheck::ClosedParent);
+        };
+        let claims = node.token_claims();
+        if NamedTask::of(&claims, &*self.seal) != *named {
+            return PresentedToken::Faulty(TokenCheck::Parent);
         }
-        match trees.ended(task, self.clock.now()).filter(|node| !node.is_canceled()) {
-            Some(node) => Parent::Ended(seen.note(self.open_task(&node), node)),
-            None => Parent::Closed,
-        }
+        let (is_open, task) = (node.is_open(), self.open_task(&node));
+        let task = seen.note(task, node);
+        PresentedToken::Good(Box::new(claims), Box::new(if is_open { Parent::Open(task) } else { Parent::Ended(task) }))
     }
 
     fn open_task(&self, node: &TreeNode) -> OpenTask {

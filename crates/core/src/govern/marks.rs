@@ -19,12 +19,18 @@ const DETACHED: &str = "-";
 /// Every node's member has a name that ends so.
 const SUFFIX: &str = "@chancery";
 
-/// A token has the members of so many nodes: its own, and the last ones that the task came through.
-const MOST_IN_TOKEN: usize = 3;
+/// A token has the members of so many nodes: the last ones that the task came through.
+const MOST_IN_TOKEN: usize = 2;
 
 /// The most members, and the most bytes, that every system has to pass on. Some drop the whole list above that.
 const MOST_MEMBERS: usize = 32;
 const MOST_BYTES: usize = 512;
+
+/// The eight hex digits by which nodes in a row tell each other's marks and hop tokens apart.
+pub fn node_tag(seal: &dyn Seal) -> String {
+    let [a, b, c, d, ..] = seal.mark(NODE, b"");
+    format!("{a:02x}{b:02x}{c:02x}{d:02x}")
+}
 
 /// Writes and reads the marks of nodes that share one seal.
 #[derive(Clone, Debug)]
@@ -39,14 +45,15 @@ pub(crate) struct TraceMarks {
 pub(crate) enum MemberMark {
     Absent,
     Task(TaskId),
-    /// It comes from a notification, or it is none of ours although it has our name.
+    /// It is no handle: another node may have written it from a hop token.
+    Token(String),
+    /// It comes from a notification.
     Detached,
 }
 
 impl TraceMarks {
     pub(crate) fn new(seal: Arc<dyn Seal>) -> Self {
-        let [a, b, c, d, ..] = seal.mark(NODE, b"");
-        Self { key: format!("{a:02x}{b:02x}{c:02x}{d:02x}{SUFFIX}").into(), seal }
+        Self { key: format!("{}{SUFFIX}", node_tag(&*seal)).into(), seal }
     }
 
     /// The `tracestate` of a notification.
@@ -77,11 +84,10 @@ impl TraceMarks {
         (!list.is_empty()).then_some(list)
     }
 
-    /// The members of nodes alone, ours first, as a hop token carries them.
-    pub(crate) fn node_members(&self, own: Option<&str>, brought: Option<&str>, of_tokens: &[String]) -> Option<String> {
-        let all = self.tracestate(own, brought, of_tokens, MOST_BYTES)?;
-        let of_nodes: Vec<&str> = members(&all).filter(|member| is_of_node(member)).take(MOST_IN_TOKEN).collect();
-        (!of_nodes.is_empty()).then(|| of_nodes.join(","))
+    /// The members of other nodes alone, as a hop token carries them.
+    pub(crate) fn node_members(&self, brought: Option<&str>, of_tokens: &[String]) -> Vec<String> {
+        let all = self.tracestate(None, brought, of_tokens, MOST_BYTES).unwrap_or_default();
+        members(&all).filter(|member| is_of_node(member)).take(MOST_IN_TOKEN).map(str::to_owned).collect()
     }
 
     /// What came without our own member, as far as every system passes it on.
@@ -98,7 +104,8 @@ impl TraceMarks {
     pub(crate) fn read(&self, tracestate: &str) -> MemberMark {
         match members(tracestate).find_map(|member| self.own(member)) {
             None => MemberMark::Absent,
-            Some(handle) => self.opened(handle).map_or(MemberMark::Detached, MemberMark::Task),
+            Some(DETACHED) => MemberMark::Detached,
+            Some(handle) => self.opened(handle).map_or_else(|| MemberMark::Token(handle.to_owned()), MemberMark::Task),
         }
     }
 
@@ -215,12 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_handle_says_nothing_and_a_notification_that_it_is_none() {
+    fn a_forged_handle_names_no_task_and_a_notification_says_that_it_is_none() {
         let (here, task) = (marks(1), task());
         let state = written(&here, &task, None);
         let (key, handle) = state.split_once('=').unwrap();
-        for forged in ["", "x", "-", &handle.chars().rev().collect::<String>(), &handle[2..], &format!("{handle}0")] {
-            assert_eq!(here.read(&format!("{key}={forged}")), MemberMark::Detached, "{forged}");
+        for forged in ["", "x", &handle.chars().rev().collect::<String>(), &handle[2..], &format!("{handle}0")] {
+            // It may be a hop token's; whoever knows those has to say so.
+            assert_eq!(here.read(&format!("{key}={forged}")), MemberMark::Token(forged.to_owned()), "{forged}");
         }
         assert_eq!(here.read(&here.detached()), MemberMark::Detached);
         assert_eq!(here.member(&TaskId::new("no uuid")), None);

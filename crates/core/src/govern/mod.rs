@@ -36,6 +36,7 @@ use chancery_rules::recursion::RecursionPolicy;
 use self::conditions::{CallBounds, Remembered};
 use self::freezes::Freezes;
 pub use self::lineage_bytes::{LineageHeaders, SentLineage, token_header_bytes};
+pub use self::marks::node_tag;
 pub use self::node::SubtreeCost;
 use self::node::TreeNode;
 pub use self::placements::PlacedCalls;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use chancery_protocol::{TaskState, Timestamp};
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{Accounts, Amount};
-use chancery_rules::lineage::{AgentPath, Attribution, TaskContext};
+use chancery_rules::lineage::{AgentPath, Attribution, TaskContext, TokenClaims};
 use serde::Serialize;
 
 use super::OpenedAccount;
@@ -99,6 +99,18 @@ impl TreeNode {
     /// There was nothing to it after all.
     pub(crate) fn withdraw(&self) {
         self.trees.close(self, None);
+    }
+
+    /// What a hop token of the task stands for.
+    pub(crate) fn token_claims(&self) -> TokenClaims {
+        TokenClaims {
+            tenant: Arc::clone(&self.record.owner.tenant),
+            root_task: self.kinship.root.clone(),
+            parent_task: self.record.id.clone(),
+            trace_id: self.kinship.trace,
+            depth: self.kinship.depth,
+            audience: self.record.agent.clone(),
+        }
     }
 
     /// It ended because somebody cancelled it.

@@ -103,9 +103,11 @@ async fn traffic(plane: &Chancery, clock: &ManualClock, dice: &mut SmallRng) {
             None => (context, None),
         };
         send.message = Arc::new(Message { task_id: going_on, ..send.message.as_ref().clone() });
-        // A task that was forgotten, or ended, takes no more messages.
+        // A task that was forgotten, or ended, takes no more messages. A message to one that hangs would wait behind its turn for ever, and
+        // the answer to the message that made it hang may still show the state before.
         if let Ok(Answer::Reply(Reply::Sent(Sent::Task(shown)))) = plane.call(&context, Request::SendMessage(send)).await
             && shown.task.status.state.is_interrupted()
+            && word != "hang"
         {
             waiting.push((context, shown.task.id.clone()));
         }
@@ -175,7 +177,7 @@ async fn check(plane: &Chancery, what: &str) {
 #[test]
 fn a_bill_is_what_the_ledger_counts_over_random_traffic_and_restarts() {
     let first = std::env::var("CHANCERY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
-    let count = if std::env::var_os("CHANCERY_SOAK").is_some() { 500 } else { 1 };
+    let count = if std::env::var_os("CHANCERY_SOAK").is_some() { 500 } else { 6 };
     for seed in first..first + count {
         println!("seed {seed}");
         let (folder, mut dice) = (tempfile::tempdir().unwrap(), SmallRng::seed_from_u64(seed));

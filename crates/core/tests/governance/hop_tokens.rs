@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use chancery_core::budget::Caps;
 use chancery_core::lineage::{Attribution, TokenCheck, TokenClaims};
-use chancery_core::{Delegation, ForeignToken, Hop, HopTokenService, MicroUsd};
+use chancery_core::{Delegation, ForeignToken, Hop, HopTokenService, MicroUsd, NamedTask};
 use chancery_protocol::{CallContext, Caller, ErrorKind, Timestamp, TraceId};
+use chancery_testkit::PlainSeal;
 use serde_json::{Value, json};
 
 use crate::house::{House, Plan, agent_caller, caller, message, patient, quick, to};
@@ -34,10 +35,14 @@ impl HopTokenService for Desk {
         }
     }
 
-    fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenClaims>, TokenCheck> {
+    fn read_member(&self, value: &str, now: Timestamp) -> Result<NamedTask, TokenCheck> {
+        self.read(value, now)?.ok_or(TokenCheck::Malformed)
+    }
+
+    fn read(&self, token: &str, now: Timestamp) -> Result<Option<NamedTask>, TokenCheck> {
         if let Some(number) = token.strip_prefix("hop-") {
             let hop = self.0.lock().unwrap()[number.parse::<usize>().unwrap()].clone();
-            return if now < hop.expires { Ok(Some(hop.claims)) } else { Err(TokenCheck::Expired) };
+            return if now < hop.expires { Ok(Some(hop.task)) } else { Err(TokenCheck::Expired) };
         }
         match token {
             "foreign" | "poor" => Ok(None),
@@ -103,10 +108,10 @@ impl Scene {
     }
 
     /// A token that was changed before it was signed: what a stolen key could do.
-    fn changed(&self, change: impl FnOnce(&mut TokenClaims)) -> String {
+    fn changed(&self, change: impl FnOnce(&mut NamedTask)) -> String {
         let mut made = self.desk.0.lock().unwrap();
         let mut hop = made[0].clone();
-        change(&mut hop.claims);
+        change(&mut hop.task);
         made.push(hop);
         format!("hop-{}", made.len() - 1)
     }
@@ -154,14 +159,13 @@ async fn widened_tokens_do_not_agree_with_the_task_they_name() {
     let other = scene.house.begin(&to("c", caller("bob")), Value::Null).await.unwrap();
     let by_a = || to("b", agent_caller("a"));
     for token in [
-        scene.changed(|claims| claims.trace_id = TraceId(77)),
-        scene.changed(|claims| claims.root_task = other.id.clone()),
-        scene.changed(|claims| claims.parent_task = other.id.clone()),
-        scene.changed(|claims| claims.depth = 7),
+        scene.changed(|named| named.place[0] ^= 1),
+        scene.changed(|named| named.place[7] ^= 1),
+        scene.changed(|named| named.task = other.id.clone()),
     ] {
         scene.refused(&with(&token, by_a()), "parent").await;
     }
-    let gone = scene.changed(|claims| claims.parent_task = "no-such-task".into());
+    let gone = scene.changed(|named| named.task = "no-such-task".into());
     scene.refused(&with(&gone, by_a()), "closed_parent").await;
 }
 
@@ -306,5 +310,31 @@ async fn what_does_not_fit_into_the_bytes_of_lineage_is_left_out_and_our_own_mar
         assert!(state.split('=').next().unwrap().ends_with("@chancery"), "{state}");
         assert_eq!(sent.hop_token.is_some(), token);
         assert_eq!(state.contains("vendor10"), max_bytes == 2_048, "{state}");
+    }
+}
+
+#[test]
+fn every_claim_counts_and_no_border_between_two_can_be_moved() {
+    let claims = TokenClaims {
+        tenant: "acme".into(),
+        root_task: "root".into(),
+        parent_task: "parent".into(),
+        trace_id: TraceId(1),
+        depth: 2,
+        audience: "worker".into(),
+    };
+    let others = [
+        TokenClaims { tenant: "acm".into(), root_task: "eroot".into(), ..claims.clone() },
+        TokenClaims { tenant: "lab".into(), ..claims.clone() },
+        TokenClaims { root_task: "other".into(), ..claims.clone() },
+        TokenClaims { parent_task: "other".into(), ..claims.clone() },
+        TokenClaims { trace_id: TraceId(3), ..claims.clone() },
+        TokenClaims { depth: 1, ..claims.clone() },
+        TokenClaims { audience: "other".into(), ..claims.clone() },
+    ];
+    let place = |claims: &TokenClaims| NamedTask::of(claims, &PlainSeal).place;
+    assert_eq!(place(&claims), place(&claims.clone()));
+    for other in others {
+        assert_ne!(place(&claims), place(&other), "{other:?}");
     }
 }

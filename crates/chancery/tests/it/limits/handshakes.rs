@@ -130,7 +130,7 @@ async fn handshakes_of_a_node_are_held_at_their_number_and_the_address_with_most
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_handshakes_keeps_out_no_caller_with_a_certificate_at_the_same_address() {
-    let node = SecuredNode::start("connections_per_address = 4\ntls_handshakes_per_address = 16");
+    let node = SecuredNode::start("connections_per_address = 4\ntls_handshakes_per_address = 64");
     // Strangers at the caller's address: as many as may be connected, and more that never finish.
     let mut strangers = Vec::new();
     for _ in 0..4 {
@@ -146,7 +146,7 @@ async fn a_flood_of_handshakes_keeps_out_no_caller_with_a_certificate_at_the_sam
                 let _ = stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]).await;
             }
             open.push_back(stream);
-            if open.len() > 64 {
+            if open.len() > 256 {
                 open.pop_front();
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
