@@ -64,7 +64,7 @@ pub(super) fn told(
 }
 
 /// Our members, in at most so many bytes, and whether something was left out for that: the oldest agents of the path, then the
-/// context, then a token that is in a header too. A budget is never left out, because it binds whoever is called.
+/// context, then the token. A budget is never left out, because it binds whoever is called.
 fn members(turn: &Turn, form: LineageForm, headers: &LineageHeaders, room: usize) -> (Option<Metadata>, bool) {
     let granted = turn.delegation.granted();
     let capped = granted.usd.is_some() || granted.tokens.is_some();
@@ -94,7 +94,7 @@ fn members(turn: &Turn, form: LineageForm, headers: &LineageHeaders, room: usize
                 shorter.visited_agents = AgentPath::new(newer);
             }
             Some(_) => context = None,
-            None if form.token_in_header && hop_token.is_some() => hop_token = None,
+            None if hop_token.is_some() => hop_token = None,
             None => return (Some(told), cut),
         }
         cut = true;

@@ -144,39 +144,27 @@ async fn where_lineage_is_asked_for_an_agent_that_echoes_nothing_is_refused() {
     assert!(taken["result"]["task"]["id"].is_string(), "{taken}");
 }
 
-/// A token with one claim changed and the signature it had.
-fn edited(token: &str, change: impl FnOnce(&mut Value)) -> String {
-    let parts: Vec<&str> = token.split('.').collect();
-    let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(parts[1]).expect("base64")).expect("JSON");
-    let before = claims.clone();
-    change(&mut claims);
-    assert_ne!(before, claims, "nothing was changed: {claims}");
-    format!("{}.{}.{}", parts[0], URL_SAFE_NO_PAD.encode(claims.to_string()), parts[2])
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_widened_stolen_and_replayed_tokens_are_refused() {
     let scene = Scene::start("").await;
     let root = scene.a_waits_for_b().await;
     let of_a = scene.a.calls()[0].headers["chancery-hop-token"].clone();
     let of_b = scene.b.calls()[0].headers["chancery-hop-token"].clone();
-    let (rest, signature) = of_a.rsplit_once('.').expect("three parts");
-    let turned: String = signature.chars().rev().collect();
-    let depth = |claims: &mut Value| {
-        let members = claims.as_object_mut().expect("claims");
-        let depth = members.iter_mut().find(|(name, _)| name.contains("depth") || *name == "dep").expect("a depth").1;
-        *depth = json!(depth.as_u64().expect("a number") + 5);
+    let (node, body) = of_a.split_once('.').expect("a node and a body");
+    let altered = |place: usize| {
+        let mut bytes = URL_SAFE_NO_PAD.decode(body).expect("base64url");
+        bytes[place] ^= 1;
+        format!("{node}.{}", URL_SAFE_NO_PAD.encode(bytes))
     };
-    let path = |claims: &mut Value| {
-        let members = claims.as_object_mut().expect("claims");
-        assert_eq!(members.get("path"), None, "the path stays here, its digest goes out");
-        members.insert("path_digest".to_owned(), json!("A".repeat(22)));
-    };
+    let turned: String = body.chars().rev().collect();
     for (what, caller, token) in [
-        ("forged", "ka", format!("{rest}.{turned}")),
-        ("cut", "ka", rest.to_owned()),
-        ("deeper", "ka", edited(&of_a, depth)),
-        ("with another path", "ka", edited(&of_a, path)),
+        ("forged", "ka", format!("{node}.{turned}")),
+        ("cut", "ka", node.to_owned()),
+        ("of another key", "ka", altered(0)),
+        ("of another task", "ka", altered(10)),
+        ("in another place of its tree", "ka", altered(20)),
+        ("for longer", "ka", altered(31)),
+        ("without its mark", "ka", of_a[..of_a.len() - 22].to_owned()),
         ("stolen by an agent", "kb", of_a.clone()),
         ("stolen by a user", "user", of_a.clone()),
         ("of another agent", "ka", of_b.clone()),

@@ -15,6 +15,7 @@ const IDENTITY: &str = "urn:chancery:identity:v1";
 const NAME: usize = 64;
 /// The bytes of a request that hands over memory, with all that lineage adds to it.
 const FIRST_HOP: usize = 1_200;
+const FIRST_HOP_ORIGINAL: usize = 1_344;
 const FOUR_NODES: usize = 2_048;
 
 /// An agent with these extensions that works on a task until its caller has looked.
@@ -140,7 +141,9 @@ async fn lineage_stays_small_over_four_nodes_with_the_longest_names() {
         };
         let asked = through(&nodes[0], "d").await;
         println!("{what}: first hop {} B of body, {} B of headers", asked.body.len(), header_bytes(&asked));
-        assert!(asked.body.len() <= FIRST_HOP, "{what}: {}: {}", asked.body.len(), asked.body);
+        // The original protocol has the context twice: the ADR wants it in the metadata, rvagent-a2a beside the message.
+        let most = if setting.is_empty() { FIRST_HOP } else { FIRST_HOP_ORIGINAL };
+        assert!(asked.body.len() <= most, "{what}: {}: {}", asked.body.len(), asked.body);
         let asked = through(&nodes[3], "a").await;
         println!("{what}: after four nodes {} B of body, {} B of headers", asked.body.len(), header_bytes(&asked));
         assert!(asked.body.len() <= FOUR_NODES, "{what}: {}: {}", asked.body.len(), asked.body);
