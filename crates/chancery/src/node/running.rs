@@ -115,12 +115,14 @@ impl Node {
     }
 }
 
-/// A stop that two can cause. Whoever waits for them ends with it.
+/// The stop of a listener, and the task that waits for its causes. A listener that is dropped stops too: its connections run in tasks
+/// of their own, which would keep the node.
 struct EitherStop(CancellationToken, JoinHandle<()>);
 
 impl Drop for EitherStop {
     fn drop(&mut self) {
         self.1.abort();
+        self.0.cancel();
     }
 }
 

@@ -25,6 +25,7 @@ mod credentials;
 mod demo;
 mod disk;
 mod doors;
+mod dropped_node;
 mod evidence;
 mod gateway;
 mod keys;

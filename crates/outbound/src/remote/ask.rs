@@ -172,7 +172,7 @@ impl MessageDelivery<'_> {
                 }
                 () = cancelled.cancelled() => {
                     let Some(id) = self.task_of(&waiting).await else {
-                        stop::when_named(waiting.spoken.client.clone(), waiting.conditions.clone(), answer);
+                        stop::when_named(self.replica, waiting.spoken.client.clone(), waiting.conditions.clone(), answer);
                         let reason = "the gateway stopped waiting; the agent has not named its task and may still work on it";
                         return Err(AskFault::Stopped(reason.to_owned()));
                     };

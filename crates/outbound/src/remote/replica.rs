@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{Timestamp, Version};
+use tokio_util::sync::CancellationToken;
 
 use super::call_plan::CallPlan;
 use super::card_pin::{CardPin, Seen};
@@ -40,6 +41,17 @@ pub struct Replica {
     sight: CardPin,
     pub(super) call_plan: Mutex<CallPlan>,
     pub(super) extended: extended::CachedExtendedCard,
+    end: ReplicaEnd,
+}
+
+/// Ends what waits for the agent in the background when the replica is dropped.
+#[derive(Debug, Default)]
+struct ReplicaEnd(CancellationToken);
+
+impl Drop for ReplicaEnd {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// A client, and what the agent at its other end can do.
@@ -69,7 +81,8 @@ impl Replica {
         let (sight, call_plan, extended) = (CardPin::default(), Mutex::default(), extended::CachedExtendedCard::default());
         let notes = Arc::new(AgentNotes::new(Arc::clone(&address.name), None));
         let settings = AgentSettings::default();
-        Self { address, way_out, discovery, limits, credentials, settings, notes, sight, call_plan, extended }
+        let end = ReplicaEnd::default();
+        Self { address, way_out, discovery, limits, credentials, settings, notes, sight, call_plan, extended, end }
     }
 
     /// The same, called as the operator says.
@@ -89,6 +102,11 @@ impl Replica {
     #[must_use]
     pub fn pinned(self, keeper: Arc<dyn PinKeeper>) -> Self {
         Self { sight: CardPin::pinned(keeper), ..self }
+    }
+
+    /// Fires when the replica is dropped.
+    pub(super) fn dropped(&self) -> CancellationToken {
+        self.end.0.clone()
     }
 
     pub fn name(&self) -> &str {

@@ -52,13 +52,16 @@ fn refusal(replica: &Replica, error: &Error) -> Error {
     Error::new(kind, format!("agent {} refused to cancel the task: {}", replica.agent_name(), error.message))
 }
 
-/// Waits in the background for the answer of a call that nobody waits for any more, and cancels the task that it names.
+/// Waits in the background for the answer of a call whose turn has ended, and cancels the task that it names. Gives up when the replica
+/// is dropped, at the latest with the node.
 pub(super) fn when_named(
+    replica: &Replica,
     client: AgentClient,
     conditions: CallConditions,
     answer: Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Send>>,
 ) {
-    spawn_watched("cancel of an unnamed task", async move {
+    let dropped = replica.dropped();
+    let cancelling = async move {
         let Ok(Reply::Sent(Sent::Task(shown)) | Reply::Task(shown)) = answer.await else { return };
         let Task { id, status, .. } = &*shown.task;
         if status.state.is_terminal() {
@@ -68,6 +71,9 @@ pub(super) fn when_named(
         if let Err(error) = client.call(&cancel, &conditions).await {
             tracing::info!(task = %id, %error, "a task that nobody waits for could not be cancelled at its agent");
         }
+    };
+    spawn_watched("cancel of an unnamed task", async move {
+        dropped.run_until_cancelled(cancelling).await;
     });
 }
 
