@@ -8,11 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Chancery, LoopNeed, SystemClock, TaskRunner};
+use chancery_core::{Chancery, LoopNeed, Store, SystemClock, TaskRunner};
 use chancery_identity::credentials::IdentityResolver;
 use chancery_inbound::{DoorsHandle, Tls};
 use chancery_protocol::AgentCard;
-use chancery_store::SqliteOptions;
 
 use self::running::EndsWithLast;
 use crate::agent_lineup::AgentLineup;
@@ -25,7 +24,7 @@ use crate::certificate_check::warn_of_uncovered_hosts;
 use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpUrl, TlsConfig};
 use crate::data_folder::DataFolder;
 use crate::key_registry::{KeyRegistry, Signers, keep_published};
-use crate::node_parts::{NodeParts, Service};
+use crate::node_parts::{NodeParts, Service, StoreWrapper};
 use crate::record_keeper;
 use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 
@@ -58,7 +57,7 @@ pub struct NodeBuilder {
     folder: Option<PathBuf>,
     in_memory: bool,
     is_insecure: bool,
-    store_options: Option<SqliteOptions>,
+    store_wrapper: Option<StoreWrapper>,
 }
 
 impl std::fmt::Debug for NodeBuilder {
@@ -193,9 +192,10 @@ impl NodeBuilder {
         self.configured_agents()
     }
 
-    /// Opens the database with these options and not with those of the config.
-    pub fn store_options(mut self, options: SqliteOptions) -> Self {
-        self.store_options = Some(options);
+    /// Puts a store of the program in front of the one that the node opens: one that counts, traces or delays what goes through it.
+    /// Webhooks are kept in the inner store directly.
+    pub fn wrap_store(mut self, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
+        self.store_wrapper = Some(Arc::new(wrap));
         self
     }
 
@@ -220,7 +220,7 @@ impl NodeBuilder {
         };
         let parts = NodeParts {
             in_memory: self.in_memory,
-            store_options: self.store_options.unwrap_or_else(|| config.store.sqlite()),
+            store_wrapper: self.store_wrapper,
             reception,
             keys: Arc::new(KeyRegistry::open(folder.clone())?),
             book: Arc::new(AgentRegistry::open(folder.clone())?),

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use chancery_core::notify::Engine;
-use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, TaskLimits};
+use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, Store, TaskLimits};
 use chancery_evidence::record::Recorder;
 use chancery_identity::hop_token::HopTokens;
 use chancery_outbound::Guard;
-use chancery_store::SqliteOptions;
 use secrecy::SecretString;
 
 use crate::agent_identities::NodeIdentities;
@@ -28,13 +27,15 @@ use crate::reload::ReloaderHandle;
 use crate::seal::KeySeal;
 use crate::webhooks::Webhooks;
 
+/// Makes the store that the control plane uses from the one that was opened.
+pub(crate) type StoreWrapper = Arc<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>;
+
 /// What a node is given when it is built and keeps until it ends.
 pub(crate) struct NodeParts {
     pub(crate) folder: Option<Arc<DataFolder>>,
     /// Whether tasks are kept in memory although there is a folder.
     pub(crate) in_memory: bool,
-    /// How the database is opened, where there is one.
-    pub(crate) store_options: SqliteOptions,
+    pub(crate) store_wrapper: Option<StoreWrapper>,
     pub(crate) reception: CallerDirectory,
     pub(crate) keys: Arc<KeyRegistry>,
     pub(crate) book: Arc<AgentRegistry>,
@@ -82,7 +83,8 @@ impl Service {
         let now = reception.clock.now();
         let recorder = record_keeper::recorder(&config.evidence, keys, now);
         let on_disk = parts.folder.as_deref().filter(|_| !parts.in_memory);
-        let OpenedStore { store, outbox, key } = OpenedStore::open(on_disk, &parts.store_options, recorder.clone())?;
+        let OpenedStore { store, outbox, key } = OpenedStore::open(on_disk, &config.store.sqlite(), recorder.clone())?;
+        let store = parts.store_wrapper.as_ref().map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
         reception.nonces.keep_in(Arc::clone(&store));
         let webhooks = match egress {
             Some(egress) => {
