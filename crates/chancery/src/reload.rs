@@ -119,6 +119,9 @@ impl Reloader {
             Ok(read) => read,
             Err(error) => return Err(self.reject(source, faults_of(&error)).into()),
         };
+        for warning in read.places.warnings() {
+            tracing::warn!(%warning, "the config has a key under its old name");
+        }
         let config = (source.settle)(read.config);
         let before = self.running.config();
         if config == *before {
