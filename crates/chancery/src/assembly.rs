@@ -27,7 +27,7 @@ pub(crate) struct Assembly {
     pub(crate) callers: Vec<CallerRecord>,
     pub(crate) key_sets: Option<Arc<JwksCache>>,
     pub(crate) rules: Rulebook,
-    pub(crate) site: GatewayParts,
+    pub(crate) gateway_parts: GatewayParts,
     pub(crate) agents: Agents,
     /// Those of the agents that are elsewhere.
     pub(crate) remotes: Vec<Arc<Remote>>,
@@ -84,18 +84,18 @@ pub(crate) async fn assemble(
     furnish(&parts.keys, &agents, config, now)?;
     let egress = if config.push.offer.enabled { Some(webhooks::guard(config, &reception.public_url)?) } else { None };
     let signposts = Arc::new(mount.signposts()?);
-    let site = GatewayParts { place, mount };
+    let gateway_parts = GatewayParts { place, mount };
     let service = match replaced {
         Some(replaced) => replaced.service.clone(),
-        None => Service::new(config, parts, &site, &agents, egress.as_ref()).await?,
+        None => Service::new(config, parts, &gateway_parts, &agents, egress.as_ref()).await?,
     };
     let settings = door_settings(config, parts, &service, authenticator, signposts);
     let doors = match replaced {
         Some(replaced) => replaced.doors.renewed(settings, &agents, &parts.keys.ring())?,
         None => Doors::new(service.chancery.clone(), settings, &parts.keys.ring())?,
     };
-    let config = Arc::clone(&site.place.config);
-    Ok(Assembly { config, callers, key_sets, rules, site, agents, remotes, egress, doors, service })
+    let config = Arc::clone(&gateway_parts.place.config);
+    Ok(Assembly { config, callers, key_sets, rules, gateway_parts, agents, remotes, egress, doors, service })
 }
 
 impl Replaced {

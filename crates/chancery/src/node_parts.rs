@@ -75,7 +75,7 @@ impl Service {
     pub(crate) async fn new(
         config: &Config,
         parts: &NodeParts,
-        site: &GatewayParts,
+        gateway_parts: &GatewayParts,
         agents: &Agents,
         egress: Option<&Guard>,
     ) -> Result<Self, BuildError> {
@@ -112,7 +112,7 @@ impl Service {
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
         part_store::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let engine = webhooks.as_ref().and_then(|webhooks| webhooks.engine(&chancery, &keys.ring()));
-        let fleet = Gateway::new(site.clone(), Arc::clone(keys), chancery.clone());
+        let fleet = Gateway::new(gateway_parts.clone(), Arc::clone(keys), chancery.clone());
         let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&reception.clock), &fleet);
         chancery.set_agent_identities(Arc::new(identities));
         Ok(Self { chancery, fleet, memory, engine, webhooks, recorder, hops })

@@ -56,7 +56,7 @@ pub(crate) struct GatewayParts {
 
 #[derive(Debug)]
 pub(crate) struct Gateway {
-    site: ArcSwap<GatewayParts>,
+    gateway_parts: ArcSwap<GatewayParts>,
     book: Arc<AgentRegistry>,
     keys: Arc<KeyRegistry>,
     chancery: Chancery,
@@ -72,10 +72,10 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    pub(crate) fn new(site: GatewayParts, keys: Arc<KeyRegistry>, chancery: Chancery) -> Arc<Self> {
+    pub(crate) fn new(gateway_parts: GatewayParts, keys: Arc<KeyRegistry>, chancery: Chancery) -> Arc<Self> {
         Arc::new(Self {
-            book: Arc::clone(&site.place.book),
-            site: ArcSwap::from_pointee(site),
+            book: Arc::clone(&gateway_parts.place.book),
+            gateway_parts: ArcSwap::from_pointee(gateway_parts),
             keys,
             chancery,
             entrance: OnceLock::new(),
@@ -107,9 +107,9 @@ impl Gateway {
             return Err(AgentBookError::Taken(record.name).into());
         }
         self.book.check(&record)?;
-        let site = self.site.load_full();
+        let gateway_parts = self.gateway_parts.load_full();
         let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
-        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &site.place).map_err(faulty)?;
+        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &gateway_parts.place).map_err(faulty)?;
         let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
         let ShownCards { card, extended } = remote.first_cards(self.chancery.now()).await;
         if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
@@ -121,8 +121,9 @@ impl Gateway {
             self.unpin(&remote);
             return Err(error.into());
         }
-        let given = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&site.place), exposed: true };
-        let agent = site.mount.beside(given);
+        let given =
+            Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&gateway_parts.place), exposed: true };
+        let agent = gateway_parts.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));
             self.book.remove(&remote.name)?;
@@ -193,10 +194,10 @@ impl Gateway {
     }
 
     /// Serves these agents from now on, with these among them elsewhere, and does what belongs to that in the same step.
-    pub(crate) fn refit(&self, site: GatewayParts, agents: Agents, remotes: Vec<Arc<Remote>>, and: impl FnOnce()) {
+    pub(crate) fn refit(&self, gateway_parts: GatewayParts, agents: Agents, remotes: Vec<Arc<Remote>>, and: impl FnOnce()) {
         let remotes: BTreeMap<_, _> = remotes.into_iter().map(|remote| (remote.name.clone(), remote)).collect();
         let alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
-        self.site.store(Arc::new(site));
+        self.gateway_parts.store(Arc::new(gateway_parts));
         let before = std::mem::replace(&mut *self.remotes(), remotes.clone());
         self.chancery.set_agents(agents);
         and();
@@ -237,7 +238,7 @@ impl Gateway {
             self.book.rotate_address(name, self.chancery.now())?;
             self.chancery.set_address_rotations(self.book.address_rotations());
         }
-        let node = self.site.load().place.public_url.to_string();
+        let node = self.gateway_parts.load().place.public_url.to_string();
         let url = format!("{}/via/{}", node.trim_end_matches('/'), self.chancery.agent_secret(name));
         Ok(json!({ "name": name, "url": url }))
     }
@@ -300,7 +301,7 @@ impl Gateway {
         }
         let shown = self.serve(|agents| match agents.get(&remote.name) {
             Some(agent) => {
-                let again = self.site.load().mount.again(agent, cards, agents.first().name == agent.name);
+                let again = self.gateway_parts.load().mount.again(agent, cards, agents.first().name == agent.name);
                 agents.with(again)
             }
             None => agents,
@@ -313,11 +314,11 @@ impl Gateway {
     /// Serves an agent that was named by host and port under the name that its card says, now that it was read.
     async fn rename(&self, before: &Remote, cards: ShownCards) {
         let _alone = self.changing.lock().await;
-        let site = self.site.load_full();
+        let gateway_parts = self.gateway_parts.load_full();
         let taken: BTreeSet<String> = self.chancery.agents().iter().map(|agent| agent.name.to_string()).collect();
         // A change that came first may have taken the agent out, or named it.
         let is_there = self.remotes().get(&before.name).is_some_and(|remote| std::ptr::eq(&**remote, before));
-        let remote = is_there.then(|| renamed(before, &taken, &site.place)).flatten();
+        let remote = is_there.then(|| renamed(before, &taken, &gateway_parts.place)).flatten();
         let Some(remote) = remote else { return };
         let name = remote.name.to_string();
         if let Err(error) = self.keys.furnish(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
@@ -326,8 +327,8 @@ impl Gateway {
         }
         let at_root = self.chancery.agents().first().name == before.name;
         let ShownCards { card, extended } = cards;
-        let given = Given { name, card, extended, runner: remote.runner(&site.place), exposed: true };
-        let agent = site.mount.at(given, at_root);
+        let given = Given { name, card, extended, runner: remote.runner(&gateway_parts.place), exposed: true };
+        let agent = gateway_parts.mount.at(given, at_root);
         let served = self.serve(|agents| agents.renamed(&before.name, agent));
         if let Err(error) = served {
             tracing::error!(%error, "the cards could not be signed anew and stay as they are");

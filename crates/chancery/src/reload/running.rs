@@ -83,10 +83,10 @@ impl RunningNode {
     /// Puts an assembly in the place of the one that counts. Only callers that the operator added meanwhile can stand in its way; then
     /// nothing has changed.
     pub(super) fn put_in_place(&self, assembly: Assembly) -> Result<(), BuildError> {
-        let Assembly { config, callers, key_sets, rules, site, agents, remotes, egress, doors, service } = assembly;
+        let Assembly { config, callers, key_sets, rules, gateway_parts, agents, remotes, egress, doors, service } = assembly;
         self.parts.reception.callers.configure(callers)?;
         let chancery = &service.chancery;
-        service.fleet.refit(site, agents, remotes, || {
+        service.fleet.refit(gateway_parts, agents, remotes, || {
             chancery.set_limits(config.limits.tasks.clone());
             chancery.set_retention(config.retention.clone());
             chancery.set_dedupe(config.node.dedupe);
