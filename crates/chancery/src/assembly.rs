@@ -63,9 +63,10 @@ pub(crate) async fn assemble(
         return Err(BuildError::WouldOpen);
     }
     let lineup = lineup(config, parts, replaced);
-    let signs = Arc::new(lineup.signs.clone());
+    let agent_routes = Arc::new(lineup.agent_routes.clone());
     let reception = &parts.reception;
-    let mount = MountedAgent::new(reception.public_url.clone(), &authenticator, signs, config).also_at(reception.swp_url.clone());
+    let mount =
+        MountedAgent::new(reception.public_url.clone(), &authenticator, agent_routes, config).also_at(reception.swp_url.clone());
     let place = RemoteParts {
         config: Arc::new(config.clone()),
         public_url: reception.public_url.url().clone(),

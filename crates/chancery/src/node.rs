@@ -124,7 +124,7 @@ impl NodeBuilder {
     /// Hosts and tenants that an agent's config has for the agent of that name, which is given to the node otherwise. Agents
     /// elsewhere bring theirs.
     pub fn names_of(mut self, name: &str, agent: &AgentConfig) -> Self {
-        self.own.signs.of_agent(name, agent);
+        self.own.agent_routes.of_agent(name, agent);
         self
     }
 
