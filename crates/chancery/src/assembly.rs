@@ -114,7 +114,7 @@ impl Replaced {
         };
         // Agents whose extended cards nobody could be shown are asked for them from now on.
         let same_callers = authenticator.is_open() == self.doors.authenticator().is_open();
-        (same_callers && around(&self.config) == around(config)).then(|| self.service.fleet.standing())
+        (same_callers && around(&self.config) == around(config)).then(|| self.service.gateway.standing())
     }
 
     /// The runner of a built-in agent that the new config has under the same name.
@@ -191,7 +191,7 @@ fn door_settings(
         limits: config.limits.inbound.clone(),
         json: config.limits.json.clone(),
         admin_token: parts.admin_token.clone(),
-        admin_routes: admin::routes(office, &service.fleet, &parts.behind),
+        admin_routes: admin::routes(office, &service.gateway, &parts.behind),
         authenticator,
         signposts,
         swp: config.swp.settings(),

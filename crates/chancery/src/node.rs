@@ -233,7 +233,7 @@ impl NodeBuilder {
         let assembly = assemble(&config, configured, &parts, None).await?;
         let keys = Arc::clone(&parts.keys);
         let running = RunningNode::begin(parts, assembly)?;
-        let Service { chancery, fleet, webhooks, recorder, hops, engine, .. } = running.service().clone();
+        let Service { chancery, gateway, webhooks, recorder, hops, engine, .. } = running.service().clone();
         let entrance = running.entrance().clone();
         let callers = Arc::clone(&running.parts().reception.callers);
         let reloader = Reloader::new(running, self.source);
@@ -246,7 +246,7 @@ impl NodeBuilder {
         if let Some(engine) = engine {
             engine.start(&node.chancery);
         }
-        fleet.start();
+        gateway.start();
         let (chancery, loops) = (&node.chancery, node.chancery.loops());
         let keeper = chancery.clone();
         loops.start("retention", LoopNeed::Vital, async move { keeper.keep_swept().await });

@@ -61,7 +61,7 @@ impl NodeParts {
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) chancery: Chancery,
-    pub(crate) fleet: Arc<Gateway>,
+    pub(crate) gateway: Arc<Gateway>,
     pub(crate) memory: Option<NodeMemory>,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,
@@ -112,9 +112,9 @@ impl Service {
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
         part_store::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
         let engine = webhooks.as_ref().and_then(|webhooks| webhooks.engine(&chancery, &keys.ring()));
-        let fleet = Gateway::new(gateway_parts.clone(), Arc::clone(keys), chancery.clone());
-        let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&reception.clock), &fleet);
+        let gateway = Gateway::new(gateway_parts.clone(), Arc::clone(keys), chancery.clone());
+        let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&reception.clock), &gateway);
         chancery.set_agent_identities(Arc::new(identities));
-        Ok(Self { chancery, fleet, memory, engine, webhooks, recorder, hops })
+        Ok(Self { chancery, gateway, memory, engine, webhooks, recorder, hops })
     }
 }

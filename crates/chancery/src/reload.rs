@@ -87,7 +87,7 @@ impl std::fmt::Debug for Reloader {
 
 impl Reloader {
     pub(crate) fn agents_elsewhere(&self) -> Vec<String> {
-        self.running.service().fleet.lines()
+        self.running.service().gateway.lines()
     }
 
     #[cfg(test)]

@@ -93,9 +93,9 @@ impl Gateway {
 
     /// Begins to look after the agents' cards.
     pub(crate) fn start(self: &Arc<Self>) {
-        let (fleet, stop) = (Arc::clone(self), self.chancery.shutdown_token());
+        let (gateway, stop) = (Arc::clone(self), self.chancery.shutdown_token());
         self.chancery.loops().start("agent cards", LoopNeed::Optional, async move {
-            stop.run_until_cancelled(fleet.keep_fresh()).await;
+            stop.run_until_cancelled(gateway.keep_fresh()).await;
         });
     }
 
@@ -285,8 +285,8 @@ impl Gateway {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             for remote in self.all() {
-                let (fleet, name) = (Arc::clone(&self), Arc::clone(&remote.name));
-                looks.begin(&name, async move { fleet.show(&remote).await }).await;
+                let (gateway, name) = (Arc::clone(&self), Arc::clone(&remote.name));
+                looks.begin(&name, async move { gateway.show(&remote).await }).await;
             }
         }
     }

@@ -34,7 +34,7 @@ impl RunningNode {
     pub(crate) fn begin(parts: NodeParts, assembly: Assembly) -> Result<Self, BuildError> {
         let (service, entrance) = (assembly.service.clone(), DoorsHandle::new(assembly.doors.clone()));
         let assembled = Assembled { config: Arc::clone(&assembly.config), key_sets: assembly.key_sets.clone() };
-        service.fleet.show_at(entrance.clone());
+        service.gateway.show_at(entrance.clone());
         let node = Self { parts, service, entrance, assembled: Mutex::new(assembled) };
         node.put_in_place(assembly)?;
         Ok(node)
@@ -65,7 +65,7 @@ impl RunningNode {
     }
 
     pub(super) async fn alone(&self) -> MutexGuard<'_, ()> {
-        self.service.fleet.alone().await
+        self.service.gateway.alone().await
     }
 
     /// Everything of a change that can go wrong.
@@ -86,7 +86,7 @@ impl RunningNode {
         let Assembly { config, callers, key_sets, rules, gateway_parts, agents, remotes, egress, doors, service } = assembly;
         self.parts.reception.callers.configure(callers)?;
         let chancery = &service.chancery;
-        service.fleet.refit(gateway_parts, agents, remotes, || {
+        service.gateway.refit(gateway_parts, agents, remotes, || {
             chancery.set_limits(config.limits.tasks.clone());
             chancery.set_retention(config.retention.clone());
             chancery.set_dedupe(config.node.dedupe);

@@ -26,9 +26,9 @@ pub(super) async fn picture(node: &Node) -> BTreeMap<String, String> {
     parts.insert("limits".to_owned(), format!("{:#?}", chancery.limits()));
     parts.insert("retention".to_owned(), format!("{:#?} {:?}", chancery.retention(), chancery.dedupe()));
     let running = node.running();
-    let fleet = &running.service().fleet;
-    parts.insert("agents elsewhere".to_owned(), fleet.lines().join("\n"));
-    for (name, guard) in fleet.guards() {
+    let gateway = &running.service().gateway;
+    parts.insert("agents elsewhere".to_owned(), gateway.lines().join("\n"));
+    for (name, guard) in gateway.guards() {
         parts.insert(format!("guard {name}"), format!("{:#?}", guard.config()));
     }
     let webhooks = running.service().webhooks.as_ref();
