@@ -64,14 +64,14 @@ pub(crate) async fn assemble(
     }
     let lineup = lineup(config, parts, replaced);
     let agent_routes = Arc::new(lineup.agent_routes.clone());
-    let reception = &parts.reception;
-    let mount =
-        MountedAgent::new(reception.public_url.clone(), &authenticator, agent_routes, config).also_at(reception.swp_url.clone());
+    let caller_directory = &parts.caller_directory;
+    let mount = MountedAgent::new(caller_directory.public_url.clone(), &authenticator, agent_routes, config)
+        .also_at(caller_directory.swp_url.clone());
     let place = RemoteParts {
         config: Arc::new(config.clone()),
-        public_url: reception.public_url.url().clone(),
-        swp_url: reception.swp_url.clone(),
-        clock: Arc::clone(&reception.clock),
+        public_url: caller_directory.public_url.url().clone(),
+        swp_url: caller_directory.swp_url.clone(),
+        clock: Arc::clone(&caller_directory.clock),
         book: Arc::clone(&parts.book),
         knows_callers: mount.knows_callers(),
         in_code: lineup.in_code.clone(),
@@ -80,10 +80,10 @@ pub(crate) async fn assemble(
     let standing = replaced.and_then(|replaced| replaced.standing_for(config, &authenticator));
     let (given, remotes) = gather(&place, lineup, standing.as_ref()).await?;
     let agents = mount.all(given)?;
-    check_grants(&callers, &reception.callers, &agents)?;
-    let now = reception.clock.now();
+    check_grants(&callers, &caller_directory.callers, &agents)?;
+    let now = caller_directory.clock.now();
     furnish(&parts.keys, &agents, config, now)?;
-    let egress = if config.push.offer.enabled { Some(webhooks::guard(config, &reception.public_url)?) } else { None };
+    let egress = if config.push.offer.enabled { Some(webhooks::guard(config, &caller_directory.public_url)?) } else { None };
     let signposts = Arc::new(mount.signposts()?);
     let gateway_parts = GatewayParts { place, mount };
     let service = match replaced {
@@ -133,13 +133,13 @@ fn who_is_who(
     kept: &mut Option<Arc<JwksCache>>,
     replaced: Option<&Replaced>,
 ) -> Result<Authenticator, BuildError> {
-    let preview = parts.reception.callers.preview(callers)?;
+    let preview = parts.caller_directory.callers.preview(callers)?;
     let known_keys = || {
-        let sets = kept.take().map_or_else(|| key_sets(config, &parts.reception), Ok)?;
+        let sets = kept.take().map_or_else(|| key_sets(config, &parts.caller_directory), Ok)?;
         *kept = Some(Arc::clone(&sets));
         Ok(sets)
     };
-    let made = authenticator(config, &parts.reception, preview, known_keys)?;
+    let made = authenticator(config, &parts.caller_directory, preview, known_keys)?;
     Ok(match replaced {
         Some(replaced) => made.following(replaced.doors.authenticator()),
         None => made,
@@ -170,11 +170,11 @@ fn door_settings(
     authenticator: Authenticator,
     signposts: Arc<Signposts>,
 ) -> DoorSettings {
-    let reception = &parts.reception;
+    let caller_directory = &parts.caller_directory;
     let office = AdminState {
-        callers: Arc::clone(&reception.callers),
+        callers: Arc::clone(&caller_directory.callers),
         keys: Arc::clone(&parts.keys),
-        clock: Arc::clone(&reception.clock),
+        clock: Arc::clone(&caller_directory.clock),
         open: authenticator.is_open(),
         house: Arc::new(AdminParts::of(config, service.chancery.clone())),
         memory: service.memory.clone(),
@@ -182,10 +182,10 @@ fn door_settings(
         webhooks: service.webhooks.clone(),
     };
     DoorSettings {
-        public_url: reception.public_url.to_string(),
+        public_url: caller_directory.public_url.to_string(),
         listen: config.node.listen.ip(),
         hosts: config.node.hosts.iter().map(|host| host.as_str().to_owned()).collect(),
-        every_host: reception.is_insecure && config.node.hosts.is_empty() && signposts.hosts.is_empty(),
+        every_host: caller_directory.is_insecure && config.node.hosts.is_empty() && signposts.hosts.is_empty(),
         tls: config.tls.cert_file.is_some(),
         headerless: config.card.headerless,
         limits: config.limits.inbound.clone(),

@@ -54,21 +54,21 @@ pub(crate) struct CallerDirectory {
 }
 
 /// The keys of issuers, fetched through the guarded way out.
-pub(crate) fn key_sets(config: &Config, reception: &CallerDirectory) -> Result<Arc<JwksCache>, BuildError> {
-    let guard = Guard::new(config.outbound.clone(), &[reception.public_url.url().clone()])
+pub(crate) fn key_sets(config: &Config, caller_directory: &CallerDirectory) -> Result<Arc<JwksCache>, BuildError> {
+    let guard = Guard::new(config.outbound.clone(), &[caller_directory.public_url.url().clone()])
         .map_err(|faults| BuildError::Outbound(joined(&faults)))?;
-    let clock = Arc::clone(&reception.clock);
+    let clock = Arc::clone(&caller_directory.clock);
     Ok(Arc::new(JwksCache::with_limits(guard.client(), move || clock.now(), config.jwks)))
 }
 
 /// A node nobody is configured to call is open to everybody. `preview` has the callers as they will be.
 pub(crate) fn authenticator(
     config: &Config,
-    reception: &CallerDirectory,
+    caller_directory: &CallerDirectory,
     preview: Callers,
     key_sets: impl FnOnce() -> Result<Arc<JwksCache>, BuildError>,
 ) -> Result<Authenticator, BuildError> {
-    let CallerDirectory { callers, resolver, public_url, .. } = reception;
+    let CallerDirectory { callers, resolver, public_url, .. } = caller_directory;
     if preview.is_empty() && config.issuers.is_empty() && config.identity.allow.is_none() && resolver.is_none() {
         return Ok(Authenticator::open());
     }
@@ -80,7 +80,7 @@ pub(crate) fn authenticator(
         key_sets: key_sets()?,
         tokens_remembered_s: config.identity.tokens_remembered_s,
         signatures: Some(signature_rules(config, public_url)?),
-        nonces: Some(reception.nonces.clone()),
+        nonces: Some(caller_directory.nonces.clone()),
         resolver: resolver.clone().or(listed).unwrap_or_else(|| Arc::new(AllowAll::default())),
         agents_may_call: MayCall::Everything,
         client_certificates: config.tls.client_ca_file.is_some(),

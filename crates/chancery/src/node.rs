@@ -208,7 +208,7 @@ impl NodeBuilder {
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
         tls.iter().for_each(|tls| warn_of_uncovered_hosts(tls, config.node.listen.ip(), public_url.url()));
         let swp_tls = if config.swp.door.listen.is_some() { config.tls.load()?.map(Tls::for_swp).transpose()? } else { None };
-        let reception = CallerDirectory {
+        let caller_directory = CallerDirectory {
             // The callers of the config are put in place with the rest of it.
             callers: Arc::new(CallerRegistry::open(folder.clone(), Vec::new())?),
             resolver: self.resolver,
@@ -221,7 +221,7 @@ impl NodeBuilder {
         let parts = NodeParts {
             in_memory: self.in_memory,
             store_wrapper: self.store_wrapper,
-            reception,
+            caller_directory,
             keys: Arc::new(KeyRegistry::open(folder.clone())?),
             book: Arc::new(AgentRegistry::open(folder.clone())?),
             own: self.own,
@@ -235,7 +235,7 @@ impl NodeBuilder {
         let running = RunningNode::begin(parts, assembly)?;
         let Service { chancery, gateway, webhooks, recorder, hops, engine, .. } = running.service().clone();
         let entrance = running.entrance().clone();
-        let callers = Arc::clone(&running.parts().reception.callers);
+        let callers = Arc::clone(&running.parts().caller_directory.callers);
         let reloader = Reloader::new(running, self.source);
         let ends = Arc::new(EndsWithLast(chancery.clone()));
         let node = Node { chancery, entrance, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };

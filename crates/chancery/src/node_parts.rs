@@ -36,7 +36,7 @@ pub(crate) struct NodeParts {
     /// Whether tasks are kept in memory although there is a folder.
     pub(crate) in_memory: bool,
     pub(crate) store_wrapper: Option<StoreWrapper>,
-    pub(crate) reception: CallerDirectory,
+    pub(crate) caller_directory: CallerDirectory,
     pub(crate) keys: Arc<KeyRegistry>,
     pub(crate) book: Arc<AgentRegistry>,
     /// Agents that were given in code.
@@ -79,26 +79,27 @@ impl Service {
         agents: &Agents,
         egress: Option<&Guard>,
     ) -> Result<Self, BuildError> {
-        let (reception, keys) = (&parts.reception, &parts.keys);
-        let now = reception.clock.now();
+        let (caller_directory, keys) = (&parts.caller_directory, &parts.keys);
+        let now = caller_directory.clock.now();
         let recorder = record_keeper::recorder(&config.evidence, keys, now);
         let on_disk = parts.folder.as_deref().filter(|_| !parts.in_memory);
         let OpenedStore { store, outbox, key } = OpenedStore::open(on_disk, &config.store.sqlite(), recorder.clone())?;
         let store = parts.store_wrapper.as_ref().map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
-        reception.nonces.keep_in(Arc::clone(&store));
+        caller_directory.nonces.keep_in(Arc::clone(&store));
         let webhooks = match egress {
             Some(egress) => {
-                let opened = Webhooks::open(&config.push, &reception.public_url, egress, parts.folder.clone(), outbox, now)?;
+                let opened =
+                    Webhooks::open(&config.push, &caller_directory.public_url, egress, parts.folder.clone(), outbox, now)?;
                 opened.vault.warn_if_lost(opened.parts.outbox.outbox_load().await?.lanes);
                 Some(Arc::new(opened))
             }
             None => None,
         };
-        let hops = Arc::new(HopTokens::new(reception.public_url.to_string(), &keys.ring()));
+        let hops = Arc::new(HopTokens::new(caller_directory.public_url.to_string(), &keys.ring()));
         let chancery = Chancery::new(ChanceryParts {
             agents: agents.clone(),
             store,
-            clock: Arc::clone(&reception.clock),
+            clock: Arc::clone(&caller_directory.clock),
             seal: Arc::new(KeySeal(key)),
             limits: TaskLimits::default(),
             retention: RetentionConfig::default(),
@@ -110,10 +111,10 @@ impl Service {
         chancery.set_address_rotations(parts.book.address_rotations());
         let memory = NodeMemory::of(&chancery, &config.memory, keys, now)?;
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
-        part_store::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
+        part_store::set_up(&chancery, &config.artifacts, tier, &caller_directory.public_url.to_string())?;
         let engine = webhooks.as_ref().and_then(|webhooks| webhooks.engine(&chancery, &keys.ring()));
         let gateway = Gateway::new(gateway_parts.clone(), Arc::clone(keys), chancery.clone());
-        let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&reception.clock), &gateway);
+        let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&caller_directory.clock), &gateway);
         chancery.set_agent_identities(Arc::new(identities));
         Ok(Self { chancery, gateway, memory, engine, webhooks, recorder, hops })
     }

@@ -129,7 +129,7 @@ impl Attempt<'_> {
     fn is_open(&self, records: Vec<CallerRecord>) -> Result<bool, BuildError> {
         let book = CallerRegistry::open(None, records.clone())?;
         let preview = book.preview(&records)?;
-        let reception = CallerDirectory {
+        let caller_directory = CallerDirectory {
             callers: Arc::new(book),
             resolver: None,
             public_url: self.public_url.clone(),
@@ -138,8 +138,8 @@ impl Attempt<'_> {
             clock: Arc::new(SystemClock),
             nonces: Arc::default(),
         };
-        let sets = key_sets(self.config, &reception)?;
-        Ok(authenticator(self.config, &reception, preview, || Ok(sets))?.is_open())
+        let sets = key_sets(self.config, &caller_directory)?;
+        Ok(authenticator(self.config, &caller_directory, preview, || Ok(sets))?.is_open())
     }
 
     fn tls(&self) -> Result<(), BuildError> {

@@ -156,7 +156,7 @@ impl Reloader {
         let assembly = self.running.prepare(config, callers, places).await?;
         self.running.put_in_place(assembly).map_err(|error| placed(error, places))?;
         let parts = self.running.parts();
-        let known: Vec<_> = parts.reception.callers.list().into_iter().map(|(record, _)| record).collect();
+        let known: Vec<_> = parts.caller_directory.callers.list().into_iter().map(|(record, _)| record).collect();
         for fault in crate::scope_names::unmatched(config, places, &known, &parts.other_agents()) {
             tracing::warn!(%fault, "a budget or policy of the config bounds nobody");
         }

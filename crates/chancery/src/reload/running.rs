@@ -84,7 +84,7 @@ impl RunningNode {
     /// nothing has changed.
     pub(super) fn put_in_place(&self, assembly: Assembly) -> Result<(), BuildError> {
         let Assembly { config, callers, key_sets, rules, gateway_parts, agents, remotes, egress, doors, service } = assembly;
-        self.parts.reception.callers.configure(callers)?;
+        self.parts.caller_directory.callers.configure(callers)?;
         let chancery = &service.chancery;
         service.gateway.refit(gateway_parts, agents, remotes, || {
             chancery.set_limits(config.limits.tasks.clone());
