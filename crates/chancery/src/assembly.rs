@@ -67,7 +67,7 @@ pub(crate) async fn assemble(
     let caller_directory = &parts.caller_directory;
     let mount = MountedAgent::new(caller_directory.public_url.clone(), &authenticator, agent_routes, config)
         .also_at(caller_directory.swp_url.clone());
-    let place = RemoteParts {
+    let remote_parts = RemoteParts {
         config: Arc::new(config.clone()),
         public_url: caller_directory.public_url.url().clone(),
         swp_url: caller_directory.swp_url.clone(),
@@ -78,14 +78,14 @@ pub(crate) async fn assemble(
         known_names: parts.keys.agents(),
     };
     let standing = replaced.and_then(|replaced| replaced.standing_for(config, &authenticator));
-    let (given, remotes) = gather(&place, lineup, standing.as_ref()).await?;
+    let (given, remotes) = gather(&remote_parts, lineup, standing.as_ref()).await?;
     let agents = mount.all(given)?;
     check_grants(&callers, &caller_directory.callers, &agents)?;
     let now = caller_directory.clock.now();
     furnish(&parts.keys, &agents, config, now)?;
     let egress = if config.push.offer.enabled { Some(webhooks::guard(config, &caller_directory.public_url)?) } else { None };
     let signposts = Arc::new(mount.signposts()?);
-    let gateway_parts = GatewayParts { place, mount };
+    let gateway_parts = GatewayParts { remote_parts, mount };
     let service = match replaced {
         Some(replaced) => replaced.service.clone(),
         None => Service::new(config, parts, &gateway_parts, &agents, egress.as_ref()).await?,
@@ -95,7 +95,7 @@ pub(crate) async fn assemble(
         Some(replaced) => replaced.doors.renewed(settings, &agents, &parts.keys.ring())?,
         None => Doors::new(service.chancery.clone(), settings, &parts.keys.ring())?,
     };
-    let config = Arc::clone(&gateway_parts.place.config);
+    let config = Arc::clone(&gateway_parts.remote_parts.config);
     Ok(Assembly { config, callers, key_sets, rules, gateway_parts, agents, remotes, egress, doors, service })
 }
 

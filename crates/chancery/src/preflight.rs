@@ -186,7 +186,7 @@ impl Attempt<'_> {
             Ok(book) => Arc::new(book),
             Err(error) => return placed(error.into(), self.places),
         };
-        let place = RemoteParts {
+        let remote_parts = RemoteParts {
             config: Arc::new(self.config.clone()),
             public_url: self.public_url.url().clone(),
             swp_url: self.config.swp.door.public_url.clone(),
@@ -197,7 +197,7 @@ impl Attempt<'_> {
             known_names: Default::default(),
         };
         let elsewhere = self.config.agents.iter().filter(|(_, agent)| matches!(agent.source, AgentSource::Remote(_)));
-        let made = elsewhere.map(|(name, agent)| (name, Remote::new(name, agent, false, &place)));
+        let made = elsewhere.map(|(name, agent)| (name, Remote::new(name, agent, false, &remote_parts)));
         made.filter_map(|(name, made)| Some(self.places.fault(&format!("agents.{name}"), &made.err()?))).collect()
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum FleetError {
 /// Where agents are reached from, and where they are shown.
 #[derive(Clone, Debug)]
 pub(crate) struct GatewayParts {
-    pub(crate) place: RemoteParts,
+    pub(crate) remote_parts: RemoteParts,
     pub(crate) mount: MountedAgent,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     pub(crate) fn new(gateway_parts: GatewayParts, keys: Arc<KeyRegistry>, chancery: Chancery) -> Arc<Self> {
         Arc::new(Self {
-            book: Arc::clone(&gateway_parts.place.book),
+            book: Arc::clone(&gateway_parts.remote_parts.book),
             gateway_parts: ArcSwap::from_pointee(gateway_parts),
             keys,
             chancery,
@@ -109,7 +109,7 @@ impl Gateway {
         self.book.check(&record)?;
         let gateway_parts = self.gateway_parts.load_full();
         let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
-        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &gateway_parts.place).map_err(faulty)?;
+        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &gateway_parts.remote_parts).map_err(faulty)?;
         let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
         let ShownCards { card, extended } = remote.first_cards(self.chancery.now()).await;
         if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
@@ -121,8 +121,13 @@ impl Gateway {
             self.unpin(&remote);
             return Err(error.into());
         }
-        let given =
-            Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&gateway_parts.place), exposed: true };
+        let given = Given {
+            name: remote.name.to_string(),
+            card,
+            extended,
+            runner: remote.runner(&gateway_parts.remote_parts),
+            exposed: true,
+        };
         let agent = gateway_parts.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));
@@ -238,7 +243,7 @@ impl Gateway {
             self.book.rotate_address(name, self.chancery.now())?;
             self.chancery.set_address_rotations(self.book.address_rotations());
         }
-        let node = self.gateway_parts.load().place.public_url.to_string();
+        let node = self.gateway_parts.load().remote_parts.public_url.to_string();
         let url = format!("{}/via/{}", node.trim_end_matches('/'), self.chancery.agent_secret(name));
         Ok(json!({ "name": name, "url": url }))
     }
@@ -318,7 +323,7 @@ impl Gateway {
         let taken: BTreeSet<String> = self.chancery.agents().iter().map(|agent| agent.name.to_string()).collect();
         // A change that came first may have taken the agent out, or named it.
         let is_there = self.remotes().get(&before.name).is_some_and(|remote| std::ptr::eq(&**remote, before));
-        let remote = is_there.then(|| renamed(before, &taken, &gateway_parts.place)).flatten();
+        let remote = is_there.then(|| renamed(before, &taken, &gateway_parts.remote_parts)).flatten();
         let Some(remote) = remote else { return };
         let name = remote.name.to_string();
         if let Err(error) = self.keys.furnish(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
@@ -327,7 +332,7 @@ impl Gateway {
         }
         let at_root = self.chancery.agents().first().name == before.name;
         let ShownCards { card, extended } = cards;
-        let given = Given { name, card, extended, runner: remote.runner(&gateway_parts.place), exposed: true };
+        let given = Given { name, card, extended, runner: remote.runner(&gateway_parts.remote_parts), exposed: true };
         let agent = gateway_parts.mount.at(given, at_root);
         let served = self.serve(|agents| agents.renamed(&before.name, agent));
         if let Err(error) = served {

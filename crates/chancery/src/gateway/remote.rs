@@ -83,9 +83,9 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &RemoteParts) -> Result<Option<Self>, String> {
+    pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, remote_parts: &RemoteParts) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let RemoteParts { config, public_url, swp_url, clock, book, knows_callers, in_code, .. } = place;
+        let RemoteParts { config, public_url, swp_url, clock, book, knows_callers, in_code, .. } = remote_parts;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.map(|url| url.map(dialable)).collect::<Result<Vec<_>, _>>()?;
         let own: Vec<Url> = std::iter::once(public_url.clone()).chain(swp_url.as_ref().and_then(SwpUrl::as_web)).collect();
@@ -157,8 +157,8 @@ impl Remote {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    pub(crate) fn runner(&self, place: &RemoteParts) -> Arc<dyn TaskRunner> {
-        let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow);
+    pub(crate) fn runner(&self, remote_parts: &RemoteParts) -> Arc<dyn TaskRunner> {
+        let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&remote_parts.clock), remote_parts.config.peers.follow);
         Arc::new(match &self.local {
             Some(Local(local)) => runner.with_local(Arc::clone(local)),
             None => runner,
