@@ -72,7 +72,7 @@ pub(crate) async fn assemble(
         public_url: caller_directory.public_url.url().clone(),
         swp_url: caller_directory.swp_url.clone(),
         clock: Arc::clone(&caller_directory.clock),
-        book: Arc::clone(&parts.book),
+        agent_registry: Arc::clone(&parts.agent_registry),
         knows_callers: mount.knows_callers(),
         in_code: lineup.in_code.clone(),
         known_names: parts.keys.agents(),

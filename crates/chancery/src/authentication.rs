@@ -126,9 +126,9 @@ fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureR
 
 /// Refuses grants of the config that name no agent of this node: whoever wrote one meant another. Those of callers that were
 /// added may name one that was removed since.
-pub(crate) fn check_grants(configured: &[CallerRecord], book: &CallerRegistry, agents: &Agents) -> Result<(), BuildError> {
+pub(crate) fn check_grants(configured: &[CallerRecord], registry: &CallerRegistry, agents: &Agents) -> Result<(), BuildError> {
     let mut faults = Vec::new();
-    let added: Vec<_> = book.list().into_iter().filter(|(_, configured)| !configured).map(|(record, _)| record).collect();
+    let added: Vec<_> = registry.list().into_iter().filter(|(_, configured)| !configured).map(|(record, _)| record).collect();
     let all = configured.iter().map(|record| (record, true)).chain(added.iter().map(|record| (record, false)));
     for (record, configured) in all {
         let granted = match &record.may_call {

@@ -39,7 +39,7 @@ impl RemotePeer {
             public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
             swp_url: None,
             clock: Arc::new(SystemClock),
-            book: Arc::new(AgentRegistry::open(None)?),
+            agent_registry: Arc::new(AgentRegistry::open(None)?),
             knows_callers: false,
             in_code: InCode::default(),
             known_names: std::collections::BTreeSet::new(),

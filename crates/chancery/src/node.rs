@@ -223,7 +223,7 @@ impl NodeBuilder {
             store_wrapper: self.store_wrapper,
             caller_directory,
             keys: Arc::new(KeyRegistry::open(folder.clone())?),
-            book: Arc::new(AgentRegistry::open(folder.clone())?),
+            agent_registry: Arc::new(AgentRegistry::open(folder.clone())?),
             own: self.own,
             serves_configured: self.serves_configured,
             admin_token: folder.as_deref().map(DataFolder::admin_token).transpose()?,

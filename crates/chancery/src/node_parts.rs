@@ -38,7 +38,7 @@ pub(crate) struct NodeParts {
     pub(crate) store_wrapper: Option<StoreWrapper>,
     pub(crate) caller_directory: CallerDirectory,
     pub(crate) keys: Arc<KeyRegistry>,
-    pub(crate) book: Arc<AgentRegistry>,
+    pub(crate) agent_registry: Arc<AgentRegistry>,
     /// Agents that were given in code.
     pub(crate) own: AgentLineup,
     /// Whether the agents of the config are served too.
@@ -52,8 +52,8 @@ impl NodeParts {
     pub(crate) fn other_agents(&self) -> Vec<String> {
         let given = self.own.here.iter().map(|given| given.name.clone());
         let elsewhere = self.own.elsewhere.iter().map(|(_, name, _)| name.clone());
-        let added = self.book.added().into_iter().map(|record| record.name);
-        given.chain(elsewhere).chain(added).chain(self.book.given_names()).collect()
+        let added = self.agent_registry.added().into_iter().map(|record| record.name);
+        given.chain(elsewhere).chain(added).chain(self.agent_registry.given_names()).collect()
     }
 }
 
@@ -108,7 +108,7 @@ impl Service {
             hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
             push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
         });
-        chancery.set_address_rotations(parts.book.address_rotations());
+        chancery.set_address_rotations(parts.agent_registry.address_rotations());
         let memory = NodeMemory::of(&chancery, &config.memory, keys, now)?;
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
         part_store::set_up(&chancery, &config.artifacts, tier, &caller_directory.public_url.to_string())?;

@@ -127,10 +127,10 @@ impl Attempt<'_> {
     }
 
     fn is_open(&self, records: Vec<CallerRecord>) -> Result<bool, BuildError> {
-        let book = CallerRegistry::open(None, records.clone())?;
-        let preview = book.preview(&records)?;
+        let registry = CallerRegistry::open(None, records.clone())?;
+        let preview = registry.preview(&records)?;
         let caller_directory = CallerDirectory {
-            callers: Arc::new(book),
+            callers: Arc::new(registry),
             resolver: None,
             public_url: self.public_url.clone(),
             swp_url: None,
@@ -182,8 +182,8 @@ impl Attempt<'_> {
 
     /// Agents elsewhere: their addresses, keys and credentials. None is called.
     fn agents_elsewhere(&self) -> Vec<ConfigFault> {
-        let book = match AgentRegistry::open(None) {
-            Ok(book) => Arc::new(book),
+        let agent_registry = match AgentRegistry::open(None) {
+            Ok(registry) => Arc::new(registry),
             Err(error) => return placed(error.into(), self.places),
         };
         let remote_parts = RemoteParts {
@@ -191,7 +191,7 @@ impl Attempt<'_> {
             public_url: self.public_url.url().clone(),
             swp_url: self.config.swp.door.public_url.clone(),
             clock: Arc::new(SystemClock),
-            book,
+            agent_registry,
             knows_callers: false,
             in_code: InCode::default(),
             known_names: Default::default(),

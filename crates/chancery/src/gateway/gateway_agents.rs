@@ -57,7 +57,7 @@ pub(crate) struct GatewayParts {
 #[derive(Debug)]
 pub(crate) struct Gateway {
     gateway_parts: ArcSwap<GatewayParts>,
-    book: Arc<AgentRegistry>,
+    agent_registry: Arc<AgentRegistry>,
     keys: Arc<KeyRegistry>,
     chancery: Chancery,
     /// Known once they are open.
@@ -74,7 +74,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     pub(crate) fn new(gateway_parts: GatewayParts, keys: Arc<KeyRegistry>, chancery: Chancery) -> Arc<Self> {
         Arc::new(Self {
-            book: Arc::clone(&gateway_parts.remote_parts.book),
+            agent_registry: Arc::clone(&gateway_parts.remote_parts.agent_registry),
             gateway_parts: ArcSwap::from_pointee(gateway_parts),
             keys,
             chancery,
@@ -106,7 +106,7 @@ impl Gateway {
         if self.chancery.agents().get(&record.name).is_some() {
             return Err(AgentBookError::Taken(record.name).into());
         }
-        self.book.check(&record)?;
+        self.agent_registry.check(&record)?;
         let gateway_parts = self.gateway_parts.load_full();
         let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
         let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &gateway_parts.remote_parts).map_err(faulty)?;
@@ -117,7 +117,7 @@ impl Gateway {
             return Err(refusal.into());
         }
         self.keys.furnish(&[(record.name.clone(), None)], &KeysConfig::default(), self.chancery.now())?;
-        if let Err(error) = self.book.add(record) {
+        if let Err(error) = self.agent_registry.add(record) {
             self.unpin(&remote);
             return Err(error.into());
         }
@@ -131,7 +131,7 @@ impl Gateway {
         let agent = gateway_parts.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));
-            self.book.remove(&remote.name)?;
+            self.agent_registry.remove(&remote.name)?;
             return Err(error.into());
         }
         self.observed.note(&remote, &self.chancery).await;
@@ -145,10 +145,10 @@ impl Gateway {
     pub(crate) async fn remove(&self, name: &str) -> Result<(), FleetError> {
         let _alone = self.changing.lock().await;
         let remote = self.remotes().get(name).cloned().filter(|remote| remote.added);
-        if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.book.has(name) {
+        if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.agent_registry.has(name) {
             return Err(AgentBookError::Configured(name.to_owned()).into());
         }
-        self.book.remove(name)?;
+        self.agent_registry.remove(name)?;
         if let Some(remote) = remote {
             remote.gone.cancel();
             self.remotes().remove(name);
@@ -240,8 +240,8 @@ impl Gateway {
             return Err(AgentBookError::Unknown(name.to_owned()).into());
         }
         if rotate {
-            self.book.rotate_address(name, self.chancery.now())?;
-            self.chancery.set_address_rotations(self.book.address_rotations());
+            self.agent_registry.rotate_address(name, self.chancery.now())?;
+            self.chancery.set_address_rotations(self.agent_registry.address_rotations());
         }
         let node = self.gateway_parts.load().remote_parts.public_url.to_string();
         let url = format!("{}/via/{}", node.trim_end_matches('/'), self.chancery.agent_secret(name));
@@ -276,7 +276,8 @@ impl Gateway {
             shown["placed"] = json!(placed.get(&agent.name));
             shown
         });
-        let left_out = self.book.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
+        let left_out =
+            self.agent_registry.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
         let left_out: Vec<Value> = left_out.map(|record| report::show_added(&record)).collect();
         json!({ "agents": served.chain(left_out).collect::<Vec<_>>() })
     }

@@ -55,8 +55,10 @@ pub(crate) async fn gather(
 ) -> Result<(Vec<Given>, Vec<Arc<Remote>>), BuildError> {
     let AgentLineup { here: mut given, elsewhere, .. } = lineup;
     let now = remote_parts.clock.now();
-    let others =
-        given.iter().map(|given| given.name.clone()).chain(remote_parts.book.added().into_iter().map(|record| record.name));
+    let others = given
+        .iter()
+        .map(|given| given.name.clone())
+        .chain(remote_parts.agent_registry.added().into_iter().map(|record| record.name));
     let elsewhere = settle_names(remote_parts, elsewhere, others, standing, now).await;
     let make = |name: &str, agent: &AgentConfig, added: bool| match standing.and_then(|all| all.same(name, agent, added)) {
         Some(same) => Ok(Some(same)),
@@ -68,7 +70,7 @@ pub(crate) async fn gather(
         let made = make(name, agent, false).map_err(|fault| BuildError::Agent { name: name.clone(), fault })?;
         all.extend(made.map(|found| (Some(*index), found)));
     }
-    for record in remote_parts.book.added() {
+    for record in remote_parts.agent_registry.added() {
         let mut taken = given.iter().map(|given| given.name.as_str()).chain(all.iter().map(|(_, found)| &*found.remote.name));
         if taken.any(|name| name == record.name) {
             tracing::warn!(agent = record.name, "the config has an agent of this name; the one that was added is left out");

@@ -33,7 +33,10 @@ pub(super) async fn settle_names(
             looks.push((index, given, agent, None));
             continue;
         };
-        let before = remote_parts.book.name_of(&url).or_else(|| remote_parts.known_names.contains(&given).then(|| given.clone()));
+        let before = remote_parts
+            .agent_registry
+            .name_of(&url)
+            .or_else(|| remote_parts.known_names.contains(&given).then(|| given.clone()));
         let before = before.filter(|name| !taken.contains(name));
         let by_address = host_and_port(&url);
         let is_there = standing.is_some_and(|standing| standing.same(&by_address, &agent, false).is_some());
@@ -81,7 +84,7 @@ pub(super) async fn settle_names(
 }
 
 fn keep(remote_parts: &RemoteParts, url: &str, name: &str) {
-    if let Err(error) = remote_parts.book.keep_name(url, name) {
+    if let Err(error) = remote_parts.agent_registry.keep_name(url, name) {
         tracing::error!(agent = name, %error, "the name of an agent could not be kept; it may have another after a restart");
     }
 }
