@@ -203,7 +203,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Renders cards and public keys anew whenever the keys change, or their time does, or the callers do: a card says which kinds
 /// of credentials there are.
 pub(crate) async fn keep_published(
-    entrance: DoorsHandle,
+    doors_handle: DoorsHandle,
     keys: Arc<KeyRegistry>,
     callers: Arc<CallerRegistry>,
     signers: Signers,
@@ -233,7 +233,7 @@ pub(crate) async fn keep_published(
             if let Some(recorder) = &recorder {
                 recorder.take_keys(&ring, chancery.now());
             }
-            match entrance.publish(&ring) {
+            match doors_handle.publish(&ring) {
                 Ok(()) => shown = now,
                 Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),
             }

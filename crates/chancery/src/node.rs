@@ -32,7 +32,7 @@ use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 #[derive(Debug)]
 pub struct Node {
     chancery: Chancery,
-    entrance: DoorsHandle,
+    doors_handle: DoorsHandle,
     folder: Option<Arc<DataFolder>>,
     tls: Option<Tls>,
     swp_tls: Option<Tls>,
@@ -234,11 +234,11 @@ impl NodeBuilder {
         let keys = Arc::clone(&parts.keys);
         let running = RunningNode::begin(parts, assembly)?;
         let Service { chancery, gateway, webhooks, recorder, hops, engine, .. } = running.service().clone();
-        let entrance = running.entrance().clone();
+        let doors_handle = running.doors_handle().clone();
         let callers = Arc::clone(&running.parts().caller_directory.callers);
         let reloader = Reloader::new(running, self.source);
         let ends = Arc::new(EndsWithLast(chancery.clone()));
-        let node = Node { chancery, entrance, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };
+        let node = Node { chancery, doors_handle, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };
         let recovered = node.chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
@@ -252,7 +252,7 @@ impl NodeBuilder {
         loops.start("retention", LoopNeed::Vital, async move { keeper.keep_swept().await });
         let signers = Signers { hops, webhooks };
         let publishing =
-            keep_published(node.entrance.clone(), Arc::clone(&node.keys), callers, signers, recorder, chancery.clone());
+            keep_published(node.doors_handle.clone(), Arc::clone(&node.keys), callers, signers, recorder, chancery.clone());
         loops.start("keys and cards", LoopNeed::Vital, publishing);
         let recording = record_keeper::keep(chancery.clone(), config.evidence, Arc::clone(&node.keys));
         loops.start("record", LoopNeed::Vital, recording);

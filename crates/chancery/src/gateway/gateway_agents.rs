@@ -61,7 +61,7 @@ pub(crate) struct Gateway {
     keys: Arc<KeyRegistry>,
     chancery: Chancery,
     /// Known once they are open.
-    entrance: OnceLock<DoorsHandle>,
+    doors_handle: OnceLock<DoorsHandle>,
     remotes: Mutex<BTreeMap<AgentName, Arc<Remote>>>,
     /// For the record.
     observed: ObservedCards,
@@ -78,7 +78,7 @@ impl Gateway {
             gateway_parts: ArcSwap::from_pointee(gateway_parts),
             keys,
             chancery,
-            entrance: OnceLock::new(),
+            doors_handle: OnceLock::new(),
             remotes: Mutex::default(),
             observed: ObservedCards::default(),
             serving: Mutex::default(),
@@ -87,8 +87,8 @@ impl Gateway {
     }
 
     /// Changes of agents are shown here from now on.
-    pub(crate) fn show_at(&self, entrance: DoorsHandle) {
-        let _ = self.entrance.set(entrance);
+    pub(crate) fn show_at(&self, doors_handle: DoorsHandle) {
+        let _ = self.doors_handle.set(doors_handle);
     }
 
     /// Begins to look after the agents' cards.
@@ -351,7 +351,7 @@ impl Gateway {
         let _alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let agents = self.chancery.agents().as_ref().clone();
         self.chancery.set_agents(change(agents));
-        self.entrance.get().map_or(Ok(()), |entrance| entrance.publish(&self.keys.ring()))
+        self.doors_handle.get().map_or(Ok(()), |doors_handle| doors_handle.publish(&self.keys.ring()))
     }
 
     /// Until the agent is removed, or the node stops.
