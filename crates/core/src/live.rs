@@ -286,7 +286,7 @@ impl LiveTask {
         if self.visible.borrow().broken {
             return Err(NotTaken::Broken);
         }
-        let event = state.told_why(event, &self.record);
+        let event = state.with_stop_reason(event, &self.record);
         let bytes = state.projected.bytes + task_state::weight(&event);
         // An ending always fits: a task at its limit must still be able to say how it ended.
         let ending = matches!(&event, TaskEvent::Status(change) if change.status.state.is_terminal());

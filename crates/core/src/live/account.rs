@@ -72,7 +72,7 @@ impl State {
     }
 
     /// An agent that was told to stop says that it was cancelled; the task's caller learns what for.
-    pub(super) fn told_why(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
+    pub(super) fn with_stop_reason(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
         match (event, &self.stop) {
             (TaskEvent::Status(change), Some(stop)) if change.status.state == TaskState::Canceled => {
                 let message = Message {
