@@ -96,7 +96,7 @@ impl ChanceryInner {
         resumed: bool,
     ) {
         let (clock, limits) = (Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
-        let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.desk.get().cloned());
+        let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.part_store.get().cloned());
         let time_limit = live.time_limit();
         let deadline = time_limit.map(|limit| self.clock.now() + limit);
         let delegation = Delegation::new(

@@ -66,7 +66,7 @@ pub use agent_identities::AgentIdentities;
 pub use agents::{Agent, Agents};
 pub use alarm::{Alarm, Unless};
 pub use answering::{AnswerPermit, COUNTED_FROM};
-pub use artifacts::{PartStore, PutAway, REFERENCES_EXTENSION};
+pub use artifacts::{OffloadedPart, PartStore, REFERENCES_EXTENSION};
 pub use bill::{Bill, BillBy, BillLine};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;

@@ -139,8 +139,8 @@ impl ChanceryInner {
         fill_message_id(named);
         named.context_id = Some(context_id.clone());
         named.task_id = Some(id.clone());
-        let kept = match self.desk_for(&message) {
-            Some(desk) => Box::pin(self.kept(desk, &id, &message)).await?,
+        let kept = match self.part_store_for(&message) {
+            Some(part_store) => Box::pin(self.kept(part_store, &id, &message)).await?,
             None => Arc::clone(&message),
         };
         let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
@@ -288,8 +288,8 @@ impl ChanceryInner {
             held: dispatched.held(),
             before,
         });
-        let kept = match self.desk_for(&message) {
-            Some(desk) => Box::pin(self.kept(desk, &live.record.id, &message)).await?,
+        let kept = match self.part_store_for(&message) {
+            Some(part_store) => Box::pin(self.kept(part_store, &live.record.id, &message)).await?,
             None => Arc::clone(&message),
         };
         // Last of all that can fail: from here on a message that is not taken takes its registration back.

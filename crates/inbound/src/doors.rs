@@ -208,7 +208,7 @@ impl Doors {
         }
         if let (true, Some((task, digest))) = (at_root, offloaded_parts::named(&head, path)) {
             return match self.enter(&head, spot, origin, Empty::new()).await {
-                Ok((draft, _)) => self.put_away(&head, &draft.known, task, digest).await,
+                Ok((draft, _)) => self.serve_offloaded_part(&head, &draft.known, task, digest).await,
                 Err(away) => refuse_rest(away, Version::V1_0),
             };
         }

@@ -237,7 +237,7 @@ impl SwpConnection {
         // Who has heard all of it already hears only the end again.
         let only_result = told && repeated;
         let trace = self.traces.of(&task.task_id, &envelope.msg_id);
-        let desk = TaskSession {
+        let session = TaskSession {
             doors: doors.clone(),
             origin: self.origin.clone(),
             scope: Arc::clone(&self.scope),
@@ -252,7 +252,7 @@ impl SwpConnection {
         }
         self.told.insert(task_id.clone());
         self.running.spawn(async move {
-            let ended = desk.work(Work { envelope, task, trace, repeated, only_result }, held).await;
+            let ended = session.work(Work { envelope, task, trace, repeated, only_result }, held).await;
             (task_id, ended)
         });
         Ok(())
