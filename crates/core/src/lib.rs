@@ -31,7 +31,7 @@ mod limits;
 mod list;
 mod live;
 mod local_turns;
-mod looks;
+mod memory_looks;
 pub mod notify;
 mod open_tasks;
 mod operate;

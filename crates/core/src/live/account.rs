@@ -12,7 +12,7 @@ use crate::govern::announce::{announce, withhold};
 use crate::govern::node::TreeNode;
 use crate::govern::report::CostReport;
 use crate::ids::fresh_id;
-use crate::looks::{MemoryLook, MemoryLooks};
+use crate::memory_looks::{MemoryLook, MemoryLooks};
 use crate::{Decision, RecordNote, Spend, TaskRecord};
 
 /// What came of asking whether a task may go on with a message.
@@ -131,7 +131,7 @@ impl LiveTask {
         match (closed, self.node()) {
             (Some((closed, true)), Some(node)) => {
                 node.tell(closed.subtree);
-                announce(event, node, &closed, &state.report, &state.looks)
+                announce(event, node, &closed, &state.report, &state.memory_looks)
             }
             _ => withhold(event),
         }
@@ -139,7 +139,7 @@ impl LiveTask {
 
     /// Its agent looked at shared memory; whoever called for the task is told with its end.
     pub(crate) fn looked(&self, look: MemoryLook) {
-        self.lock().looks.add(look);
+        self.lock().memory_looks.add(look);
     }
 
     /// Goes into the record with the next update.
