@@ -134,7 +134,7 @@ impl Follower {
             let caught_up = Box::pin(self.catch_up(picture)).await?;
             return self.heard(listening, caught_up);
         }
-        let opens = is_first && self.spoken.version == Version::Original;
+        let opens = is_first && self.replica_client.version == Version::Original;
         let face = heard.face.as_ref();
         let mirror = &mut self.remote.mirror;
         let applied = match event {

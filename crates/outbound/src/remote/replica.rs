@@ -184,13 +184,13 @@ impl Replica {
     }
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
-    pub(super) fn conditions(&self, turn: &Turn, spoken: &ReplicaClient) -> CallConditions {
+    pub(super) fn conditions(&self, turn: &Turn, replica_client: &ReplicaClient) -> CallConditions {
         // Links to parts at the agent's node are for those it knows, which are not our callers.
-        let is_ours = |uri: &&String| spoken.extensions.contains(uri) && *uri != REFERENCES_EXTENSION;
+        let is_ours = |uri: &&String| replica_client.extensions.contains(uri) && *uri != REFERENCES_EXTENSION;
         let mut extensions: Vec<String> = turn.extensions.iter().filter(is_ours).cloned().collect();
         let governs = |uri: &String| uri == GOVERNANCE_EXTENSION;
         // Whoever can say what a task cost is asked to.
-        if spoken.extensions.iter().any(governs) && !extensions.iter().any(governs) {
+        if replica_client.extensions.iter().any(governs) && !extensions.iter().any(governs) {
             extensions.push(GOVERNANCE_EXTENSION.to_owned());
         }
         let lineage = turn.delegation.lineage_headers(turn.tracestate.as_ref());

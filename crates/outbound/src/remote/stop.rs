@@ -25,12 +25,12 @@ pub(super) enum CancelAnswer {
 }
 
 pub(super) async fn cancel_at(
-    spoken: &ReplicaClient,
+    replica_client: &ReplicaClient,
     cancel: &Request,
     conditions: &CallConditions,
     replica: &Replica,
 ) -> CancelAnswer {
-    match spoken.client.call(cancel, conditions).await {
+    match replica_client.client.call(cancel, conditions).await {
         Ok(reply) => CancelAnswer::Task(reply),
         Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {
             tracing::info!(peer = replica.name(), %error, "the agent refused to cancel a task");
@@ -87,9 +87,9 @@ impl Follower {
     pub(super) async fn cancel(&mut self) -> Result<RoundOutcome, RunError> {
         self.cancel_sent = true;
         let Some(id) = self.remote.mirror.names().0 else { return Ok(RoundOutcome::Nothing) };
-        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
+        let conditions = self.replica.conditions(&self.remote.turn, &self.replica_client);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-        let reply = match cancel_at(&self.spoken, &cancel, &conditions, &self.replica).await {
+        let reply = match cancel_at(&self.replica_client, &cancel, &conditions, &self.replica).await {
             CancelAnswer::Task(reply) => reply,
             CancelAnswer::Unknown => return Ok(RoundOutcome::Nothing),
             CancelAnswer::Refused(error) => {
