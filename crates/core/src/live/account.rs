@@ -104,7 +104,7 @@ impl LiveTask {
         if let Some(report) = CostReport::of(&event) {
             state.report = state.report.and(report);
             if let Some(allotment) = &mut state.allotment {
-                allotment.hear(report);
+                allotment.apply(report);
             }
             if !state.head.state.is_terminal()
                 && state.stop.is_none()

@@ -190,7 +190,7 @@ impl SwpConnection {
                 self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await
             }
             FramePayload::Agdisc(_) => Err(FrameReason::UnsupportedMsgType.into()),
-            FramePayload::Obs(message) => match self.traces.hear(message)? {
+            FramePayload::Obs(message) => match self.traces.apply(message)? {
                 Some(answer) => self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await,
                 None => Ok(()),
             },
