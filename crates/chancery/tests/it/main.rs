@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 mod bad_configs;
+mod bare_service;
 mod certificates;
 mod counts;
 mod line;
@@ -9,7 +10,6 @@ mod patience;
 mod ports;
 mod server;
 mod wire_client;
-mod workshop;
 
 mod adr;
 mod agents;
