@@ -82,7 +82,7 @@ pub(crate) async fn assemble(
     let agents = mount.all(given)?;
     check_grants(&callers, &caller_directory.callers, &agents)?;
     let now = caller_directory.clock.now();
-    furnish(&parts.keys, &agents, config, now)?;
+    ensure_keys(&parts.keys, &agents, config, now)?;
     let egress = if config.push.offer.enabled { Some(webhooks::guard(config, &caller_directory.public_url)?) } else { None };
     let signposts = Arc::new(mount.signposts()?);
     let gateway_parts = GatewayParts { remote_parts, mount };
@@ -155,12 +155,12 @@ fn lineup(config: &Config, parts: &NodeParts, replaced: Option<&Replaced>) -> Ag
 }
 
 /// Makes sure that there are keys for all that these agents and the config need signed.
-fn furnish(keys: &KeyRegistry, agents: &Agents, config: &Config, now: Timestamp) -> Result<(), BuildError> {
+fn ensure_keys(keys: &KeyRegistry, agents: &Agents, config: &Config, now: Timestamp) -> Result<(), BuildError> {
     let source = |agent: &Arc<chancery_core::Agent>| {
         let configured = config.agents.iter().find(|(name, _)| **name == *agent.name);
         (agent.name.to_string(), configured.and_then(|(_, agent)| agent.key.clone()))
     };
-    Ok(keys.furnish(&agents.iter().map(source).collect::<Vec<_>>(), &config.keys, now)?)
+    Ok(keys.ensure_keys(&agents.iter().map(source).collect::<Vec<_>>(), &config.keys, now)?)
 }
 
 fn door_settings(

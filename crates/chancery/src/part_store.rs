@@ -19,7 +19,7 @@ struct NodePartStore {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum DeskError {
+pub enum PartStoreError {
     #[error("artifacts.schemas: {0}")]
     Schemas(#[from] SchemaFault),
     #[error("no key to seal links with: {0}")]
@@ -29,10 +29,10 @@ pub enum DeskError {
 }
 
 impl NodePartStore {
-    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, own: &Own, public_url: &str) -> Result<Self, DeskError> {
+    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, own: &Own, public_url: &str) -> Result<Self, PartStoreError> {
         let schemas = config.schemas.as_deref().map(Schemas::load).transpose()?.unwrap_or_default();
         let offload = match (config.offload, tier) {
-            (true, None) => return Err(DeskError::NoTier),
+            (true, None) => return Err(PartStoreError::NoTier),
             (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), &own.name, own.key.clone(), public_url, config))),
             (false, _) => None,
         };
@@ -161,7 +161,7 @@ struct Own {
 }
 
 impl Own {
-    fn of(chancery: &Chancery) -> Result<Self, DeskError> {
+    fn of(chancery: &Chancery) -> Result<Self, PartStoreError> {
         let name = chancery.own_mark("offload")[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { name, key: SealKey::new(&chancery.own_mark("links to large parts"))? })
     }
@@ -172,7 +172,7 @@ pub(crate) fn set_up(
     config: &ArtifactsConfig,
     tier: Option<&Arc<Tier>>,
     public_url: &str,
-) -> Result<(), DeskError> {
+) -> Result<(), PartStoreError> {
     chancery.set_part_store(Arc::new(NodePartStore::open(config, tier, &Own::of(chancery)?, public_url)?));
     if config.offload {
         chancery.loops().start("large parts", LoopNeed::Optional, keep_cleared(chancery.clone()));

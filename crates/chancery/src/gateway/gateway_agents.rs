@@ -116,7 +116,7 @@ impl Gateway {
             self.unpin(&remote);
             return Err(refusal.into());
         }
-        self.keys.furnish(&[(record.name.clone(), None)], &KeysConfig::default(), self.chancery.now())?;
+        self.keys.ensure_keys(&[(record.name.clone(), None)], &KeysConfig::default(), self.chancery.now())?;
         if let Err(error) = self.agent_registry.add(record) {
             self.unpin(&remote);
             return Err(error.into());
@@ -327,7 +327,7 @@ impl Gateway {
         let remote = is_there.then(|| renamed(before, &taken, &gateway_parts.remote_parts)).flatten();
         let Some(remote) = remote else { return };
         let name = remote.name.to_string();
-        if let Err(error) = self.keys.furnish(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
+        if let Err(error) = self.keys.ensure_keys(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
             tracing::error!(agent = name, %error, "there is no key for the agent's card; it stays under its old name");
             return;
         }
