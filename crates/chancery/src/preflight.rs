@@ -158,7 +158,10 @@ impl Attempt<'_> {
     fn keys(&self) -> Vec<ConfigFault> {
         let now = SystemClock.now();
         let tried = |agents: &[(String, Option<KeySource>)], given: &KeysConfig| {
-            KeyRegistry::open(None).and_then(|chest| chest.ensure_keys(agents, given, now)).err().map(|error| error.to_string())
+            KeyRegistry::open(None)
+                .and_then(|registry| registry.ensure_keys(agents, given, now))
+                .err()
+                .map(|error| error.to_string())
         };
         let mut faults = Vec::new();
         for (name, agent) in &self.config.agents {

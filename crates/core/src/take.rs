@@ -92,7 +92,7 @@ impl ChanceryInner {
         send: SendMessage,
         reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
-        let place = match &send.message.context_id {
+        let turn_origin = match &send.message.context_id {
             Some(given) => {
                 if !self.was_given(context, given) {
                     contexts::check(&*self.seal, &context.caller, given)?;
@@ -110,7 +110,7 @@ impl ChanceryInner {
             return Ok(taken);
         }
         let id = TaskId::new(fresh_id());
-        let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
+        let dispatched = self.dispatch(context, agent, &send, &id, turn_origin).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
         let making = async move { inner.make(&context, &agent, send, NewTask { id, idempotency, reply_mode }, dispatched).await };
         CarryOn::new(making, &self.background).await
@@ -126,7 +126,7 @@ impl ChanceryInner {
     ) -> Result<Taken, Error> {
         let NewTask { id, idempotency, reply_mode } = new;
         let now = self.clock.now();
-        let place = if send.message.context_id.is_some() { TurnOrigin::OpensTask } else { TurnOrigin::OpensAll };
+        let turn_origin = if send.message.context_id.is_some() { TurnOrigin::OpensTask } else { TurnOrigin::OpensAll };
         let register = match &send.configuration.task_push_notification_config {
             Some(config) => Some(Box::pin(self.challenged_registration(context, agent, &id, config)).await?),
             None => None,
@@ -216,7 +216,7 @@ impl ChanceryInner {
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
-        let said = QueuedTurn {
+        let queued_turn = QueuedTurn {
             message,
             metadata: send.metadata,
             unknown: send.unknown,
@@ -224,14 +224,14 @@ impl ChanceryInner {
             tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
             extensions: context.extensions.clone(),
             reply_mode,
-            place,
+            turn_origin,
             selected,
             allotment: Some(Box::new(allotment)),
             brought,
             presenter: context.standing.agent_id.clone(),
         };
-        if let Some((said, token)) = live.begin_turn(said) {
-            self.execute(&live, agent, said, token, false).await;
+        if let Some((queued_turn, token)) = live.begin_turn(queued_turn) {
+            self.execute(&live, agent, queued_turn, token, false).await;
         }
         Ok(Taken { live, before: 1, cursor: 0, fresh: true })
     }
@@ -311,7 +311,7 @@ impl ChanceryInner {
             }
             None => (context.hop_token.clone(), None, None),
         };
-        let said = QueuedTurn {
+        let queued_turn = QueuedTurn {
             message,
             metadata: send.metadata,
             unknown: send.unknown,
@@ -319,14 +319,14 @@ impl ChanceryInner {
             tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
             extensions: context.extensions.clone(),
             reply_mode,
-            place: TurnOrigin::GoesOn,
+            turn_origin: TurnOrigin::GoesOn,
             selected,
             allotment,
             brought,
             presenter: context.standing.agent_id.clone(),
         };
-        if let Some((said, token)) = live.begin_next_turn(said) {
-            self.execute(&live, agent, said, token, false).await;
+        if let Some((queued_turn, token)) = live.begin_next_turn(queued_turn) {
+            self.execute(&live, agent, queued_turn, token, false).await;
         }
         Ok(Taken { live, before: seq, cursor: seq, fresh: false })
     }

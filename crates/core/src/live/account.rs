@@ -38,7 +38,8 @@ impl State {
 
     /// What is held for messages whose turns have not begun.
     fn in_line(&self) -> Amount {
-        let queued = self.queued.iter().filter_map(|said| said.allotment.as_ref()).map(|allotment| allotment.held.amount());
+        let queued =
+            self.queued.iter().filter_map(|queued_turn| queued_turn.allotment.as_ref()).map(|allotment| allotment.held.amount());
         queued.fold(self.promised, Amount::saturating_add)
     }
 
