@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, Error, ErrorKind, IdentityProof, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState,
+    CallContext, Error, ErrorKind, IdentityProof, Message, MessageId, Metadata, SendMessage, Task, TaskEvent, TaskId, TaskState,
     TaskStatus, Timestamp, Unknown,
 };
 use chancery_rules::task_state;
@@ -217,18 +217,12 @@ impl ChanceryInner {
             self.named.send_modify(|count| *count += 1);
         }
         let queued_turn = QueuedTurn {
-            message,
-            metadata: send.metadata,
-            unknown: send.unknown,
-            trace: trace::going_on(context, live.node()),
-            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
-            extensions: context.extensions.clone(),
             reply_mode,
             turn_origin,
             selected,
             allotment: Some(Box::new(allotment)),
             brought,
-            presenter: context.standing.agent_id.clone(),
+            ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
         if let Some((queued_turn, token)) = live.begin_turn(queued_turn) {
             self.execute(&live, agent, queued_turn, token, false).await;
@@ -312,23 +306,41 @@ impl ChanceryInner {
             None => (context.hop_token.clone(), None, None),
         };
         let queued_turn = QueuedTurn {
-            message,
-            metadata: send.metadata,
-            unknown: send.unknown,
-            trace: trace::going_on(context, live.node()),
-            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
-            extensions: context.extensions.clone(),
             reply_mode,
-            turn_origin: TurnOrigin::GoesOn,
             selected,
             allotment,
             brought,
-            presenter: context.standing.agent_id.clone(),
+            ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
         if let Some((queued_turn, token)) = live.begin_next_turn(queued_turn) {
             self.execute(&live, agent, queued_turn, token, false).await;
         }
         Ok(Taken { live, before: seq, cursor: seq, fresh: false })
+    }
+
+    /// The turn of a message that goes on with its task, as the call says it. Nobody was chosen for it, and nothing is allotted to it.
+    fn queued_turn(
+        &self,
+        context: &CallContext,
+        live: &LiveTask,
+        message: Arc<Message>,
+        metadata: Option<Metadata>,
+        unknown: Unknown<SendMessage>,
+    ) -> QueuedTurn {
+        QueuedTurn {
+            message,
+            metadata,
+            unknown,
+            trace: trace::going_on(context, live.node()),
+            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
+            extensions: context.extensions.clone(),
+            reply_mode: ReplyMode::default(),
+            turn_origin: TurnOrigin::GoesOn,
+            selected: None,
+            allotment: None,
+            brought: None,
+            presenter: context.standing.agent_id.clone(),
+        }
     }
 
     /// What the record says of a task that another agent asked for, or that goes to an agent elsewhere.

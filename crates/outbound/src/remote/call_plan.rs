@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 use chancery_wire::tolerant::Leniency;
+use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::address::{AddressChange, AddressRules, CallableInterface, UrlPermission, callable, candidates};
@@ -38,6 +39,20 @@ pub struct AddressInUse {
     pub change: Option<AddressChange>,
     /// Whether the card says that the agent streams.
     pub streams: bool,
+}
+
+impl AddressInUse {
+    /// The address as `chancery agents` and the admin API show it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "address": self.interface.url,
+            "binding": self.interface.binding.as_str(),
+            "version": self.interface.version,
+            "streaming": self.streams,
+            "listed": self.listed,
+            "replaced": self.change.map(|change| change.reason()),
+        })
+    }
 }
 
 impl Replica {
