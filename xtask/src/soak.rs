@@ -30,7 +30,7 @@ const SETS: &[Set] = &[
     Set { name: "simulation", package: "chancery-core", binary: Some("simulation"), filter: "" },
     Set { name: "push-simulation", package: "chancery-core", binary: Some("push"), filter: "simulation::" },
     Set { name: "push-crowds", package: "chancery-core", binary: Some("push"), filter: "crowds::" },
-    Set { name: "push", package: "chancery", binary: Some("it"), filter: "push::weather::" },
+    Set { name: "push", package: "chancery", binary: Some("it"), filter: "push::failing_receivers::" },
     Set { name: "push-faults", package: "chancery", binary: Some("it"), filter: "push_faults::" },
     Set { name: "disk", package: "chancery", binary: Some("it"), filter: "disk::damaged::" },
     Set { name: "lanes", package: "chancery-rules", binary: Some("push_lane"), filter: "no_schedule" },

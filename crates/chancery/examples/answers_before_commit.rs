@@ -2,10 +2,11 @@
 #![allow(clippy::print_stdout, reason = "a program says where it is")]
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chancery::agents::BuiltIn;
 use chancery::{Config, Node};
-use chancery_store::SqliteOptions;
+use chancery_testkit::HookedStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -19,9 +20,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = format!("http://{}", listener.local_addr()?);
     let agent = BuiltIn::Conformance;
     let config = Config::parse(CONFIG).map_err(|faults| format!("{faults:?}"))?;
-    let broken = SqliteOptions { answer_before_commit: true, ..SqliteOptions::default() };
     let builder = Node::builder().shared_agent("conformance", agent.card(), agent.runner()).config(config).sqlite(folder);
-    let node = builder.store_options(broken).public_url(&url).build().await?;
+    let builder = builder.wrap_store(|store| Arc::new(HookedStore::answering_before_commit(store)));
+    let node = builder.public_url(&url).build().await?;
     println!("{url}\n");
     node.serve(listener, CancellationToken::new()).await;
     Ok(())

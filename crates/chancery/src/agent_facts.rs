@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chancery_core::watched;
+use chancery_core::spawn_watched;
 use chancery_outbound::remote::{AgentFacts, FactsKeeper};
+use tokio::task::JoinHandle;
 
 use crate::data_folder::DataFolder;
 
@@ -18,6 +19,8 @@ const WRITE_WITHIN: Duration = Duration::from_millis(200);
 pub(crate) struct FactsFile {
     state: Arc<Mutex<State>>,
     folder: Option<Arc<DataFolder>>,
+    /// The task that writes next, or the one that wrote last.
+    writing: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +40,7 @@ impl FactsFile {
             None
         });
         let state = Arc::new(Mutex::new(State { facts: facts.unwrap_or_default(), due: false }));
-        Self { state, folder }
+        Self { state, folder, writing: Mutex::default() }
     }
 
     /// Forgets the replicas that `is_gone` names.
@@ -53,25 +56,27 @@ impl FactsFile {
             return;
         }
         let state = Arc::clone(&self.state);
-        // Whoever waits to write must not keep the folder from the next node.
-        let waiting = Arc::downgrade(&folder);
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => {
-                runtime.spawn(watched("writing what was learnt about agents", async move {
-                    tokio::time::sleep(WRITE_WITHIN).await;
-                    if let Some(folder) = waiting.upgrade() {
-                        let _ = tokio::task::spawn_blocking(move || write(&folder, &state)).await;
-                    }
-                }));
-            }
+        if tokio::runtime::Handle::try_current().is_err() {
             // A command without a runtime has no calls that would wait.
-            Err(_) => write(&folder, &state),
+            return write(&folder, &state);
         }
+        // A task that waits to write must not keep the folder from the next node.
+        let folder = Arc::downgrade(&folder);
+        let writing = spawn_watched("facts about agents", async move {
+            tokio::time::sleep(WRITE_WITHIN).await;
+            if let Some(folder) = folder.upgrade() {
+                let _ = tokio::task::spawn_blocking(move || write(&folder, &state)).await;
+            }
+        });
+        *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = Some(writing);
     }
 }
 
 impl Drop for FactsFile {
     fn drop(&mut self) {
+        if let Some(writing) = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            writing.abort();
+        }
         let due = lock(&self.state).due;
         if let Some(folder) = self.folder.as_ref().filter(|_| due) {
             write(folder, &self.state);

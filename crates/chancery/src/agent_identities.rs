@@ -18,18 +18,18 @@ const KEPT: Duration = Duration::from_secs(1);
 pub(crate) struct NodeIdentities {
     keys: Arc<KeyRegistry>,
     clock: Arc<dyn Clock>,
-    fleet: Weak<Gateway>,
+    gateway: Weak<Gateway>,
     kept: Mutex<Option<(Duration, Arc<AgentIdIndex>)>>,
 }
 
 impl NodeIdentities {
-    pub(crate) fn new(keys: Arc<KeyRegistry>, clock: Arc<dyn Clock>, fleet: &Arc<Gateway>) -> Self {
-        Self { keys, clock, fleet: Arc::downgrade(fleet), kept: Mutex::default() }
+    pub(crate) fn new(keys: Arc<KeyRegistry>, clock: Arc<dyn Clock>, gateway: &Arc<Gateway>) -> Self {
+        Self { keys, clock, gateway: Arc::downgrade(gateway), kept: Mutex::default() }
     }
 
     fn made(&self) -> AgentIdIndex {
         let mut ids = card_ids(&self.keys, self.clock.as_ref());
-        for remote in self.fleet.upgrade().into_iter().flat_map(|fleet| fleet.agents_elsewhere()) {
+        for remote in self.gateway.upgrade().into_iter().flat_map(|gateway| gateway.agents_elsewhere()) {
             for replica in remote.pool().replicas() {
                 let proven = replica.seen().counts.map(|card| card.verification.agent_ids().to_vec()).unwrap_or_default();
                 let pinned = replica.address().agent_id.clone();

@@ -18,7 +18,7 @@ pub(crate) struct AgentLineup {
     /// Agents elsewhere, each with its place among all of them.
     pub(crate) elsewhere: Vec<(usize, String, AgentConfig)>,
     /// Hosts and tenants that lead to them.
-    pub(crate) signs: AgentRoutes,
+    pub(crate) agent_routes: AgentRoutes,
     /// What the program says of agents elsewhere.
     pub(crate) in_code: InCode,
 }
@@ -29,7 +29,7 @@ impl AgentLineup {
     }
 
     pub(crate) fn elsewhere(&mut self, name: String, agent: AgentConfig) {
-        self.signs.of_agent(&name, &agent);
+        self.agent_routes.of_agent(&name, &agent);
         self.elsewhere.push((self.here.len() + self.elsewhere.len(), name, agent));
     }
 
@@ -47,7 +47,7 @@ impl AgentLineup {
                     continue;
                 }
             };
-            self.signs.of_agent(name, agent);
+            self.agent_routes.of_agent(name, agent);
             let mut card = run.card();
             if let Some(title) = &agent.title {
                 title.clone_into(&mut card.name);

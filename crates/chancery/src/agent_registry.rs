@@ -299,36 +299,36 @@ mod tests {
     fn agents_and_pins_outlive_the_process_for_their_owner_alone_until_they_are_removed() {
         let home = tempfile::tempdir().unwrap();
         let open = || AgentRegistry::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap()))).unwrap();
-        let book = open();
-        book.add(record("a")).unwrap();
-        book.add(record("b")).unwrap();
-        assert!(matches!(book.add(record("a")), Err(AgentBookError::Taken(_))));
+        let registry = open();
+        registry.add(record("a")).unwrap();
+        registry.add(record("b")).unwrap();
+        assert!(matches!(registry.add(record("a")), Err(AgentBookError::Taken(_))));
         for replica in ["a#1", "b#1"] {
-            book.keep(replica, pin()).unwrap();
+            registry.keep(replica, pin()).unwrap();
         }
-        drop(book);
+        drop(registry);
         let mode = std::fs::metadata(home.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
 
-        let book = open();
-        assert_eq!(book.added(), [record("a"), record("b")]);
-        assert_eq!(book.pin("a#1").as_deref(), Some(&pin()));
-        book.remove("a").unwrap();
-        assert!(matches!(book.remove("a"), Err(AgentBookError::Unknown(_))));
-        drop(book);
-        let book = open();
-        assert_eq!(book.added(), [record("b")]);
-        assert!(book.pin("a#1").is_none() && book.pin("b#1").is_some());
+        let registry = open();
+        assert_eq!(registry.added(), [record("a"), record("b")]);
+        assert_eq!(registry.pin("a#1").as_deref(), Some(&pin()));
+        registry.remove("a").unwrap();
+        assert!(matches!(registry.remove("a"), Err(AgentBookError::Unknown(_))));
+        drop(registry);
+        let registry = open();
+        assert_eq!(registry.added(), [record("b")]);
+        assert!(registry.pin("a#1").is_none() && registry.pin("b#1").is_some());
     }
 
     #[test]
     fn a_name_taken_from_a_card_is_kept_by_the_agents_url() {
         let home = tempfile::tempdir().unwrap();
         let open = || AgentRegistry::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap()))).unwrap();
-        let book = open();
-        assert_eq!(book.name_of("http://127.0.0.1:9/"), None);
-        book.keep_name("http://127.0.0.1:9/", "weather").unwrap();
-        drop(book);
+        let registry = open();
+        assert_eq!(registry.name_of("http://127.0.0.1:9/"), None);
+        registry.keep_name("http://127.0.0.1:9/", "weather").unwrap();
+        drop(registry);
         assert_eq!(open().name_of("http://127.0.0.1:9/").as_deref(), Some("weather"));
     }
 
@@ -336,11 +336,11 @@ mod tests {
     fn what_could_never_be_called_is_refused_and_a_damaged_file_stays() {
         let home = tempfile::tempdir().unwrap();
         let folder = Arc::new(DataFolder::claim(home.path()).unwrap());
-        let book = AgentRegistry::open(Some(Arc::clone(&folder))).unwrap();
+        let registry = AgentRegistry::open(Some(Arc::clone(&folder))).unwrap();
         let nowhere = AgentRecord { urls: Vec::new(), ..record("a") };
         let strange = AgentRecord { urls: vec!["ftp://h".to_owned()], ..record("a") };
         for bad in [record("A"), record(""), record("a#b"), nowhere, strange] {
-            assert!(matches!(book.add(bad.clone()), Err(AgentBookError::Faulty(_))), "{bad:?}");
+            assert!(matches!(registry.add(bad.clone()), Err(AgentBookError::Faulty(_))), "{bad:?}");
         }
         assert!(matches!(AgentRegistry::open(None).unwrap().add(record("a")), Err(AgentBookError::NoFolder)));
         std::fs::write(home.path().join(FILE), "{").unwrap();

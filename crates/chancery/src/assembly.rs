@@ -27,7 +27,7 @@ pub(crate) struct Assembly {
     pub(crate) callers: Vec<CallerRecord>,
     pub(crate) key_sets: Option<Arc<JwksCache>>,
     pub(crate) rules: Rulebook,
-    pub(crate) site: GatewayParts,
+    pub(crate) gateway_parts: GatewayParts,
     pub(crate) agents: Agents,
     /// Those of the agents that are elsewhere.
     pub(crate) remotes: Vec<Arc<Remote>>,
@@ -63,39 +63,40 @@ pub(crate) async fn assemble(
         return Err(BuildError::WouldOpen);
     }
     let lineup = lineup(config, parts, replaced);
-    let signs = Arc::new(lineup.signs.clone());
-    let reception = &parts.reception;
-    let mount = MountedAgent::new(reception.public_url.clone(), &authenticator, signs, config).also_at(reception.swp_url.clone());
-    let place = RemoteParts {
+    let agent_routes = Arc::new(lineup.agent_routes.clone());
+    let caller_directory = &parts.caller_directory;
+    let mount = MountedAgent::new(caller_directory.public_url.clone(), &authenticator, agent_routes, config)
+        .also_at(caller_directory.swp_url.clone());
+    let remote_parts = RemoteParts {
         config: Arc::new(config.clone()),
-        public_url: reception.public_url.url().clone(),
-        swp_url: reception.swp_url.clone(),
-        clock: Arc::clone(&reception.clock),
-        book: Arc::clone(&parts.book),
+        public_url: caller_directory.public_url.url().clone(),
+        swp_url: caller_directory.swp_url.clone(),
+        clock: Arc::clone(&caller_directory.clock),
+        agent_registry: Arc::clone(&parts.agent_registry),
         knows_callers: mount.knows_callers(),
         in_code: lineup.in_code.clone(),
         known_names: parts.keys.agents(),
     };
     let standing = replaced.and_then(|replaced| replaced.standing_for(config, &authenticator));
-    let (given, remotes) = gather(&place, lineup, standing.as_ref()).await?;
+    let (given, remotes) = gather(&remote_parts, lineup, standing.as_ref()).await?;
     let agents = mount.all(given)?;
-    check_grants(&callers, &reception.callers, &agents)?;
-    let now = reception.clock.now();
-    furnish(&parts.keys, &agents, config, now)?;
-    let egress = if config.push.offer.enabled { Some(webhooks::guard(config, &reception.public_url)?) } else { None };
+    check_grants(&callers, &caller_directory.callers, &agents)?;
+    let now = caller_directory.clock.now();
+    ensure_keys(&parts.keys, &agents, config, now)?;
+    let egress = if config.push.offer.enabled { Some(webhooks::guard(config, &caller_directory.public_url)?) } else { None };
     let signposts = Arc::new(mount.signposts()?);
-    let site = GatewayParts { place, mount };
+    let gateway_parts = GatewayParts { remote_parts, mount };
     let service = match replaced {
         Some(replaced) => replaced.service.clone(),
-        None => Service::new(config, parts, &site, &agents, egress.as_ref()).await?,
+        None => Service::new(config, parts, &gateway_parts, &agents, egress.as_ref()).await?,
     };
     let settings = door_settings(config, parts, &service, authenticator, signposts);
     let doors = match replaced {
         Some(replaced) => replaced.doors.renewed(settings, &agents, &parts.keys.ring())?,
         None => Doors::new(service.chancery.clone(), settings, &parts.keys.ring())?,
     };
-    let config = Arc::clone(&site.place.config);
-    Ok(Assembly { config, callers, key_sets, rules, site, agents, remotes, egress, doors, service })
+    let config = Arc::clone(&gateway_parts.remote_parts.config);
+    Ok(Assembly { config, callers, key_sets, rules, gateway_parts, agents, remotes, egress, doors, service })
 }
 
 impl Replaced {
@@ -113,7 +114,7 @@ impl Replaced {
         };
         // Agents whose extended cards nobody could be shown are asked for them from now on.
         let same_callers = authenticator.is_open() == self.doors.authenticator().is_open();
-        (same_callers && around(&self.config) == around(config)).then(|| self.service.fleet.standing())
+        (same_callers && around(&self.config) == around(config)).then(|| self.service.gateway.standing())
     }
 
     /// The runner of a built-in agent that the new config has under the same name.
@@ -132,13 +133,13 @@ fn who_is_who(
     kept: &mut Option<Arc<JwksCache>>,
     replaced: Option<&Replaced>,
 ) -> Result<Authenticator, BuildError> {
-    let preview = parts.reception.callers.preview(callers)?;
+    let preview = parts.caller_directory.callers.preview(callers)?;
     let known_keys = || {
-        let sets = kept.take().map_or_else(|| key_sets(config, &parts.reception), Ok)?;
+        let sets = kept.take().map_or_else(|| key_sets(config, &parts.caller_directory), Ok)?;
         *kept = Some(Arc::clone(&sets));
         Ok(sets)
     };
-    let made = authenticator(config, &parts.reception, preview, known_keys)?;
+    let made = authenticator(config, &parts.caller_directory, preview, known_keys)?;
     Ok(match replaced {
         Some(replaced) => made.following(replaced.doors.authenticator()),
         None => made,
@@ -154,12 +155,12 @@ fn lineup(config: &Config, parts: &NodeParts, replaced: Option<&Replaced>) -> Ag
 }
 
 /// Makes sure that there are keys for all that these agents and the config need signed.
-fn furnish(keys: &KeyRegistry, agents: &Agents, config: &Config, now: Timestamp) -> Result<(), BuildError> {
+fn ensure_keys(keys: &KeyRegistry, agents: &Agents, config: &Config, now: Timestamp) -> Result<(), BuildError> {
     let source = |agent: &Arc<chancery_core::Agent>| {
         let configured = config.agents.iter().find(|(name, _)| **name == *agent.name);
         (agent.name.to_string(), configured.and_then(|(_, agent)| agent.key.clone()))
     };
-    Ok(keys.furnish(&agents.iter().map(source).collect::<Vec<_>>(), &config.keys, now)?)
+    Ok(keys.ensure_keys(&agents.iter().map(source).collect::<Vec<_>>(), &config.keys, now)?)
 }
 
 fn door_settings(
@@ -169,11 +170,11 @@ fn door_settings(
     authenticator: Authenticator,
     signposts: Arc<Signposts>,
 ) -> DoorSettings {
-    let reception = &parts.reception;
+    let caller_directory = &parts.caller_directory;
     let office = AdminState {
-        callers: Arc::clone(&reception.callers),
+        callers: Arc::clone(&caller_directory.callers),
         keys: Arc::clone(&parts.keys),
-        clock: Arc::clone(&reception.clock),
+        clock: Arc::clone(&caller_directory.clock),
         open: authenticator.is_open(),
         house: Arc::new(AdminParts::of(config, service.chancery.clone())),
         memory: service.memory.clone(),
@@ -181,16 +182,16 @@ fn door_settings(
         webhooks: service.webhooks.clone(),
     };
     DoorSettings {
-        public_url: reception.public_url.to_string(),
+        public_url: caller_directory.public_url.to_string(),
         listen: config.node.listen.ip(),
         hosts: config.node.hosts.iter().map(|host| host.as_str().to_owned()).collect(),
-        every_host: reception.is_insecure && config.node.hosts.is_empty() && signposts.hosts.is_empty(),
+        every_host: caller_directory.is_insecure && config.node.hosts.is_empty() && signposts.hosts.is_empty(),
         tls: config.tls.cert_file.is_some(),
         headerless: config.card.headerless,
         limits: config.limits.inbound.clone(),
         json: config.limits.json.clone(),
         admin_token: parts.admin_token.clone(),
-        admin_routes: admin::routes(office, &service.fleet, &parts.behind),
+        admin_routes: admin::routes(office, &service.gateway, &parts.behind),
         authenticator,
         signposts,
         swp: config.swp.settings(),

@@ -54,21 +54,21 @@ pub(crate) struct CallerDirectory {
 }
 
 /// The keys of issuers, fetched through the guarded way out.
-pub(crate) fn key_sets(config: &Config, reception: &CallerDirectory) -> Result<Arc<JwksCache>, BuildError> {
-    let guard = Guard::new(config.outbound.clone(), &[reception.public_url.url().clone()])
+pub(crate) fn key_sets(config: &Config, caller_directory: &CallerDirectory) -> Result<Arc<JwksCache>, BuildError> {
+    let guard = Guard::new(config.outbound.clone(), &[caller_directory.public_url.url().clone()])
         .map_err(|faults| BuildError::Outbound(joined(&faults)))?;
-    let clock = Arc::clone(&reception.clock);
+    let clock = Arc::clone(&caller_directory.clock);
     Ok(Arc::new(JwksCache::with_limits(guard.client(), move || clock.now(), config.jwks)))
 }
 
 /// A node nobody is configured to call is open to everybody. `preview` has the callers as they will be.
 pub(crate) fn authenticator(
     config: &Config,
-    reception: &CallerDirectory,
+    caller_directory: &CallerDirectory,
     preview: Callers,
     key_sets: impl FnOnce() -> Result<Arc<JwksCache>, BuildError>,
 ) -> Result<Authenticator, BuildError> {
-    let CallerDirectory { callers, resolver, public_url, .. } = reception;
+    let CallerDirectory { callers, resolver, public_url, .. } = caller_directory;
     if preview.is_empty() && config.issuers.is_empty() && config.identity.allow.is_none() && resolver.is_none() {
         return Ok(Authenticator::open());
     }
@@ -80,7 +80,7 @@ pub(crate) fn authenticator(
         key_sets: key_sets()?,
         tokens_remembered_s: config.identity.tokens_remembered_s,
         signatures: Some(signature_rules(config, public_url)?),
-        nonces: Some(reception.nonces.clone()),
+        nonces: Some(caller_directory.nonces.clone()),
         resolver: resolver.clone().or(listed).unwrap_or_else(|| Arc::new(AllowAll::default())),
         agents_may_call: MayCall::Everything,
         client_certificates: config.tls.client_ca_file.is_some(),
@@ -126,9 +126,9 @@ fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureR
 
 /// Refuses grants of the config that name no agent of this node: whoever wrote one meant another. Those of callers that were
 /// added may name one that was removed since.
-pub(crate) fn check_grants(configured: &[CallerRecord], book: &CallerRegistry, agents: &Agents) -> Result<(), BuildError> {
+pub(crate) fn check_grants(configured: &[CallerRecord], registry: &CallerRegistry, agents: &Agents) -> Result<(), BuildError> {
     let mut faults = Vec::new();
-    let added: Vec<_> = book.list().into_iter().filter(|(_, configured)| !configured).map(|(record, _)| record).collect();
+    let added: Vec<_> = registry.list().into_iter().filter(|(_, configured)| !configured).map(|(record, _)| record).collect();
     let all = configured.iter().map(|record| (record, true)).chain(added.iter().map(|record| (record, false)));
     for (record, configured) in all {
         let granted = match &record.may_call {

@@ -52,7 +52,7 @@ pub enum BuildError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Artifacts(#[from] crate::part_store::DeskError),
+    Artifacts(#[from] crate::part_store::PartStoreError),
     #[error(transparent)]
     Memory(#[from] crate::memory::MemoryBuildError),
     #[error("without callers everybody may call; a node that asks who is calling has to be restarted for that")]

@@ -188,12 +188,12 @@ mod tests {
     fn an_added_caller_is_known_at_once_and_after_a_restart_until_it_is_revoked() {
         let home = tempfile::tempdir().unwrap();
         let folder = Some(Arc::new(DataFolder::claim(home.path()).unwrap()));
-        let book = CallerRegistry::open(folder.clone(), Vec::new()).unwrap();
-        assert!(book.is_empty());
-        let key = book.add(CallerRecord::new("ci"), NOW).unwrap().expect("a key");
-        let live = book.live();
+        let registry = CallerRegistry::open(folder.clone(), Vec::new()).unwrap();
+        assert!(registry.is_empty());
+        let key = registry.add(CallerRecord::new("ci"), NOW).unwrap().expect("a key");
+        let live = registry.live();
         assert_eq!(&*live.load().by_key(key.expose_secret(), NOW).unwrap().caller.name, "ci");
-        assert!(matches!(book.add(CallerRecord::new("ci"), NOW), Err(BookError::Taken(_))));
+        assert!(matches!(registry.add(CallerRecord::new("ci"), NOW), Err(BookError::Taken(_))));
 
         let again = CallerRegistry::open(folder.clone(), Vec::new()).unwrap();
         assert!(again.live().load().by_key(key.expose_secret(), NOW).is_ok());
@@ -211,9 +211,9 @@ mod tests {
     fn callers_of_the_config_are_changed_there() {
         let home = tempfile::tempdir().unwrap();
         let folder = Some(Arc::new(DataFolder::claim(home.path()).unwrap()));
-        let book = CallerRegistry::open(folder.clone(), vec![CallerRecord::new("ci")]).unwrap();
-        assert!(matches!(book.revoke("ci"), Err(BookError::Configured(_))));
-        assert!(matches!(book.revoke("who"), Err(BookError::Unknown(_))));
+        let registry = CallerRegistry::open(folder.clone(), vec![CallerRecord::new("ci")]).unwrap();
+        assert!(matches!(registry.revoke("ci"), Err(BookError::Configured(_))));
+        assert!(matches!(registry.revoke("who"), Err(BookError::Unknown(_))));
         let homeless = CallerRegistry::open(None, Vec::new()).unwrap();
         assert!(matches!(homeless.add(CallerRecord::new("x"), NOW), Err(BookError::NoFolder)));
     }

@@ -22,6 +22,7 @@ mod one_or_more;
 mod places;
 mod public_url;
 mod push;
+mod renamed_keys;
 mod routing;
 mod schema;
 mod section;

@@ -33,20 +33,21 @@ impl RemotePeer {
     /// Nothing is asked of it yet: its card is fetched with the first task. What may be called, and the limits on it, is as in
     /// a node's config; the URL itself is allowed by being given.
     pub fn new(url: impl Into<String>, config: &Config) -> Result<Self, BuildError> {
-        let place = RemoteParts {
+        let remote_parts = RemoteParts {
             config: Arc::new(config.clone()),
             // It has no address of its own that others could call back.
             public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
             swp_url: None,
             clock: Arc::new(SystemClock),
-            book: Arc::new(AgentRegistry::open(None)?),
+            agent_registry: Arc::new(AgentRegistry::open(None)?),
             knows_callers: false,
             in_code: InCode::default(),
             known_names: std::collections::BTreeSet::new(),
         };
         let fault = |fault| BuildError::Agent { name: "peer".to_owned(), fault };
-        let remote = Remote::new("peer", &AgentConfig::at(url), false, &place).map_err(fault)?.ok_or(BuildError::NoAgent)?;
-        Ok(Self(remote.runner(&place)))
+        let remote =
+            Remote::new("peer", &AgentConfig::at(url), false, &remote_parts).map_err(fault)?.ok_or(BuildError::NoAgent)?;
+        Ok(Self(remote.runner(&remote_parts)))
     }
 }
 

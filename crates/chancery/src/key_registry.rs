@@ -109,7 +109,12 @@ impl KeyRegistry {
     }
 
     /// Makes sure that there is a key for everything that is signed, and forgets those that have retired.
-    pub fn furnish(&self, agents: &[(String, Option<KeySource>)], given: &KeysConfig, now: Timestamp) -> Result<(), ChestError> {
+    pub fn ensure_keys(
+        &self,
+        agents: &[(String, Option<KeySource>)],
+        given: &KeysConfig,
+        now: Timestamp,
+    ) -> Result<(), ChestError> {
         self.change(|ring| {
             ring.prune(now);
             for (agent, source) in agents {
@@ -203,7 +208,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Renders cards and public keys anew whenever the keys change, or their time does, or the callers do: a card says which kinds
 /// of credentials there are.
 pub(crate) async fn keep_published(
-    entrance: DoorsHandle,
+    doors_handle: DoorsHandle,
     keys: Arc<KeyRegistry>,
     callers: Arc<CallerRegistry>,
     signers: Signers,
@@ -233,7 +238,7 @@ pub(crate) async fn keep_published(
             if let Some(recorder) = &recorder {
                 recorder.take_keys(&ring, chancery.now());
             }
-            match entrance.publish(&ring) {
+            match doors_handle.publish(&ring) {
                 Ok(()) => shown = now,
                 Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),
             }
@@ -254,23 +259,23 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
-    fn chest(home: &std::path::Path) -> KeyRegistry {
-        let chest = KeyRegistry::open(Some(Arc::new(DataFolder::claim(home).unwrap()))).unwrap();
-        chest.furnish(&[("echo".to_owned(), None)], &KeysConfig::default(), at(0)).unwrap();
-        chest
+    fn registry(home: &std::path::Path) -> KeyRegistry {
+        let registry = KeyRegistry::open(Some(Arc::new(DataFolder::claim(home).unwrap()))).unwrap();
+        registry.ensure_keys(&[("echo".to_owned(), None)], &KeysConfig::default(), at(0)).unwrap();
+        registry
     }
 
-    fn kids(chest: &KeyRegistry) -> Vec<String> {
-        chest.ring().records().iter().map(|record| record.kid.to_string()).collect()
+    fn kids(registry: &KeyRegistry) -> Vec<String> {
+        registry.ring().records().iter().map(|record| record.kid.to_string()).collect()
     }
 
     #[test]
     fn keys_are_made_once_and_kept_for_the_owner_alone() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = tempfile::tempdir().unwrap();
-        let first = kids(&chest(home.path()));
+        let first = kids(&registry(home.path()));
         assert_eq!(first.len(), 5, "two for the agent's cards, one for each other use");
-        assert_eq!(kids(&chest(home.path())), first);
+        assert_eq!(kids(&registry(home.path())), first);
         let mode = std::fs::metadata(home.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -278,21 +283,21 @@ mod tests {
     #[test]
     fn a_rotation_outlives_the_process_and_the_old_key_goes_when_its_time_is_over() {
         let home = tempfile::tempdir().unwrap();
-        let chest = chest(home.path());
-        let made = chest.rotate(KeyUse::Push, None, KeyRegistry::LEAD, KeyRegistry::OVERLAP, at(10)).unwrap();
-        drop(chest);
+        let registry = registry(home.path());
+        let made = registry.rotate(KeyUse::Push, None, KeyRegistry::LEAD, KeyRegistry::OVERLAP, at(10)).unwrap();
+        drop(registry);
         let again = KeyRegistry::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap()))).unwrap();
         assert!(kids(&again).contains(&made[0].kid.to_string()));
         assert_eq!(again.ring().published(at(10)).filter(|key| key.key_use == KeyUse::Push).count(), 2);
         let over = at(10) + (KeyRegistry::LEAD + KeyRegistry::OVERLAP);
-        again.furnish(&[("echo".to_owned(), None)], &KeysConfig::default(), over).unwrap();
+        again.ensure_keys(&[("echo".to_owned(), None)], &KeysConfig::default(), over).unwrap();
         assert_eq!(again.ring().records().iter().filter(|key| key.key_use == KeyUse::Push).count(), 1);
     }
 
     #[test]
     fn a_damaged_file_is_refused_and_stays() {
         let home = tempfile::tempdir().unwrap();
-        drop(chest(home.path()));
+        drop(registry(home.path()));
         std::fs::write(home.path().join(FILE), "{").unwrap();
         let refused = KeyRegistry::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap())));
         assert!(matches!(refused, Err(ChestError::Ring(_))));

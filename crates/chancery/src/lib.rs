@@ -41,7 +41,7 @@ mod webhooks;
 pub use async_trait::async_trait;
 pub use chancery_core::routing;
 pub use chancery_core::{
-    AfterRestart, Chancery, Finished, RetentionConfig, RunError, SinkClosed, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
+    AfterRestart, Chancery, Finished, RetentionConfig, RunError, SinkClosed, Store, TaskLimits, TaskRunner, TaskUpdateSink, Turn,
 };
 pub use chancery_identity as identity;
 pub use chancery_inbound::InboundLimits;

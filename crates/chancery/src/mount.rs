@@ -33,7 +33,7 @@ pub(crate) struct MountedAgent {
     swp_url: Option<SwpUrl>,
     /// Callers prove who they are, so that there is somebody to show an extended card to.
     knows_callers: bool,
-    signs: Arc<AgentRoutes>,
+    agent_routes: Arc<AgentRoutes>,
     /// What every card says of the node's memory.
     memory: Option<AgentExtension>,
     /// What they say of large parts.
@@ -47,14 +47,19 @@ pub(crate) struct MountedAgent {
 
 impl MountedAgent {
     /// What cards say is all from the config, so that a start and a reload say the same.
-    pub(crate) fn new(public_url: PublicUrl, authenticator: &Authenticator, signs: Arc<AgentRoutes>, config: &Config) -> Self {
+    pub(crate) fn new(
+        public_url: PublicUrl,
+        authenticator: &Authenticator,
+        agent_routes: Arc<AgentRoutes>,
+        config: &Config,
+    ) -> Self {
         let enforced = config.agents.iter().filter(|(_, agent)| agent.enforce_input_modes).map(|(name, _)| name.clone());
         Self {
             push: PushPromise::of(&config.push, &public_url),
             public_url,
             swp_url: None,
             knows_callers: !authenticator.is_open(),
-            signs,
+            agent_routes,
             memory: memory_extension(&config.memory),
             references: references_extension(config.artifacts.offload),
             bindings: config.card.bindings.clone(),
@@ -83,7 +88,7 @@ impl MountedAgent {
             });
         }
         let mounted = mounted.ok_or(BuildError::NoAgent)?;
-        self.signs.check(&mounted, &self.public_url)?;
+        self.agent_routes.check(&mounted, &self.public_url)?;
         Ok(mounted)
     }
 
@@ -105,7 +110,7 @@ impl MountedAgent {
 
     /// Hosts and tenants that lead to agents, for the doors.
     pub(crate) fn signposts(&self) -> Result<Signposts, BuildError> {
-        self.signs.signposts(&self.public_url, &self.bindings)
+        self.agent_routes.signposts(&self.public_url, &self.bindings)
     }
 
     /// Whether there is somebody to show extended cards to.
@@ -122,7 +127,7 @@ impl MountedAgent {
             } else {
                 interfaces(&self.public_url.join(&format!("/agents/{name}")), false, &self.bindings)
             };
-            card.supported_interfaces.extend(self.signs.by_tenant(&name, &self.public_url, &self.bindings));
+            card.supported_interfaces.extend(self.agent_routes.by_tenant(&name, &self.public_url, &self.bindings));
             // Last, because it says the least: whoever can speak something else does.
             card.supported_interfaces.extend(self.swp_url.as_ref().map(|url| url.interface(&name)));
         }

@@ -8,11 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Chancery, LoopNeed, SystemClock, TaskRunner};
+use chancery_core::{Chancery, LoopNeed, Store, SystemClock, TaskRunner};
 use chancery_identity::credentials::IdentityResolver;
 use chancery_inbound::{DoorsHandle, Tls};
 use chancery_protocol::AgentCard;
-use chancery_store::SqliteOptions;
 
 use self::running::EndsWithLast;
 use crate::agent_lineup::AgentLineup;
@@ -25,7 +24,7 @@ use crate::certificate_check::warn_of_uncovered_hosts;
 use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpUrl, TlsConfig};
 use crate::data_folder::DataFolder;
 use crate::key_registry::{KeyRegistry, Signers, keep_published};
-use crate::node_parts::{NodeParts, Service};
+use crate::node_parts::{NodeParts, Service, StoreWrapper};
 use crate::record_keeper;
 use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 
@@ -33,7 +32,7 @@ use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 #[derive(Debug)]
 pub struct Node {
     chancery: Chancery,
-    entrance: DoorsHandle,
+    doors_handle: DoorsHandle,
     folder: Option<Arc<DataFolder>>,
     tls: Option<Tls>,
     swp_tls: Option<Tls>,
@@ -58,7 +57,7 @@ pub struct NodeBuilder {
     folder: Option<PathBuf>,
     in_memory: bool,
     is_insecure: bool,
-    store_options: Option<SqliteOptions>,
+    store_wrapper: Option<StoreWrapper>,
 }
 
 impl std::fmt::Debug for NodeBuilder {
@@ -125,7 +124,7 @@ impl NodeBuilder {
     /// Hosts and tenants that an agent's config has for the agent of that name, which is given to the node otherwise. Agents
     /// elsewhere bring theirs.
     pub fn names_of(mut self, name: &str, agent: &AgentConfig) -> Self {
-        self.own.signs.of_agent(name, agent);
+        self.own.agent_routes.of_agent(name, agent);
         self
     }
 
@@ -193,9 +192,10 @@ impl NodeBuilder {
         self.configured_agents()
     }
 
-    /// Opens the database with these options and not with those of the config.
-    pub fn store_options(mut self, options: SqliteOptions) -> Self {
-        self.store_options = Some(options);
+    /// Puts a store of the program in front of the one that the node opens: one that counts, traces or delays what goes through it.
+    /// Webhooks are kept in the inner store directly.
+    pub fn wrap_store(mut self, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
+        self.store_wrapper = Some(Arc::new(wrap));
         self
     }
 
@@ -208,7 +208,7 @@ impl NodeBuilder {
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
         tls.iter().for_each(|tls| warn_of_uncovered_hosts(tls, config.node.listen.ip(), public_url.url()));
         let swp_tls = if config.swp.door.listen.is_some() { config.tls.load()?.map(Tls::for_swp).transpose()? } else { None };
-        let reception = CallerDirectory {
+        let caller_directory = CallerDirectory {
             // The callers of the config are put in place with the rest of it.
             callers: Arc::new(CallerRegistry::open(folder.clone(), Vec::new())?),
             resolver: self.resolver,
@@ -220,10 +220,10 @@ impl NodeBuilder {
         };
         let parts = NodeParts {
             in_memory: self.in_memory,
-            store_options: self.store_options.unwrap_or_else(|| config.store.sqlite()),
-            reception,
+            store_wrapper: self.store_wrapper,
+            caller_directory,
             keys: Arc::new(KeyRegistry::open(folder.clone())?),
-            book: Arc::new(AgentRegistry::open(folder.clone())?),
+            agent_registry: Arc::new(AgentRegistry::open(folder.clone())?),
             own: self.own,
             serves_configured: self.serves_configured,
             admin_token: folder.as_deref().map(DataFolder::admin_token).transpose()?,
@@ -233,12 +233,12 @@ impl NodeBuilder {
         let assembly = assemble(&config, configured, &parts, None).await?;
         let keys = Arc::clone(&parts.keys);
         let running = RunningNode::begin(parts, assembly)?;
-        let Service { chancery, fleet, webhooks, recorder, hops, engine, .. } = running.service().clone();
-        let entrance = running.entrance().clone();
-        let callers = Arc::clone(&running.parts().reception.callers);
+        let Service { chancery, gateway, webhooks, recorder, hops, engine, .. } = running.service().clone();
+        let doors_handle = running.doors_handle().clone();
+        let callers = Arc::clone(&running.parts().caller_directory.callers);
         let reloader = Reloader::new(running, self.source);
         let ends = Arc::new(EndsWithLast(chancery.clone()));
-        let node = Node { chancery, entrance, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };
+        let node = Node { chancery, doors_handle, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };
         let recovered = node.chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
@@ -246,13 +246,13 @@ impl NodeBuilder {
         if let Some(engine) = engine {
             engine.start(&node.chancery);
         }
-        fleet.start();
+        gateway.start();
         let (chancery, loops) = (&node.chancery, node.chancery.loops());
         let keeper = chancery.clone();
         loops.start("retention", LoopNeed::Vital, async move { keeper.keep_swept().await });
         let signers = Signers { hops, webhooks };
         let publishing =
-            keep_published(node.entrance.clone(), Arc::clone(&node.keys), callers, signers, recorder, chancery.clone());
+            keep_published(node.doors_handle.clone(), Arc::clone(&node.keys), callers, signers, recorder, chancery.clone());
         loops.start("keys and cards", LoopNeed::Vital, publishing);
         let recording = record_keeper::keep(chancery.clone(), config.evidence, Arc::clone(&node.keys));
         loops.start("record", LoopNeed::Vital, recording);

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use chancery_core::notify::Engine;
-use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, TaskLimits, node_tag};
+use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, Store, TaskLimits, node_tag};
 use chancery_evidence::record::Recorder;
 use chancery_identity::hop_token::HopTokens;
 use chancery_outbound::Guard;
-use chancery_store::SqliteOptions;
 use secrecy::SecretString;
 
 use crate::agent_identities::NodeIdentities;
@@ -28,16 +27,18 @@ use crate::reload::ReloaderHandle;
 use crate::seal::KeySeal;
 use crate::webhooks::Webhooks;
 
+/// Makes the store that the control plane uses from the one that was opened.
+pub(crate) type StoreWrapper = Arc<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>;
+
 /// What a node is given when it is built and keeps until it ends.
 pub(crate) struct NodeParts {
     pub(crate) folder: Option<Arc<DataFolder>>,
     /// Whether tasks are kept in memory although there is a folder.
     pub(crate) in_memory: bool,
-    /// How the database is opened, where there is one.
-    pub(crate) store_options: SqliteOptions,
-    pub(crate) reception: CallerDirectory,
+    pub(crate) store_wrapper: Option<StoreWrapper>,
+    pub(crate) caller_directory: CallerDirectory,
     pub(crate) keys: Arc<KeyRegistry>,
-    pub(crate) book: Arc<AgentRegistry>,
+    pub(crate) agent_registry: Arc<AgentRegistry>,
     /// Agents that were given in code.
     pub(crate) own: AgentLineup,
     /// Whether the agents of the config are served too.
@@ -51,8 +52,8 @@ impl NodeParts {
     pub(crate) fn other_agents(&self) -> Vec<String> {
         let given = self.own.here.iter().map(|given| given.name.clone());
         let elsewhere = self.own.elsewhere.iter().map(|(_, name, _)| name.clone());
-        let added = self.book.added().into_iter().map(|record| record.name);
-        given.chain(elsewhere).chain(added).chain(self.book.given_names()).collect()
+        let added = self.agent_registry.added().into_iter().map(|record| record.name);
+        given.chain(elsewhere).chain(added).chain(self.agent_registry.given_names()).collect()
     }
 }
 
@@ -60,7 +61,7 @@ impl NodeParts {
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) chancery: Chancery,
-    pub(crate) fleet: Arc<Gateway>,
+    pub(crate) gateway: Arc<Gateway>,
     pub(crate) memory: Option<NodeMemory>,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,
@@ -74,19 +75,21 @@ impl Service {
     pub(crate) async fn new(
         config: &Config,
         parts: &NodeParts,
-        site: &GatewayParts,
+        gateway_parts: &GatewayParts,
         agents: &Agents,
         egress: Option<&Guard>,
     ) -> Result<Self, BuildError> {
-        let (reception, keys) = (&parts.reception, &parts.keys);
-        let now = reception.clock.now();
+        let (caller_directory, keys) = (&parts.caller_directory, &parts.keys);
+        let now = caller_directory.clock.now();
         let recorder = record_keeper::recorder(&config.evidence, keys, now);
         let on_disk = parts.folder.as_deref().filter(|_| !parts.in_memory);
-        let OpenedStore { store, outbox, key } = OpenedStore::open(on_disk, &parts.store_options, recorder.clone())?;
-        reception.nonces.keep_in(Arc::clone(&store));
+        let OpenedStore { store, outbox, key } = OpenedStore::open(on_disk, &config.store.sqlite(), recorder.clone())?;
+        let store = parts.store_wrapper.as_ref().map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
+        caller_directory.nonces.keep_in(Arc::clone(&store));
         let webhooks = match egress {
             Some(egress) => {
-                let opened = Webhooks::open(&config.push, &reception.public_url, egress, parts.folder.clone(), outbox, now)?;
+                let opened =
+                    Webhooks::open(&config.push, &caller_directory.public_url, egress, parts.folder.clone(), outbox, now)?;
                 opened.vault.warn_if_lost(opened.parts.outbox.outbox_load().await?.lanes);
                 Some(Arc::new(opened))
             }
@@ -97,7 +100,7 @@ impl Service {
         let chancery = Chancery::new(ChanceryParts {
             agents: agents.clone(),
             store,
-            clock: Arc::clone(&reception.clock),
+            clock: Arc::clone(&caller_directory.clock),
             seal,
             limits: TaskLimits::default(),
             retention: RetentionConfig::default(),
@@ -106,14 +109,14 @@ impl Service {
             hops: Some(Arc::new(SignedHops(Arc::clone(&hops)))),
             push: webhooks.as_ref().map(|webhooks| webhooks.parts.clone()),
         });
-        chancery.set_address_rotations(parts.book.address_rotations());
+        chancery.set_address_rotations(parts.agent_registry.address_rotations());
         let memory = NodeMemory::of(&chancery, &config.memory, keys, now)?;
         let tier = memory.as_ref().map(|memory| memory.gate.tier());
-        part_store::set_up(&chancery, &config.artifacts, tier, &reception.public_url.to_string())?;
+        part_store::set_up(&chancery, &config.artifacts, tier, &caller_directory.public_url.to_string())?;
         let engine = webhooks.as_ref().and_then(|webhooks| webhooks.engine(&chancery, &keys.ring()));
-        let fleet = Gateway::new(site.clone(), Arc::clone(keys), chancery.clone());
-        let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&reception.clock), &fleet);
+        let gateway = Gateway::new(gateway_parts.clone(), Arc::clone(keys), chancery.clone());
+        let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&caller_directory.clock), &gateway);
         chancery.set_agent_identities(Arc::new(identities));
-        Ok(Self { chancery, fleet, memory, engine, webhooks, recorder, hops })
+        Ok(Self { chancery, gateway, memory, engine, webhooks, recorder, hops })
     }
 }

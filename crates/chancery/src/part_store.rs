@@ -19,7 +19,7 @@ struct NodePartStore {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum DeskError {
+pub enum PartStoreError {
     #[error("artifacts.schemas: {0}")]
     Schemas(#[from] SchemaFault),
     #[error("no key to seal links with: {0}")]
@@ -29,10 +29,10 @@ pub enum DeskError {
 }
 
 impl NodePartStore {
-    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, own: &Own, public_url: &str) -> Result<Self, DeskError> {
+    fn open(config: &ArtifactsConfig, tier: Option<&Arc<Tier>>, own: &Own, public_url: &str) -> Result<Self, PartStoreError> {
         let schemas = config.schemas.as_deref().map(Schemas::load).transpose()?.unwrap_or_default();
         let offload = match (config.offload, tier) {
-            (true, None) => return Err(DeskError::NoTier),
+            (true, None) => return Err(PartStoreError::NoTier),
             (true, Some(tier)) => Some(Arc::new(Offload::new(Arc::clone(tier), &own.name, own.key.clone(), public_url, config))),
             (false, _) => None,
         };
@@ -65,7 +65,7 @@ fn has_kind(artifact: &Artifact) -> bool {
 #[async_trait]
 impl PartStore for NodePartStore {
     fn concerns(&self, artifact: &Artifact) -> bool {
-        self.is_large(&artifact.parts) || self.seems_ours(&artifact.parts) || has_kind(artifact)
+        self.is_large(&artifact.parts) || self.has_our_link(&artifact.parts) || has_kind(artifact)
     }
 
     fn check(&self, artifact: &Artifact) -> Result<(), Error> {
@@ -80,7 +80,7 @@ impl PartStore for NodePartStore {
         Ok(())
     }
 
-    fn puts_away(&self) -> bool {
+    fn offloads(&self) -> bool {
         self.offload.is_some()
     }
 
@@ -88,18 +88,18 @@ impl PartStore for NodePartStore {
         self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.is_large(part)))
     }
 
-    async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
+    async fn offload(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
         let task = task.clone();
-        self.work(move |offload| offload.put_away(&task, parts)).await
+        self.work(move |offload| offload.offload(&task, parts)).await
     }
 
-    fn seems_ours(&self, parts: &[Part]) -> bool {
-        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.seems_ours(part)))
+    fn has_our_link(&self, parts: &[Part]) -> bool {
+        self.offload.as_ref().is_some_and(|offload| parts.iter().any(|part| offload.has_our_link(part)))
     }
 
-    fn disown(&self, task: &TaskId, parts: &mut [Part]) {
+    fn strip_foreign_links(&self, task: &TaskId, parts: &mut [Part]) {
         if let Some(offload) = &self.offload {
-            offload.disown(task, parts);
+            offload.strip_foreign_links(task, parts);
         }
     }
 
@@ -115,16 +115,16 @@ impl PartStore for NodePartStore {
         self.work(move |offload| offload.weight(&task)).await
     }
 
-    async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
+    async fn restore(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error> {
         let task = task.clone();
-        self.work(move |offload| offload.put_back(&task, parts)).await
+        self.work(move |offload| offload.restore(&task, parts)).await
     }
 
-    fn most_of_a_task(&self) -> u64 {
+    fn max_task_bytes(&self) -> u64 {
         self.offload.as_ref().map_or(u64::MAX, |offload| offload.task_bytes())
     }
 
-    fn most_at_once(&self) -> u64 {
+    fn max_restored_bytes(&self) -> u64 {
         self.offload.as_ref().map_or(0, |offload| offload.restore_bytes())
     }
 
@@ -161,7 +161,7 @@ struct Own {
 }
 
 impl Own {
-    fn of(chancery: &Chancery) -> Result<Self, DeskError> {
+    fn of(chancery: &Chancery) -> Result<Self, PartStoreError> {
         let name = chancery.own_mark("offload")[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { name, key: SealKey::new(&chancery.own_mark("links to large parts"))? })
     }
@@ -172,8 +172,8 @@ pub(crate) fn set_up(
     config: &ArtifactsConfig,
     tier: Option<&Arc<Tier>>,
     public_url: &str,
-) -> Result<(), DeskError> {
-    chancery.set_artifact_desk(Arc::new(NodePartStore::open(config, tier, &Own::of(chancery)?, public_url)?));
+) -> Result<(), PartStoreError> {
+    chancery.set_part_store(Arc::new(NodePartStore::open(config, tier, &Own::of(chancery)?, public_url)?));
     if config.offload {
         chancery.loops().start("large parts", LoopNeed::Optional, keep_cleared(chancery.clone()));
     }
@@ -184,7 +184,7 @@ pub(crate) fn set_up(
 async fn keep_cleared(chancery: Chancery) {
     let stop = chancery.shutdown_token();
     while stop.run_until_cancelled(tokio::time::sleep(CLEAR_EVERY)).await.is_some() {
-        if let Err(error) = chancery.clear_desk().await {
+        if let Err(error) = chancery.clear_part_store().await {
             tracing::warn!(%error, "large parts of forgotten tasks could not be thrown away");
         }
     }

@@ -127,10 +127,10 @@ impl Attempt<'_> {
     }
 
     fn is_open(&self, records: Vec<CallerRecord>) -> Result<bool, BuildError> {
-        let book = CallerRegistry::open(None, records.clone())?;
-        let preview = book.preview(&records)?;
-        let reception = CallerDirectory {
-            callers: Arc::new(book),
+        let registry = CallerRegistry::open(None, records.clone())?;
+        let preview = registry.preview(&records)?;
+        let caller_directory = CallerDirectory {
+            callers: Arc::new(registry),
             resolver: None,
             public_url: self.public_url.clone(),
             swp_url: None,
@@ -138,8 +138,8 @@ impl Attempt<'_> {
             clock: Arc::new(SystemClock),
             nonces: Arc::default(),
         };
-        let sets = key_sets(self.config, &reception)?;
-        Ok(authenticator(self.config, &reception, preview, || Ok(sets))?.is_open())
+        let sets = key_sets(self.config, &caller_directory)?;
+        Ok(authenticator(self.config, &caller_directory, preview, || Ok(sets))?.is_open())
     }
 
     fn tls(&self) -> Result<(), BuildError> {
@@ -158,7 +158,10 @@ impl Attempt<'_> {
     fn keys(&self) -> Vec<ConfigFault> {
         let now = SystemClock.now();
         let tried = |agents: &[(String, Option<KeySource>)], given: &KeysConfig| {
-            KeyRegistry::open(None).and_then(|chest| chest.furnish(agents, given, now)).err().map(|error| error.to_string())
+            KeyRegistry::open(None)
+                .and_then(|registry| registry.ensure_keys(agents, given, now))
+                .err()
+                .map(|error| error.to_string())
         };
         let mut faults = Vec::new();
         for (name, agent) in &self.config.agents {
@@ -182,22 +185,22 @@ impl Attempt<'_> {
 
     /// Agents elsewhere: their addresses, keys and credentials. None is called.
     fn agents_elsewhere(&self) -> Vec<ConfigFault> {
-        let book = match AgentRegistry::open(None) {
-            Ok(book) => Arc::new(book),
+        let agent_registry = match AgentRegistry::open(None) {
+            Ok(registry) => Arc::new(registry),
             Err(error) => return placed(error.into(), self.places),
         };
-        let place = RemoteParts {
+        let remote_parts = RemoteParts {
             config: Arc::new(self.config.clone()),
             public_url: self.public_url.url().clone(),
             swp_url: self.config.swp.door.public_url.clone(),
             clock: Arc::new(SystemClock),
-            book,
+            agent_registry,
             knows_callers: false,
             in_code: InCode::default(),
             known_names: Default::default(),
         };
         let elsewhere = self.config.agents.iter().filter(|(_, agent)| matches!(agent.source, AgentSource::Remote(_)));
-        let made = elsewhere.map(|(name, agent)| (name, Remote::new(name, agent, false, &place)));
+        let made = elsewhere.map(|(name, agent)| (name, Remote::new(name, agent, false, &remote_parts)));
         made.filter_map(|(name, made)| Some(self.places.fault(&format!("agents.{name}"), &made.err()?))).collect()
     }
 

@@ -87,7 +87,7 @@ impl std::fmt::Debug for Reloader {
 
 impl Reloader {
     pub(crate) fn agents_elsewhere(&self) -> Vec<String> {
-        self.running.service().fleet.lines()
+        self.running.service().gateway.lines()
     }
 
     #[cfg(test)]
@@ -119,6 +119,9 @@ impl Reloader {
             Ok(read) => read,
             Err(error) => return Err(self.reject(source, faults_of(&error)).into()),
         };
+        for warning in read.places.warnings() {
+            tracing::warn!(%warning, "the config has a key under its old name");
+        }
         let config = (source.settle)(read.config);
         let before = self.running.config();
         if config == *before {
@@ -153,7 +156,7 @@ impl Reloader {
         let assembly = self.running.prepare(config, callers, places).await?;
         self.running.put_in_place(assembly).map_err(|error| placed(error, places))?;
         let parts = self.running.parts();
-        let known: Vec<_> = parts.reception.callers.list().into_iter().map(|(record, _)| record).collect();
+        let known: Vec<_> = parts.caller_directory.callers.list().into_iter().map(|(record, _)| record).collect();
         for fault in crate::scope_names::unmatched(config, places, &known, &parts.other_agents()) {
             tracing::warn!(%fault, "a budget or policy of the config bounds nobody");
         }

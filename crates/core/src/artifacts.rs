@@ -1,4 +1,4 @@
-//! The desk that artifacts and messages pass over: checked before they are taken, and large parts put away.
+//! The port of the part store: it checks artifacts before they are accepted, and offloads large parts of artifacts and messages.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -25,20 +25,20 @@ pub trait PartStore: Send + Sync + Debug {
     /// What is wrong with it, if something is.
     fn check(&self, artifact: &Artifact) -> Result<(), Error>;
 
-    /// Whether anything is ever put away here.
-    fn puts_away(&self) -> bool;
+    /// Whether anything is ever offloaded here.
+    fn offloads(&self) -> bool;
 
-    /// Whether some of these are to be put away. Asked for every message.
+    /// Whether some of these are to be offloaded. Asked for every message.
     fn is_large(&self, parts: &[Part]) -> bool;
 
     /// With references where large ones were.
-    async fn put_away(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
+    async fn offload(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
 
     /// Whether there may be references of ours among these. Asked for every message.
-    fn seems_ours(&self, parts: &[Part]) -> bool;
+    fn has_our_link(&self, parts: &[Part]) -> bool;
 
     /// References of ours among these are somebody else's from now on.
-    fn disown(&self, task: &TaskId, parts: &mut [Part]);
+    fn strip_foreign_links(&self, task: &TaskId, parts: &mut [Part]);
 
     /// How much of them was put away for this task, in bytes.
     fn away(&self, task: &TaskId, parts: &[Part]) -> u64;
@@ -47,13 +47,13 @@ pub trait PartStore: Send + Sync + Debug {
     async fn weight(&self, task: &TaskId) -> Result<u64, Error>;
 
     /// With what was put away back in its place.
-    async fn put_back(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
+    async fn restore(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
 
     /// The most that is put away for one task.
-    fn most_of_a_task(&self) -> u64;
+    fn max_task_bytes(&self) -> u64;
 
     /// The most that is put back into one answer.
-    fn most_at_once(&self) -> u64;
+    fn max_restored_bytes(&self) -> u64;
 
     /// The length of what was put away under a digest, if there is such a thing.
     async fn length(&self, task: &TaskId, digest: &str) -> Result<Option<u64>, Error>;
@@ -69,44 +69,44 @@ pub trait PartStore: Send + Sync + Debug {
 
 /// What was put away for a caller's task.
 #[derive(Clone, Debug)]
-pub struct PutAway {
-    desk: Arc<dyn PartStore>,
+pub struct OffloadedPart {
+    part_store: Arc<dyn PartStore>,
     task: TaskId,
     digest: String,
     pub length: u64,
 }
 
-impl PutAway {
+impl OffloadedPart {
     /// So many bytes from a place on, or fewer at the end.
     pub async fn piece(&self, from: u64, most: u64) -> Result<Vec<u8>, Error> {
-        self.desk.piece(&self.task, &self.digest, from, most).await
+        self.part_store.piece(&self.task, &self.digest, from, most).await
     }
 }
 
 impl Chancery {
-    /// Artifacts that come from now on pass over this desk. The first one given stays.
-    pub fn set_artifact_desk(&self, desk: Arc<dyn PartStore>) {
-        let _ = self.0.desk.set(desk);
+    /// Artifacts that come from now on go through this part store. The first one given stays.
+    pub fn set_part_store(&self, part_store: Arc<dyn PartStore>) {
+        let _ = self.0.part_store.set(part_store);
     }
 
     /// A part that was put away, for the owner of its task and nobody else.
-    pub async fn put_away(&self, owner: &Caller, task: &str, digest: &str) -> Result<PutAway, Error> {
-        let Some(desk) = self.0.desk.get() else { return Err(Error::task_not_found()) };
+    pub async fn offloaded_part(&self, owner: &Caller, task: &str, digest: &str) -> Result<OffloadedPart, Error> {
+        let Some(part_store) = self.0.part_store.get() else { return Err(Error::task_not_found()) };
         let stored = self.0.store.find(owner, task, Names::Server).await.map_err(crate::find::internal)?;
         let task = stored.ok_or_else(Error::task_not_found)?.task.id.clone();
-        let length = desk.length(&task, digest).await?.ok_or_else(Error::task_not_found)?;
-        Ok(PutAway { desk: Arc::clone(desk), task, digest: digest.to_owned(), length })
+        let length = part_store.length(&task, digest).await?.ok_or_else(Error::task_not_found)?;
+        Ok(OffloadedPart { part_store: Arc::clone(part_store), task, digest: digest.to_owned(), length })
     }
 
     /// Throws away what was put away for tasks that are forgotten.
-    pub async fn clear_desk(&self) -> Result<(), Error> {
-        let Some(desk) = self.0.desk.get() else { return Ok(()) };
-        for task in desk.tasks().await? {
+    pub async fn clear_part_store(&self) -> Result<(), Error> {
+        let Some(part_store) = self.0.part_store.get() else { return Ok(()) };
+        for task in part_store.tasks().await? {
             if self.is_young(&task) {
                 continue;
             }
             if self.0.store.find_any(task.as_str()).await.map_err(crate::find::internal)?.is_none() {
-                desk.forget(&task).await?;
+                part_store.forget(&task).await?;
             }
         }
         Ok(())

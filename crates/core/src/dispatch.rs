@@ -38,10 +38,11 @@ impl ChanceryInner {
         agent: &Arc<Agent>,
         send: &SendMessage,
         task: &TaskId,
-        place: TurnOrigin,
+        turn_origin: TurnOrigin,
     ) -> Result<Box<Dispatched>, Error> {
         let call = GovernedCall::new(self, context, agent, send)?;
-        let bound = place == TurnOrigin::OpensTask && agent.runner.keeps_links() && Box::pin(self.is_bound(&call, send)).await;
+        let bound =
+            turn_origin == TurnOrigin::OpensTask && agent.runner.keeps_links() && Box::pin(self.is_bound(&call, send)).await;
         let mut verdicts = Verdicts::default();
         match self.steps(&call, send, task, bound, &mut verdicts) {
             Ok(permitted) => Ok(Dispatched::new(&call, permitted, verdicts)),

@@ -51,11 +51,11 @@ impl ChanceryInner {
         self: &Arc<Self>,
         live: &Arc<LiveTask>,
         agent: &Arc<Agent>,
-        said: QueuedTurn,
+        queued_turn: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
     ) {
-        let turns = Arc::clone(self).turns(Arc::clone(live), Arc::clone(agent), said, token, resumed);
+        let turns = Arc::clone(self).turns(Arc::clone(live), Arc::clone(agent), queued_turn, token, resumed);
         let mut turns: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(turns);
         let started = std::future::poll_fn(|context| Poll::Ready(turns.as_mut().poll(context))).await;
         if started.is_pending() {
@@ -68,16 +68,16 @@ impl ChanceryInner {
         self: Arc<Self>,
         live: Arc<LiveTask>,
         agent: Arc<Agent>,
-        said: QueuedTurn,
+        queued_turn: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
     ) {
-        let mut next = Some((said, token, resumed));
-        while let Some((said, token, resumed)) = next {
+        let mut next = Some((queued_turn, token, resumed));
+        while let Some((queued_turn, token, resumed)) = next {
             let span = live.span();
-            self.turn(&live, &agent, said, token, resumed).instrument(span).await;
+            self.turn(&live, &agent, queued_turn, token, resumed).instrument(span).await;
             next = match live.end_turn() {
-                AfterTurn::Next(said, token) => Some((said, token, false)),
+                AfterTurn::Next(queued_turn, token) => Some((queued_turn, token, false)),
                 AfterTurn::Nothing => None,
                 AfterTurn::Cancel => {
                     self.end_by_force(&live, TaskState::Canceled, None).await;
@@ -91,12 +91,12 @@ impl ChanceryInner {
         self: &Arc<Self>,
         live: &Arc<LiveTask>,
         agent: &Arc<Agent>,
-        said: QueuedTurn,
+        queued_turn: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
     ) {
         let (clock, limits) = (Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
-        let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.desk.get().cloned());
+        let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.part_store.get().cloned());
         let time_limit = live.time_limit();
         let deadline = time_limit.map(|limit| self.clock.now() + limit);
         let delegation = Delegation::new(
@@ -105,27 +105,28 @@ impl ChanceryInner {
             live.node().cloned(),
             deadline,
             live.granted(agent.runner.keeps_links()),
-            said.brought,
-            said.tracestate.clone(),
+            queued_turn.brought,
+            queued_turn.tracestate.clone(),
         );
-        let (link, context_link) = if agent.runner.keeps_links() { self.links(live, said.place).await } else { (None, None) };
+        let (link, context_link) =
+            if agent.runner.keeps_links() { self.links(live, queued_turn.turn_origin).await } else { (None, None) };
         let turn = Turn {
             task: live.task(),
-            message: said.message,
-            metadata: said.metadata,
-            unknown: said.unknown,
+            message: queued_turn.message,
+            metadata: queued_turn.metadata,
+            unknown: queued_turn.unknown,
             caller: live.record.owner.clone(),
             cancelled: token.clone(),
             resumed,
             link,
             context_link,
-            trace: said.trace,
-            tracestate: said.tracestate,
-            extensions: said.extensions,
-            reply_mode: said.reply_mode,
-            selected: said.selected,
+            trace: queued_turn.trace,
+            tracestate: queued_turn.tracestate,
+            extensions: queued_turn.extensions,
+            reply_mode: queued_turn.reply_mode,
+            selected: queued_turn.selected,
             delegation,
-            memory: self.memory.get().map(|_| MemoryRecall::new(self, live, said.presenter)),
+            memory: self.memory.get().map(|_| MemoryRecall::new(self, live, queued_turn.presenter)),
         };
         let measured = self.measured(agent);
         let mut ending = {
@@ -214,13 +215,13 @@ impl ChanceryInner {
     }
 
     /// With whom a task and its conversation went on. What cannot be read is taken for nothing: the agent is then asked anew.
-    async fn links(&self, live: &LiveTask, place: TurnOrigin) -> (Option<Link>, Option<Link>) {
+    async fn links(&self, live: &LiveTask, turn_origin: TurnOrigin) -> (Option<Link>, Option<Link>) {
         let record = &live.record;
         let unread = |fault: StoreError| {
             tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "links could not be read");
             None
         };
-        match place {
+        match turn_origin {
             // Nothing has happened yet that could have left a link.
             TurnOrigin::OpensAll => return (None, None),
             TurnOrigin::OpensTask => {}

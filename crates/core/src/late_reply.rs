@@ -47,8 +47,8 @@ impl LateReply {
         }
         let (sent, _) = self.inner.sent(&self.context, &self.live, self.history_length).await?;
         let answer = Answer::Reply(Reply::Sent(sent));
-        let answer = match self.inner.desk_of_parts() {
-            Some(desk) => self.inner.whole(desk, &self.context, answer).await?,
+        let answer = match self.inner.offloading_part_store() {
+            Some(part_store) => self.inner.restore_answer(part_store, &self.context, answer).await?,
             None => answer,
         };
         match answer {

@@ -13,7 +13,7 @@ use crate::agents::Agent;
 use crate::answering::{AnswerPermit, COUNTED_FROM};
 use crate::check;
 use crate::find::{internal, shown};
-use crate::restored_parts::{takes_references, whole_shown};
+use crate::restored_parts::{restored_shown, takes_references};
 use crate::service::ChanceryInner;
 use crate::{ListCursor, ListFilter, Stored};
 
@@ -198,7 +198,7 @@ impl PageReader {
                 self.release(weight, 0);
                 return Ok(self.cut());
             }
-            let shown = self.whole(shown).await?;
+            let shown = self.restored(shown).await?;
             self.release(weight, bytes);
             self.bytes = self.bytes.saturating_add(bytes);
             self.begun = true;
@@ -246,11 +246,11 @@ impl PageReader {
         }
     }
 
-    async fn whole(&mut self, shown: NamedTask) -> Result<NamedTask, Error> {
-        match self.inner.desk_of_parts().filter(|_| !self.references) {
-            Some(desk) => {
-                let room = self.restore.get_or_insert_with(|| desk.most_at_once());
-                Box::pin(whole_shown(desk, shown, room)).await
+    async fn restored(&mut self, shown: NamedTask) -> Result<NamedTask, Error> {
+        match self.inner.offloading_part_store().filter(|_| !self.references) {
+            Some(part_store) => {
+                let room = self.restore.get_or_insert_with(|| part_store.max_restored_bytes());
+                Box::pin(restored_shown(part_store, shown, room)).await
             }
             None => Ok(shown),
         }

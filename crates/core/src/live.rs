@@ -29,7 +29,7 @@ use crate::govern::allot::{Allotment, TurnStop};
 use crate::govern::node::TreeNode;
 use crate::govern::report::CostReport;
 use crate::limits::TaskLimits;
-use crate::looks::MemoryLooks;
+use crate::memory_looks::MemoryLooks;
 use crate::open_tasks::OpenTasks;
 use crate::{Decision, Link, LogEntry, Progress, RecordNote, Spend, Stored, TaskRecord};
 
@@ -120,7 +120,7 @@ struct State {
     /// For the record, with the next entries.
     notes: Vec<RecordNote>,
     /// What its agent looked at in shared memory.
-    looks: MemoryLooks,
+    memory_looks: MemoryLooks,
     /// What is held for the messages in `arriving`.
     promised: Amount,
     queued: VecDeque<QueuedTurn>,
@@ -188,7 +188,7 @@ impl LiveTask {
             spent: None,
             decision: None,
             notes: Vec::new(),
-            looks: MemoryLooks::default(),
+            memory_looks: MemoryLooks::default(),
             promised: Amount::default(),
             queued: VecDeque::new(),
             arriving: 0,
@@ -286,7 +286,7 @@ impl LiveTask {
         if self.visible.borrow().broken {
             return Err(NotTaken::Broken);
         }
-        let event = state.told_why(event, &self.record);
+        let event = state.with_stop_reason(event, &self.record);
         let bytes = state.projected.bytes + task_state::weight(&event);
         // An ending always fits: a task at its limit must still be able to say how it ended.
         let ending = matches!(&event, TaskEvent::Status(change) if change.status.state.is_terminal());

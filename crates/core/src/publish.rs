@@ -10,7 +10,7 @@ use crate::LogEntry;
 use crate::answering::{AnswerPermit, COUNTED_FROM};
 use crate::find::internal;
 use crate::live::{LiveTask, Visible};
-use crate::restored_parts::{whole_entry, whole_events};
+use crate::restored_parts::{restored_entry, restored_events};
 use crate::service::ChanceryInner;
 use crate::streams::StreamPermit;
 
@@ -216,8 +216,8 @@ impl Subscription {
             Some(events) => events,
             None => Box::pin(self.read_log(limit)).await?,
         };
-        if let Some(desk) = self.inner.desk_of_parts().filter(|_| !self.references) {
-            events = whole_events(desk, &self.live.record.id, events).await?;
+        if let Some(part_store) = self.inner.offloading_part_store().filter(|_| !self.references) {
+            events = restored_events(part_store, &self.live.record.id, events).await?;
         }
         let bytes = events.iter().map(|entry| task_state::weight(&entry.event)).sum();
         if bytes > COUNTED_FROM {
@@ -247,8 +247,8 @@ impl Subscription {
             self.reserve(bytes).await;
         }
         let first = Arc::new(self.inner.snapshot(&self.live, self.cursor).await?);
-        match self.inner.desk_of_parts().filter(|_| !self.references) {
-            Some(desk) => whole_entry(desk, &self.live.record.id, &first, desk.most_at_once()).await,
+        match self.inner.offloading_part_store().filter(|_| !self.references) {
+            Some(part_store) => restored_entry(part_store, &self.live.record.id, &first, part_store.max_restored_bytes()).await,
             None => Ok(first),
         }
     }

@@ -9,7 +9,7 @@ use chancery_protocol::{AgentId, AgentName, ArtifactKind, Caller, Error, ErrorKi
 
 use crate::ids::fresh_id;
 use crate::live::LiveTask;
-use crate::looks::MemoryLook;
+use crate::memory_looks::MemoryLook;
 use crate::service::{Chancery, ChanceryInner};
 use crate::{Decision, Fact, Rule, TaskRecord, Verdict};
 

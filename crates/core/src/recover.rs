@@ -9,7 +9,7 @@ use crate::Stored;
 use crate::find::internal;
 use crate::govern::allot::Allotment;
 use crate::live::QueuedTurn;
-use crate::restored_parts::whole_message;
+use crate::restored_parts::restored_message;
 use crate::runner::AfterRestart;
 use crate::service::{Chancery, ChanceryInner};
 
@@ -44,13 +44,13 @@ impl ChanceryInner {
         let agent = self.agents.load().get(&stored.task.agent).cloned();
         let live = self.open(stored).await?;
         let agent = agent.filter(|agent| agent.runner.after_restart() == AfterRestart::Resume);
-        if let (Some(agent), Some(said)) = (agent, QueuedTurn::again(&live)) {
-            let message = match self.desk_of_parts() {
-                Some(desk) => whole_message(desk, &live.record.id, &said.message).await?,
-                None => Arc::clone(&said.message),
+        if let (Some(agent), Some(queued_turn)) = (agent, QueuedTurn::again(&live)) {
+            let message = match self.offloading_part_store() {
+                Some(part_store) => restored_message(part_store, &live.record.id, &queued_turn.message).await?,
+                None => Arc::clone(&queued_turn.message),
             };
-            if let Some((said, token)) = live.begin_turn(QueuedTurn { allotment, message, ..said }) {
-                self.execute(&live, &agent, said, token, true).await;
+            if let Some((queued_turn, token)) = live.begin_turn(QueuedTurn { allotment, message, ..queued_turn }) {
+                self.execute(&live, &agent, queued_turn, token, true).await;
             }
             return Ok(AfterRestart::Resume);
         }

@@ -16,14 +16,19 @@ const BYTES_AT_ONCE: u64 = 1 << 20;
 
 impl ChanceryInner {
     /// An answer as its caller takes it: with references to large parts, or with the parts.
-    pub(crate) async fn whole(&self, desk: &Arc<dyn PartStore>, context: &CallContext, answer: Answer) -> Result<Answer, Error> {
+    pub(crate) async fn restore_answer(
+        &self,
+        part_store: &Arc<dyn PartStore>,
+        context: &CallContext,
+        answer: Answer,
+    ) -> Result<Answer, Error> {
         let references = takes_references(context);
-        let mut room = desk.most_at_once();
+        let mut room = part_store.max_restored_bytes();
         Ok(match answer {
             Answer::Stream(subscription) => Answer::Stream(Box::new(subscription.with_references(references))),
             answer if references => answer,
-            Answer::Reply(reply) => Answer::Reply(whole_of_reply(desk, reply, &mut room).await?),
-            Answer::Large(reply, permit) => Answer::Large(whole_of_reply(desk, reply, &mut room).await?, permit),
+            Answer::Reply(reply) => Answer::Reply(restore_reply(part_store, reply, &mut room).await?),
+            Answer::Large(reply, permit) => Answer::Large(restore_reply(part_store, reply, &mut room).await?, permit),
             other => other,
         })
     }
@@ -31,52 +36,52 @@ impl ChanceryInner {
     /// A message as it is kept: large parts go where there is a place for them.
     pub(crate) async fn kept(
         &self,
-        desk: &Arc<dyn PartStore>,
+        part_store: &Arc<dyn PartStore>,
         task: &TaskId,
         message: &Arc<Message>,
     ) -> Result<Arc<Message>, Error> {
-        let parts = put_away(desk, task, message.parts.clone(), &mut None).await?;
+        let parts = offload(part_store, task, message.parts.clone(), &mut None).await?;
         Ok(Arc::new(Message { parts, ..Message::clone(message) }))
     }
 
-    /// The desk, if there can be something to put back.
-    pub(crate) fn desk_of_parts(&self) -> Option<&Arc<dyn PartStore>> {
-        self.desk.get().filter(|desk| desk.puts_away())
+    /// The part_store, if there can be something to put back.
+    pub(crate) fn offloading_part_store(&self) -> Option<&Arc<dyn PartStore>> {
+        self.part_store.get().filter(|part_store| part_store.offloads())
     }
 
-    /// The desk, if it has something to do with this message.
-    pub(crate) fn desk_for(&self, message: &Message) -> Option<&Arc<dyn PartStore>> {
-        self.desk.get().filter(|desk| concerns(desk, message))
+    /// The part_store, if it has something to do with this message.
+    pub(crate) fn part_store_for(&self, message: &Message) -> Option<&Arc<dyn PartStore>> {
+        self.part_store.get().filter(|part_store| concerns(part_store, message))
     }
 }
 
-/// Whether the desk has something to do with what is said here.
-pub(crate) fn concerns(desk: &Arc<dyn PartStore>, message: &Message) -> bool {
-    desk.is_large(&message.parts) || desk.seems_ours(&message.parts)
+/// Whether the part_store has something to do with what is said here.
+pub(crate) fn concerns(part_store: &Arc<dyn PartStore>, message: &Message) -> bool {
+    part_store.is_large(&message.parts) || part_store.has_our_link(&message.parts)
 }
 
 /// Parts that came in, as they are kept. `away` is how much the task has in the tier, once that is known.
-pub(crate) async fn put_away(
-    desk: &Arc<dyn PartStore>,
+pub(crate) async fn offload(
+    part_store: &Arc<dyn PartStore>,
     task: &TaskId,
     mut parts: Vec<Part>,
     away: &mut Option<u64>,
 ) -> Result<Vec<Part>, Error> {
-    desk.disown(task, &mut parts);
-    if !desk.is_large(&parts) {
+    part_store.strip_foreign_links(task, &mut parts);
+    if !part_store.is_large(&parts) {
         return Ok(parts);
     }
     let before = match *away {
         Some(before) => before,
-        None => desk.weight(task).await?,
+        None => part_store.weight(task).await?,
     };
-    let most = desk.most_of_a_task();
+    let most = part_store.max_task_bytes();
     if before >= most {
         let message = format!("more than {most} bytes of large parts");
         return Err(Error::new(ErrorKind::TooLarge, message).with_fact("limit", "artifacts.offload_task_bytes"));
     }
-    let kept = desk.put_away(task, parts).await?;
-    *away = Some(before.saturating_add(desk.away(task, &kept)));
+    let kept = part_store.offload(task, parts).await?;
+    *away = Some(before.saturating_add(part_store.away(task, &kept)));
     Ok(kept)
 }
 
@@ -85,71 +90,75 @@ pub(crate) fn takes_references(context: &CallContext) -> bool {
 }
 
 /// A message that is the answer, which has no name of a task in it.
-pub(crate) async fn whole_reply(
-    desk: &Arc<dyn PartStore>,
+pub(crate) async fn restored_reply(
+    part_store: &Arc<dyn PartStore>,
     context: &CallContext,
     task: &TaskId,
     message: Arc<Message>,
 ) -> Result<Arc<Message>, Error> {
-    match takes_references(context) || desk.away(task, &message.parts) > desk.most_at_once() {
+    match takes_references(context) || part_store.away(task, &message.parts) > part_store.max_restored_bytes() {
         true => Ok(message),
-        false => whole_message(desk, task, &message).await,
+        false => restored_message(part_store, task, &message).await,
     }
 }
 
-async fn whole_of_reply(desk: &Arc<dyn PartStore>, reply: Reply, room: &mut u64) -> Result<Reply, Error> {
+async fn restore_reply(part_store: &Arc<dyn PartStore>, reply: Reply, room: &mut u64) -> Result<Reply, Error> {
     Ok(match reply {
-        Reply::Task(shown) => Reply::Task(whole_shown(desk, shown, room).await?),
-        Reply::Sent(Sent::Task(shown)) => Reply::Sent(Sent::Task(whole_shown(desk, shown, room).await?)),
+        Reply::Task(shown) => Reply::Task(restored_shown(part_store, shown, room).await?),
+        Reply::Sent(Sent::Task(shown)) => Reply::Sent(Sent::Task(restored_shown(part_store, shown, room).await?)),
         other => other,
     })
 }
 
-pub(crate) async fn whole_shown(desk: &Arc<dyn PartStore>, shown: NamedTask, room: &mut u64) -> Result<NamedTask, Error> {
-    Ok(NamedTask { task: whole_task(desk, &shown.task, room).await?, ..shown })
+pub(crate) async fn restored_shown(
+    part_store: &Arc<dyn PartStore>,
+    shown: NamedTask,
+    room: &mut u64,
+) -> Result<NamedTask, Error> {
+    Ok(NamedTask { task: restored_task(part_store, &shown.task, room).await?, ..shown })
 }
 
 /// A task too large to be whole at once stays as it is.
-pub(crate) async fn whole_task(desk: &Arc<dyn PartStore>, task: &Arc<Task>, room: &mut u64) -> Result<Arc<Task>, Error> {
-    let away = away_of(desk, task);
+pub(crate) async fn restored_task(part_store: &Arc<dyn PartStore>, task: &Arc<Task>, room: &mut u64) -> Result<Arc<Task>, Error> {
+    let away = away_of(part_store, task);
     if away == 0 || away > *room {
         return Ok(Arc::clone(task));
     }
     *room -= away;
     let mut whole = Task::clone(task);
     for artifact in &mut whole.artifacts {
-        if desk.away(&task.id, &artifact.parts) > 0 {
-            let parts = desk.put_back(&task.id, artifact.parts.clone()).await?;
+        if part_store.away(&task.id, &artifact.parts) > 0 {
+            let parts = part_store.restore(&task.id, artifact.parts.clone()).await?;
             Arc::make_mut(artifact).parts = parts;
         }
     }
     for message in whole.history.iter_mut().chain(&mut whole.status.message) {
-        *message = whole_message(desk, &task.id, message).await?;
+        *message = restored_message(part_store, &task.id, message).await?;
     }
     Ok(Arc::new(whole))
 }
 
-pub(crate) async fn whole_message(
-    desk: &Arc<dyn PartStore>,
+pub(crate) async fn restored_message(
+    part_store: &Arc<dyn PartStore>,
     task: &TaskId,
     message: &Arc<Message>,
 ) -> Result<Arc<Message>, Error> {
-    match desk.away(task, &message.parts) {
+    match part_store.away(task, &message.parts) {
         0 => Ok(Arc::clone(message)),
-        _ => Ok(Arc::new(Message { parts: desk.put_back(task, message.parts.clone()).await?, ..Message::clone(message) })),
+        _ => Ok(Arc::new(Message { parts: part_store.restore(task, message.parts.clone()).await?, ..Message::clone(message) })),
     }
 }
 
 /// Events for somebody who does not take references: so many from the front as fit into memory at once, made whole.
-pub(crate) async fn whole_events(
-    desk: &Arc<dyn PartStore>,
+pub(crate) async fn restored_events(
+    part_store: &Arc<dyn PartStore>,
     task: &TaskId,
     mut events: Vec<Arc<LogEntry>>,
 ) -> Result<Vec<Arc<LogEntry>>, Error> {
     let mut bytes = 0_u64;
     let mut fitting = 0;
     for entry in &events {
-        bytes = bytes.saturating_add(away(desk, task, &entry.event));
+        bytes = bytes.saturating_add(away(part_store, task, &entry.event));
         if fitting > 0 && bytes > BYTES_AT_ONCE {
             break;
         }
@@ -158,53 +167,53 @@ pub(crate) async fn whole_events(
     events.truncate(fitting);
     for entry in &mut events {
         // A picture of the task can hold all of its parts; every other event came in one piece, and goes out as one.
-        let most = if matches!(entry.event, TaskEvent::Created(_)) { desk.most_at_once() } else { u64::MAX };
-        *entry = whole_entry(desk, task, entry, most).await?;
+        let most = if matches!(entry.event, TaskEvent::Created(_)) { part_store.max_restored_bytes() } else { u64::MAX };
+        *entry = restored_entry(part_store, task, entry, most).await?;
     }
     Ok(events)
 }
 
 /// One event, if no more than so much of it was put away.
-pub(crate) async fn whole_entry(
-    desk: &Arc<dyn PartStore>,
+pub(crate) async fn restored_entry(
+    part_store: &Arc<dyn PartStore>,
     task: &TaskId,
     entry: &Arc<LogEntry>,
     mut most: u64,
 ) -> Result<Arc<LogEntry>, Error> {
-    let away = away(desk, task, &entry.event);
+    let away = away(part_store, task, &entry.event);
     if away == 0 || away > most {
         return Ok(Arc::clone(entry));
     }
     let event = match &entry.event {
-        TaskEvent::Created(task) => TaskEvent::Created(whole_task(desk, task, &mut most).await?),
+        TaskEvent::Created(task) => TaskEvent::Created(restored_task(part_store, task, &mut most).await?),
         TaskEvent::Artifact(chunk) => {
             let mut artifact = Arc::clone(&chunk.artifact);
-            Arc::make_mut(&mut artifact).parts = desk.put_back(task, chunk.artifact.parts.clone()).await?;
+            Arc::make_mut(&mut artifact).parts = part_store.restore(task, chunk.artifact.parts.clone()).await?;
             TaskEvent::Artifact(ArtifactChunk { artifact, ..chunk.clone() })
         }
         TaskEvent::Status(change) => {
             let mut change = StatusChange::clone(change);
             if let Some(message) = &mut change.status.message {
-                *message = whole_message(desk, task, message).await?;
+                *message = restored_message(part_store, task, message).await?;
             }
             TaskEvent::Status(change)
         }
-        TaskEvent::Replied(message) => TaskEvent::Replied(whole_message(desk, task, message).await?),
+        TaskEvent::Replied(message) => TaskEvent::Replied(restored_message(part_store, task, message).await?),
         TaskEvent::Said(message) => TaskEvent::Said(Arc::clone(message)),
     };
     Ok(Arc::new(LogEntry { event, ..LogEntry::clone(entry) }))
 }
 
 /// What a webhook is told, which takes no references.
-pub(crate) async fn whole_payload(
-    desk: &Arc<dyn PartStore>,
+pub(crate) async fn restored_payload(
+    part_store: &Arc<dyn PartStore>,
     task: &TaskId,
     payload: WebhookPayload,
 ) -> Result<WebhookPayload, StoreError> {
-    let mut most = desk.most_at_once();
+    let mut most = part_store.max_restored_bytes();
     let whole = match payload {
-        WebhookPayload::Event(entry) => whole_entry(desk, task, &entry, most).await.map(WebhookPayload::Event),
-        WebhookPayload::Task(told) => whole_task(desk, &told, &mut most).await.map(WebhookPayload::Task),
+        WebhookPayload::Event(entry) => restored_entry(part_store, task, &entry, most).await.map(WebhookPayload::Event),
+        WebhookPayload::Task(told) => restored_task(part_store, &told, &mut most).await.map(WebhookPayload::Task),
     };
     whole.map_err(|error| StoreError::new(error.message.into_owned()))
 }
@@ -214,16 +223,16 @@ fn parts_of(task: &Task) -> impl Iterator<Item = &[Part]> {
     artifacts.chain(task.history.iter().chain(&task.status.message).map(|message| &*message.parts))
 }
 
-fn away_of(desk: &Arc<dyn PartStore>, task: &Task) -> u64 {
-    parts_of(task).fold(0, |sum, parts| sum.saturating_add(desk.away(&task.id, parts)))
+fn away_of(part_store: &Arc<dyn PartStore>, task: &Task) -> u64 {
+    parts_of(task).fold(0, |sum, parts| sum.saturating_add(part_store.away(&task.id, parts)))
 }
 
-fn away(desk: &Arc<dyn PartStore>, task: &TaskId, event: &TaskEvent) -> u64 {
+fn away(part_store: &Arc<dyn PartStore>, task: &TaskId, event: &TaskEvent) -> u64 {
     match event {
-        TaskEvent::Created(task) => away_of(desk, task),
-        TaskEvent::Artifact(chunk) => desk.away(task, &chunk.artifact.parts),
-        TaskEvent::Status(change) => change.status.message.as_ref().map_or(0, |message| desk.away(task, &message.parts)),
-        TaskEvent::Replied(message) => desk.away(task, &message.parts),
+        TaskEvent::Created(task) => away_of(part_store, task),
+        TaskEvent::Artifact(chunk) => part_store.away(task, &chunk.artifact.parts),
+        TaskEvent::Status(change) => change.status.message.as_ref().map_or(0, |message| part_store.away(task, &message.parts)),
+        TaskEvent::Replied(message) => part_store.away(task, &message.parts),
         // Streams do not show it.
         TaskEvent::Said(_) => 0,
     }

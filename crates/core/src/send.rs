@@ -14,7 +14,7 @@ use crate::find::shown;
 use crate::late_reply::LateReply;
 use crate::live::{LiveTask, Visible};
 use crate::publish::{Subscription, Until};
-use crate::restored_parts::whole_reply;
+use crate::restored_parts::restored_reply;
 use crate::service::{Answer, ChanceryInner};
 
 /// How long a stream waits for an agent's first word before it opens.
@@ -79,8 +79,8 @@ impl ChanceryInner {
         if live.message_only()
             && let Some(message) = Box::pin(self.message_reply(live)).await?
         {
-            let message = match self.desk_of_parts() {
-                Some(desk) => Box::pin(whole_reply(desk, context, &live.record.id, message)).await?,
+            let message = match self.offloading_part_store() {
+                Some(part_store) => Box::pin(restored_reply(part_store, context, &live.record.id, message)).await?,
                 None => message,
             };
             return Ok((Sent::Message(message), live.task_and_weight().1));

@@ -102,7 +102,7 @@ pub(crate) struct ChanceryInner {
     pub(crate) retention: Retention,
     pub(crate) memory: OnceLock<Arc<dyn SharedMemory>>,
     pub(crate) identities: OnceLock<Arc<dyn AgentIdentities>>,
-    pub(crate) desk: Arc<OnceLock<Arc<dyn PartStore>>>,
+    pub(crate) part_store: Arc<OnceLock<Arc<dyn PartStore>>>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) answering: Arc<AnswerLedger>,
@@ -142,7 +142,7 @@ impl Chancery {
             retention: Retention::new(parts.retention),
             memory: OnceLock::new(),
             identities: OnceLock::new(),
-            desk: Arc::default(),
+            part_store: Arc::default(),
             open: Arc::default(),
             streams: Arc::default(),
             answering: Arc::default(),
@@ -200,8 +200,8 @@ impl Chancery {
             }
             Request::GetExtendedCard(_) => extended_card(context, agent).map(|card| Answer::Reply(Reply::Card(card))),
         };
-        match inner.desk_of_parts() {
-            Some(desk) => Box::pin(inner.whole(desk, context, answer?)).await,
+        match inner.offloading_part_store() {
+            Some(part_store) => Box::pin(inner.restore_answer(part_store, context, answer?)).await,
             None => answer,
         }
     }

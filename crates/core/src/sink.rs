@@ -13,7 +13,7 @@ use crate::govern::report::CostReport;
 use crate::ids::fresh_id;
 use crate::limits::TaskLimits;
 use crate::live::{LiveTask, NotTaken};
-use crate::restored_parts::{concerns, put_away};
+use crate::restored_parts::{concerns, offload};
 use crate::{Clock, Link, MicroUsd, PartStore};
 
 /// Proof that a turn was ended. Only the sink makes it.
@@ -35,7 +35,7 @@ impl Finished {
         let kept = match sink.kept(event.clone()).await {
             Ok(kept) => kept,
             // The task ends all the same; the log has it whole then.
-            Err(_) => sink.disowned(event),
+            Err(_) => sink.without_foreign_links(event),
         };
         sink.end_with(kept);
         true
@@ -98,7 +98,7 @@ pub struct TaskUpdateSink {
     live: Arc<LiveTask>,
     clock: Arc<dyn Clock>,
     limits: Arc<TaskLimits>,
-    desk: Option<Arc<dyn PartStore>>,
+    part_store: Option<Arc<dyn PartStore>>,
     /// How much of the task was put away, once somebody had to know.
     away: Option<u64>,
 }
@@ -108,9 +108,9 @@ impl TaskUpdateSink {
         live: Arc<LiveTask>,
         clock: Arc<dyn Clock>,
         limits: Arc<TaskLimits>,
-        desk: Option<Arc<dyn PartStore>>,
+        part_store: Option<Arc<dyn PartStore>>,
     ) -> Self {
-        Self { live, clock, limits, desk, away: None }
+        Self { live, clock, limits, part_store, away: None }
     }
 
     /// What an update says that the whole task has cost until then.
@@ -289,32 +289,32 @@ impl TaskUpdateSink {
         self.take_ending(event)
     }
 
-    /// Whether the desk has something to do with it.
+    /// Whether the part store has something to do with it.
     fn is_large(&self, event: &TaskEvent) -> bool {
-        let Some(desk) = &self.desk else { return false };
+        let Some(part_store) = &self.part_store else { return false };
         match event {
-            TaskEvent::Artifact(chunk) => desk.concerns(&chunk.artifact),
-            TaskEvent::Status(change) => change.status.message.as_ref().is_some_and(|message| concerns(desk, message)),
-            TaskEvent::Replied(message) => concerns(desk, message),
+            TaskEvent::Artifact(chunk) => part_store.concerns(&chunk.artifact),
+            TaskEvent::Status(change) => change.status.message.as_ref().is_some_and(|message| concerns(part_store, message)),
+            TaskEvent::Replied(message) => concerns(part_store, message),
             TaskEvent::Created(_) | TaskEvent::Said(_) => false,
         }
     }
 
     /// The event as it is recorded.
     async fn kept(&mut self, mut event: TaskEvent) -> Result<TaskEvent, SinkClosed> {
-        let Some(desk) = &self.desk else { return Ok(event) };
+        let Some(part_store) = &self.part_store else { return Ok(event) };
         let fault = |error: chancery_protocol::Error| SinkClosed(format!("{}: {error}", error.kind.reason()));
         let task = &self.live.record.id;
         match &mut event {
             TaskEvent::Artifact(chunk) => {
-                desk.check(&chunk.artifact).map_err(fault)?;
+                part_store.check(&chunk.artifact).map_err(fault)?;
                 let parts = &mut Arc::make_mut(&mut chunk.artifact).parts;
-                *parts = put_away(desk, task, std::mem::take(parts), &mut self.away).await.map_err(fault)?;
+                *parts = offload(part_store, task, std::mem::take(parts), &mut self.away).await.map_err(fault)?;
             }
             TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. })
             | TaskEvent::Replied(message) => {
                 let parts = &mut Arc::make_mut(message).parts;
-                *parts = put_away(desk, task, std::mem::take(parts), &mut self.away).await.map_err(fault)?;
+                *parts = offload(part_store, task, std::mem::take(parts), &mut self.away).await.map_err(fault)?;
             }
             _ => {}
         }
@@ -322,14 +322,14 @@ impl TaskUpdateSink {
     }
 
     /// An ending that was not put away, without links that would be taken for ours.
-    fn disowned(&self, mut event: TaskEvent) -> TaskEvent {
+    fn without_foreign_links(&self, mut event: TaskEvent) -> TaskEvent {
         if let (
-            Some(desk),
+            Some(part_store),
             TaskEvent::Status(StatusChange { status: TaskStatus { message: Some(message), .. }, .. })
             | TaskEvent::Replied(message),
-        ) = (&self.desk, &mut event)
+        ) = (&self.part_store, &mut event)
         {
-            desk.disown(&self.live.record.id, &mut Arc::make_mut(message).parts);
+            part_store.strip_foreign_links(&self.live.record.id, &mut Arc::make_mut(message).parts);
         }
         event
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, Error, ErrorKind, IdentityProof, Message, MessageId, SendMessage, Task, TaskEvent, TaskId, TaskState,
+    CallContext, Error, ErrorKind, IdentityProof, Message, MessageId, Metadata, SendMessage, Task, TaskEvent, TaskId, TaskState,
     TaskStatus, Timestamp, Unknown,
 };
 use chancery_rules::task_state;
@@ -92,7 +92,7 @@ impl ChanceryInner {
         send: SendMessage,
         reply_mode: ReplyMode,
     ) -> Result<Taken, Error> {
-        let place = match &send.message.context_id {
+        let turn_origin = match &send.message.context_id {
             Some(given) => {
                 if !self.was_given(context, given) {
                     contexts::check(&*self.seal, &context.caller, given)?;
@@ -110,7 +110,7 @@ impl ChanceryInner {
             return Ok(taken);
         }
         let id = TaskId::new(fresh_id());
-        let dispatched = self.dispatch(context, agent, &send, &id, place).await?;
+        let dispatched = self.dispatch(context, agent, &send, &id, turn_origin).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
         let making = async move { inner.make(&context, &agent, send, NewTask { id, idempotency, reply_mode }, dispatched).await };
         CarryOn::new(making, &self.background).await
@@ -126,7 +126,7 @@ impl ChanceryInner {
     ) -> Result<Taken, Error> {
         let NewTask { id, idempotency, reply_mode } = new;
         let now = self.clock.now();
-        let place = if send.message.context_id.is_some() { TurnOrigin::OpensTask } else { TurnOrigin::OpensAll };
+        let turn_origin = if send.message.context_id.is_some() { TurnOrigin::OpensTask } else { TurnOrigin::OpensAll };
         let register = match &send.configuration.task_push_notification_config {
             Some(config) => Some(Box::pin(self.challenged_registration(context, agent, &id, config)).await?),
             None => None,
@@ -139,8 +139,8 @@ impl ChanceryInner {
         fill_message_id(named);
         named.context_id = Some(context_id.clone());
         named.task_id = Some(id.clone());
-        let kept = match self.desk_for(&message) {
-            Some(desk) => Box::pin(self.kept(desk, &id, &message)).await?,
+        let kept = match self.part_store_for(&message) {
+            Some(part_store) => Box::pin(self.kept(part_store, &id, &message)).await?,
             None => Arc::clone(&message),
         };
         let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
@@ -216,22 +216,16 @@ impl ChanceryInner {
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
-        let said = QueuedTurn {
-            message,
-            metadata: send.metadata,
-            unknown: send.unknown,
-            trace: trace::going_on(context, live.node()),
-            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
-            extensions: context.extensions.clone(),
+        let queued_turn = QueuedTurn {
             reply_mode,
-            place,
+            turn_origin,
             selected,
             allotment: Some(Box::new(allotment)),
             brought,
-            presenter: context.standing.agent_id.clone(),
+            ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
-        if let Some((said, token)) = live.begin_turn(said) {
-            self.execute(&live, agent, said, token, false).await;
+        if let Some((queued_turn, token)) = live.begin_turn(queued_turn) {
+            self.execute(&live, agent, queued_turn, token, false).await;
         }
         Ok(Taken { live, before: 1, cursor: 0, fresh: true })
     }
@@ -288,8 +282,8 @@ impl ChanceryInner {
             held: dispatched.held(),
             before,
         });
-        let kept = match self.desk_for(&message) {
-            Some(desk) => Box::pin(self.kept(desk, &live.record.id, &message)).await?,
+        let kept = match self.part_store_for(&message) {
+            Some(part_store) => Box::pin(self.kept(part_store, &live.record.id, &message)).await?,
             None => Arc::clone(&message),
         };
         // Last of all that can fail: from here on a message that is not taken takes its registration back.
@@ -311,24 +305,42 @@ impl ChanceryInner {
             }
             None => (context.hop_token.clone(), None, None),
         };
-        let said = QueuedTurn {
-            message,
-            metadata: send.metadata,
-            unknown: send.unknown,
-            trace: trace::going_on(context, live.node()),
-            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
-            extensions: context.extensions.clone(),
+        let queued_turn = QueuedTurn {
             reply_mode,
-            place: TurnOrigin::GoesOn,
             selected,
             allotment,
             brought,
-            presenter: context.standing.agent_id.clone(),
+            ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
-        if let Some((said, token)) = live.begin_next_turn(said) {
-            self.execute(&live, agent, said, token, false).await;
+        if let Some((queued_turn, token)) = live.begin_next_turn(queued_turn) {
+            self.execute(&live, agent, queued_turn, token, false).await;
         }
         Ok(Taken { live, before: seq, cursor: seq, fresh: false })
+    }
+
+    /// The turn of a message that goes on with its task, as the call says it. Nobody was chosen for it, and nothing is allotted to it.
+    fn queued_turn(
+        &self,
+        context: &CallContext,
+        live: &LiveTask,
+        message: Arc<Message>,
+        metadata: Option<Metadata>,
+        unknown: Unknown<SendMessage>,
+    ) -> QueuedTurn {
+        QueuedTurn {
+            message,
+            metadata,
+            unknown,
+            trace: trace::going_on(context, live.node()),
+            tracestate: context.tracestate.as_ref().and_then(|state| self.marks.foreign(state)),
+            extensions: context.extensions.clone(),
+            reply_mode: ReplyMode::default(),
+            turn_origin: TurnOrigin::GoesOn,
+            selected: None,
+            allotment: None,
+            brought: None,
+            presenter: context.standing.agent_id.clone(),
+        }
     }
 
     /// What the record says of a task that another agent asked for, or that goes to an agent elsewhere.

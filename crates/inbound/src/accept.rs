@@ -26,7 +26,7 @@ use crate::tls::{self, Tls};
 pub(crate) struct AcceptedConnection<S> {
     pub(crate) stream: S,
     pub(crate) origin: ConnectionOrigin,
-    pub(crate) entrance: DoorsHandle,
+    pub(crate) doors_handle: DoorsHandle,
     pub(crate) stop: CancellationToken,
 }
 
@@ -54,17 +54,17 @@ pub(crate) trait ConnectionProtocol: Clone + Send + 'static {
 pub(crate) async fn accept_connections<P: ConnectionProtocol>(
     listener: TcpListener,
     tls: Option<Tls>,
-    entrance: DoorsHandle,
+    doors_handle: DoorsHandle,
     stop: CancellationToken,
     mut protocol: P,
 ) {
-    let mut doors = entrance.doors();
+    let mut doors = doors_handle.doors();
     protocol.adopt(&doors.settings().limits);
     let (connections, handshakes) = (Arc::new(Connections::default()), Arc::new(Handshakes::default()));
     let tracker = TaskTracker::new();
     while let Some((stream, address)) = accept(&listener, &stop).await {
-        if !entrance.still_has(&doors) {
-            doors = entrance.doors();
+        if !doors_handle.still_has(&doors) {
+            doors = doors_handle.doors();
             protocol.adopt(&doors.settings().limits);
         }
         let limits = &doors.settings().limits;
@@ -73,7 +73,8 @@ pub(crate) async fn accept_connections<P: ConnectionProtocol>(
             continue;
         };
         let stream = StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms));
-        let accepted = AcceptedConnection { stream, origin: address.into(), entrance: entrance.clone(), stop: stop.clone() };
+        let accepted =
+            AcceptedConnection { stream, origin: address.into(), doors_handle: doors_handle.clone(), stop: stop.clone() };
         let (protocol, connections) = (protocol.clone(), Arc::clone(&connections));
         tracker.spawn(watched(P::NAME, async move {
             match way_in {
@@ -95,15 +96,15 @@ pub(crate) async fn accept_connections<P: ConnectionProtocol>(
 
 async fn serve_secured<P: ConnectionProtocol>(
     protocol: P,
-    AcceptedConnection { stream, entrance, stop, .. }: AcceptedConnection<StallGuard<TcpStream>>,
+    AcceptedConnection { stream, doors_handle, stop, .. }: AcceptedConnection<StallGuard<TcpStream>>,
     tls: Tls,
     handshake: HandshakePermit,
     connections: Arc<Connections>,
 ) {
     let address = handshake.address();
-    match secure(stream, &tls, handshake, &connections, &entrance, &stop).await {
+    match secure(stream, &tls, handshake, &connections, &doors_handle, &stop).await {
         Ok((stream, origin, place)) => {
-            protocol.serve(AcceptedConnection { stream, origin, entrance, stop }).await;
+            protocol.serve(AcceptedConnection { stream, origin, doors_handle, stop }).await;
             drop(place);
         }
         Err(error) => P::log_failed_handshake(address, &error),
@@ -163,10 +164,10 @@ async fn secure(
     tls: &Tls,
     handshake: HandshakePermit,
     connections: &Arc<Connections>,
-    entrance: &DoorsHandle,
+    doors_handle: &DoorsHandle,
     stop: &CancellationToken,
 ) -> io::Result<(TlsStream<StallGuard<TcpStream>>, ConnectionOrigin, ConnectionPermit)> {
-    let (address, limits) = (handshake.address(), entrance.doors().settings().limits.clone());
+    let (address, limits) = (handshake.address(), doors_handle.doors().settings().limits.clone());
     let patience = Duration::from_millis(limits.tls_handshake_ms);
     let refused = |why: &str| io::Error::new(io::ErrorKind::ConnectionAborted, why.to_owned());
     let stream = tokio::select! {

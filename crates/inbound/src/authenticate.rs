@@ -18,30 +18,30 @@ use crate::origin::ConnectionOrigin;
 use crate::rates::rate_limited;
 use crate::response::{self, DoorResponse};
 
-/// How much of a body is read only to answer a call that is turned away in its own shape.
+/// How much of a body is read only to answer a rejected call in its own shape.
 const PEEKED_BYTES: usize = 64 * 1024;
 
-/// A caller at the door. Most are known by their headers; a signature also needs the body.
+/// Authentication that may not be complete. Most callers are known by their headers; a signature also needs the body.
 #[derive(Debug)]
 pub(crate) enum PendingAuth {
     Known(Known),
     Signed(PresentedCredentials),
 }
 
-/// A call that is not let in, and what its sender could show instead.
+/// A call that was rejected, and the credentials that would be accepted.
 #[derive(Debug)]
-pub(crate) struct TurnedAway {
+pub(crate) struct Rejection {
     pub(crate) error: Error,
     challenges: Vec<HeaderValue>,
 }
 
-impl From<Error> for TurnedAway {
+impl From<Error> for Rejection {
     fn from(error: Error) -> Self {
         Self { error, challenges: Vec::new() }
     }
 }
 
-impl TurnedAway {
+impl Rejection {
     /// Says on the response what would be accepted.
     pub(crate) fn challenge(self, mut response: DoorResponse) -> DoorResponse {
         for challenge in self.challenges {
@@ -63,14 +63,14 @@ impl Doors {
         }
     }
 
-    /// What is asked before a body is read: is the address calling too often, and whose headers are these.
-    pub(crate) async fn knock(&self, head: &Parts, origin: &ConnectionOrigin) -> Result<PendingAuth, TurnedAway> {
+    /// Checks what can be checked before the body is read: the rate of the address, and credentials in headers.
+    pub(crate) async fn authenticate_head(&self, head: &Parts, origin: &ConnectionOrigin) -> Result<PendingAuth, Rejection> {
         if let Some(address) = &origin.address {
             let taken = self.rates().take_address(address);
             taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
         }
         let authenticator = &self.settings().authenticator;
-        let away = |refusal: CredentialRefusal| self.turned_away(&refusal, origin);
+        let away = |refusal: CredentialRefusal| self.rejection(&refusal, origin);
         let mut presented = authenticator.present(&head.headers, origin.certificate.as_deref()).map_err(away)?;
         if presented.needs_body() {
             // The signature covers the body's digest, so that it can be checked before there is a body.
@@ -88,9 +88,9 @@ impl Doors {
             RequestFacts { method: &http::Method::POST, path_and_query: "/", headers: &headers, body: &[], meant_for: None };
         let authenticator = &self.settings().authenticator;
         let presented = authenticator.present(&headers, origin.certificate.as_deref());
-        let presented = presented.map_err(|refusal| self.turned_away(&refusal, origin).error)?;
+        let presented = presented.map_err(|refusal| self.rejection(&refusal, origin).error)?;
         let checked = authenticator.check(&presented, &nothing, self.chancery().now()).await;
-        checked.map_err(|refusal| self.turned_away(&refusal, origin).error)
+        checked.map_err(|refusal| self.rejection(&refusal, origin).error)
     }
 
     /// The same for one call over it, which is counted.
@@ -105,15 +105,15 @@ impl Doors {
         Ok(known)
     }
 
-    /// Lets a caller in once its body is there.
-    pub(crate) async fn let_in(
+    /// Completes the authentication once the body is read.
+    pub(crate) async fn authenticate_body(
         &self,
-        at_the_door: PendingAuth,
+        pending: PendingAuth,
         head: &Parts,
         body: &Bytes,
         origin: &ConnectionOrigin,
-    ) -> Result<Known, TurnedAway> {
-        match at_the_door {
+    ) -> Result<Known, Rejection> {
+        match pending {
             PendingAuth::Known(known) => Ok(known),
             PendingAuth::Signed(presented) => self.recognise(presented, head, body, origin).await,
         }
@@ -125,35 +125,35 @@ impl Doors {
         head: &Parts,
         body: &[u8],
         origin: &ConnectionOrigin,
-    ) -> Result<Known, TurnedAway> {
+    ) -> Result<Known, Rejection> {
         let checked = self.settings().authenticator.check(&presented, &self.facts(head, body), self.chancery().now()).await;
-        let known = checked.map_err(|refusal| self.turned_away(&refusal, origin))?;
+        let known = checked.map_err(|refusal| self.rejection(&refusal, origin))?;
         let taken = self.rates().take_caller(&known.caller);
         taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;
         Ok(known)
     }
 
-    fn turned_away(&self, refusal: &CredentialRefusal, origin: &ConnectionOrigin) -> TurnedAway {
+    fn rejection(&self, refusal: &CredentialRefusal, origin: &ConnectionOrigin) -> Rejection {
         tracing::info!(kind = ?refusal.kind, reason = %refusal.reason, address = ?origin.address, "a call was turned away");
         let error = refusal.to_error();
         let challenges = match error.kind {
             ErrorKind::Unauthenticated => self.settings().authenticator.challenges(refusal),
             _ => Vec::new(),
         };
-        TurnedAway { error, challenges }
+        Rejection { error, challenges }
     }
 
-    /// The answer to a JSON-RPC call that was turned away before it was read: in its version and with its id, where a
+    /// The answer to a JSON-RPC call that was rejected before it was read: in its version and with its id, where a
     /// small look at it shows them.
-    pub(crate) async fn turn_away_json_rpc<B>(&self, head: &Parts, body: B, away: TurnedAway) -> DoorResponse
+    pub(crate) async fn reject_json_rpc<B>(&self, head: &Parts, body: B, away: Rejection) -> DoorResponse
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let bytes = self.peek(body).await;
-        self.turn_away_read(head, &bytes, away)
+        self.reject_read(head, &bytes, away)
     }
 
-    /// The body of a call that is turned away, if it is small. A body that stays unread has its connection closed, and a client that
+    /// The body of a rejected call, if it is small. A body that stays unread has its connection closed, and a client that
     /// uses that connection again finds it gone.
     pub(crate) async fn peek<B>(&self, body: B) -> Bytes
     where
@@ -166,7 +166,7 @@ impl Doors {
     }
 
     /// The same for a call whose body is there.
-    pub(crate) fn turn_away_read(&self, head: &Parts, body: &Bytes, away: TurnedAway) -> DoorResponse {
+    pub(crate) fn reject_read(&self, head: &Parts, body: &Bytes, away: Rejection) -> DoorResponse {
         let settings = self.settings();
         let read = |text| json_rpc::open(text, settings.limits.json_rpc_id_bytes).ok();
         let call = scan(body, &settings.json).ok().and_then(read);

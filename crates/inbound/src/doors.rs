@@ -18,7 +18,7 @@ use http_body_util::{Empty, Full};
 use secrecy::SecretString;
 use tokio::time::Instant;
 
-use crate::authenticate::{PendingAuth, TurnedAway};
+use crate::authenticate::{PendingAuth, Rejection};
 use crate::card::{Headerless, PublishedCards};
 use crate::context::Draft;
 use crate::grpc::GrpcDoors;
@@ -208,7 +208,7 @@ impl Doors {
         }
         if let (true, Some((task, digest))) = (at_root, offloaded_parts::named(&head, path)) {
             return match self.enter(&head, spot, origin, Empty::new()).await {
-                Ok((draft, _)) => self.put_away(&head, &draft.known, task, digest).await,
+                Ok((draft, _)) => self.serve_offloaded_part(&head, &draft.known, task, digest).await,
                 Err(away) => refuse_rest(away, Version::V1_0),
             };
         }
@@ -251,13 +251,13 @@ impl Doors {
         }
     }
 
-    async fn enter_grpc<B>(&self, head: &Parts, origin: &ConnectionOrigin, body: B) -> Result<(Known, Bytes), TurnedAway>
+    async fn enter_grpc<B>(&self, head: &Parts, origin: &ConnectionOrigin, body: B) -> Result<(Known, Bytes), Rejection>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let at_the_door = self.knock(head, origin).await?;
+        let pending = self.authenticate_head(head, origin).await?;
         let bytes = body::read_framed(body, GRPC_FRAME, &self.settings().limits).await?;
-        let known = self.let_in(at_the_door, head, &bytes, origin).await?;
+        let known = self.authenticate_body(pending, head, &bytes, origin).await?;
         Ok((known, bytes))
     }
 
@@ -273,19 +273,19 @@ impl Doors {
             response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static("POST"));
             return response;
         }
-        let at_the_door = match self.knock(head, origin).await {
-            Ok(at_the_door) => at_the_door,
-            Err(away) => return Box::pin(self.turn_away_json_rpc(head, body, away)).await,
+        let pending = match self.authenticate_head(head, origin).await {
+            Ok(pending) => pending,
+            Err(away) => return Box::pin(self.reject_json_rpc(head, body, away)).await,
         };
         let body = match body::read(body, &self.settings().limits).await {
             Ok(body) => body,
             Err(error) => return response::json_rpc_error(&error, Version::V1_0, "null"),
         };
-        let known = match at_the_door {
+        let known = match pending {
             PendingAuth::Known(known) => known,
-            signed => match Box::pin(self.let_in(signed, head, &body, origin)).await {
+            signed => match Box::pin(self.authenticate_body(signed, head, &body, origin)).await {
                 Ok(known) => known,
-                Err(away) => return self.turn_away_read(head, &body, away),
+                Err(away) => return self.reject_read(head, &body, away),
             },
         };
         match body::check_content(head, &body) {
@@ -295,19 +295,19 @@ impl Doors {
     }
 
     /// What a call passes before it is understood: rate limits, credentials, its body under its limits.
-    async fn enter<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> Result<(Draft, Bytes), TurnedAway>
+    async fn enter<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> Result<(Draft, Bytes), Rejection>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let at_the_door = match self.knock(head, origin).await {
-            Ok(at_the_door) => at_the_door,
+        let pending = match self.authenticate_head(head, origin).await {
+            Ok(pending) => pending,
             Err(away) => {
                 self.peek(body).await;
                 return Err(away);
             }
         };
         let bytes = body::read(body, &self.settings().limits).await?;
-        let known = self.let_in(at_the_door, head, &bytes, origin).await?;
+        let known = self.authenticate_body(pending, head, &bytes, origin).await?;
         body::check_content(head, &bytes)?;
         Ok((Draft { agent: spot.agent, via: spot.via, known }, bytes))
     }
@@ -393,7 +393,7 @@ pub(crate) fn note(context: &CallContext, operation: Operation, answer: &Result<
     }
 }
 
-fn refuse_rest(away: TurnedAway, version: Version) -> DoorResponse {
+fn refuse_rest(away: Rejection, version: Version) -> DoorResponse {
     let response = response::rest_error(&away.error, version);
     away.challenge(response)
 }

@@ -1,9 +1,9 @@
 //! The gRPC door: both versions' services on the same port, one line per method.
 
 mod events;
+mod message_permit;
 mod newer;
 mod older;
-mod room;
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use tower::Service as _;
 
 use self::events::GrpcEventBody;
 pub(crate) use self::events::GrpcFrames;
+pub(crate) use self::message_permit::MessagePermit;
 use self::newer::Newer;
 use self::older::Older;
-pub(crate) use self::room::GrpcRoom;
 use crate::card::PublishedCards;
 use crate::context::{CallHead, Draft, NamedTenants, RequestedVersion};
 use crate::doors::answer;
@@ -76,10 +76,10 @@ impl GrpcDoors {
         };
         match answer {
             Ok(mut response) => {
-                let room = response.extensions_mut().remove::<Arc<GrpcRoom>>();
+                let permit = response.extensions_mut().remove::<Arc<MessagePermit>>();
                 match response.extensions_mut().remove::<GrpcEventBody>() {
                     Some(events) => response.map(|_| events.into_body()),
-                    None => response.map(|body| DoorBody::grpc(body, room)),
+                    None => response.map(|body| DoorBody::grpc(body, permit)),
                 }
             }
             Err(never) => match never {},
@@ -144,10 +144,10 @@ async fn unary<Q, A>(
                 Response::new(write(Reply::Card(signed.unwrap_or(card)))?)
             }
             Answer::Reply(reply) => Response::new(write(reply)?),
-            Answer::Large(reply, permit) => in_room(write(reply)?, Some(permit)),
+            Answer::Large(reply, permit) => with_permit(write(reply)?, Some(permit)),
             Answer::Page(page) => {
                 let (page, permit) = page.collect().await;
-                in_room(write(Reply::Tasks(page))?, permit)
+                with_permit(write(Reply::Tasks(page))?, permit)
             }
             Answer::Stream(_) | Answer::Late(_) => {
                 return Err(Error::new(ErrorKind::Internal, "a stream was answered where one reply was asked for"));
@@ -157,11 +157,11 @@ async fn unary<Q, A>(
     answered.await.map_err(|error| errors::grpc(&error, version))
 }
 
-/// A message whose bytes hold this room until they are written.
-fn in_room<A>(message: A, permit: Option<AnswerPermit>) -> Response<A> {
+/// A message whose bytes hold this permit until they are written.
+fn with_permit<A>(message: A, permit: Option<AnswerPermit>) -> Response<A> {
     let mut response = Response::new(message);
     if let Some(permit) = permit {
-        response.extensions_mut().insert(Arc::new(GrpcRoom::new(permit)));
+        response.extensions_mut().insert(Arc::new(MessagePermit::new(permit)));
     }
     response
 }

@@ -21,9 +21,9 @@ use crate::stalled_streams::StreamExecutor;
 use crate::tls::Tls;
 
 /// Serves until `stop` fires and the connections have finished, or have had their time.
-pub async fn serve(listener: TcpListener, tls: Option<Tls>, entrance: DoorsHandle, stop: CancellationToken) {
-    let http = HttpConnections { builder: Arc::new(builder(&entrance.doors().settings().limits)) };
-    accept_connections(listener, tls, entrance, stop, http).await;
+pub async fn serve(listener: TcpListener, tls: Option<Tls>, doors_handle: DoorsHandle, stop: CancellationToken) {
+    let http = HttpConnections { builder: Arc::new(builder(&doors_handle.doors().settings().limits)) };
+    accept_connections(listener, tls, doors_handle, stop, http).await;
 }
 
 /// HTTP on a connection, with hyper set up for the limits of now.
@@ -39,13 +39,13 @@ impl ConnectionProtocol for HttpConnections {
         self.builder = Arc::new(builder(limits));
     }
 
-    async fn serve(self, AcceptedConnection { stream, origin, entrance, stop }: AcceptedConnection<impl Socket>) {
+    async fn serve(self, AcceptedConnection { stream, origin, doors_handle, stop }: AcceptedConnection<impl Socket>) {
         let address = origin.address;
-        let limits = entrance.doors().settings().limits.clone();
+        let limits = doors_handle.doors().settings().limits.clone();
         let drain = Duration::from_millis(limits.drain_ms);
         let stream = TokioIo::new(OpeningGuard::new(stream, Duration::from_millis(limits.header_read_ms)));
         let service = service_fn(move |request: Request<Incoming>| {
-            let (doors, origin) = (entrance.doors(), origin.clone());
+            let (doors, origin) = (doors_handle.doors(), origin.clone());
             // Boxed, because a connection keeps room for whatever it does for a call, also while it only streams the answer.
             Box::pin(async move { Ok::<_, std::convert::Infallible>(doors.handle(request, &origin).await) })
         });

@@ -6,7 +6,7 @@ use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use chancery_core::PutAway;
+use chancery_core::OffloadedPart;
 use chancery_identity::credentials::Known;
 use chancery_protocol::{Error, Version};
 use futures::stream;
@@ -27,15 +27,15 @@ pub(crate) fn named<'p>(head: &Parts, path: &'p str) -> Option<(&'p str, &'p str
 }
 
 impl Doors {
-    pub(crate) async fn put_away(&self, head: &Parts, known: &Known, task: &str, digest: &str) -> DoorResponse {
-        match self.chancery().put_away(&known.caller, task, digest).await {
+    pub(crate) async fn serve_offloaded_part(&self, head: &Parts, known: &Known, task: &str, digest: &str) -> DoorResponse {
+        match self.chancery().offloaded_part(&known.caller, task, digest).await {
             Ok(found) => respond(head, found, digest),
             Err(error) => response::rest_error(&error, Version::V1_0),
         }
     }
 }
 
-fn respond(head: &Parts, found: PutAway, digest: &str) -> DoorResponse {
+fn respond(head: &Parts, found: OffloadedPart, digest: &str) -> DoorResponse {
     let tag = format!("\"{digest}\"");
     if head.headers.get_all(IF_NONE_MATCH).iter().any(|known| is_known(known, &tag)) {
         let mut answer = response::private(Response::new(DoorBody::from(Vec::new())));
@@ -83,7 +83,7 @@ fn insert(answer: &mut DoorResponse, name: impl http::header::IntoHeaderName, va
     }
 }
 
-fn pieces(found: PutAway, range: Range<u64>) -> DoorBody {
+fn pieces(found: OffloadedPart, range: Range<u64>) -> DoorBody {
     let pieces = stream::try_unfold((found, range), |(found, range)| async move {
         if range.is_empty() {
             return Ok::<_, Error>(None);

@@ -13,7 +13,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTI
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
-use crate::grpc::{GrpcFrames, GrpcRoom};
+use crate::grpc::{GrpcFrames, MessagePermit};
 use crate::sse::EventBody;
 use crate::stalled_streams::{ReadState, in_stream, note};
 use crate::unwritten::{UnwrittenBuffers, counted};
@@ -30,7 +30,7 @@ enum Content {
     /// Everything at once; `None` once it is sent.
     Whole(Option<Bytes>),
     Events(Box<EventBody>),
-    Grpc(tonic::body::Body, Option<Arc<GrpcRoom>>),
+    Grpc(tonic::body::Body, Option<Arc<MessagePermit>>),
     GrpcEvents(GrpcFrames),
     Pages(axum::body::Body),
 }
@@ -89,10 +89,10 @@ impl From<axum::body::Body> for DoorBody {
 }
 
 impl DoorBody {
-    /// A body that tonic writes, with the room its messages take.
-    pub(crate) fn grpc(body: tonic::body::Body, room: Option<Arc<GrpcRoom>>) -> Self {
-        let unwritten = room.as_ref().map(|room| room.unwritten());
-        Self { unwritten, ..Content::Grpc(body, room).into() }
+    /// A body that tonic writes, with the permit of its message.
+    pub(crate) fn grpc(body: tonic::body::Body, permit: Option<Arc<MessagePermit>>) -> Self {
+        let unwritten = permit.as_ref().map(|permit| permit.unwritten());
+        Self { unwritten, ..Content::Grpc(body, permit).into() }
     }
 
     pub(crate) fn grpc_events(frames: GrpcFrames, unwritten: Arc<UnwrittenBuffers>) -> Self {
@@ -108,8 +108,8 @@ impl DoorBody {
                 Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
             }
             Content::Events(events) => events.poll_next(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
-            Content::Grpc(body, room) => Pin::new(body).poll_frame(context).map_err(Into::into).map(|frame| match room {
-                Some(room) => frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| room.count(bytes)))),
+            Content::Grpc(body, permit) => Pin::new(body).poll_frame(context).map_err(Into::into).map(|frame| match permit {
+                Some(permit) => frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| permit.count(bytes)))),
                 None => frame,
             }),
             Content::GrpcEvents(frames) => frames.as_mut().poll_next(context).map(|frame| frame.map(Ok)),

@@ -80,8 +80,8 @@ fn millis(time: Timestamp) -> u64 {
 
 /// Serves until `stop` fires and the connections have finished, or have had their time. Without TLS anybody on the way can read
 /// along, so whoever calls this sees to it that nobody is.
-pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, entrance: DoorsHandle, stop: CancellationToken) {
-    accept_connections(listener, tls, entrance, stop, SwpConnections::default()).await;
+pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, doors_handle: DoorsHandle, stop: CancellationToken) {
+    accept_connections(listener, tls, doors_handle, stop, SwpConnections::default()).await;
 }
 
 /// SWP on a connection, with the tasks of each caller over all its connections.
@@ -96,9 +96,9 @@ impl ConnectionProtocol for SwpConnections {
     /// Does nothing: each connection reads the limits of SWP when it begins.
     fn adopt(&mut self, _: &InboundLimits) {}
 
-    async fn serve(self, AcceptedConnection { stream, origin, entrance, stop }: AcceptedConnection<impl Socket>) {
+    async fn serve(self, AcceptedConnection { stream, origin, doors_handle, stop }: AcceptedConnection<impl Socket>) {
         let address = origin.address;
-        let doors = entrance.doors();
+        let doors = doors_handle.doors();
         // Before any frame is looked at it is known who sends them.
         let known = match doors.know_channel(&origin).await {
             Ok(known) => known,
@@ -108,7 +108,7 @@ impl ConnectionProtocol for SwpConnections {
             }
         };
         let scope = self.scopes.enter(&known.caller, &doors.settings().swp.limits);
-        SwpConnection::new(entrance, origin, known, scope, stop).run(stream).await;
+        SwpConnection::new(doors_handle, origin, known, scope, stop).run(stream).await;
     }
 
     fn log_failed_handshake(address: IpAddr, error: &io::Error) {

@@ -57,7 +57,7 @@ impl Offload {
     }
 
     /// Whether it may be a link of ours that somebody says again.
-    pub fn seems_ours(&self, part: &Part) -> bool {
+    pub fn has_our_link(&self, part: &Part) -> bool {
         seems_sealed(part)
     }
 
@@ -66,7 +66,7 @@ impl Offload {
     }
 
     /// Large parts go; they are durable in the tier when this returns.
-    pub fn put_away(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
+    pub fn offload(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
         let folder = self.folder(task)?;
         for part in &mut parts {
             // Without room for a mark in what it says of itself it stays.
@@ -81,7 +81,7 @@ impl Offload {
     }
 
     /// Links of ours that somebody says are theirs from now on.
-    pub fn disown(&self, task: &TaskId, parts: &mut [Part]) {
+    pub fn strip_foreign_links(&self, task: &TaskId, parts: &mut [Part]) {
         for part in parts.iter_mut().filter(|part| Mark::of(part, task, &self.key).is_some()) {
             part.metadata = part.metadata.as_ref().map(unsealed);
         }
@@ -99,7 +99,7 @@ impl Offload {
     }
 
     /// As they came. A link that leads to nothing any more stays one.
-    pub fn put_back(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
+    pub fn restore(&self, task: &TaskId, mut parts: Vec<Part>) -> Result<Vec<Part>, MemoryError> {
         let folder = self.folder(task)?;
         for part in &mut parts {
             let Some(mark) = Mark::of(part, task, &self.key) else { continue };

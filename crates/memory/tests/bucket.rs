@@ -127,9 +127,9 @@ fn large_parts(tier: Tier) {
     let offload = Offload::new(Arc::new(tier), "node", SealKey::new(&[7; 32]).unwrap(), "http://here", &config);
     let task = TaskId::from(uuid::Uuid::now_v7().to_string().as_str());
     let parts = vec![Part::text("short"), Part::text("long ".repeat(1000))];
-    let kept = offload.put_away(&task, parts.clone()).unwrap();
+    let kept = offload.offload(&task, parts.clone()).unwrap();
     assert_eq!((&kept[0], offload.away(&task, &kept)), (&parts[0], 5000));
-    assert_eq!(offload.put_back(&task, kept.clone()).unwrap(), parts);
+    assert_eq!(offload.restore(&task, kept.clone()).unwrap(), parts);
     let PartContent::Url(url) = &kept[1].content else { panic!("{kept:?}") };
     let digest = url.rsplit('/').next().unwrap();
     assert_eq!(offload.length(&task, digest).unwrap(), Some(5000));
@@ -141,7 +141,7 @@ fn large_parts(tier: Tier) {
         (offload.tasks().unwrap(), offload.length(&task, digest).unwrap(), offload.weight(&task).unwrap()),
         (vec![], None, 0)
     );
-    assert_eq!(offload.put_back(&task, kept.clone()).unwrap(), kept, "what is gone stays a link");
+    assert_eq!(offload.restore(&task, kept.clone()).unwrap(), kept, "what is gone stays a link");
 }
 
 /// Moto lets anybody make one.

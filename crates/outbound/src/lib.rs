@@ -15,7 +15,7 @@ mod typed;
 
 pub use admin::{Admin, AdminEvents, ScopeName};
 pub use client::{
-    AgentClient, AgentCredentials, ClientError, ClientLimits, EventStream, Heard, Interface, RateLimit, new_message_id,
+    AgentClient, AgentCredentials, ClientError, ClientLimits, EventStream, Interface, RateLimit, StreamedEvent, new_message_id,
 };
 pub use error::CallError;
 pub use guard::{Blocked, Fetch, Fetched, Guard, GuardConfig, GuardError, GuardedClient};

@@ -18,7 +18,7 @@ fn config() -> BreakerConfig {
         failure_percent_of: 10,
         window_ms: 10_000,
         cooldown_ms: 1_000,
-        cooldown_most_ms: 4_000,
+        max_cooldown_ms: 4_000,
         probe_ms: 500,
     }
 }

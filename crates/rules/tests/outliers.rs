@@ -16,7 +16,7 @@ fn config() -> OutlierConfig {
         eject_latency_above_ms: 1_000,
         eject_results: 10,
         eject_ms: 1_000,
-        eject_most_ms: 4_000,
+        max_eject_ms: 4_000,
         ejected_percent: 50,
     }
 }

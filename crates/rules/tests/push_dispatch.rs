@@ -256,7 +256,7 @@ proptest! {
 
     #[test]
     fn no_order_of_events_oversteps_a_limit_or_loses_a_lane(happenings in prop::collection::vec(happening(), 1..200)) {
-        let limits = SlotLimits { in_flight: 12, in_flight_per_tenant: 7, in_flight_per_origin: 3, in_flight_per_origin_most: 5, host_requests_per_second: 4 };
+        let limits = SlotLimits { in_flight: 12, in_flight_per_tenant: 7, in_flight_per_origin: 3, max_in_flight_per_origin: 5, host_requests_per_second: 4 };
         let mut dispatch = dispatch(limits);
         let origins: Vec<_> = (0..6).map(|number| (["a", "b"][number % 2], format!("h{}", number / 2))).collect();
         let (mut now, mut held, mut next_lane) = (at(0), VecDeque::<DeliverySlot>::new(), 0);

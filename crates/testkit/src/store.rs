@@ -10,13 +10,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
-    ListFilter, LogEntry, Names, NonceVerdict, Record, RecordNote, Spend, SpentNonce, Store, StoreError, StoreTrouble, Stored,
-    SweepPlan, TaskListing,
+    ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store, StoreError, StoreTrouble,
+    Stored, SweepPlan, TaskListing, spawn_watched,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
+use futures::future::join_all;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
+
+/// How long an append that was answered already waits for its commit: long enough for a kill to come in between.
+const GAP_BEFORE_COMMIT: Duration = Duration::from_millis(20);
 
 /// How late writes are, and how many fail. By default none is and none does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +44,8 @@ pub struct HookedStore {
     gated: AtomicBool,
     /// One permit lets one append through while the gate is closed.
     gate: Semaphore,
+    /// Appends that were answered and are still to be committed, where the store breaks its promise.
+    uncommitted: Option<mpsc::UnboundedSender<Append>>,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,7 +74,16 @@ impl HookedStore {
             made: Mutex::default(),
             gated: AtomicBool::new(false),
             gate: Semaphore::new(0),
+            uncommitted: None,
         }
+    }
+
+    /// Wraps a store and answers every append before it is committed, so that a crash loses appends that were acknowledged. Appends
+    /// keep their order. Tests of crashes have to notice it.
+    pub fn answering_before_commit(inner: Arc<dyn Store>) -> Self {
+        let (answered, uncommitted) = mpsc::unbounded_channel();
+        spawn_watched("late commits", commit_late(Arc::clone(&inner), uncommitted));
+        Self { uncommitted: Some(answered), ..Self::around(inner) }
     }
 
     /// Returns how often something was read, for tests that say nothing is.
@@ -120,6 +135,16 @@ impl HookedStore {
     }
 }
 
+/// Commits what was answered already, some time later and in its order.
+async fn commit_late(store: Arc<dyn Store>, mut uncommitted: mpsc::UnboundedReceiver<Append>) {
+    let mut batch = Vec::new();
+    while uncommitted.recv_many(&mut batch, usize::MAX).await > 0 {
+        tokio::time::sleep(GAP_BEFORE_COMMIT).await;
+        // The callers have their answers already, so a fault has nobody to go to.
+        drop(join_all(batch.drain(..).map(|append| store.append(append))).await);
+    }
+}
+
 /// The answer of a store that waits for nothing.
 fn at_once<T>(answer: impl Future<Output = Result<T, StoreError>>) -> T {
     match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
@@ -146,6 +171,10 @@ impl Store for HookedStore {
         }
         if append.creation.is_some() {
             guard(&self.made).insert(append.task.id.clone());
+        }
+        if let Some(uncommitted) = &self.uncommitted {
+            uncommitted.send(append).map_err(|_| StoreError::new("the commits have ended"))?;
+            return Ok(Appended::Recorded);
         }
         let written = self.inner.append(append).await;
         self.linger().await;
@@ -182,6 +211,18 @@ impl Store for HookedStore {
         Ok(entries)
     }
 
+    async fn entries_within(
+        &self,
+        task: &TaskId,
+        after: u64,
+        limit: usize,
+        bytes: u64,
+    ) -> Result<Vec<Arc<LogEntry>>, StoreError> {
+        let entries = self.one_read().entries_within(task, after, limit, bytes).await?;
+        self.entries_read.fetch_add(entries.len() as u64, Ordering::SeqCst);
+        Ok(entries)
+    }
+
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError> {
         self.one_read().list(filter, after, limit).await
     }
@@ -204,6 +245,10 @@ impl Store for HookedStore {
 
     async fn ledger(&self, settled_since: Timestamp) -> Result<LedgerSnapshot, StoreError> {
         self.one_read().ledger(settled_since).await
+    }
+
+    async fn spent(&self, since: Timestamp, trees: bool) -> Result<Vec<PastSpend>, StoreError> {
+        self.one_read().spent(since, trees).await
     }
 
     async fn settle(&self, task: &TaskId, spend: Spend) -> Result<(), StoreError> {

@@ -4,8 +4,8 @@
 //! protobuf, in which nothing is lost. Whoever sends the last is answered in kind.
 
 mod content;
-mod hear;
 mod report;
+mod report_reader;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -13,8 +13,8 @@ mod tests;
 pub use chancery_swp as codec;
 
 pub use self::content::{Content, Convention, Given};
-pub use self::hear::{Hearer, Misheard};
 pub use self::report::{Report, Reporter, refusal, too_large};
+pub use self::report_reader::{ReportFault, ReportReader};
 pub use self::task::{read_task, write_task};
 
 /// How cards name this binding.

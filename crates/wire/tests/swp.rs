@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chancery_protocol::{Message, Part, PartContent, Role, SendConfiguration, SendMessage};
 use chancery_wire::JsonLimits;
 use chancery_wire::swp::codec::{Extension, Extensions, a2a};
-use chancery_wire::swp::{Convention, Given, Hearer, read_task, write_task};
+use chancery_wire::swp::{Convention, Given, ReportReader, read_task, write_task};
 use proptest::prelude::*;
 
 fn octets() -> impl Strategy<Value = Bytes> {
@@ -55,12 +55,12 @@ proptest! {
     fn any_reports_are_heard_or_refused(
         reports in prop::collection::vec((any::<bool>(), any::<bool>(), octets(), ".{0,20}", extensions()), 0..6)
     ) {
-        let mut hearer = Hearer::new("task", JsonLimits::default());
+        let mut reader = ReportReader::new("task", JsonLimits::default());
         for (is_result, ok, octets, words, extensions) in reports {
             let task_id = Bytes::from_static(b"t");
             let _ = match is_result {
-                true => hearer.result(a2a::TaskResult { task_id, ok, output: octets, error_message: words }, &extensions),
-                false => hearer.event(a2a::SwpEventMessage { task_id, message: words, event_payload: octets }, &extensions),
+                true => reader.result(a2a::TaskResult { task_id, ok, output: octets, error_message: words }, &extensions),
+                false => reader.event(a2a::SwpEventMessage { task_id, message: words, event_payload: octets }, &extensions),
             };
         }
     }

@@ -274,6 +274,9 @@ fn look_ahead(start: &Start) -> Result<(), Failure> {
     let none = Places::default();
     let places = source.as_ref().map_or(&none, |(_, places)| places);
     let around = Surroundings { folder: folder.as_deref(), insecure: *insecure, offline: false };
+    for warning in places.warnings() {
+        tracing::warn!(%warning, "the config has a key under its old name");
+    }
     let Preflight { faults, unmatched } = chancery::preflight(config, places, &around);
     for fault in unmatched {
         tracing::warn!(%fault, "a budget or policy of the config bounds nobody");

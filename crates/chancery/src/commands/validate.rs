@@ -15,10 +15,11 @@ Examples:
   chancery validate node.toml --json   the faults as JSON
   chancery validate --offline          without this machine: no variables, no other files, no data folder
 
-Faults are printed as FILE:LINE:COLUMN: MESSAGE, and the exit code is 2 if there are any. The checks are those of `chancery serve`:
-variables of the environment, keys, certificates, and a public address without callers. Agents and callers that were added are known
-from the data folder. Budgets and policies for callers, tenants and agents that are not there bound nobody, and are faults here; `serve`
-only warns of them. No database is opened, no address is taken, and no agent is called.";
+Faults are printed as FILE:LINE:COLUMN: MESSAGE, and the exit code is 2 if there are any. A key under its old name is read, and a
+warning names the new one. The checks are those of `chancery serve`: variables of the environment, keys, certificates, and a public
+address without callers. Agents and callers that were added are known from the data folder. Budgets and policies for callers, tenants
+and agents that are not there bound nobody, and are faults here; `serve` only warns of them. No database is opened, no address is
+taken, and no agent is called.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -42,9 +43,11 @@ impl Validate {
         let said = || Config::load(&self.file).ok().and_then(|config| config.node.data);
         let folder = shared.data.clone().or_else(said).or_else(DataFolder::default_path).filter(|_| !self.offline);
         let added = folder.as_deref().map(AgentRegistry::names_in).unwrap_or_default();
+        let mut warnings = Vec::new();
         let (config, faults) = match ConfigFile::check(&self.file, &added) {
             Ok(read) => {
                 let faults = self.faults(&read, folder.as_deref())?;
+                warnings = read.places.warnings().to_vec();
                 (Some(read.config), faults)
             }
             Err(error @ ConfigError::Unreadable { .. }) => return Err(Failure::Usage(error.to_string())),
@@ -52,9 +55,13 @@ impl Validate {
         };
         if let Some(config) = config.filter(|_| faults.is_empty()) {
             if shared.json {
-                let sound = json!({ "file": self.file, "ok": true, "faults": [], "holds": counts(&config) });
+                let sound =
+                    json!({ "file": self.file, "ok": true, "faults": [], "warnings": warnings, "holds": counts(&config) });
                 show::print_json(&sound.to_string());
             } else {
+                for ConfigFault { line, column, message } in &warnings {
+                    show::print_line(&show::safe(&format!("{shown}:{line}:{column}: warning: {message}")));
+                }
                 show::print_line(&format!("OK {shown}: {}", summary(&config)));
             }
             return Ok(());

@@ -158,8 +158,8 @@ fn proofs(config: &Config, places: &Places) -> Vec<ConfigFault> {
 fn bounds(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let (tasks, follow) = (&config.limits.tasks, &config.peers.follow);
     let mut pairs = vec![
-        ("peers", "reconnect_ms", number(follow.reconnect_ms), "reconnect_most_ms", number(follow.reconnect_most_ms)),
-        ("peers", "poll_ms", number(follow.poll_ms), "poll_most_ms", number(follow.poll_most_ms)),
+        ("peers", "reconnect_ms", number(follow.reconnect_ms), "max_reconnect_ms", number(follow.max_reconnect_ms)),
+        ("peers", "poll_ms", number(follow.poll_ms), "max_poll_ms", number(follow.max_poll_ms)),
     ];
     // Whoever only makes pages smaller has said nothing that could contradict it.
     if places.has("limits.page_size_default") {
@@ -259,7 +259,7 @@ mod tests {
                     [agents.c]\nurl = 'ftp://h'\ncredentials = { bearer_env = 'A', api_key_env = 'B' }\n\
                     [callers.x]\ntoken = { issuer = 'acmee', subject = 's' }\ncertificate = 'dns:x.example'\n\
                     [issuers.acme]\nissuer = 'https://i'\naudience = 'me'\n\
-                    [limits]\npage_size = 5\npage_size_default = 6\n[peers]\npoll_most_ms = 1\n";
+                    [limits]\npage_size = 5\npage_size_default = 6\n[peers]\nmax_poll_ms = 1\n";
         let expected = [
             "2:7: agents.a.url: http://h:1/ is there twice",
             "4:7: agents.b.url: http://h:1 is where a is already",
@@ -268,7 +268,7 @@ mod tests {
             "9:9: callers.x.token: there is no [issuers.acmee]; did you mean `acme`?",
             "10:15: callers.x.certificate: no certificates are asked for without tls.client_ca_file",
             "16:21: limits.page_size_default: is 6, more than page_size, which is 5",
-            "17:2: peers.poll_ms: is 100, more than poll_most_ms, which is 1",
+            "17:2: peers.poll_ms: is 100, more than max_poll_ms, which is 1",
         ];
         assert_eq!(faults(text), expected);
         let on_other_terms = "[agents.a]\nurl = 'http://h:1'\n[agents.b]\nurl = 'http://h:1'\nverify = 'require'\n";

@@ -93,8 +93,8 @@ declare_section!(EvidenceConfig {
 });
 
 declare_section!(JwksLimits {
-    least_age_s: Live,
-    most_age_s: Live,
+    min_age_s: Live,
+    max_age_s: Live,
     usual_age_s: Live,
     stale_s: Live,
     refresh_s: Live,
@@ -161,9 +161,9 @@ declare_section!(FollowLimits {
     answer_ms: Live,
     reconnects: Live,
     reconnect_ms: Live,
-    reconnect_most_ms: Live,
+    max_reconnect_ms: Live,
     poll_ms: Live,
-    poll_most_ms: Live,
+    max_poll_ms: Live,
 });
 
 declare_section!(RoutingConfig {
@@ -181,7 +181,7 @@ declare_section!(BreakerConfig {
     failure_percent_of: Live,
     window_ms: Live,
     cooldown_ms: Live,
-    cooldown_most_ms: Live,
+    max_cooldown_ms: Live,
     probe_ms: Live,
 });
 
@@ -191,7 +191,7 @@ declare_section!(OutlierConfig {
     eject_latency_above_ms: Live,
     eject_results: Live,
     eject_ms: Live,
-    eject_most_ms: Live,
+    max_eject_ms: Live,
     ejected_percent: Live,
 });
 
@@ -275,7 +275,7 @@ declare_section!(SlotLimits {
     in_flight: Restart,
     in_flight_per_tenant: Restart,
     in_flight_per_origin: Restart,
-    in_flight_per_origin_most: Restart,
+    max_in_flight_per_origin: Restart,
     host_requests_per_second: Restart,
 });
 

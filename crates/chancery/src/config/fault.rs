@@ -52,11 +52,13 @@ pub(super) struct Faults<'t> {
     found: Vec<(usize, ConfigFault)>,
     /// Where each key that was read stands.
     noted: Vec<(String, (usize, usize))>,
+    /// What is read although it should be written otherwise.
+    warnings: Vec<ConfigFault>,
 }
 
 impl<'t> Faults<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new(), noted: Vec::new() }
+        Self { text, found: Vec::new(), noted: Vec::new(), warnings: Vec::new() }
     }
 
     pub(super) fn note(&mut self, key: String, span: &Range<usize>) {
@@ -65,7 +67,12 @@ impl<'t> Faults<'t> {
     }
 
     pub(super) fn places(&mut self) -> Places {
-        std::mem::take(&mut self.noted).into_iter().collect()
+        Places::new(std::mem::take(&mut self.noted), std::mem::take(&mut self.warnings))
+    }
+
+    pub(super) fn warn(&mut self, span: &Range<usize>, message: String) {
+        let (line, column) = place(self.text, span.start);
+        self.warnings.push(ConfigFault { line, column, message });
     }
 
     pub(super) fn add(&mut self, span: &Range<usize>, message: String) {

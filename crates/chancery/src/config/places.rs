@@ -6,14 +6,26 @@ use super::fault::ConfigFault;
 
 /// Line and column of each key that was read, by its whole name: `listen`, `callers.planner.may_call`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places(BTreeMap<String, (usize, usize)>);
+pub struct Places {
+    keys: BTreeMap<String, (usize, usize)>,
+    warnings: Vec<ConfigFault>,
+}
 
 impl Places {
+    pub(super) fn new(keys: impl IntoIterator<Item = (String, (usize, usize))>, warnings: Vec<ConfigFault>) -> Self {
+        Self { keys: keys.into_iter().collect(), warnings }
+    }
+
+    /// What was read although it should be written otherwise, in the order of the text: keys under an old name.
+    pub fn warnings(&self) -> &[ConfigFault] {
+        &self.warnings
+    }
+
     /// A fault at a key; where the key is not written, at its section, or else at the beginning.
     pub fn fault(&self, key: &str, message: &str) -> ConfigFault {
         let mut name = key;
         let (line, column) = loop {
-            match (self.0.get(name), name.rfind('.')) {
+            match (self.keys.get(name), name.rfind('.')) {
                 (Some(place), _) => break *place,
                 (None, Some(dot)) => name = &name[..dot],
                 (None, None) => break (1, 1),
@@ -24,23 +36,22 @@ impl Places {
 
     /// The same keys elsewhere.
     pub(super) fn moved(self, to: impl Fn((usize, usize)) -> (usize, usize)) -> Self {
-        Self(self.0.into_iter().map(|(key, place)| (key, to(place))).collect())
+        let warnings = self.warnings.into_iter().map(|warning| {
+            let (line, column) = to((warning.line, warning.column));
+            ConfigFault { line, column, ..warning }
+        });
+        let warnings = warnings.collect();
+        Self { keys: self.keys.into_iter().map(|(key, place)| (key, to(place))).collect(), warnings }
     }
 
     pub fn has(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.keys.contains_key(key)
     }
 
     /// The names that are written directly under a section, whether what they hold could be read or not.
     pub fn names_in<'a>(&'a self, section: &'a str) -> impl Iterator<Item = &'a str> {
         let direct = move |key: &'a String| key.strip_prefix(section)?.strip_prefix('.').filter(|name| !name.contains('.'));
-        self.0.keys().filter_map(direct)
-    }
-}
-
-impl FromIterator<(String, (usize, usize))> for Places {
-    fn from_iter<I: IntoIterator<Item = (String, (usize, usize))>>(noted: I) -> Self {
-        Self(noted.into_iter().collect())
+        self.keys.keys().filter_map(direct)
     }
 }
 
@@ -50,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_fault_stands_at_its_key_or_at_what_is_around_it() {
-        let places = Places::from_iter([("a".to_owned(), (2, 1)), ("a.b".to_owned(), (3, 5)), ("a.b.c".to_owned(), (4, 7))]);
+        let places =
+            Places::new([("a".to_owned(), (2, 1)), ("a.b".to_owned(), (3, 5)), ("a.b.c".to_owned(), (4, 7))], Vec::new());
         for (key, place) in [("a.b", (3, 5)), ("a.b.c", (4, 7)), ("a.b.d", (3, 5)), ("a.x.y", (2, 1)), ("z", (1, 1))] {
             let fault = places.fault(key, "is odd");
             assert_eq!((fault.line, fault.column), place, "{key}");

@@ -7,8 +7,8 @@ use super::section::Section;
 pub(super) fn read_health(health: &mut Section<'_, '_>) -> HealthConfig {
     let config = HealthConfig { breaker: health.fields(), outliers: health.fields(), checks: health.fields() };
     let least_and_most = [
-        ("cooldown_most_ms", config.breaker.cooldown_most_ms, "cooldown_ms", config.breaker.cooldown_ms),
-        ("eject_most_ms", config.outliers.eject_most_ms, "eject_ms", config.outliers.eject_ms),
+        ("max_cooldown_ms", config.breaker.max_cooldown_ms, "cooldown_ms", config.breaker.cooldown_ms),
+        ("max_eject_ms", config.outliers.max_eject_ms, "eject_ms", config.outliers.eject_ms),
     ];
     for (most_key, most, key, first) in least_and_most {
         if most < first {
@@ -81,14 +81,14 @@ mod tests {
 
     #[test]
     fn a_longest_wait_shorter_than_the_first_is_a_fault() {
-        let found = faults("[health]\ncooldown_ms = 7\ncooldown_most_ms = 6\neject_ms = 300001\n");
+        let found = faults("[health]\ncooldown_ms = 7\nmax_cooldown_ms = 6\neject_ms = 300001\n");
         let expected = [
-            "1:2: health: cooldown_most_ms is 6, less than cooldown_ms, which is 7",
-            "1:2: health: eject_most_ms is 300000, less than eject_ms, which is 300001",
+            "1:2: health: max_cooldown_ms is 6, less than cooldown_ms, which is 7",
+            "1:2: health: max_eject_ms is 300000, less than eject_ms, which is 300001",
         ];
         assert_eq!(found, expected);
-        let config = Config::parse("[health]\ncooldown_ms = 7\ncooldown_most_ms = 7\n").unwrap();
-        assert_eq!(config.health.breaker, BreakerConfig { cooldown_ms: 7, cooldown_most_ms: 7, ..BreakerConfig::default() });
+        let config = Config::parse("[health]\ncooldown_ms = 7\nmax_cooldown_ms = 7\n").unwrap();
+        assert_eq!(config.health.breaker, BreakerConfig { cooldown_ms: 7, max_cooldown_ms: 7, ..BreakerConfig::default() });
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::fault::{ConfigFault, Faults};
 use super::fields::field_names;
 use super::nearest::nearest;
 use super::places::Places;
+use super::renamed_keys::new_name;
 use super::shape::{closed, shape};
 
 type Entry<'t> = (Spanned<DeString<'t>>, Spanned<DeValue<'t>>);
@@ -122,6 +123,7 @@ impl<'f, 't> Section<'f, 't> {
         {
             outline.properties.extend(properties);
         }
+        self.rename_old_keys(names);
         let mut good = DeTable::new();
         for (key, value) in self.take(|key| names.contains(&key)) {
             self.faults.note(format!("{}{}", self.path, key.get_ref()), &value.span());
@@ -138,6 +140,24 @@ impl<'f, 't> Section<'f, 't> {
             }
         }
         read_table(good).unwrap_or_default()
+    }
+
+    /// Puts the new name in the place of an old one, with a warning. A key that stands there under both names is a fault.
+    fn rename_old_keys(&mut self, names: &[&str]) {
+        let renamed = |key: &str| new_name(&self.path, key).filter(|new| names.contains(new));
+        let is_old = |(key, _): &Entry<'t>| renamed(key.get_ref()).is_some();
+        let old: Vec<Entry<'t>> = self.left.extract_if(.., |entry| is_old(entry)).collect();
+        for (key, value) in old {
+            let Some(new) = new_name(&self.path, key.get_ref()) else { continue };
+            let (path, place) = (&self.path, key.span());
+            if self.left.iter().any(|(other, _)| other.get_ref() == new) {
+                let message = format!("{path}{}: is the old name of {path}{new}, which is set too; remove it", key.get_ref());
+                self.faults.add(&place, message);
+                continue;
+            }
+            self.faults.warn(&place, format!("{path}{}: is the old name of this key; write {path}{new}", key.get_ref()));
+            self.left.push((Spanned::new(place, new.into()), value));
+        }
     }
 
     /// Reads a table under a name, if there is one.

@@ -50,18 +50,18 @@ pub(crate) enum FleetError {
 /// Where agents are reached from, and where they are shown.
 #[derive(Clone, Debug)]
 pub(crate) struct GatewayParts {
-    pub(crate) place: RemoteParts,
+    pub(crate) remote_parts: RemoteParts,
     pub(crate) mount: MountedAgent,
 }
 
 #[derive(Debug)]
 pub(crate) struct Gateway {
-    site: ArcSwap<GatewayParts>,
-    book: Arc<AgentRegistry>,
+    gateway_parts: ArcSwap<GatewayParts>,
+    agent_registry: Arc<AgentRegistry>,
     keys: Arc<KeyRegistry>,
     chancery: Chancery,
     /// Known once they are open.
-    entrance: OnceLock<DoorsHandle>,
+    doors_handle: OnceLock<DoorsHandle>,
     remotes: Mutex<BTreeMap<AgentName, Arc<Remote>>>,
     /// For the record.
     observed: ObservedCards,
@@ -72,13 +72,13 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    pub(crate) fn new(site: GatewayParts, keys: Arc<KeyRegistry>, chancery: Chancery) -> Arc<Self> {
+    pub(crate) fn new(gateway_parts: GatewayParts, keys: Arc<KeyRegistry>, chancery: Chancery) -> Arc<Self> {
         Arc::new(Self {
-            book: Arc::clone(&site.place.book),
-            site: ArcSwap::from_pointee(site),
+            agent_registry: Arc::clone(&gateway_parts.remote_parts.agent_registry),
+            gateway_parts: ArcSwap::from_pointee(gateway_parts),
             keys,
             chancery,
-            entrance: OnceLock::new(),
+            doors_handle: OnceLock::new(),
             remotes: Mutex::default(),
             observed: ObservedCards::default(),
             serving: Mutex::default(),
@@ -87,15 +87,15 @@ impl Gateway {
     }
 
     /// Changes of agents are shown here from now on.
-    pub(crate) fn show_at(&self, entrance: DoorsHandle) {
-        let _ = self.entrance.set(entrance);
+    pub(crate) fn show_at(&self, doors_handle: DoorsHandle) {
+        let _ = self.doors_handle.set(doors_handle);
     }
 
     /// Begins to look after the agents' cards.
     pub(crate) fn start(self: &Arc<Self>) {
-        let (fleet, stop) = (Arc::clone(self), self.chancery.shutdown_token());
+        let (gateway, stop) = (Arc::clone(self), self.chancery.shutdown_token());
         self.chancery.loops().start("agent cards", LoopNeed::Optional, async move {
-            stop.run_until_cancelled(fleet.keep_fresh()).await;
+            stop.run_until_cancelled(gateway.keep_fresh()).await;
         });
     }
 
@@ -106,26 +106,32 @@ impl Gateway {
         if self.chancery.agents().get(&record.name).is_some() {
             return Err(AgentBookError::Taken(record.name).into());
         }
-        self.book.check(&record)?;
-        let site = self.site.load_full();
+        self.agent_registry.check(&record)?;
+        let gateway_parts = self.gateway_parts.load_full();
         let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
-        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &site.place).map_err(faulty)?;
+        let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &gateway_parts.remote_parts).map_err(faulty)?;
         let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
         let ShownCards { card, extended } = remote.first_cards(self.chancery.now()).await;
         if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
             self.unpin(&remote);
             return Err(refusal.into());
         }
-        self.keys.furnish(&[(record.name.clone(), None)], &KeysConfig::default(), self.chancery.now())?;
-        if let Err(error) = self.book.add(record) {
+        self.keys.ensure_keys(&[(record.name.clone(), None)], &KeysConfig::default(), self.chancery.now())?;
+        if let Err(error) = self.agent_registry.add(record) {
             self.unpin(&remote);
             return Err(error.into());
         }
-        let given = Given { name: remote.name.to_string(), card, extended, runner: remote.runner(&site.place), exposed: true };
-        let agent = site.mount.beside(given);
+        let given = Given {
+            name: remote.name.to_string(),
+            card,
+            extended,
+            runner: remote.runner(&gateway_parts.remote_parts),
+            exposed: true,
+        };
+        let agent = gateway_parts.mount.beside(given);
         if let Err(error) = self.serve(|agents| agents.with(agent)) {
             let _ = self.serve(|agents| agents.without(&remote.name));
-            self.book.remove(&remote.name)?;
+            self.agent_registry.remove(&remote.name)?;
             return Err(error.into());
         }
         self.observed.note(&remote, &self.chancery).await;
@@ -139,10 +145,10 @@ impl Gateway {
     pub(crate) async fn remove(&self, name: &str) -> Result<(), FleetError> {
         let _alone = self.changing.lock().await;
         let remote = self.remotes().get(name).cloned().filter(|remote| remote.added);
-        if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.book.has(name) {
+        if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.agent_registry.has(name) {
             return Err(AgentBookError::Configured(name.to_owned()).into());
         }
-        self.book.remove(name)?;
+        self.agent_registry.remove(name)?;
         if let Some(remote) = remote {
             remote.gone.cancel();
             self.remotes().remove(name);
@@ -193,10 +199,10 @@ impl Gateway {
     }
 
     /// Serves these agents from now on, with these among them elsewhere, and does what belongs to that in the same step.
-    pub(crate) fn refit(&self, site: GatewayParts, agents: Agents, remotes: Vec<Arc<Remote>>, and: impl FnOnce()) {
+    pub(crate) fn refit(&self, gateway_parts: GatewayParts, agents: Agents, remotes: Vec<Arc<Remote>>, and: impl FnOnce()) {
         let remotes: BTreeMap<_, _> = remotes.into_iter().map(|remote| (remote.name.clone(), remote)).collect();
         let alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
-        self.site.store(Arc::new(site));
+        self.gateway_parts.store(Arc::new(gateway_parts));
         let before = std::mem::replace(&mut *self.remotes(), remotes.clone());
         self.chancery.set_agents(agents);
         and();
@@ -234,10 +240,10 @@ impl Gateway {
             return Err(AgentBookError::Unknown(name.to_owned()).into());
         }
         if rotate {
-            self.book.rotate_address(name, self.chancery.now())?;
-            self.chancery.set_address_rotations(self.book.address_rotations());
+            self.agent_registry.rotate_address(name, self.chancery.now())?;
+            self.chancery.set_address_rotations(self.agent_registry.address_rotations());
         }
-        let node = self.site.load().place.public_url.to_string();
+        let node = self.gateway_parts.load().remote_parts.public_url.to_string();
         let url = format!("{}/via/{}", node.trim_end_matches('/'), self.chancery.agent_secret(name));
         Ok(json!({ "name": name, "url": url }))
     }
@@ -270,7 +276,8 @@ impl Gateway {
             shown["placed"] = json!(placed.get(&agent.name));
             shown
         });
-        let left_out = self.book.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
+        let left_out =
+            self.agent_registry.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
         let left_out: Vec<Value> = left_out.map(|record| report::show_added(&record)).collect();
         json!({ "agents": served.chain(left_out).collect::<Vec<_>>() })
     }
@@ -284,8 +291,8 @@ impl Gateway {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             for remote in self.all() {
-                let (fleet, name) = (Arc::clone(&self), Arc::clone(&remote.name));
-                looks.begin(&name, async move { fleet.show(&remote).await }).await;
+                let (gateway, name) = (Arc::clone(&self), Arc::clone(&remote.name));
+                looks.begin(&name, async move { gateway.show(&remote).await }).await;
             }
         }
     }
@@ -300,7 +307,7 @@ impl Gateway {
         }
         let shown = self.serve(|agents| match agents.get(&remote.name) {
             Some(agent) => {
-                let again = self.site.load().mount.again(agent, cards, agents.first().name == agent.name);
+                let again = self.gateway_parts.load().mount.again(agent, cards, agents.first().name == agent.name);
                 agents.with(again)
             }
             None => agents,
@@ -313,21 +320,21 @@ impl Gateway {
     /// Serves an agent that was named by host and port under the name that its card says, now that it was read.
     async fn rename(&self, before: &Remote, cards: ShownCards) {
         let _alone = self.changing.lock().await;
-        let site = self.site.load_full();
+        let gateway_parts = self.gateway_parts.load_full();
         let taken: BTreeSet<String> = self.chancery.agents().iter().map(|agent| agent.name.to_string()).collect();
         // A change that came first may have taken the agent out, or named it.
         let is_there = self.remotes().get(&before.name).is_some_and(|remote| std::ptr::eq(&**remote, before));
-        let remote = is_there.then(|| renamed(before, &taken, &site.place)).flatten();
+        let remote = is_there.then(|| renamed(before, &taken, &gateway_parts.remote_parts)).flatten();
         let Some(remote) = remote else { return };
         let name = remote.name.to_string();
-        if let Err(error) = self.keys.furnish(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
+        if let Err(error) = self.keys.ensure_keys(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
             tracing::error!(agent = name, %error, "there is no key for the agent's card; it stays under its old name");
             return;
         }
         let at_root = self.chancery.agents().first().name == before.name;
         let ShownCards { card, extended } = cards;
-        let given = Given { name, card, extended, runner: remote.runner(&site.place), exposed: true };
-        let agent = site.mount.at(given, at_root);
+        let given = Given { name, card, extended, runner: remote.runner(&gateway_parts.remote_parts), exposed: true };
+        let agent = gateway_parts.mount.at(given, at_root);
         let served = self.serve(|agents| agents.renamed(&before.name, agent));
         if let Err(error) = served {
             tracing::error!(%error, "the cards could not be signed anew and stay as they are");
@@ -344,7 +351,7 @@ impl Gateway {
         let _alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let agents = self.chancery.agents().as_ref().clone();
         self.chancery.set_agents(change(agents));
-        self.entrance.get().map_or(Ok(()), |entrance| entrance.publish(&self.keys.ring()))
+        self.doors_handle.get().map_or(Ok(()), |doors_handle| doors_handle.publish(&self.keys.ring()))
     }
 
     /// Until the agent is removed, or the node stops.

@@ -49,17 +49,20 @@ impl GatheredAgent {
 /// Makes the agents elsewhere: those that were given, at their places, then those that were added. What is `standing` and
 /// stays the same goes on as it is.
 pub(crate) async fn gather(
-    place: &RemoteParts,
+    remote_parts: &RemoteParts,
     lineup: AgentLineup,
     standing: Option<&ServedAgents>,
 ) -> Result<(Vec<Given>, Vec<Arc<Remote>>), BuildError> {
     let AgentLineup { here: mut given, elsewhere, .. } = lineup;
-    let now = place.clock.now();
-    let others = given.iter().map(|given| given.name.clone()).chain(place.book.added().into_iter().map(|record| record.name));
-    let elsewhere = settle_names(place, elsewhere, others, standing, now).await;
+    let now = remote_parts.clock.now();
+    let others = given
+        .iter()
+        .map(|given| given.name.clone())
+        .chain(remote_parts.agent_registry.added().into_iter().map(|record| record.name));
+    let elsewhere = settle_names(remote_parts, elsewhere, others, standing, now).await;
     let make = |name: &str, agent: &AgentConfig, added: bool| match standing.and_then(|all| all.same(name, agent, added)) {
         Some(same) => Ok(Some(same)),
-        None => Remote::new(name, agent, added, place)
+        None => Remote::new(name, agent, added, remote_parts)
             .map(|made| made.map(|remote| GatheredAgent { remote: Arc::new(remote), served: None })),
     };
     let mut all: Vec<(Option<usize>, GatheredAgent)> = Vec::new();
@@ -67,7 +70,7 @@ pub(crate) async fn gather(
         let made = make(name, agent, false).map_err(|fault| BuildError::Agent { name: name.clone(), fault })?;
         all.extend(made.map(|found| (Some(*index), found)));
     }
-    for record in place.book.added() {
+    for record in remote_parts.agent_registry.added() {
         let mut taken = given.iter().map(|given| given.name.as_str()).chain(all.iter().map(|(_, found)| &*found.remote.name));
         if taken.any(|name| name == record.name) {
             tracing::warn!(agent = record.name, "the config has an agent of this name; the one that was added is left out");
@@ -80,7 +83,7 @@ pub(crate) async fn gather(
     }
     let cards = futures::future::join_all(all.iter().map(|(_, found)| found.cards(now))).await;
     for ((index, GatheredAgent { remote, served }), ShownCards { card, extended }) in all.iter().zip(cards) {
-        let runner = served.as_ref().map_or_else(|| remote.runner(place), |agent| Arc::clone(&agent.runner));
+        let runner = served.as_ref().map_or_else(|| remote.runner(remote_parts), |agent| Arc::clone(&agent.runner));
         let agent = Given { name: remote.name.to_string(), card, extended, runner, exposed: true };
         given.insert(index.unwrap_or(given.len()), agent);
     }

@@ -18,7 +18,7 @@ const LONGEST: usize = 64;
 /// A name that was taken before counts, so that tasks and keys are found again. A data folder from before agents were named by
 /// their cards has keys for `agent`, `agent-2` and so on: there those names stay.
 pub(super) async fn settle_names(
-    place: &RemoteParts,
+    remote_parts: &RemoteParts,
     elsewhere: Vec<(usize, String, AgentConfig)>,
     taken: impl Iterator<Item = String>,
     standing: Option<&ServedAgents>,
@@ -33,19 +33,22 @@ pub(super) async fn settle_names(
             looks.push((index, given, agent, None));
             continue;
         };
-        let before = place.book.name_of(&url).or_else(|| place.known_names.contains(&given).then(|| given.clone()));
+        let before = remote_parts
+            .agent_registry
+            .name_of(&url)
+            .or_else(|| remote_parts.known_names.contains(&given).then(|| given.clone()));
         let before = before.filter(|name| !taken.contains(name));
         let by_address = host_and_port(&url);
         let is_there = standing.is_some_and(|standing| standing.same(&by_address, &agent, false).is_some());
         match before {
             Some(name) => {
                 taken.insert(name.clone());
-                keep(place, &url, &name);
+                keep(remote_parts, &url, &name);
                 looks.push((index, name, agent, None));
             }
             None if is_there => looks.push((index, by_address, agent, None)),
             None => {
-                let look = Remote::new(&by_address, &agent, false, place).ok().flatten().map(|remote| async move {
+                let look = Remote::new(&by_address, &agent, false, remote_parts).ok().flatten().map(|remote| async move {
                     remote.first_cards(now).await;
                     remote.card_name()
                 });
@@ -72,7 +75,7 @@ pub(super) async fn settle_names(
         let name = unique(from_card.as_deref().unwrap_or(&name), &taken);
         // What could not be read yet may say its name later.
         if card_name.is_some() {
-            keep(place, &url, &name);
+            keep(remote_parts, &url, &name);
         }
         taken.insert(name.clone());
         named.push((index, name, agent));
@@ -80,8 +83,8 @@ pub(super) async fn settle_names(
     named
 }
 
-fn keep(place: &RemoteParts, url: &str, name: &str) {
-    if let Err(error) = place.book.keep_name(url, name) {
+fn keep(remote_parts: &RemoteParts, url: &str, name: &str) {
+    if let Err(error) = remote_parts.agent_registry.keep_name(url, name) {
         tracing::error!(agent = name, %error, "the name of an agent could not be kept; it may have another after a restart");
     }
 }
@@ -129,12 +132,12 @@ pub(super) fn unique(name: &str, taken: &BTreeSet<String>) -> String {
 }
 
 /// A remote agent that was named by host and port, under the name that its card says now.
-pub(super) fn renamed(remote: &Remote, taken: &BTreeSet<String>, place: &RemoteParts) -> Option<Arc<Remote>> {
+pub(super) fn renamed(remote: &Remote, taken: &BTreeSet<String>, remote_parts: &RemoteParts) -> Option<Arc<Remote>> {
     let (name, url) = (agent_slug(&remote.card_name()?)?, remote.config.urls.first()?);
     let name = unique(&name, taken);
     let agent = AgentConfig { unnamed: true, ..AgentConfig::from(AgentSource::Remote(Box::new(remote.config.clone()))) };
-    keep(place, url, &name);
-    Remote::new(&name, &agent, false, place).ok().flatten().map(Arc::new)
+    keep(remote_parts, url, &name);
+    Remote::new(&name, &agent, false, remote_parts).ok().flatten().map(Arc::new)
 }
 
 #[cfg(test)]

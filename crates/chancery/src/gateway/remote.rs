@@ -34,7 +34,7 @@ pub(crate) struct RemoteParts {
     pub(crate) public_url: Url,
     pub(crate) swp_url: Option<SwpUrl>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) book: Arc<AgentRegistry>,
+    pub(crate) agent_registry: Arc<AgentRegistry>,
     /// Whether callers prove who they are, so that there is somebody to show extended cards to.
     pub(crate) knows_callers: bool,
     pub(crate) in_code: InCode,
@@ -83,9 +83,9 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, place: &RemoteParts) -> Result<Option<Self>, String> {
+    pub(crate) fn new(name: &str, agent: &AgentConfig, added: bool, remote_parts: &RemoteParts) -> Result<Option<Self>, String> {
         let AgentSource::Remote(remote) = &agent.source else { return Ok(None) };
-        let RemoteParts { config, public_url, swp_url, clock, book, knows_callers, in_code, .. } = place;
+        let RemoteParts { config, public_url, swp_url, clock, agent_registry, knows_callers, in_code, .. } = remote_parts;
         let urls = remote.urls.iter().map(|url| Url::parse(url).map_err(|fault| format!("url {url:?}: {fault}")));
         let urls = urls.map(|url| url.map(dialable)).collect::<Result<Vec<_>, _>>()?;
         let own: Vec<Url> = std::iter::once(public_url.clone()).chain(swp_url.as_ref().and_then(SwpUrl::as_web)).collect();
@@ -113,8 +113,9 @@ impl Remote {
             };
             let limits = config.peers.client.clone();
             let replica = Replica::new(address, way_out.clone(), Arc::clone(&discovery), limits, credentials.clone());
-            let replica = replica.called_by(settings.clone()).noted_by(Arc::clone(book.facts()) as Arc<dyn FactsKeeper>);
-            Arc::new(if remote.pin { replica.pinned(Arc::clone(book) as Arc<dyn PinKeeper>) } else { replica })
+            let replica =
+                replica.called_by(settings.clone()).noted_by(Arc::clone(agent_registry.facts()) as Arc<dyn FactsKeeper>);
+            Arc::new(if remote.pin { replica.pinned(Arc::clone(agent_registry) as Arc<dyn PinKeeper>) } else { replica })
         };
         let replicas = urls.iter().map(replica).collect();
         let local = in_code.locals.get(name).cloned().or_else(|| remote.local.map(|run| run.runner()));
@@ -139,7 +140,7 @@ impl Remote {
             title: agent.title.clone(),
             description: agent.description.clone(),
             knows_callers: *knows_callers,
-            provisional: agent.unnamed && remote.urls.first().is_some_and(|url| book.name_of(url).is_none()),
+            provisional: agent.unnamed && remote.urls.first().is_some_and(|url| agent_registry.name_of(url).is_none()),
             shown: Mutex::default(),
             latest: Mutex::default(),
             gone: CancellationToken::new(),
@@ -157,8 +158,8 @@ impl Remote {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    pub(crate) fn runner(&self, place: &RemoteParts) -> Arc<dyn TaskRunner> {
-        let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&place.clock), place.config.peers.follow);
+    pub(crate) fn runner(&self, remote_parts: &RemoteParts) -> Arc<dyn TaskRunner> {
+        let runner = RemoteRunner::new(Arc::clone(&self.pool), Arc::clone(&remote_parts.clock), remote_parts.config.peers.follow);
         Arc::new(match &self.local {
             Some(Local(local)) => runner.with_local(Arc::clone(local)),
             None => runner,

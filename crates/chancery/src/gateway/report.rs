@@ -139,14 +139,7 @@ fn replica(replica: &Replica, seen: &Seen) -> Value {
 /// Where and how a replica is called.
 fn calls(replica: &Replica) -> Option<Value> {
     Some(match replica.in_use()? {
-        Ok(used) => json!({
-            "address": used.interface.url,
-            "binding": used.interface.binding.as_str(),
-            "version": used.interface.version,
-            "streaming": used.streams,
-            "listed": used.listed,
-            "replaced": used.change.map(|change| change.reason()),
-        }),
+        Ok(used) => used.to_json(),
         Err(error) => json!({ "fault": error.to_string() }),
     })
 }

@@ -15,6 +15,6 @@ impl Node {
     /// Whether only requests to the node's own hosts are answered: loopback names and addresses, the listen address, the public
     /// URL and the configured hosts. That is so while the node has no callers.
     pub fn refuses_other_hosts(&self) -> bool {
-        self.entrance.doors().refuses_other_hosts()
+        self.doors_handle.doors().refuses_other_hosts()
     }
 }

@@ -26,19 +26,19 @@ impl Node {
     /// All doors, to be merged into an axum app of your own.
     /// The node lasts as long as the router.
     pub fn router(&self) -> axum::Router {
-        self.entrance.router().layer(axum::Extension(Arc::clone(&self.ends)))
+        self.doors_handle.router().layer(axum::Extension(Arc::clone(&self.ends)))
     }
 
     /// Lets callers in through a listener, until `stop` fires or the node ends, and the open connections are done.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let stop = self.or_ended(stop);
-        chancery_inbound::serve(listener, self.tls.clone(), self.entrance.clone(), stop.0.clone()).await;
+        chancery_inbound::serve(listener, self.tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;
     }
 
     /// The same for SWP peers. Over TLS they show certificates; without it, nobody may be on the way to read along.
     pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
         let stop = self.or_ended(stop);
-        chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.entrance.clone(), stop.0.clone()).await;
+        chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;
     }
 
     /// Fires when a background loop panicked that the node cannot do without. What serves the node ends then too.
@@ -67,7 +67,7 @@ impl Node {
 
     /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
     pub fn is_open(&self) -> bool {
-        self.entrance.doors().authenticator().is_open()
+        self.doors_handle.doors().authenticator().is_open()
     }
 
     /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.
@@ -115,12 +115,14 @@ impl Node {
     }
 }
 
-/// A stop that two can cause. Whoever waits for them ends with it.
+/// The stop of a listener, and the task that waits for its causes. A listener that is dropped stops too: its connections run in tasks
+/// of their own, which would keep the node.
 struct EitherStop(CancellationToken, JoinHandle<()>);
 
 impl Drop for EitherStop {
     fn drop(&mut self) {
         self.1.abort();
+        self.0.cancel();
     }
 }
 

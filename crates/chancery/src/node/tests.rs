@@ -79,6 +79,25 @@ async fn a_panic_in_a_loop_that_the_node_needs_ends_its_serving_and_in_another_o
 }
 
 #[tokio::test]
+async fn a_panic_in_a_loop_is_logged_with_its_name_and_its_reason() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("log");
+    let log = Arc::new(std::fs::File::create(&file).unwrap());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(log).finish();
+    let _logged = tracing::subscriber::set_default(subscriber);
+    let node = with_agents(&["a"]).build().await.unwrap();
+    let loops = node.chancery().loops();
+    loops.start("decoration", LoopNeed::Optional, async { panic!("reason one") });
+    loops.start("heart", LoopNeed::Vital, async { panic!("reason two") });
+    serve(&node).await;
+    let log = std::fs::read_to_string(file).unwrap();
+    for (name, reason, fate) in [("decoration", "reason one", "works on"), ("heart", "reason two", "the node ends")] {
+        let line = log.lines().find(|line| line.contains(&format!("name=\"{name}\"")));
+        assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains(reason) && line.contains(fate)), "{log}");
+    }
+}
+
+#[tokio::test]
 async fn a_stop_waits_for_every_loop_of_the_node_and_each_has_a_name() {
     let home = tempfile::tempdir().unwrap();
     let node = with_agents(&["a"]).sqlite(home.path()).build().await.unwrap();

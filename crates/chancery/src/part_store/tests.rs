@@ -1,4 +1,4 @@
-//! What passes over the desk of a control plane: kept small, given back whole, and thrown away with its task.
+//! Parts that go through the part store of a control plane: offloaded, restored, and deleted with their task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,8 +112,8 @@ impl House {
         let tier = self.tier.path().to_str().expect("text").to_owned();
         let tier = Tier::open(&MemoryConfig { tier: Some(tier), ..MemoryConfig::default() }).expect("a tier").map(Arc::new);
         let own = Own { name: node.to_owned(), key: SealKey::new(&[7; 32]).expect("a key") };
-        let desk = NodePartStore::open(config, tier.as_ref(), &own, "http://here").expect("a desk");
-        chancery.set_artifact_desk(Arc::new(desk));
+        let part_store = NodePartStore::open(config, tier.as_ref(), &own, "http://here").expect("a part store");
+        chancery.set_part_store(Arc::new(part_store));
         chancery
     }
 
@@ -266,11 +266,11 @@ async fn what_was_put_away_goes_with_its_task_and_other_nodes_keep_theirs() {
     // Put away for a message that is about to be recorded.
     let coming = house.tier.path().join("offload/one").join(Uuid::now_v7().to_string());
     std::fs::create_dir_all(&coming).unwrap();
-    chancery.clear_desk().await.unwrap();
+    chancery.clear_part_store().await.unwrap();
     assert!(coming.exists() && house.folders("one").contains(&task.id.to_string()));
     house.clock.advance(Duration::from_secs(2 * 3600));
     assert_eq!(chancery.sweep().await, 1);
-    chancery.clear_desk().await.unwrap();
+    chancery.clear_part_store().await.unwrap();
     assert_eq!(house.folders("one"), [] as [String; 0]);
     assert!(theirs.exists(), "its node knows whether it is needed");
 }

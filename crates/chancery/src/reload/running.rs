@@ -18,7 +18,7 @@ use crate::node_parts::{NodeParts, Service};
 pub(crate) struct RunningNode {
     parts: NodeParts,
     service: Service,
-    entrance: DoorsHandle,
+    doors_handle: DoorsHandle,
     /// The part of the assembly that only the next one asks for.
     assembled: Mutex<Assembled>,
 }
@@ -32,10 +32,10 @@ struct Assembled {
 impl RunningNode {
     /// Opens the doors of the first assembly.
     pub(crate) fn begin(parts: NodeParts, assembly: Assembly) -> Result<Self, BuildError> {
-        let (service, entrance) = (assembly.service.clone(), DoorsHandle::new(assembly.doors.clone()));
+        let (service, doors_handle) = (assembly.service.clone(), DoorsHandle::new(assembly.doors.clone()));
         let assembled = Assembled { config: Arc::clone(&assembly.config), key_sets: assembly.key_sets.clone() };
-        service.fleet.show_at(entrance.clone());
-        let node = Self { parts, service, entrance, assembled: Mutex::new(assembled) };
+        service.gateway.show_at(doors_handle.clone());
+        let node = Self { parts, service, doors_handle, assembled: Mutex::new(assembled) };
         node.put_in_place(assembly)?;
         Ok(node)
     }
@@ -52,8 +52,8 @@ impl RunningNode {
         &self.service.chancery
     }
 
-    pub(crate) fn entrance(&self) -> &DoorsHandle {
-        &self.entrance
+    pub(crate) fn doors_handle(&self) -> &DoorsHandle {
+        &self.doors_handle
     }
 
     pub(super) fn config(&self) -> Arc<Config> {
@@ -65,7 +65,7 @@ impl RunningNode {
     }
 
     pub(super) async fn alone(&self) -> MutexGuard<'_, ()> {
-        self.service.fleet.alone().await
+        self.service.gateway.alone().await
     }
 
     /// Everything of a change that can go wrong.
@@ -76,17 +76,17 @@ impl RunningNode {
         places: &Places,
     ) -> Result<Assembly, Vec<ConfigFault>> {
         let Assembled { config: before, key_sets } = self.assembled();
-        let replaced = Replaced { config: before, doors: self.entrance.doors(), service: self.service.clone(), key_sets };
+        let replaced = Replaced { config: before, doors: self.doors_handle.doors(), service: self.service.clone(), key_sets };
         assemble(config, callers, &self.parts, Some(&replaced)).await.map_err(|error| placed(error, places))
     }
 
     /// Puts an assembly in the place of the one that counts. Only callers that the operator added meanwhile can stand in its way; then
     /// nothing has changed.
     pub(super) fn put_in_place(&self, assembly: Assembly) -> Result<(), BuildError> {
-        let Assembly { config, callers, key_sets, rules, site, agents, remotes, egress, doors, service } = assembly;
-        self.parts.reception.callers.configure(callers)?;
+        let Assembly { config, callers, key_sets, rules, gateway_parts, agents, remotes, egress, doors, service } = assembly;
+        self.parts.caller_directory.callers.configure(callers)?;
         let chancery = &service.chancery;
-        service.fleet.refit(site, agents, remotes, || {
+        service.gateway.refit(gateway_parts, agents, remotes, || {
             chancery.set_limits(config.limits.tasks.clone());
             chancery.set_retention(config.retention.clone());
             chancery.set_dedupe(config.node.dedupe);
@@ -95,11 +95,11 @@ impl RunningNode {
             if let (Some(webhooks), Some(egress)) = (&service.webhooks, &egress) {
                 webhooks.take_egress(egress);
             }
-            self.entrance.replace(doors);
+            self.doors_handle.replace(doors);
         });
         *self.assembled.lock().unwrap_or_else(PoisonError::into_inner) = Assembled { config, key_sets };
         // The cards were rendered before the callers counted that they say the credentials of.
-        if let Err(error) = self.entrance.publish(&self.parts.keys.ring()) {
+        if let Err(error) = self.doors_handle.publish(&self.parts.keys.ring()) {
             tracing::error!(%error, "the cards could not be signed anew and stay as they are");
         }
         Ok(())

@@ -46,12 +46,12 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<Self, BuildError> {
         let vault = Arc::new(KeyVault::open(folder.clone(), now)?);
-        let book = SecretRegistry::open(folder, Arc::clone(&vault)).map_err(|fault| BuildError::Push(fault.to_string()))?;
+        let registry = SecretRegistry::open(folder, Arc::clone(&vault)).map_err(|fault| BuildError::Push(fault.to_string()))?;
         let origins = push.origins();
         let issuer = public_url.join("/.well-known/agent-card.json");
         let secrets = secrets(push)?;
         let courier = Arc::new(HttpCourier::new(egress.clone(), push.courier.clone(), Arc::clone(&origins), secrets, issuer));
-        courier.agree(book.sets());
+        courier.agree(registry.sets());
         let notary = Arc::new(ReceiptKeys::default());
         let shared: Arc<dyn Vault> = vault.clone();
         let targets = Arc::new(GuardedTargets::new(egress.clone(), origins, push.courier.challenge));
@@ -69,7 +69,7 @@ impl Webhooks {
             targets,
             notary,
             vault,
-            secrets: book,
+            secrets: registry,
         })
     }
 

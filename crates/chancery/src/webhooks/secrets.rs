@@ -153,23 +153,23 @@ mod tests {
             (SecretRegistry::open(Some(Arc::clone(&folder)), Arc::clone(&vault)).unwrap(), vault)
         };
         let (first, second) = (HmacSecret::generate().unwrap(), HmacSecret::generate().unwrap());
-        let (book, _) = open();
-        book.set(ORIGIN, first.clone(), Duration::ZERO, NOW).unwrap();
-        book.set(ORIGIN, second.clone(), Duration::from_secs(60), NOW).unwrap();
-        let (book, vault) = open();
-        let signing = |book: &SecretRegistry, at| book.sets()[ORIGIN].signing(at).cloned().collect::<Vec<_>>();
-        assert_eq!(signing(&book, NOW), [second.clone(), first.clone()]);
+        let (registry, _) = open();
+        registry.set(ORIGIN, first.clone(), Duration::ZERO, NOW).unwrap();
+        registry.set(ORIGIN, second.clone(), Duration::from_secs(60), NOW).unwrap();
+        let (registry, vault) = open();
+        let signing = |registry: &SecretRegistry, at| registry.sets()[ORIGIN].signing(at).cloned().collect::<Vec<_>>();
+        assert_eq!(signing(&registry, NOW), [second.clone(), first.clone()]);
         let text = std::fs::read_to_string(home.path().join(FILE)).unwrap();
         assert!(!text.contains("whsec_"), "{text}");
 
         let old = vault.current();
         vault.rotate(NOW).unwrap();
-        book.reseal().unwrap();
+        registry.reseal().unwrap();
         vault.retire(&old).unwrap();
-        let (book, _) = open();
-        assert_eq!(signing(&book, NOW + Duration::from_secs(61)), [second]);
-        book.remove(ORIGIN).unwrap();
-        assert!(matches!(book.remove(ORIGIN), Err(SecretsError::Unknown(_))));
+        let (registry, _) = open();
+        assert_eq!(signing(&registry, NOW + Duration::from_secs(61)), [second]);
+        registry.remove(ORIGIN).unwrap();
+        assert!(matches!(registry.remove(ORIGIN), Err(SecretsError::Unknown(_))));
         assert!(open().0.shown(NOW).is_empty());
     }
 }

@@ -93,9 +93,9 @@ pub(crate) const BAD: &[Bad] = &[
         ],
     },
     Bad {
-        text: "[health]\nfailures = 0\nfailure_percent = 101\ncooldown_ms = 9\ncooldown_most_ms = 8\n",
+        text: "[health]\nfailures = 0\nfailure_percent = 101\ncooldown_ms = 9\nmax_cooldown_ms = 8\n",
         faults: &[
-            "1:2: health: cooldown_most_ms is 8, less than cooldown_ms, which is 9",
+            "1:2: health: max_cooldown_ms is 8, less than cooldown_ms, which is 9",
             "2:12: health.failures: must be more than 0",
             "3:19: health.failure_percent: must be from 1 to 100",
         ],
@@ -133,11 +133,11 @@ pub(crate) const BAD: &[Bad] = &[
         ],
     },
     Bad {
-        text: "dedupe = 'off'\ndedupe = 'off'\n[peers]\npoll_ms = 9000\nreconnect_most_ms = 1\nretries = 'two'\n",
+        text: "dedupe = 'off'\ndedupe = 'off'\n[peers]\npoll_ms = 9000\nmax_reconnect_ms = 1\nretries = 'two'\n",
         faults: &[
             "2:1: duplicate key",
-            "3:2: peers.reconnect_ms: is 200, more than reconnect_most_ms, which is 1",
-            "4:11: peers.poll_ms: is 9000, more than poll_most_ms, which is 1000",
+            "3:2: peers.reconnect_ms: is 200, more than max_reconnect_ms, which is 1",
+            "4:11: peers.poll_ms: is 9000, more than max_poll_ms, which is 1000",
             "6:11: peers.retries: invalid type: string \"two\"",
         ],
     },

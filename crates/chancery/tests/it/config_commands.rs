@@ -70,6 +70,26 @@ chancery.toml:8:20: routing.default_selector: unknown variant `fast`, expected o
 }
 
 #[test]
+fn a_key_under_its_old_name_is_read_and_warned_of_by_validate_and_at_the_start() {
+    let (home, old) = (Home::new(), "[peers]\npoll_most_ms = 2000\n");
+    let warning = "peers.poll_most_ms: is the old name of this key; write peers.max_poll_ms";
+    std::fs::write(home.path().join("chancery.toml"), old).unwrap();
+    let ran = run(&home, ["validate"]);
+    let expected =
+        format!("chancery.toml:2:1: warning: {warning}\nOK chancery.toml: listens at 127.0.0.1:7420, agents echo, no callers\n");
+    assert_eq!((ran.code, ran.stdout), (Some(0), expected));
+    let answer = run(&home, ["validate", "--json"]).json();
+    assert_eq!(answer["warnings"], json!([{ "line": 2, "column": 1, "message": warning }]));
+    let server = Setup::in_home(&home).config(old).start();
+    assert!(server.log().contains(warning), "{}", server.log());
+
+    std::fs::write(home.path().join("chancery.toml"), format!("{old}max_poll_ms = 2000\n")).unwrap();
+    let ran = run(&home, ["validate"]);
+    let fault = "chancery.toml:2:1: peers.poll_most_ms: is the old name of peers.max_poll_ms, which is set too; remove it\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), fault));
+}
+
+#[test]
 fn validate_knows_the_agents_that_were_added() {
     let home = Home::new();
     let server = Setup::in_home(&home).start();

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
 mod bad_configs;
+mod bare_service;
 mod certificates;
 mod counts;
 mod line;
@@ -9,7 +10,6 @@ mod patience;
 mod ports;
 mod server;
 mod wire_client;
-mod workshop;
 
 mod adr;
 mod agents;
@@ -22,9 +22,11 @@ mod config_reload;
 mod config_start;
 mod crash;
 mod credentials;
+mod delegating_node;
 mod demo;
 mod disk;
 mod doors;
+mod dropped_node;
 mod evidence;
 mod gateway;
 mod keys;
@@ -35,7 +37,6 @@ mod operate_bill;
 mod operate_budgets;
 mod operate_explain;
 mod operate_freeze;
-mod operate_house;
 mod operate_scopes;
 mod operate_spans;
 mod operate_trees;

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::cli::Ran;
-use crate::operate_house::{AGENTS, House, decision_in};
+use crate::delegating_node::{AGENTS, DelegatingNode, decision_in};
 use crate::patience::eventually;
 
-fn echo(house: &House, caller: &str, agent: &str) -> Ran {
-    house.send_as(caller, &["--agent", agent, "hello"])
+fn echo(node: &DelegatingNode, caller: &str, agent: &str) -> Ran {
+    node.send_as(caller, &["--agent", agent, "hello"])
 }
 
 #[track_caller]
@@ -23,7 +23,7 @@ fn is_kept_out(ran: &Ran, words: &[&str]) {
 
 #[test]
 fn each_scope_keeps_out_its_own_and_lets_others_in_until_it_is_thawed() {
-    let house = House::new(AGENTS);
+    let node = DelegatingNode::new(AGENTS);
     let is_in = ["user", "planner-bot"];
     // What is frozen, how it is named, and whether user and planner-bot get to the writer.
     for (what, named, lets_in) in [
@@ -34,54 +34,54 @@ fn each_scope_keeps_out_its_own_and_lets_others_in_until_it_is_thawed() {
         (&["tenant", "default"], "tenant:default", [false, false]),
         (&["everything"], "everything", [false, false]),
     ] {
-        let frozen = house.text(&[&["freeze"], what, &["--why", "an exercise"]].concat());
+        let frozen = node.text(&[&["freeze"], what, &["--why", "an exercise"]].concat());
         assert_eq!(frozen, format!("{named} frozen\n"));
         for (caller, lets_in) in is_in.into_iter().zip(lets_in) {
             match lets_in {
-                true => is_let_in(&echo(&house, caller, "writer")),
-                false => is_kept_out(&echo(&house, caller, "writer"), &[named, "an exercise", "operator"]),
+                true => is_let_in(&echo(&node, caller, "writer")),
+                false => is_kept_out(&echo(&node, caller, "writer"), &[named, "an exercise", "operator"]),
             }
         }
-        let listed = house.text(&["freeze", "list"]);
+        let listed = node.text(&["freeze", "list"]);
         assert!(listed.lines().count() == 2 && listed.contains(named) && listed.contains("an exercise"), "{listed}");
-        assert_eq!(house.text(&[&["thaw"], what].concat()), format!("{named} thawed\n"));
-        is_in.into_iter().for_each(|caller| is_let_in(&echo(&house, caller, "writer")));
-        assert_eq!(house.text(&["freeze", "list"]), "");
+        assert_eq!(node.text(&[&["thaw"], what].concat()), format!("{named} thawed\n"));
+        is_in.into_iter().for_each(|caller| is_let_in(&echo(&node, caller, "writer")));
+        assert_eq!(node.text(&["freeze", "list"]), "");
     }
 }
 
 #[test]
 fn a_frozen_tree_takes_no_more_calls_and_its_tasks_go_on() {
-    let house = House::new(AGENTS);
-    let [root, middle, _] = house.three_levels();
+    let node = DelegatingNode::new(AGENTS);
+    let [root, middle, _] = node.three_levels();
     // Named by any of its tasks.
-    assert_eq!(house.text(&["freeze", "tree", &middle]), format!("tree:{root} frozen\n"));
-    is_kept_out(&echo(&house, "research-bot", "writer"), &[&root]);
-    is_let_in(&echo(&house, "user", "writer"));
-    assert_eq!(house.state(&middle), "TASK_STATE_WORKING");
-    house.text(&["thaw", "tree", &root]);
-    is_let_in(&echo(&house, "research-bot", "writer"));
+    assert_eq!(node.text(&["freeze", "tree", &middle]), format!("tree:{root} frozen\n"));
+    is_kept_out(&echo(&node, "research-bot", "writer"), &[&root]);
+    is_let_in(&echo(&node, "user", "writer"));
+    assert_eq!(node.state(&middle), "TASK_STATE_WORKING");
+    node.text(&["thaw", "tree", &root]);
+    is_let_in(&echo(&node, "research-bot", "writer"));
 }
 
 #[test]
 fn a_freeze_holds_over_a_restart() {
-    let house = House::new(AGENTS);
-    is_let_in(&echo(&house, "user", "writer"));
-    house.text(&["freeze", "agent", "writer", "--why", "leaks"]);
-    let before = house.json(&["freeze", "list"]);
+    let node = DelegatingNode::new(AGENTS);
+    is_let_in(&echo(&node, "user", "writer"));
+    node.text(&["freeze", "agent", "writer", "--why", "leaks"]);
+    let before = node.json(&["freeze", "list"]);
     assert_eq!(before["freezes"][0]["by"], "operator");
-    let house = house.restarted(AGENTS);
-    assert_eq!(house.json(&["freeze", "list"]), before);
-    is_kept_out(&echo(&house, "user", "writer"), &["leaks"]);
-    is_let_in(&echo(&house, "user", "research"));
-    house.text(&["thaw", "agent", "writer"]);
-    let house = house.restarted(AGENTS);
-    is_let_in(&echo(&house, "user", "writer"));
+    let node = node.restarted(AGENTS);
+    assert_eq!(node.json(&["freeze", "list"]), before);
+    is_kept_out(&echo(&node, "user", "writer"), &["leaks"]);
+    is_let_in(&echo(&node, "user", "research"));
+    node.text(&["thaw", "agent", "writer"]);
+    let node = node.restarted(AGENTS);
+    is_let_in(&echo(&node, "user", "writer"));
 }
 
 #[test]
 fn what_cannot_be_frozen_or_thawed_is_refused_with_a_reason() {
-    let house = House::new(AGENTS);
+    let node = DelegatingNode::new(AGENTS);
     for (arguments, code, word) in [
         (&["freeze", "agent", "nobody"][..], 1, "planner"),
         (&["freeze", "tree", "nothing"], 1, "nothing"),
@@ -93,7 +93,7 @@ fn what_cannot_be_frozen_or_thawed_is_refused_with_a_reason() {
         (&["thaw", "everything"], 1, "is not frozen"),
         (&["thaw", "list"], 2, "list"),
     ] {
-        let ran = house.run(arguments);
+        let ran = node.run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{arguments:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(word), "{arguments:?}: {}", ran.stderr);
     }
@@ -101,10 +101,10 @@ fn what_cannot_be_frozen_or_thawed_is_refused_with_a_reason() {
 
 #[tokio::test]
 async fn the_admin_api_says_what_is_wrong_with_what_it_is_asked() {
-    let house = House::new(AGENTS);
-    let token = std::fs::read_to_string(house.home.data().join("admin.token")).unwrap();
+    let node = DelegatingNode::new(AGENTS);
+    let token = std::fs::read_to_string(node.home.data().join("admin.token")).unwrap();
     let client = reqwest::Client::new();
-    let at = |path: &str| format!("{}/admin/v1/{path}", house.node.url());
+    let at = |path: &str| format!("{}/admin/v1/{path}", node.node.url());
     let ask = async |request: reqwest::RequestBuilder| {
         let answer = request.bearer_auth(token.trim()).send().await.unwrap();
         (answer.status().as_u16(), answer.json::<serde_json::Value>().await.unwrap()["error"]["message"].clone())
@@ -128,18 +128,18 @@ async fn the_admin_api_says_what_is_wrong_with_what_it_is_asked() {
     assert_eq!(ask(client.delete(at("freezes"))).await.0, 400);
     let unasked = client.get(at("freezes")).send().await.unwrap();
     assert_eq!(unasked.status(), 401);
-    assert_eq!(house.json(&["freeze", "list"])["freezes"], json!([]));
+    assert_eq!(node.json(&["freeze", "list"])["freezes"], json!([]));
 }
 
 #[test]
 fn refusals_do_not_outgrow_what_is_to_be_kept_of_them() {
-    let house = House::new(&format!("{AGENTS}\n[retention]\nmax_decisions = 8\nsweep_every_seconds = 86400\n"));
-    house.text(&["freeze", "everything"]);
+    let node = DelegatingNode::new(&format!("{AGENTS}\n[retention]\nmax_decisions = 8\nsweep_every_seconds = 86400\n"));
+    node.text(&["freeze", "everything"]);
     let mut last = String::new();
     for _ in 0..20 {
-        last = decision_in(&echo(&house, "user", "writer").stderr);
+        last = decision_in(&echo(&node, "user", "writer").stderr);
     }
-    let kept = || house.json(&["explain", "--limit", "1000"])["decisions"].as_array().unwrap().len();
+    let kept = || node.json(&["explain", "--limit", "1000"])["decisions"].as_array().unwrap().len();
     eventually("a sweep", || (kept() <= 9).then_some(()));
-    assert_eq!(house.json(&["explain", &last])["decision"]["refused"], "FROZEN");
+    assert_eq!(node.json(&["explain", &last])["decision"]["refused"], "FROZEN");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::{Ran, run};
-use crate::operate_house::{AGENTS, House};
+use crate::delegating_node::{AGENTS, DelegatingNode};
 use crate::server::{Home, Server, Setup};
 
 /// A node whose caller `planner` is of the tenant `acme`, and whose `writer`s would be hard to tell apart on an open node.
@@ -129,10 +129,10 @@ fn budgets_are_shown_of_one_kind_or_of_one_scope_by_its_name() {
 
 #[test]
 fn an_id_that_was_cut_short_is_offered_whole() {
-    let house = House::new(AGENTS);
-    let task = house.begin("user", "writer");
-    let ran = house.run(&["tree", &task[..task.len() - 4]]);
+    let node = DelegatingNode::new(AGENTS);
+    let task = node.begin("user", "writer");
+    let ran = node.run(&["tree", &task[..task.len() - 4]]);
     assert!(ran.code == Some(1) && ran.stderr.contains(&format!("did you mean `{task}`?")), "{}", ran.stderr);
-    let ran = house.run(&["freeze", "tree", &task[..task.len() - 4]]);
+    let ran = node.run(&["freeze", "tree", &task[..task.len() - 4]]);
     assert!(ran.code == Some(1) && ran.stderr.contains(&task), "{}", ran.stderr);
 }

@@ -12,7 +12,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use crate::workshop::Workshop;
+use crate::bare_service::BareService;
 
 /// Logs a word while it works, and reports what it used.
 struct Spender;
@@ -78,8 +78,8 @@ impl<S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'
 async fn a_turn_is_logged_under_its_trace_with_what_it_cost() {
     let seen = Seen::default();
     let _logging = tracing::subscriber::set_default(tracing_subscriber::registry().with(seen.clone()));
-    let workshop = Workshop::new(MemoryStore::new(), Arc::new(Spender), TaskLimits::default());
-    let task = workshop.send("hello").await;
+    let bare_service = BareService::new(MemoryStore::new(), Arc::new(Spender), TaskLimits::default());
+    let task = bare_service.send("hello").await;
     assert_eq!(task.status.state, TaskState::Completed);
 
     let seen = seen.0.lock().unwrap();
@@ -88,7 +88,7 @@ async fn a_turn_is_logged_under_its_trace_with_what_it_cost() {
     let expected = [
         ("task", task.id.to_string()),
         ("agent", "workshop".to_owned()),
-        ("trace_id", Workshop::context().trace.to_string()),
+        ("trace_id", BareService::context().trace.to_string()),
         ("depth", "0".to_owned()),
         ("attribution", "root".to_owned()),
         ("gen_ai.usage.input_tokens", "7".to_owned()),

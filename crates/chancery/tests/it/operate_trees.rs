@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::operate_house::{AGENTS, House};
+use crate::delegating_node::{AGENTS, DelegatingNode};
 use crate::patience::eventually;
 use crate::server::{Home, Setup};
 
@@ -13,9 +13,9 @@ fn outcomes(cascade: &Value) -> Vec<(&str, &str)> {
 
 #[test]
 fn a_tree_of_three_levels_is_drawn_from_any_of_its_tasks_and_from_its_trace() {
-    let house = House::new(AGENTS);
-    let [root, middle, leaf] = house.three_levels();
-    let drawn = house.text(&["tree", &leaf]);
+    let node = DelegatingNode::new(AGENTS);
+    let [root, middle, leaf] = node.three_levels();
+    let drawn = node.text(&["tree", &leaf]);
     let lines: Vec<&str> = drawn.lines().collect();
     assert!(lines[0].starts_with("trace ") && lines[1].starts_with("AGENT"), "{drawn}");
     let rows = [("planner ", &root, "root"), ("└─ research ", &middle, "inferred"), ("   └─ writer", &leaf, "inferred")];
@@ -27,18 +27,18 @@ fn a_tree_of_three_levels_is_drawn_from_any_of_its_tasks_and_from_its_trace() {
     }
     assert_eq!(lines.len(), 5, "{drawn}");
 
-    let tree = house.json(&["tree", &root]);
+    let tree = node.json(&["tree", &root]);
     let trace = tree["trees"][0]["trace"].as_str().unwrap();
-    let by_trace = house.json(&["tree", trace]);
+    let by_trace = node.json(&["tree", trace]);
     assert_eq!(by_trace["trees"], tree["trees"]);
     assert_eq!(tree["trees"][0]["tasks"][2]["parent"], middle.as_str());
 }
 
 #[test]
 fn cost_is_shown_of_each_task_alone_and_with_all_below_it() {
-    let house = House::new(AGENTS);
-    let [root, middle, leaf] = house.three_levels();
-    let held = house.json(&["budgets"]);
+    let node = DelegatingNode::new(AGENTS);
+    let [root, middle, leaf] = node.three_levels();
+    let held = node.json(&["budgets"]);
     let budget = |all: &Value, kind: &str| {
         let found = all["budgets"].as_array().unwrap().iter().find(|budget| budget["kind"] == kind).cloned();
         found.unwrap_or_else(|| panic!("no budget of a {kind}: {all}"))
@@ -46,41 +46,41 @@ fn cost_is_shown_of_each_task_alone_and_with_all_below_it() {
     let tree = budget(&held, "tree");
     assert_eq!((&tree["scope"], &tree["limit"]["usd"]), (&json!(format!("tree:{root}")), &json!("0.50")));
     assert_eq!((&tree["reserved"]["usd"], &tree["remaining"]["usd"]), (&json!("0.06"), &json!("0.44")), "{tree}");
-    let table = house.text(&["budgets"]);
+    let table = node.text(&["budgets"]);
     assert!(table.contains('▒') && table.contains("caller:default/user") && table.contains("1h"), "{table}");
 
-    let cancelled = house.json(&["tree", &root, "--cancel"]);
+    let cancelled = node.json(&["tree", &root, "--cancel"]);
     assert_eq!(
         outcomes(&cancelled["cascade"]),
         [("writer", "cancelled"), ("research", "cancelled"), ("planner", "cancelled")],
         "the deepest first: {cancelled}"
     );
     for task in [&root, &middle, &leaf] {
-        assert_eq!(house.state(task), "TASK_STATE_CANCELED");
+        assert_eq!(node.state(task), "TASK_STATE_CANCELED");
     }
-    let tree = house.json(&["tree", &leaf])["trees"][0]["tasks"].take();
+    let tree = node.json(&["tree", &leaf])["trees"][0]["tasks"].take();
     let costs = |member: &str| tree.as_array().unwrap().iter().map(|task| task[member]["usd"].clone()).collect::<Vec<_>>();
     assert_eq!(costs("cost"), ["0.01", "0.02", "0.03"], "{tree}");
     assert_eq!(costs("subtree_cost"), ["0.06", "0.05", "0.03"], "{tree}");
-    let spent = budget(&house.json(&["budgets"]), "caller");
+    let spent = budget(&node.json(&["budgets"]), "caller");
     assert_eq!((&spent["settled"]["usd"], &spent["remaining"]["usd"]), (&json!("0.01"), &json!("0.99")), "{spent}");
 
-    let again = house.run(&["tree", &root, "--cancel"]);
+    let again = node.run(&["tree", &root, "--cancel"]);
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     assert!(again.stdout.contains("already_done"), "{}", again.stdout);
 }
 
 #[test]
 fn cancelling_one_task_cancels_all_below_it_first_and_leaves_what_is_above() {
-    let house = House::new(AGENTS);
-    let [root, middle, leaf] = house.three_levels();
-    let cancelled = house.run(&["tasks", "cancel", &middle]);
+    let node = DelegatingNode::new(AGENTS);
+    let [root, middle, leaf] = node.three_levels();
+    let cancelled = node.run(&["tasks", "cancel", &middle]);
     assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
     let lines: Vec<&str> = cancelled.stdout.lines().collect();
     assert!(lines[0].starts_with(&leaf) && lines[0].ends_with("cancelled"), "{}", cancelled.stdout);
     assert_eq!(lines[1], format!("{middle} canceled"));
-    assert_eq!(house.state(&leaf), "TASK_STATE_CANCELED");
-    assert_eq!(house.state(&root), "TASK_STATE_WORKING");
+    assert_eq!(node.state(&leaf), "TASK_STATE_CANCELED");
+    assert_eq!(node.state(&root), "TASK_STATE_WORKING");
 }
 
 #[test]
@@ -88,12 +88,12 @@ fn a_dead_peer_is_reported_and_all_others_are_cancelled() {
     let back_home = Home::new();
     let backend = Setup::in_home(&back_home).config("[agents.far]\nrun = \"conformance\"\n").start();
     let far = format!("\n[agents.far]\nurl = \"{}\"\nverify = \"off\"\n[limits]\ncancel_grace_ms = 500\n", backend.url());
-    let house = House::new(&format!("{AGENTS}{far}"));
-    let [root, middle, leaf] = house.three_levels();
-    let lost = house.begin("research-bot", "far");
+    let node = DelegatingNode::new(&format!("{AGENTS}{far}"));
+    let [root, middle, leaf] = node.three_levels();
+    let lost = node.begin("research-bot", "far");
     backend.kill();
 
-    let cancelled = house.run(&["--json", "tree", &root, "--cancel"]);
+    let cancelled = node.run(&["--json", "tree", &root, "--cancel"]);
     assert_eq!(cancelled.code, Some(1), "{}", cancelled.stdout);
     assert!(cancelled.stderr.contains("1 of 4"), "{}", cancelled.stderr);
     let cascade: Value = serde_json::from_str(&cancelled.stdout).unwrap();
@@ -106,7 +106,7 @@ fn a_dead_peer_is_reported_and_all_others_are_cancelled() {
         "{of_lost}"
     );
     for task in [&root, &middle, &leaf, &lost] {
-        assert_eq!(house.state(task), "TASK_STATE_CANCELED", "{cascade}");
+        assert_eq!(node.state(task), "TASK_STATE_CANCELED", "{cascade}");
     }
 }
 
@@ -114,12 +114,12 @@ fn a_dead_peer_is_reported_and_all_others_are_cancelled() {
 fn a_peer_that_is_there_is_told_to_stop() {
     let back_home = Home::new();
     let backend = Setup::in_home(&back_home).config("[agents.far]\nrun = \"conformance\"\n").start();
-    let house = House::new(&format!("{AGENTS}\n[agents.far]\nurl = \"{}\"\nverify = \"off\"\n", backend.url()));
-    let root = house.begin("user", "planner");
-    let remote = house.begin("planner-bot", "far");
-    let cancelled = house.json(&["tasks", "cancel", &root]);
+    let node = DelegatingNode::new(&format!("{AGENTS}\n[agents.far]\nurl = \"{}\"\nverify = \"off\"\n", backend.url()));
+    let root = node.begin("user", "planner");
+    let remote = node.begin("planner-bot", "far");
+    let cancelled = node.json(&["tasks", "cancel", &root]);
     assert_eq!(outcomes(&cancelled["cascade"]), [("far", "cancelled")], "{cancelled}");
-    assert_eq!(house.state(&remote), "TASK_STATE_CANCELED");
+    assert_eq!(node.state(&remote), "TASK_STATE_CANCELED");
     eventually("its node has cancelled it too", || {
         let listed = crate::cli::run(&back_home, ["--json", "tasks", "list", "--state", "canceled"]).json();
         (listed["total"] == 1).then_some(())
@@ -131,35 +131,35 @@ fn a_peer_that_waits_for_an_answer_is_told_that_none_will_come() {
     let back_home = Home::new();
     let backend = Setup::in_home(&back_home).config("[agents.far]\nrun = \"conformance\"\n").start();
     let far = format!("\n[agents.far]\nurl = \"{}\"\nverify = \"off\"\n[limits]\ncancel_grace_ms = 500\n", backend.url());
-    let house = House::new(&format!("{AGENTS}{far}"));
+    let node = DelegatingNode::new(&format!("{AGENTS}{far}"));
     let ask = || {
-        let asked = house.send_as("user", &["--agent", "far", "ask which colour?"]);
+        let asked = node.send_as("user", &["--agent", "far", "ask which colour?"]);
         assert_eq!((asked.code, asked.stdout.as_str()), (Some(0), "which colour?\n"), "{}", asked.stderr);
         asked.stderr.split_whitespace().nth(1).unwrap().to_owned()
     };
     let (first, second) = (ask(), ask());
-    let cancelled = house.run(&["tasks", "cancel", &first]);
+    let cancelled = node.run(&["tasks", "cancel", &first]);
     assert_eq!((cancelled.code, cancelled.stdout), (Some(0), format!("{first} canceled\n")), "{}", cancelled.stderr);
     let listed = crate::cli::run(&back_home, ["--json", "tasks", "list", "--state", "canceled"]).json();
     assert_eq!(listed["total"], 1, "{listed}");
 
     backend.kill();
-    let cancelled = house.run(&["tasks", "cancel", &second]);
+    let cancelled = node.run(&["tasks", "cancel", &second]);
     assert_eq!(cancelled.code, Some(1), "{}", cancelled.stdout);
     assert!(cancelled.stdout.contains("unreachable") && cancelled.stdout.contains("canceled"), "{}", cancelled.stdout);
 }
 
 #[test]
 fn what_is_no_tree_is_refused_with_a_reason() {
-    let house = House::new(AGENTS);
+    let node = DelegatingNode::new(AGENTS);
     for arguments in
         [&["tree", "nothing"][..], &["tree", &"a".repeat(32)], &["tree", "nothing", "--cancel"], &["explain", "nothing"]]
     {
-        let ran = house.run(arguments);
+        let ran = node.run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(arguments[1]), "{arguments:?}: {}", ran.stderr);
     }
-    let nothing = house.run(&["budgets"]);
+    let nothing = node.run(&["budgets"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{}", nothing.stderr);
     assert!(nothing.stderr.contains("[budget]"), "{}", nothing.stderr);
 }

@@ -179,7 +179,7 @@ async fn a_skill_of_two_agents_elsewhere_is_served_by_the_one_that_is_there() {
     let (one, other) = (node("[agents.x]\nrun = 'conformance'\n"), node("[agents.x]\nrun = 'conformance'\n"));
     let config = format!(
         "[agents.front]\nrun = 'echo'\n[agents.a]\nurl = '{}'\n[agents.b]\nurl = '{}'\n\
-         [routing]\ndefault_selector = 'round_robin'\nseed = 7\n[health]\nfailures = 1\ncooldown_ms = 600000\ncooldown_most_ms = 600000\n\
+         [routing]\ndefault_selector = 'round_robin'\nseed = 7\n[health]\nfailures = 1\ncooldown_ms = 600000\nmax_cooldown_ms = 600000\n\
          [peers]\nretries = 0\n",
         one.url(),
         other.url()

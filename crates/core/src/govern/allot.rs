@@ -158,7 +158,7 @@ impl Allotment {
     }
 
     /// The agent reports something, which is said of this turn.
-    pub(crate) fn hear(&mut self, report: CostReport) {
+    pub(crate) fn apply(&mut self, report: CostReport) {
         self.heard = self.heard.and(report);
     }
 

@@ -15,7 +15,7 @@ use super::allot::SettledTurn;
 use super::node::{SubtreeCost, TreeNode};
 use super::report::CostReport;
 use super::terms::GOVERNANCE_EXTENSION;
-use crate::looks::MemoryLooks;
+use crate::memory_looks::MemoryLooks;
 
 /// The ADR's place for the same.
 const VENDOR: &str = "ruvector";
@@ -26,9 +26,9 @@ pub(crate) fn announce(
     node: &TreeNode,
     closed: &SettledTurn,
     report: &CostReport,
-    looks: &MemoryLooks,
+    memory_looks: &MemoryLooks,
 ) -> TaskEvent {
-    let account = account(node, closed, report, looks).into_json();
+    let account = account(node, closed, report, memory_looks).into_json();
     let with = |metadata: Option<Metadata>| {
         let ours = Metadata::of(&BTreeMap::from([(GOVERNANCE_EXTENSION, &account), (VENDOR, &account)]));
         Some(metadata.map_or_else(|| ours.clone(), |metadata| metadata.merged(&ours)))
@@ -120,7 +120,7 @@ struct Overrun {
     usd: MicroUsd,
 }
 
-fn account(node: &TreeNode, closed: &SettledTurn, report: &CostReport, looks: &MemoryLooks) -> Metadata {
+fn account(node: &TreeNode, closed: &SettledTurn, report: &CostReport, memory_looks: &MemoryLooks) -> Metadata {
     let SettledTurn { spend, subtree, remaining } = *closed;
     let kinship = &node.kinship;
     Metadata::of(&Account {
@@ -130,7 +130,7 @@ fn account(node: &TreeNode, closed: &SettledTurn, report: &CostReport, looks: &M
         lineage: Lineage { trace_id: kinship.trace, depth: kinship.depth, attribution: &kinship.attribution },
         tokens: report.tokens_by_name().collect(),
         overrun: (spend.overrun.usd.0 > 0).then_some(Overrun { usd: spend.overrun.usd }),
-        memory_looks: looks,
+        memory_looks,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::govern::announce::{announce, withhold};
 use crate::govern::node::TreeNode;
 use crate::govern::report::CostReport;
 use crate::ids::fresh_id;
-use crate::looks::{MemoryLook, MemoryLooks};
+use crate::memory_looks::{MemoryLook, MemoryLooks};
 use crate::{Decision, RecordNote, Spend, TaskRecord};
 
 /// What came of asking whether a task may go on with a message.
@@ -38,7 +38,8 @@ impl State {
 
     /// What is held for messages whose turns have not begun.
     fn in_line(&self) -> Amount {
-        let queued = self.queued.iter().filter_map(|said| said.allotment.as_ref()).map(|allotment| allotment.held.amount());
+        let queued =
+            self.queued.iter().filter_map(|queued_turn| queued_turn.allotment.as_ref()).map(|allotment| allotment.held.amount());
         queued.fold(self.promised, Amount::saturating_add)
     }
 
@@ -72,7 +73,7 @@ impl State {
     }
 
     /// An agent that was told to stop says that it was cancelled; the task's caller learns what for.
-    pub(super) fn told_why(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
+    pub(super) fn with_stop_reason(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
         match (event, &self.stop) {
             (TaskEvent::Status(change), Some(stop)) if change.status.state == TaskState::Canceled => {
                 let message = Message {
@@ -104,7 +105,7 @@ impl LiveTask {
         if let Some(report) = CostReport::of(&event) {
             state.report = state.report.and(report);
             if let Some(allotment) = &mut state.allotment {
-                allotment.hear(report);
+                allotment.apply(report);
             }
             if !state.head.state.is_terminal()
                 && state.stop.is_none()
@@ -131,7 +132,7 @@ impl LiveTask {
         match (closed, self.node()) {
             (Some((closed, true)), Some(node)) => {
                 node.tell(closed.subtree);
-                announce(event, node, &closed, &state.report, &state.looks)
+                announce(event, node, &closed, &state.report, &state.memory_looks)
             }
             _ => withhold(event),
         }
@@ -139,7 +140,7 @@ impl LiveTask {
 
     /// Its agent looked at shared memory; whoever called for the task is told with its end.
     pub(crate) fn looked(&self, look: MemoryLook) {
-        self.lock().looks.add(look);
+        self.lock().memory_looks.add(look);
     }
 
     /// Goes into the record with the next update.

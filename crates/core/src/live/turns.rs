@@ -31,7 +31,7 @@ pub(crate) struct QueuedTurn {
     pub(crate) tracestate: Option<Arc<str>>,
     pub(crate) extensions: Vec<String>,
     pub(crate) reply_mode: ReplyMode,
-    pub(crate) place: TurnOrigin,
+    pub(crate) turn_origin: TurnOrigin,
     /// Who was chosen to do the work.
     pub(crate) selected: Option<Arc<str>>,
     /// What its turn was given.
@@ -65,7 +65,7 @@ impl QueuedTurn {
             tracestate: None,
             extensions: Vec::new(),
             reply_mode: ReplyMode::default(),
-            place: TurnOrigin::GoesOn,
+            turn_origin: TurnOrigin::GoesOn,
             selected: None,
             allotment: None,
             brought: None,
@@ -75,18 +75,18 @@ impl QueuedTurn {
 }
 
 impl State {
-    fn begin(&mut self, mut said: QueuedTurn) -> (QueuedTurn, CancellationToken) {
+    fn begin(&mut self, mut queued_turn: QueuedTurn) -> (QueuedTurn, CancellationToken) {
         let token = CancellationToken::new();
         self.turn = Some(token.clone());
         self.stop = None;
         self.last_word = None;
         self.cancel_answered = false;
-        self.allotment = said.allotment.take();
+        self.allotment = queued_turn.allotment.take();
         if let Some(allotment) = &mut self.allotment {
             // A message that waited in line did not know what the turns before it cost.
             allotment.begin(self.spent);
         }
-        (said, token)
+        (queued_turn, token)
     }
 
     pub(super) fn halt(&mut self, stop: TurnStop) {
@@ -105,28 +105,28 @@ impl LiveTask {
     }
 
     /// Begins the turn of a follow-up message that was taken.
-    pub(crate) fn begin_next_turn(&self, said: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
+    pub(crate) fn begin_next_turn(&self, queued_turn: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
         let mut state = self.lock();
         state.arriving -= 1;
-        let held = said.allotment.as_ref().map_or_else(Amount::default, |allotment| allotment.held.amount());
+        let held = queued_turn.allotment.as_ref().map_or_else(Amount::default, |allotment| allotment.held.amount());
         state.promised = state.promised.saturating_sub(held);
         drop(state);
-        self.begin_turn(said)
+        self.begin_turn(queued_turn)
     }
 
     /// Begins a turn, or puts the message in line when one is running. A task that ended meanwhile has no more turns.
-    pub(crate) fn begin_turn(&self, said: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
+    pub(crate) fn begin_turn(&self, queued_turn: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
         let mut state = self.lock();
         if state.head.state.is_terminal() {
             return None;
         }
         if state.turn.is_some() {
-            state.queued.push_back(said);
+            state.queued.push_back(queued_turn);
             self.show_queue(&state);
             return None;
         }
         state.settled_before = self.visible.borrow().settled;
-        Some(state.begin(said))
+        Some(state.begin(queued_turn))
     }
 
     /// Ends a turn. A cancel that came too late for the turn to see it is seen here, under the same lock that took it.
@@ -139,7 +139,7 @@ impl LiveTask {
         }
         let next = state.queued.pop_front();
         self.show_queue(&state);
-        let Some(said) = next else {
+        let Some(queued_turn) = next else {
             // Streams that waited for the agent to go on after its auth-required are over now.
             self.visible.send_if_modified(|visible| std::mem::take(&mut visible.authorizing));
             return if cancelled && !is_terminal { AfterTurn::Cancel } else { AfterTurn::Nothing };
@@ -148,8 +148,8 @@ impl LiveTask {
         if !visible.authorizing {
             state.settled_before = visible.settled;
         }
-        let (said, token) = state.begin(said);
-        AfterTurn::Next(said, token)
+        let (queued_turn, token) = state.begin(queued_turn);
+        AfterTurn::Next(queued_turn, token)
     }
 
     /// Tells the running turn how many messages wait for its end.
@@ -179,15 +179,15 @@ impl LiveTask {
     }
 
     /// Asks the running turn to stop. If none is running, this one begins, and only to stop.
-    pub(crate) fn stop_with(&self, said: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
+    pub(crate) fn stop_with(&self, queued_turn: QueuedTurn) -> Option<(QueuedTurn, CancellationToken)> {
         let mut state = self.lock();
         if let Some(turn) = &state.turn {
             turn.cancel();
             return None;
         }
-        let (said, token) = state.begin(said);
+        let (queued_turn, token) = state.begin(queued_turn);
         token.cancel();
-        Some((said, token))
+        Some((queued_turn, token))
     }
 
     /// Asks the running turn to stop. `false` when none is running.

@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::run::ClaimedLane;
 use super::timeline::Timeline;
 use crate::push::{Lane, Notifier, Outbox, Vault};
-use crate::restored_parts::whole_payload;
+use crate::restored_parts::restored_payload;
 use crate::tracker::{LoopNeed, watched};
 use crate::{Chancery, PartStore, Store, StoreError};
 
@@ -46,7 +46,7 @@ pub struct EngineParts {
 pub struct Engine {
     pub(super) store: Arc<dyn Store>,
     /// Where large parts of what is told may lie.
-    desk: Arc<OnceLock<Arc<dyn PartStore>>>,
+    part_store: Arc<OnceLock<Arc<dyn PartStore>>>,
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) notifier: Arc<Notifier>,
     pub(super) timeline: Timeline,
@@ -70,9 +70,9 @@ pub struct Engine {
 
 impl Engine {
     /// What a webhook is told, with large parts in their place.
-    pub(super) async fn whole(&self, task: &TaskId, payload: WebhookPayload) -> Result<WebhookPayload, StoreError> {
-        match self.desk.get() {
-            Some(desk) => Box::pin(whole_payload(desk, task, payload)).await,
+    pub(super) async fn restore_payload(&self, task: &TaskId, payload: WebhookPayload) -> Result<WebhookPayload, StoreError> {
+        match self.part_store.get() {
+            Some(part_store) => Box::pin(restored_payload(part_store, task, payload)).await,
             None => Ok(payload),
         }
     }
@@ -84,7 +84,7 @@ impl Engine {
         let dispatch = Dispatch::new(parts.config.slots.clone(), push_breaker());
         Some(Arc::new(Self {
             store: Arc::clone(&chancery.0.store),
-            desk: Arc::clone(&chancery.0.desk),
+            part_store: Arc::clone(&chancery.0.part_store),
             outbox,
             notifier,
             timeline: Timeline::new(Arc::clone(&chancery.0.clock)),

@@ -49,7 +49,7 @@ impl Engine {
         let stored = stored.ok_or_else(Error::task_not_found)?;
         let to = stored.progress.seq;
         let payload = Log::new(&*self.store, registration.task.clone()).whole(to).await.map_err(internal)?;
-        let payload = self.whole(&stored.task.id, payload).await.map_err(internal)?;
+        let payload = self.restore_payload(&stored.task.id, payload).await.map_err(internal)?;
         let record = stored.task;
         let delivery =
             WebhookDelivery { registration: Arc::clone(&registration), record, from: to, span: Span::snapshot(to), payload };

@@ -199,7 +199,7 @@ impl<'e> Run<'e> {
             record: Arc::clone(&self.record),
             from: picked.from,
             span,
-            payload: self.engine.whole(&self.record.id, picked.payload.clone()).await?,
+            payload: self.engine.restore_payload(&self.record.id, picked.payload.clone()).await?,
         };
         let letter = self.engine.courier.write(&delivery);
         if self.token.is_cancelled() || Instant::now() + self.config.exchange + EngineConfig::MARGIN > self.ends {

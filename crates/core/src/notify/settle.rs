@@ -149,7 +149,7 @@ impl Run<'_> {
     /// The task as it was then, as a webhook is told it.
     async fn whole_at(&mut self, to: u64) -> Result<WebhookPayload, StoreError> {
         let payload = self.log.whole(to).await?;
-        self.engine.whole(&self.record.id, payload).await
+        self.engine.restore_payload(&self.record.id, payload).await
     }
 
     /// A letter that holds all there is to know. A whole range is given up as the task as it was at its end.

@@ -225,7 +225,7 @@ async fn whoever_is_told_of_states_only_misses_none_behind_a_long_run_of_pieces(
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_longer_than_its_claim_lasts_is_delivered_once_and_leaves_nothing_behind() {
-    let slots = SlotLimits { in_flight_per_origin: 1, in_flight_per_origin_most: 1, ..config().slots };
+    let slots = SlotLimits { in_flight_per_origin: 1, max_in_flight_per_origin: 1, ..config().slots };
     let slow = Network::new(|_, _, _| Act::Slow(200, Duration::from_secs(6)));
     let house = House::with(slow, EngineConfig { slots, ..config() });
     house.start();

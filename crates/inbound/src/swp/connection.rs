@@ -38,7 +38,7 @@ const READ_BYTES: usize = 8 * 1024;
 const CARD_AGE_MS: u64 = 3_600_000;
 
 pub(super) struct SwpConnection {
-    entrance: DoorsHandle,
+    doors_handle: DoorsHandle,
     origin: ConnectionOrigin,
     known: Known,
     settings: SwpSettings,
@@ -70,16 +70,16 @@ impl From<Reject> for Over {
 
 impl SwpConnection {
     pub(super) fn new(
-        entrance: DoorsHandle,
+        doors_handle: DoorsHandle,
         origin: ConnectionOrigin,
         known: Known,
         scope: Arc<CallerTasks>,
         stop: CancellationToken,
     ) -> Self {
-        let settings = entrance.doors().settings().swp.clone();
+        let settings = doors_handle.doors().settings().swp.clone();
         Self {
             traces: Traces::new(&settings.limits),
-            entrance,
+            doors_handle,
             origin,
             known,
             settings,
@@ -171,7 +171,7 @@ impl SwpConnection {
 
     /// One frame, to its profile.
     async fn take(&mut self, reader: &mut Reader, body: Bytes, frames: &FrameQueue) -> Result<(), Reject> {
-        let doors = self.entrance.doors();
+        let doors = self.doors_handle.doors();
         let timestamps = self.settings.timestamps(doors.chancery().now());
         let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let Received { envelope, payload } = reader.read(body, timestamps, elapsed)?;
@@ -190,7 +190,7 @@ impl SwpConnection {
                 self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await
             }
             FramePayload::Agdisc(_) => Err(FrameReason::UnsupportedMsgType.into()),
-            FramePayload::Obs(message) => match self.traces.hear(message)? {
+            FramePayload::Obs(message) => match self.traces.apply(message)? {
                 Some(answer) => self.answer(&doors, &envelope, answer.msg_type(), answer.to_payload(), frames).await,
                 None => Ok(()),
             },
@@ -237,7 +237,7 @@ impl SwpConnection {
         // Who has heard all of it already hears only the end again.
         let only_result = told && repeated;
         let trace = self.traces.of(&task.task_id, &envelope.msg_id);
-        let desk = TaskSession {
+        let session = TaskSession {
             doors: doors.clone(),
             origin: self.origin.clone(),
             scope: Arc::clone(&self.scope),
@@ -252,7 +252,7 @@ impl SwpConnection {
         }
         self.told.insert(task_id.clone());
         self.running.spawn(async move {
-            let ended = desk.work(Work { envelope, task, trace, repeated, only_result }, held).await;
+            let ended = session.work(Work { envelope, task, trace, repeated, only_result }, held).await;
             (task_id, ended)
         });
         Ok(())

@@ -140,7 +140,7 @@ impl TaskSession {
                     let mut reports = Vec::new();
                     for entry in &entries {
                         face.stays_open = subscription.stays_open_at(entry);
-                        reports.extend(reporter.hear(&face, &entry.event));
+                        reports.extend(reporter.report(&face, &entry.event));
                     }
                     for report in reports {
                         match self.frame(&work.envelope, &report) {

@@ -28,7 +28,7 @@ impl Traces {
     }
 
     /// What to answer, if anything. Whoever answers what nobody asked is refused.
-    pub(super) fn hear(&mut self, message: ObsMessage) -> Result<Option<ObsMessage>, Reject> {
+    pub(super) fn apply(&mut self, message: ObsMessage) -> Result<Option<ObsMessage>, Reject> {
         match message {
             // Telemetry that makes no sense is no reason to close, and none to be remembered.
             ObsMessage::Set(context) if !self.makes_sense(&context) => Ok(None),
@@ -100,21 +100,21 @@ mod tests {
         let mut traces = Traces::new(&SwpLimits::default());
         let (one, none) = (Bytes::from_static(b"one"), Bytes::from_static(b"message"));
         assert_eq!(traces.of(&one, &none), None);
-        assert!(matches!(traces.hear(ObsMessage::Get(GetTraceContext::default())), Ok(Some(ObsMessage::Failure(_)))));
+        assert!(matches!(traces.apply(ObsMessage::Get(GetTraceContext::default())), Ok(Some(ObsMessage::Failure(_)))));
         for set in [context("whole", ""), context("its own", "one")] {
-            assert_eq!(traces.hear(ObsMessage::Set(set)), Ok(None));
+            assert_eq!(traces.apply(ObsMessage::Set(set)), Ok(None));
         }
-        assert_eq!(traces.hear(ObsMessage::Get(GetTraceContext::default())), Ok(Some(ObsMessage::Doc(context("whole", "")))));
+        assert_eq!(traces.apply(ObsMessage::Get(GetTraceContext::default())), Ok(Some(ObsMessage::Doc(context("whole", "")))));
         assert_eq!(traces.of(&one, &none).unwrap().traceparent, "its own");
         assert_eq!(traces.of(&one, &none).unwrap().traceparent, "whole", "it was said of one task");
-        assert!(traces.hear(ObsMessage::Doc(TraceContext::default())).is_err());
+        assert!(traces.apply(ObsMessage::Doc(TraceContext::default())).is_err());
     }
 
     #[test]
     fn only_so_many_are_remembered_ahead() {
         let mut traces = Traces::new(&SwpLimits::default());
         for number in 0..=AHEAD {
-            traces.hear(ObsMessage::Set(context("t", &format!("{number}")))).unwrap();
+            traces.apply(ObsMessage::Set(context("t", &format!("{number}")))).unwrap();
         }
         assert_eq!(traces.ahead.len(), AHEAD);
         assert_eq!(traces.of(&Bytes::from_static(b"0"), &Bytes::from_static(b"m")), None);
@@ -133,7 +133,7 @@ mod tests {
         };
         let heard = |context: TraceContext| {
             let mut traces = Traces::new(&limits);
-            assert_eq!(traces.hear(ObsMessage::Set(context)), Ok(None));
+            assert_eq!(traces.apply(ObsMessage::Set(context)), Ok(None));
             traces.ahead.pop_front()
         };
         assert_eq!(heard(edge.clone()), Some(edge.clone()));

@@ -21,7 +21,7 @@ use super::{ClientError, Transport, WasSent};
 
 /// One event as it was heard.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct StreamedEvent {
     /// The names the agent gives the task; some events have none.
     pub face: Option<TaskNames>,
     pub event: TaskEvent,
@@ -67,7 +67,7 @@ pub(super) enum EventSource {
     Grpc(Box<GrpcEventStream>),
     Swp(Box<SwpEvents>),
     /// An agent that does not stream answered at once.
-    Answered(Box<Heard>),
+    Answered(Box<StreamedEvent>),
     Ended,
     Failed(ClientError),
 }
@@ -78,7 +78,7 @@ impl EventStream {
     }
 
     /// Waits for the next event. Nothing heard is lost when the wait is given up.
-    pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<StreamedEvent>, ClientError> {
         let heard = match self.ends_at {
             Some(ends_at) => {
                 let late = || Err(ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe }));
@@ -117,7 +117,7 @@ impl EventStream {
 }
 
 impl EventSource {
-    async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+    async fn next(&mut self) -> Result<Option<StreamedEvent>, ClientError> {
         match self {
             Self::Sse(events) => events.next().await,
             Self::Grpc(events) => events.next().await,

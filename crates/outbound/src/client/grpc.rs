@@ -13,7 +13,7 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status, Streaming};
 
-use super::events::{EventSource, Heard, Silence};
+use super::events::{EventSource, Silence, StreamedEvent};
 use super::interface::Interface;
 use super::limits::ClientLimits;
 use super::{ClientError, Transport, WasSent};
@@ -215,10 +215,10 @@ pub(super) struct GrpcEventStream {
 }
 
 impl GrpcEventStream {
-    pub(super) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+    pub(super) async fn next(&mut self) -> Result<Option<StreamedEvent>, ClientError> {
         match self.silence.hold(self.messages.next()).await? {
             Ok(None) => Ok(None),
-            Ok(Some(Ok((face, event)))) => Ok(Some(Heard { face, event, id: None })),
+            Ok(Some(Ok((face, event)))) => Ok(Some(StreamedEvent { face, event, id: None })),
             Ok(Some(Err(fault))) => Err(ClientError::not_understood(fault.to_string())),
             Err(status) => Err(match fault(&status, self.operation) {
                 ClientError::Transport(transport) => ClientError::Transport(Transport::Cut(transport.to_string())),

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep_until};
 pub use conditions::CallConditions;
 pub use credentials::AgentCredentials;
 pub use error::{ClientError, NotUnderstood, Transport, WasSent};
-pub use events::{EventStream, Heard, UnreadableEvent};
+pub use events::{EventStream, StreamedEvent, UnreadableEvent};
 pub use interface::{Interface, place_of_operations};
 pub use limits::{ClientLimits, RateLimit};
 pub use reading::ReadingTerms;

@@ -9,7 +9,7 @@ use chancery_wire::{TaskNames, errors, json_rpc, scan};
 use http::{HeaderMap, StatusCode};
 
 use super::answer::AnswerReader;
-use super::events::{EventSource, Heard, Silence, SkippedEvents, UnreadableEvent};
+use super::events::{EventSource, Silence, SkippedEvents, StreamedEvent, UnreadableEvent};
 use super::head::{AnswerHead, first_byte};
 use super::http::CALL_ID;
 use super::limits::ClientLimits;
@@ -65,7 +65,7 @@ impl SseEvents {
         &self.reader.skipped
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+    pub(super) async fn next(&mut self) -> Result<Option<StreamedEvent>, ClientError> {
         loop {
             while let Some(event) = self.waiting.pop_front() {
                 let heard = self.reader.read(&event)?;
@@ -106,12 +106,12 @@ impl SseEvents {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Option<Heard>, ClientError> {
+    fn end(&mut self) -> Result<Option<StreamedEvent>, ClientError> {
         self.body.rest = None;
         if let Some(whole) = self.whole.take() {
             self.reader.answers.terms.count_one(Leniency::WrongContentType);
             let read = self.reader.answers.only_event(&ok(), &whole, self.reader.operation)?;
-            return Ok(read.map(|(face, event)| Heard { face, event, id: None }));
+            return Ok(read.map(|(face, event)| StreamedEvent { face, event, id: None }));
         }
         if !self.parser.is_unfinished() {
             return Ok(None);
@@ -160,7 +160,7 @@ impl SseReader {
     }
 
     /// Nothing for what is no event of the task, and for what cannot be read.
-    pub(super) fn read(&mut self, event: &ServerSentEvent) -> Result<Option<Heard>, ClientError> {
+    pub(super) fn read(&mut self, event: &ServerSentEvent) -> Result<Option<StreamedEvent>, ClientError> {
         self.number += 1;
         match self.open(event) {
             Ok(heard) => Ok(heard),
@@ -191,7 +191,8 @@ impl SseReader {
                 Some(event_of(self.answers.reply(head, body, self.operation, form)?)?)
             }
         };
-        Ok(event.map_or(EventSource::Ended, |(face, event)| EventSource::Answered(Box::new(Heard { face, event, id: None }))))
+        Ok(event
+            .map_or(EventSource::Ended, |(face, event)| EventSource::Answered(Box::new(StreamedEvent { face, event, id: None }))))
     }
 
     fn skip(&mut self, fault: Unreadable) {
@@ -208,7 +209,7 @@ impl SseReader {
         self.skipped.first.get_or_insert_with(|| Box::new(UnreadableEvent { number, fault }));
     }
 
-    fn open(&mut self, event: &ServerSentEvent) -> Result<Option<Heard>, EventFault> {
+    fn open(&mut self, event: &ServerSentEvent) -> Result<Option<StreamedEvent>, EventFault> {
         let (version, is_error) = (self.answers.version, event.event == "error");
         if event.data.trim().is_empty() || (version == Version::Original && event.event == "warning") {
             return Ok(None);
@@ -220,7 +221,7 @@ impl SseReader {
             if !(before.is_empty() && leniencies.is_empty()) {
                 answers.terms.count(&before.into_iter().chain(leniencies).collect());
             }
-            Ok(Some(Heard { face, event: event_read, id: event.id.clone() }))
+            Ok(Some(StreamedEvent { face, event: event_read, id: event.id.clone() }))
         };
         // Mostly there is nothing to see in the envelope, and it need not be read.
         if self.payload == SsePayload::Wrapped

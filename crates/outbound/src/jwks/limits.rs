@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct JwksLimits {
     /// A key set is cached for at least so long, whatever its `Cache-Control` says.
-    pub least_age_s: u64,
+    pub min_age_s: u64,
     /// A key set is cached for at most so long. A withdrawn key is rejected after that at the latest.
-    pub most_age_s: u64,
+    pub max_age_s: u64,
     /// A key set without `max-age` is cached for so long.
     pub usual_age_s: u64,
     /// How much longer a key set is used while it cannot be renewed: the issuer does not answer, or shows no usable key.
@@ -27,8 +27,8 @@ pub struct JwksLimits {
 impl Default for JwksLimits {
     fn default() -> Self {
         Self {
-            least_age_s: 60,
-            most_age_s: 3_600,
+            min_age_s: 60,
+            max_age_s: 3_600,
             usual_age_s: 300,
             stale_s: 3_600,
             refresh_s: 30,
@@ -41,7 +41,7 @@ impl Default for JwksLimits {
 
 impl JwksLimits {
     pub(super) fn age(&self, said: Option<u64>) -> u64 {
-        said.unwrap_or(self.usual_age_s).clamp(self.least_age_s.min(self.most_age_s), self.most_age_s)
+        said.unwrap_or(self.usual_age_s).clamp(self.min_age_s.min(self.max_age_s), self.max_age_s)
     }
 }
 

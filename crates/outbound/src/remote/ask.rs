@@ -55,21 +55,21 @@ pub(super) struct MessageDelivery<'a> {
 }
 
 impl MessageDelivery<'_> {
-    pub(super) async fn put(mut self, mut spoken: ReplicaClient) -> AskOutcome {
+    pub(super) async fn put(mut self, mut replica_client: ReplicaClient) -> AskOutcome {
         let mut is_first = true;
         // Why the agent did not stream, until a unary call shows that it was that and nothing else.
         let mut no_stream = None;
         loop {
-            let mode = self.mode(&spoken);
-            let error = match self.call(&spoken, mode).await {
+            let mode = self.mode(&replica_client);
+            let error = match self.call(&replica_client, mode).await {
                 Ok(answer) => {
                     if !is_first {
-                        self.replica.notes().speaks(spoken.version);
+                        self.replica.notes().speaks(replica_client.version);
                     }
                     if let Some(reason) = no_stream {
                         self.replica.notes().prefer(false, reason);
                     }
-                    return AskOutcome::Answered(spoken, mode, answer);
+                    return AskOutcome::Answered(replica_client, mode, answer);
                 }
                 Err(AskFault::Stopped(reason)) => return AskOutcome::Lost(RunError::new(reason)),
                 Err(AskFault::Client(error)) => error,
@@ -81,64 +81,64 @@ impl MessageDelivery<'_> {
                 continue;
             }
             if is_of_other_version(&error)
-                && let Some(other) = self.replica.next_version(&spoken)
+                && let Some(other) = self.replica.next_version(&replica_client)
             {
-                tracing::info!(peer = self.replica.name(), from = %spoken.version, to = %other.version, "the agent does not speak a version; another is tried");
+                tracing::info!(peer = self.replica.name(), from = %replica_client.version, to = %other.version, "the agent does not speak a version; another is tried");
                 (is_first, no_stream, self.never_stream) = (false, None, false);
-                spoken = other;
+                replica_client = other;
                 continue;
             }
-            if self.context_may_be_unwanted(&spoken, mode, &error) {
+            if self.context_may_be_unwanted(&replica_client, mode, &error) {
                 tracing::info!(peer = self.replica.name(), %error, "the agent refused a message; it is put without a context id");
                 self.no_context = true;
                 continue;
             }
-            return self.failed(&spoken, mode, error);
+            return self.failed(&replica_client, mode, error);
         }
     }
 
     /// Some agents refuse a context that they did not begin. The caller named none that the agent could know, and a message
     /// that was refused as wrong was not worked on.
-    fn context_may_be_unwanted(&self, spoken: &ReplicaClient, mode: CallMode, error: &ClientError) -> bool {
+    fn context_may_be_unwanted(&self, replica_client: &ReplicaClient, mode: CallMode, error: &ClientError) -> bool {
         let ClientError::Refused(refusal) = error else { return false };
         let speaks_of_it = refusal.message.to_ascii_lowercase().contains("context") || refusal.kind == ErrorKind::TaskNotFound;
-        let gave_one = self.given_context(spoken, mode).is_some() && self.remote.mirror.names().1.is_none();
+        let gave_one = self.given_context(replica_client, mode).is_some() && self.remote.mirror.names().1.is_none();
         gave_one && speaks_of_it && matches!(refusal.kind, ErrorKind::InvalidParams | ErrorKind::TaskNotFound)
     }
 
     /// The context id that a call gets which is not answered yet, to be found again by.
-    fn given_context(&self, spoken: &ReplicaClient, mode: CallMode) -> Option<ContextId> {
-        let is_given = spoken.version == Version::V1_0 && mode != CallMode::Stream && !self.no_context;
+    fn given_context(&self, replica_client: &ReplicaClient, mode: CallMode) -> Option<ContextId> {
+        let is_given = replica_client.version == Version::V1_0 && mode != CallMode::Stream && !self.no_context;
         is_given.then(|| search::given_context(&self.remote.turn))
     }
 
-    fn mode(&self, spoken: &ReplicaClient) -> CallMode {
+    fn mode(&self, replica_client: &ReplicaClient) -> CallMode {
         let habits = AnswerHabits {
-            streams: spoken.streams && !self.never_stream,
-            only_streams: spoken.only_streams,
+            streams: replica_client.streams && !self.never_stream,
+            only_streams: replica_client.only_streams,
             setting: if self.never_stream { super::StreamMode::Never } else { self.replica.settings().stream },
             prefers_streams: self.replica.notes().prefers_streams(),
         };
         match call_mode(self.remote.turn.reply_mode, habits) {
             // In the original protocol an answer comes when the agent is done, whatever it is asked for.
-            CallMode::Immediate if spoken.version == Version::Original => CallMode::Blocking,
+            CallMode::Immediate if replica_client.version == Version::Original => CallMode::Blocking,
             mode => mode,
         }
     }
 
-    async fn call(&mut self, spoken: &ReplicaClient, mode: CallMode) -> Result<AgentAnswer, AskFault> {
+    async fn call(&mut self, replica_client: &ReplicaClient, mode: CallMode) -> Result<AgentAnswer, AskFault> {
         let waits = self.remote.turn.reply_mode == ReplyMode::Blocking;
-        if spoken.version == Version::Original && mode != CallMode::Stream && !waits {
+        if replica_client.version == Version::Original && mode != CallMode::Stream && !waits {
             // It answers only when it is done, and always with the task: nobody has to wait to learn that there is one.
             self.updates.working(None).await?;
         }
-        let send = self.message(spoken, mode);
-        let conditions = self.replica.conditions(&self.remote.turn, spoken);
+        let send = self.message(replica_client, mode);
+        let conditions = self.replica.conditions(&self.remote.turn, replica_client);
         // What is asked about the task later has the token in its header, because it may be a newer one.
-        let hop_token = conditions.hop_token.clone().filter(|_| spoken.lineage.token_in_header);
+        let hop_token = conditions.hop_token.clone().filter(|_| replica_client.lineage.token_in_header);
         let sending = CallConditions { hop_token, ..conditions.clone() };
         if mode == CallMode::Stream {
-            let stream = spoken.client.stream(&Request::StreamMessage(send), &sending).await?;
+            let stream = replica_client.client.stream(&Request::StreamMessage(send), &sending).await?;
             return Ok(AgentAnswer::Stream(Box::new(stream)));
         }
         let deadline = self.replica.settings().timeout.unwrap_or_else(|| self.limits.answer());
@@ -150,8 +150,9 @@ impl MessageDelivery<'_> {
             let link = Link { peer, task, context: Some(context.clone()) };
             self.updates.expect_link(&link);
         }
-        let waiting = Waiting { spoken, conditions: &conditions, named: send.client_task_id.as_deref().map(TaskId::from), mode };
-        let client = spoken.client.clone();
+        let waiting =
+            Waiting { replica_client, conditions: &conditions, named: send.client_task_id.as_deref().map(TaskId::from), mode };
+        let client = replica_client.client.clone();
         let answer = Box::pin(async move { client.call(&Request::SendMessage(send), &patient).await });
         Ok(whole(Ok(Box::pin(self.waiting(waiting, answer)).await?))?)
     }
@@ -172,7 +173,7 @@ impl MessageDelivery<'_> {
                 }
                 () = cancelled.cancelled() => {
                     let Some(id) = self.task_of(&waiting).await else {
-                        stop::when_named(waiting.spoken.client.clone(), waiting.conditions.clone(), answer);
+                        stop::when_named(self.replica, waiting.replica_client.client.clone(), waiting.conditions.clone(), answer);
                         let reason = "the gateway stopped waiting; the agent has not named its task and may still work on it";
                         return Err(AskFault::Stopped(reason.to_owned()));
                     };
@@ -198,7 +199,7 @@ impl MessageDelivery<'_> {
             return waiting.named.clone();
         }
         let context = self.remote.mirror.names().1.unwrap_or_else(|| search::given_context(&self.remote.turn));
-        search::find_task(waiting.spoken, waiting.conditions, &self.remote.turn, context).await
+        search::find_task(waiting.replica_client, waiting.conditions, &self.remote.turn, context).await
     }
 
     async fn cancel(&self, waiting: &Waiting<'_>, id: TaskId) -> stop::CancelAnswer {
@@ -206,7 +207,7 @@ impl MessageDelivery<'_> {
         let mut last = stop::CancelAnswer::Unknown;
         // The message may still be under way, and then the agent does not know yet what it is to stop.
         for pause in [50, 100, 200, 400, 800].map(Duration::from_millis) {
-            last = stop::cancel_at(waiting.spoken, &cancel, waiting.conditions, self.replica).await;
+            last = stop::cancel_at(waiting.replica_client, &cancel, waiting.conditions, self.replica).await;
             if !matches!(last, stop::CancelAnswer::Unknown) {
                 return last;
             }
@@ -223,16 +224,16 @@ impl MessageDelivery<'_> {
         };
         let Some(id) = self.task_of(waiting).await else { return Err(lost) };
         let get = Request::GetTask(GetTask { tenant: None, id, history_length: None });
-        waiting.spoken.client.call(&get, waiting.conditions).await.map_err(|_| lost)
+        waiting.replica_client.client.call(&get, waiting.conditions).await.map_err(|_| lost)
     }
 
     /// The caller's message under the names the agent knows.
-    fn message(&self, spoken: &ReplicaClient, mode: CallMode) -> SendMessage {
+    fn message(&self, replica_client: &ReplicaClient, mode: CallMode) -> SendMessage {
         let RemoteTurn { turn, mirror, .. } = &*self.remote;
         let (task, context) = mirror.names();
-        let given = self.given_context(spoken, mode);
+        let given = self.given_context(replica_client, mode);
         // In the original protocol the client names the task, so a first message brings a name.
-        let client_task_id = (spoken.version == Version::Original)
+        let client_task_id = (replica_client.version == Version::Original)
             .then(|| task.as_ref().map_or_else(|| turn.task.id.to_string(), ToString::to_string).into());
         let metadata = turn.message.metadata.as_ref().map(lineage::passed_on);
         let message = Message { task_id: task, context_id: context.or(given), metadata, ..Message::clone(&turn.message) };
@@ -240,8 +241,8 @@ impl MessageDelivery<'_> {
             tenant: None,
             message: Arc::new(message),
             configuration: SendConfiguration { return_immediately: mode == CallMode::Immediate, ..SendConfiguration::default() },
-            metadata: lineage::told(turn, spoken.lineage, |told| match spoken.version {
-                Version::Original => Some(original::told(told.as_ref(), &spoken.skill, turn.trace)),
+            metadata: lineage::told(turn, replica_client.lineage, |told| match replica_client.version {
+                Version::Original => Some(original::told(told.as_ref(), &replica_client.skill, turn.trace)),
                 _ => told,
             }),
             client_task_id,
@@ -249,10 +250,12 @@ impl MessageDelivery<'_> {
         }
     }
 
-    fn failed(&self, spoken: &ReplicaClient, mode: CallMode, error: ClientError) -> AskOutcome {
-        let (peer, url) = (self.replica.name(), &spoken.client.interface().url);
+    fn failed(&self, replica_client: &ReplicaClient, mode: CallMode, error: ClientError) -> AskOutcome {
+        let (peer, url) = (self.replica.name(), &replica_client.client.interface().url);
         tracing::warn!(peer, url, %error, "the agent did not take a message");
-        if let (ClientError::NotUnderstood(_), CallMode::Blocking | CallMode::Immediate, true) = (&error, mode, spoken.streams) {
+        if let (ClientError::NotUnderstood(_), CallMode::Blocking | CallMode::Immediate, true) =
+            (&error, mode, replica_client.streams)
+        {
             self.replica.notes().prefer(true, format!("its one answer could not be read: {error}"));
         }
         match error {
@@ -269,7 +272,7 @@ type PendingReply = Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Se
 
 /// A blocking call that has not been answered.
 struct Waiting<'a> {
-    spoken: &'a ReplicaClient,
+    replica_client: &'a ReplicaClient,
     conditions: &'a CallConditions,
     /// The name that the task was given, in the original protocol.
     named: Option<TaskId>,

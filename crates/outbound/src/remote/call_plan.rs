@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use chancery_protocol::{AgentCard, Binding, Timestamp, Version};
 use chancery_wire::tolerant::Leniency;
+use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::address::{AddressChange, AddressRules, CallableInterface, UrlPermission, callable, candidates};
@@ -38,6 +39,20 @@ pub struct AddressInUse {
     pub change: Option<AddressChange>,
     /// Whether the card says that the agent streams.
     pub streams: bool,
+}
+
+impl AddressInUse {
+    /// The address as `chancery agents` and the admin API show it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "address": self.interface.url,
+            "binding": self.interface.binding.as_str(),
+            "version": self.interface.version,
+            "streaming": self.streams,
+            "listed": self.listed,
+            "replaced": self.change.map(|change| change.reason()),
+        })
+    }
 }
 
 impl Replica {
@@ -91,8 +106,8 @@ impl Replica {
     pub(super) fn lineage_by(&self) -> Option<&'static str> {
         let found = self.seen().counts?;
         let plan = self.plan(&found);
-        if let Some(spoken) = plan.clients.get(&plan.current) {
-            return Some(spoken.lineage.name());
+        if let Some(replica_client) = plan.clients.get(&plan.current) {
+            return Some(replica_client.lineage.name());
         }
         let (_, interface) = plan.candidates.get(plan.current)?;
         Some(self.lineage_form(interface.version, &found).name())
@@ -181,16 +196,16 @@ impl Replica {
     fn spoken_from(&self, plan: &mut CallPlan, from: usize, found: &Discovered) -> Result<ReplicaClient, ReplicaError> {
         let mut refusal = None;
         for index in from..plan.candidates.len() {
-            if let Some(spoken) = plan.clients.get(&index) {
+            if let Some(replica_client) = plan.clients.get(&index) {
                 plan.current = index;
-                return Ok(spoken.clone());
+                return Ok(replica_client.clone());
             }
             let Some((_, interface)) = plan.candidates.get(index) else { break };
             match self.speak(interface.clone(), found) {
-                Ok(spoken) => {
-                    plan.clients.insert(index, spoken.clone());
+                Ok(replica_client) => {
+                    plan.clients.insert(index, replica_client.clone());
                     plan.current = index;
-                    return Ok(spoken);
+                    return Ok(replica_client);
                 }
                 Err(error) => refusal = refusal.or(Some(error)),
             }

@@ -223,12 +223,12 @@ mod tests {
     #[test]
     fn a_card_that_promises_something_else_waits_while_the_approved_one_is_used_also_after_a_restart() {
         let keeper = Arc::new(InMemory::default());
-        let sight = CardPin::pinned(keeper.clone());
-        let look = |sight: &CardPin, found| sight.look(&peer(), Ok(found), NOW).map(|counts| address(&counts).to_owned());
-        assert_eq!(look(&sight, card("old", "x", None)).unwrap(), "https://a/old", "the first one counts");
-        assert_eq!(look(&sight, card("old", "other words", None)).unwrap(), "https://a/old");
-        assert_eq!(sight.seen("a#1").counts.unwrap().card.description, "other words");
-        assert_eq!(look(&sight, card("new", "x", None)).unwrap(), "https://a/old");
+        let card_pin = CardPin::pinned(keeper.clone());
+        let look = |card_pin: &CardPin, found| card_pin.look(&peer(), Ok(found), NOW).map(|counts| address(&counts).to_owned());
+        assert_eq!(look(&card_pin, card("old", "x", None)).unwrap(), "https://a/old", "the first one counts");
+        assert_eq!(look(&card_pin, card("old", "other words", None)).unwrap(), "https://a/old");
+        assert_eq!(card_pin.seen("a#1").counts.unwrap().card.description, "other words");
+        assert_eq!(look(&card_pin, card("new", "x", None)).unwrap(), "https://a/old");
         let again = CardPin::pinned(keeper);
         assert_eq!(look(&again, card("new", "x", None)).unwrap(), "https://a/old");
         assert_eq!(address(&again.seen("a#1").pending.unwrap()), "https://a/new");
@@ -242,26 +242,26 @@ mod tests {
 
     #[test]
     fn a_card_of_another_signer_is_refused_whatever_it_promises() {
-        let sight = CardPin::pinned(Arc::new(InMemory::default()));
-        assert!(sight.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
+        let card_pin = CardPin::pinned(Arc::new(InMemory::default()));
+        assert!(card_pin.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
         for (path, signer) in [("old", Some(2)), ("new", Some(2)), ("old", None)] {
-            let refused = sight.look(&peer(), Ok(card(path, "x", signer)), NOW).unwrap_err();
+            let refused = card_pin.look(&peer(), Ok(card(path, "x", signer)), NOW).unwrap_err();
             assert!(matches!(refused, DiscoveryError::CardSignatureInvalid { .. }), "{refused}");
-            assert!(sight.seen("a#1").pending.is_none(), "there is nothing to approve");
+            assert!(card_pin.seen("a#1").pending.is_none(), "there is nothing to approve");
         }
-        assert!(sight.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
-        sight.unpin(&peer()).unwrap();
-        assert!(sight.look(&peer(), Ok(card("old", "x", Some(2))), NOW).is_ok(), "the next one seen is approved");
+        assert!(card_pin.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
+        card_pin.unpin(&peer()).unwrap();
+        assert!(card_pin.look(&peer(), Ok(card("old", "x", Some(2))), NOW).is_ok(), "the next one seen is approved");
     }
 
     #[test]
     fn only_a_card_that_was_fetched_was_shown_whatever_was_judged_of_it() {
         let keeper = Arc::new(InMemory::default());
-        let sight = CardPin::pinned(keeper.clone());
+        let card_pin = CardPin::pinned(keeper.clone());
         let away = || Err(DiscoveryError::Transport { peer: "a#1".to_owned(), reason: "nobody answers" });
-        let shown = |sight: &CardPin| sight.seen("a#1").shown.map(|shown| address(&shown).to_owned());
-        assert!(sight.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
-        assert_eq!(shown(&sight).unwrap(), "https://a/old");
+        let shown = |card_pin: &CardPin| card_pin.seen("a#1").shown.map(|shown| address(&shown).to_owned());
+        assert!(card_pin.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
+        assert_eq!(shown(&card_pin).unwrap(), "https://a/old");
         // After a restart the approved card counts before anybody has asked for one, and also if nobody answers.
         let again = CardPin::pinned(keeper);
         assert!(again.seen("a#1").counts.is_some() && shown(&again).is_none());

@@ -63,7 +63,7 @@ impl Replica {
 
     async fn ask_for_extended(&self, now: Timestamp) -> Result<Extended, ReplicaError> {
         let found = self.card(now).await?;
-        let spoken = self.client(now).await?;
+        let replica_client = self.client(now).await?;
         let required = found.card.capabilities.extensions.iter().filter(|extension| extension.required);
         let conditions = CallConditions {
             credentials: self.credentials().clone(),
@@ -74,18 +74,18 @@ impl Replica {
         };
         let failed = |error| ReplicaError::Client { peer: Arc::clone(&self.address().name), error };
         let asked = Request::GetExtendedCard(GetExtendedCard { tenant: None });
-        let card = match spoken.client.call(&asked, &conditions).await.map_err(failed)? {
+        let card = match replica_client.client.call(&asked, &conditions).await.map_err(failed)? {
             Reply::Card(card) => Arc::unwrap_or_clone(card),
             _ => return Err(failed(ClientError::not_understood("it answered something that was not asked for".to_owned()))),
         };
-        let verification = self.discovery().judge(self.address(), &found.url, &card, spoken.version).await?;
+        let verification = self.discovery().judge(self.address(), &found.url, &card, replica_client.version).await?;
         if self.seen().pinned
             && let Some(reason) = other_signer(&found.verification, &verification)
         {
             tracing::warn!(peer = self.name(), reason, "an extended card is refused");
             return Err(DiscoveryError::refused(self.address(), reason).into());
         }
-        let (url, version) = (spoken.client.interface().url.clone(), spoken.version);
+        let (url, version) = (replica_client.client.interface().url.clone(), replica_client.version);
         Ok(Extended { card, verification, url, version })
     }
 }

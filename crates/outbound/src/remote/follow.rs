@@ -26,7 +26,7 @@ pub(super) enum FollowEnd {
 }
 
 pub(super) struct Follower {
-    pub(super) spoken: ReplicaClient,
+    pub(super) replica_client: ReplicaClient,
     pub(super) replica: Arc<Replica>,
     pub(super) remote: Box<RemoteTurn>,
     /// Gone once the turn is over.
@@ -49,7 +49,7 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new(
-        spoken: ReplicaClient,
+        replica_client: ReplicaClient,
         replica: Arc<Replica>,
         remote: Box<RemoteTurn>,
         sink: TaskUpdateSink,
@@ -57,7 +57,7 @@ impl Follower {
         mode: CallMode,
     ) -> Self {
         Self {
-            spoken,
+            replica_client,
             replica,
             remote,
             sink: Some(sink),
@@ -132,7 +132,7 @@ impl Follower {
             Err(error) if is_gone(&error) => Err(self.lost("the agent no longer knows the task")),
             // What cannot be read now will not be readable later.
             Err(error @ ClientError::NotUnderstood(_)) if self.remote.unreadable.is_none() => {
-                Err(failed_call(&error, &self.spoken.client.interface().url))
+                Err(failed_call(&error, &self.replica_client.client.interface().url))
             }
             Err(error @ ClientError::NotUnderstood(_)) => Err(self.lost(&error.public().message)),
             Err(error) => {
@@ -151,7 +151,7 @@ impl Follower {
     pub(super) fn lost(&self, reason: &str) -> RunError {
         match &self.remote.unreadable {
             Some(unreadable) => RunError::new(format!("{reason}; {unreadable}"))
-                .with_fact("url", self.spoken.client.interface().url.clone())
+                .with_fact("url", self.replica_client.client.interface().url.clone())
                 .with_fact("event", unreadable.number.to_string())
                 .with_fact("member", unreadable.fault.path.clone())
                 .with_fact("shape", unreadable.fault.shape.clone()),
@@ -209,8 +209,8 @@ impl Follower {
     /// Passes on what a look at the task shows, with an ending held back if one is. A look that fails leaves things as they are.
     pub(super) async fn look(&mut self) -> Result<Result<RoundOutcome, ClientError>, RunError> {
         let Some(id) = self.remote.mirror.names().0 else { return Ok(Ok(RoundOutcome::Nothing)) };
-        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
-        let task = match whole(self.spoken.client.call(&get(id), &conditions).await) {
+        let conditions = self.replica.conditions(&self.remote.turn, &self.replica_client);
+        let task = match whole(self.replica_client.client.call(&get(id), &conditions).await) {
             Ok(AgentAnswer::Whole(TaskEvent::Created(task))) => task,
             Ok(_) => return Ok(Ok(RoundOutcome::Nothing)),
             Err(error) => {
@@ -328,17 +328,17 @@ impl Follower {
         let Some(id) = self.remote.mirror.names().0 else {
             return Err(ClientError::not_understood("the agent has not named the task".to_owned()));
         };
-        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
+        let conditions = self.replica.conditions(&self.remote.turn, &self.replica_client);
         if !self.polls {
             let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: id.clone() });
-            match self.spoken.client.stream(&subscribe, &conditions).await {
+            match self.replica_client.client.stream(&subscribe, &conditions).await {
                 Ok(stream) => return Ok(AgentAnswer::Stream(Box::new(stream))),
                 // A task that has ended cannot be subscribed to, in some versions; it can be looked at.
                 Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        whole(self.spoken.client.call(&get(id), &conditions).await)
+        whole(self.replica_client.client.call(&get(id), &conditions).await)
     }
 
     /// From now on the agent is polled.

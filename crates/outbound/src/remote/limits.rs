@@ -14,23 +14,16 @@ pub struct FollowLimits {
     /// The first pause before looking again; each is twice as long as the one before.
     pub reconnect_ms: u64,
     /// The longest such pause.
-    pub reconnect_most_ms: u64,
+    pub max_reconnect_ms: u64,
     /// The first pause between two polls of a task; each is twice as long as the one before.
     pub poll_ms: u64,
     /// The longest such pause.
-    pub poll_most_ms: u64,
+    pub max_poll_ms: u64,
 }
 
 impl Default for FollowLimits {
     fn default() -> Self {
-        Self {
-            answer_ms: 600_000,
-            reconnects: 6,
-            reconnect_ms: 200,
-            reconnect_most_ms: 10_000,
-            poll_ms: 100,
-            poll_most_ms: 1_000,
-        }
+        Self { answer_ms: 600_000, reconnects: 6, reconnect_ms: 200, max_reconnect_ms: 10_000, poll_ms: 100, max_poll_ms: 1_000 }
     }
 }
 
@@ -40,11 +33,11 @@ impl FollowLimits {
     }
 
     pub(super) fn reconnect_pause(&self, misses: u32) -> Duration {
-        pause(self.reconnect_ms, self.reconnect_most_ms, misses)
+        pause(self.reconnect_ms, self.max_reconnect_ms, misses)
     }
 
     pub(super) fn poll_pause(&self, misses: u32) -> Duration {
-        pause(self.poll_ms, self.poll_most_ms, misses)
+        pause(self.poll_ms, self.max_poll_ms, misses)
     }
 }
 

@@ -11,7 +11,7 @@ use super::ask::{is_about_the_agent, refused};
 use super::follow::Follower;
 use super::mirror::join_texts;
 use super::rounds::{RoundOutcome, Rounds};
-use crate::client::{ClientError, EventStream, Heard};
+use crate::client::{ClientError, EventStream, StreamedEvent};
 
 /// How long a stream is read on after the last word of a turn: a whole task may follow.
 const AFTER_THE_END: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ impl Follower {
                 Ok(None) => Step::Leave,
                 Ok(Some(heard)) => {
                     rounds = Rounds::default();
-                    self.hear(&mut listening, heard).await?
+                    self.apply_event(&mut listening, heard).await?
                 }
                 Err(error) => {
                     let goes_on = stream.goes_on();
@@ -101,7 +101,7 @@ impl Follower {
         self.conclude(listening).await.map(Some)
     }
 
-    async fn hear(&mut self, listening: &mut Listening, heard: Heard) -> Result<Step, RunError> {
+    async fn apply_event(&mut self, listening: &mut Listening, heard: StreamedEvent) -> Result<Step, RunError> {
         let is_first = std::mem::take(&mut listening.is_first);
         // A task ends once. Only a whole picture of it may follow, with what was made before the end.
         let has_ended = self.ending.as_ref().is_some_and(|ending| ending.status.state.is_terminal());
@@ -134,7 +134,7 @@ impl Follower {
             let caught_up = Box::pin(self.catch_up(picture)).await?;
             return self.heard(listening, caught_up);
         }
-        let opens = is_first && self.spoken.version == Version::Original;
+        let opens = is_first && self.replica_client.version == Version::Original;
         let face = heard.face.as_ref();
         let mirror = &mut self.remote.mirror;
         let applied = match event {

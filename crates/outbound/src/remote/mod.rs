@@ -111,7 +111,7 @@ impl RemoteRunner {
             return Err(RunError::new("the node restarted before the agent had answered; send the message again"));
         };
         let replica = Arc::clone(&chosen.replica);
-        let noted = CallLease::of(&self.pool, chosen);
+        let lease = CallLease::of(&self.pool, chosen);
         match self.reach(&replica).await {
             Ok(client) => {
                 let is_told_to_poll = replica.settings().stream == StreamMode::Never;
@@ -119,12 +119,12 @@ impl RemoteRunner {
                 let mode = if client.streams && !prefers_polls { CallMode::Stream } else { CallMode::Immediate };
                 let mut follower = Follower::new(client, replica, remote, updates, self.limits, mode);
                 match follower.go_on(None).await {
-                    FollowEnd::Turn(ended) => self.judged(noted, &follower, ended),
+                    FollowEnd::Turn(ended) => self.judged(lease, &follower, ended),
                     FollowEnd::NoStream => Err(RunError::new("the agent refuses to stream")),
                 }
             }
             Err(error) => {
-                noted.end(CallOutcome::Failed);
+                lease.end(CallOutcome::Failed);
                 Err(RunError::new(error.to_string()))
             }
         }
@@ -135,9 +135,9 @@ impl RemoteRunner {
     async fn find(&self, remote: &mut RemoteTurn) -> Option<ChosenReplica> {
         let context = remote.mirror.names().1.unwrap_or_else(|| search::given_context(&remote.turn));
         for replica in self.pool.replicas() {
-            let Ok(spoken) = replica.client(self.clock.now()).await else { continue };
-            let conditions = replica.conditions(&remote.turn, &spoken);
-            if let Some(id) = search::find_task(&spoken, &conditions, &remote.turn, context.clone()).await {
+            let Ok(replica_client) = replica.client(self.clock.now()).await else { continue };
+            let conditions = replica.conditions(&remote.turn, &replica_client);
+            if let Some(id) = search::find_task(&replica_client, &conditions, &remote.turn, context.clone()).await {
                 remote.mirror.identify(&id, &context).ok()?;
                 return self.pool.bound(replica.name()).ok().flatten();
             }
@@ -189,14 +189,14 @@ impl RemoteRunner {
     /// Puts the message to one replica, and follows its task to the end of the turn.
     async fn attempt(&self, chosen: ChosenReplica, mut remote: Box<RemoteTurn>, mut updates: TaskUpdateSink) -> Attempt {
         let replica = Arc::clone(&chosen.replica);
-        let mut noted = CallLease::of(&self.pool, chosen);
+        let mut lease = CallLease::of(&self.pool, chosen);
         let mut never_stream = false;
         loop {
-            let spoken = match replica.client(self.clock.now()).await {
-                Ok(spoken) => spoken,
+            let replica_client = match replica.client(self.clock.now()).await {
+                Ok(replica_client) => replica_client,
                 Err(error) => {
                     tracing::warn!(peer = replica.name(), url = replica.address().url, %error, "an agent cannot be called");
-                    noted.end(CallOutcome::Failed);
+                    lease.end(CallOutcome::Failed);
                     let reason = self.failed(&replica, &error.to_string());
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
@@ -209,33 +209,33 @@ impl RemoteRunner {
                 never_stream,
                 no_context: false,
             };
-            let (spoken, mode, answer) = match ask.put(spoken).await {
-                AskOutcome::Answered(spoken, mode, answer) => (spoken, mode, answer),
+            let (replica_client, mode, answer) = match ask.put(replica_client).await {
+                AskOutcome::Answered(replica_client, mode, answer) => (replica_client, mode, answer),
                 // It cannot have seen the message, so another one may be asked.
                 AskOutcome::NotSeen(error) => {
-                    noted.end(CallOutcome::Failed);
+                    lease.end(CallOutcome::Failed);
                     let reason = self.failed(&replica, &error);
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
                 AskOutcome::NotPut(error) => {
-                    noted.end(CallOutcome::Unjudged);
+                    lease.end(CallOutcome::Unjudged);
                     let reason = format!("agent {}: {error}", replica.agent_name());
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
                 AskOutcome::Refused(error) => {
-                    noted.end(CallOutcome::Unjudged);
+                    lease.end(CallOutcome::Unjudged);
                     return Attempt::Ended(Err(error));
                 }
                 AskOutcome::Lost(mut error) => {
-                    noted.end(CallOutcome::Failed);
+                    lease.end(CallOutcome::Failed);
                     error.reason = self.failed(&replica, &error.reason);
                     return Attempt::Ended(Err(error));
                 }
             };
-            noted = noted.answered();
-            let mut follower = Follower::new(spoken, Arc::clone(&replica), remote, updates, self.limits, mode);
+            lease = lease.answered();
+            let mut follower = Follower::new(replica_client, Arc::clone(&replica), remote, updates, self.limits, mode);
             match follower.go_on(Some(answer)).await {
-                FollowEnd::Turn(ended) => return Attempt::Ended(self.judged(noted, &follower, ended)),
+                FollowEnd::Turn(ended) => return Attempt::Ended(self.judged(lease, &follower, ended)),
                 FollowEnd::NoStream => match follower.into_parts() {
                     Some(parts) => (remote, updates) = parts,
                     None => return Attempt::Ended(Err(RunError::new("the turn is over"))),
@@ -246,9 +246,9 @@ impl RemoteRunner {
     }
 
     /// Gives the note of a call back, with what its end says of the agent.
-    fn judged(&self, noted: CallLease<'_>, follower: &Follower, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
+    fn judged(&self, lease: CallLease<'_>, follower: &Follower, ended: Result<Finished, RunError>) -> Result<Finished, RunError> {
         let outcome = follower.outcome(&ended);
-        noted.end_at(outcome, follower.cost());
+        lease.end_at(outcome, follower.cost());
         match ended {
             Ok(finished) => {
                 follower.replica.notes().succeeded();

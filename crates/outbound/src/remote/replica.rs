@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use chancery_core::{GOVERNANCE_EXTENSION, REFERENCES_EXTENSION, Turn};
 use chancery_protocol::{Timestamp, Version};
+use tokio_util::sync::CancellationToken;
 
 use super::call_plan::CallPlan;
 use super::card_pin::{CardPin, Seen};
@@ -37,9 +38,20 @@ pub struct Replica {
     credentials: AgentCredentials,
     settings: AgentSettings,
     notes: Arc<AgentNotes>,
-    sight: CardPin,
+    card_pin: CardPin,
     pub(super) call_plan: Mutex<CallPlan>,
     pub(super) extended: extended::CachedExtendedCard,
+    end: ReplicaEnd,
+}
+
+/// Ends what waits for the agent in the background when the replica is dropped.
+#[derive(Debug, Default)]
+struct ReplicaEnd(CancellationToken);
+
+impl Drop for ReplicaEnd {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// A client, and what the agent at its other end can do.
@@ -66,10 +78,11 @@ impl Replica {
         limits: ClientLimits,
         credentials: AgentCredentials,
     ) -> Self {
-        let (sight, call_plan, extended) = (CardPin::default(), Mutex::default(), extended::CachedExtendedCard::default());
+        let (card_pin, call_plan, extended) = (CardPin::default(), Mutex::default(), extended::CachedExtendedCard::default());
         let notes = Arc::new(AgentNotes::new(Arc::clone(&address.name), None));
         let settings = AgentSettings::default();
-        Self { address, way_out, discovery, limits, credentials, settings, notes, sight, call_plan, extended }
+        let end = ReplicaEnd::default();
+        Self { address, way_out, discovery, limits, credentials, settings, notes, card_pin, call_plan, extended, end }
     }
 
     /// The same, called as the operator says.
@@ -88,7 +101,12 @@ impl Replica {
     /// The same, whose card may not change in what it promises before somebody approves it.
     #[must_use]
     pub fn pinned(self, keeper: Arc<dyn PinKeeper>) -> Self {
-        Self { sight: CardPin::pinned(keeper), ..self }
+        Self { card_pin: CardPin::pinned(keeper), ..self }
+    }
+
+    /// Fires when the replica is dropped.
+    pub(super) fn dropped(&self) -> CancellationToken {
+        self.end.0.clone()
     }
 
     pub fn name(&self) -> &str {
@@ -133,13 +151,13 @@ impl Replica {
     /// The card that counts: the agent's as it is or was a moment ago, or the approved one while another waits.
     pub async fn card(&self, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let found = self.discovery.card(&self.address, now).await;
-        self.counting(self.sight.look(&self.address, found, now))
+        self.counting(self.card_pin.look(&self.address, found, now))
     }
 
     /// The same after asking the agent, which also tells whether it is there.
     pub async fn refresh(&self, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let found = self.discovery.refresh(&self.address, now).await;
-        self.counting(self.sight.look(&self.address, found, now))
+        self.counting(self.card_pin.look(&self.address, found, now))
     }
 
     /// Settles where the agent is called as soon as its card is known, so that an operator reads it at the start.
@@ -152,27 +170,27 @@ impl Replica {
 
     /// What is known of its card without asking.
     pub fn seen(&self) -> Seen {
-        self.sight.seen(self.name())
+        self.card_pin.seen(self.name())
     }
 
     /// Takes over the card that waits, by the digest of what it promises. `None` if none does, or another one.
     pub fn approve(&self, structure: &str, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
-        self.sight.approve(&self.address, structure, now)
+        self.card_pin.approve(&self.address, structure, now)
     }
 
     /// Forgets what was approved: the next card seen is, whoever signed it.
     pub fn unpin(&self) -> Result<(), String> {
-        self.sight.unpin(&self.address)
+        self.card_pin.unpin(&self.address)
     }
 
     /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
-    pub(super) fn conditions(&self, turn: &Turn, spoken: &ReplicaClient) -> CallConditions {
+    pub(super) fn conditions(&self, turn: &Turn, replica_client: &ReplicaClient) -> CallConditions {
         // Links to parts at the agent's node are for those it knows, which are not our callers.
-        let is_ours = |uri: &&String| spoken.extensions.contains(uri) && *uri != REFERENCES_EXTENSION;
+        let is_ours = |uri: &&String| replica_client.extensions.contains(uri) && *uri != REFERENCES_EXTENSION;
         let mut extensions: Vec<String> = turn.extensions.iter().filter(is_ours).cloned().collect();
         let governs = |uri: &String| uri == GOVERNANCE_EXTENSION;
         // Whoever can say what a task cost is asked to.
-        if spoken.extensions.iter().any(governs) && !extensions.iter().any(governs) {
+        if replica_client.extensions.iter().any(governs) && !extensions.iter().any(governs) {
             extensions.push(GOVERNANCE_EXTENSION.to_owned());
         }
         let lineage = turn.delegation.lineage_headers(turn.tracestate.as_ref());
@@ -242,7 +260,7 @@ mod tests {
     async fn law_1_1_5_versions_are_tried_in_order_and_calls_go_on_with_the_last_one() {
         let replica = replica("http://127.0.0.1:9001");
         let found = found(card(&[("http://127.0.0.1:9001/", "JSONRPC")]));
-        replica.sight.look(&replica.address, Ok(Arc::clone(&found)), Timestamp::from_micros(1)).unwrap();
+        replica.card_pin.look(&replica.address, Ok(Arc::clone(&found)), Timestamp::from_micros(1)).unwrap();
         let first = replica.spoken_now(&found).unwrap();
         assert_eq!(first.version, Version::V1_0);
         let second = replica.next_version(&first).unwrap();

@@ -29,18 +29,18 @@ pub(super) fn given_context(turn: &Turn) -> ContextId {
 
 /// The agent's task for the message of this turn, if the agent lists tasks and shows which one it is.
 pub(super) async fn find_task(
-    spoken: &ReplicaClient,
+    replica_client: &ReplicaClient,
     conditions: &CallConditions,
     turn: &Turn,
     context: ContextId,
 ) -> Option<TaskId> {
     // Older versions have no operation that lists tasks.
-    if spoken.version != Version::V1_0 {
+    if replica_client.version != Version::V1_0 {
         return None;
     }
     let list = ListTasks { context_id: Some(context.clone()), page_size: Some(PAGE), ..ListTasks::default() };
     let hasty = CallConditions { deadline: Some(WITHIN), ..conditions.clone() };
-    let page = match spoken.client.call(&Request::ListTasks(list), &hasty).await {
+    let page = match replica_client.client.call(&Request::ListTasks(list), &hasty).await {
         Ok(Reply::Tasks(page)) => page,
         Ok(_) => return None,
         Err(error) => {

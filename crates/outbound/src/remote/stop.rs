@@ -25,12 +25,12 @@ pub(super) enum CancelAnswer {
 }
 
 pub(super) async fn cancel_at(
-    spoken: &ReplicaClient,
+    replica_client: &ReplicaClient,
     cancel: &Request,
     conditions: &CallConditions,
     replica: &Replica,
 ) -> CancelAnswer {
-    match spoken.client.call(cancel, conditions).await {
+    match replica_client.client.call(cancel, conditions).await {
         Ok(reply) => CancelAnswer::Task(reply),
         Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {
             tracing::info!(peer = replica.name(), %error, "the agent refused to cancel a task");
@@ -52,13 +52,16 @@ fn refusal(replica: &Replica, error: &Error) -> Error {
     Error::new(kind, format!("agent {} refused to cancel the task: {}", replica.agent_name(), error.message))
 }
 
-/// Waits in the background for the answer of a call that nobody waits for any more, and cancels the task that it names.
+/// Waits in the background for the answer of a call whose turn has ended, and cancels the task that it names. Gives up when the replica
+/// is dropped, at the latest with the node.
 pub(super) fn when_named(
+    replica: &Replica,
     client: AgentClient,
     conditions: CallConditions,
     answer: Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Send>>,
 ) {
-    spawn_watched("cancel of an unnamed task", async move {
+    let dropped = replica.dropped();
+    let cancelling = async move {
         let Ok(Reply::Sent(Sent::Task(shown)) | Reply::Task(shown)) = answer.await else { return };
         let Task { id, status, .. } = &*shown.task;
         if status.state.is_terminal() {
@@ -68,6 +71,9 @@ pub(super) fn when_named(
         if let Err(error) = client.call(&cancel, &conditions).await {
             tracing::info!(task = %id, %error, "a task that nobody waits for could not be cancelled at its agent");
         }
+    };
+    spawn_watched("cancel of an unnamed task", async move {
+        dropped.run_until_cancelled(cancelling).await;
     });
 }
 
@@ -81,9 +87,9 @@ impl Follower {
     pub(super) async fn cancel(&mut self) -> Result<RoundOutcome, RunError> {
         self.cancel_sent = true;
         let Some(id) = self.remote.mirror.names().0 else { return Ok(RoundOutcome::Nothing) };
-        let conditions = self.replica.conditions(&self.remote.turn, &self.spoken);
+        let conditions = self.replica.conditions(&self.remote.turn, &self.replica_client);
         let cancel = Request::CancelTask(CancelTask { tenant: None, id, metadata: None });
-        let reply = match cancel_at(&self.spoken, &cancel, &conditions, &self.replica).await {
+        let reply = match cancel_at(&self.replica_client, &cancel, &conditions, &self.replica).await {
             CancelAnswer::Task(reply) => reply,
             CancelAnswer::Unknown => return Ok(RoundOutcome::Nothing),
             CancelAnswer::Refused(error) => {

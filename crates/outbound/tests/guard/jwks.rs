@@ -258,7 +258,7 @@ async fn an_answer_without_a_usable_key_does_not_replace_a_good_set() {
 #[tokio::test]
 async fn how_long_keys_count_is_a_setting_and_a_zero_bounds_fetches_all_the_same() {
     let scene = Scene::new().await;
-    let limits = JwksLimits { least_age_s: 2, most_age_s: 10, refresh_s: 0, retry_s: 0, stale_s: 0, ..JwksLimits::default() };
+    let limits = JwksLimits { min_age_s: 2, max_age_s: 10, refresh_s: 0, retry_s: 0, stale_s: 0, ..JwksLimits::default() };
     let seconds = scene.seconds.clone();
     let now = move || Timestamp::from_micros(seconds.load(Ordering::SeqCst) * 1_000_000);
     let cache = JwksCache::with_limits(Guard::new(loopback(), &[]).unwrap().client(), now, limits);
@@ -277,7 +277,7 @@ async fn how_long_keys_count_is_a_setting_and_a_zero_bounds_fetches_all_the_same
     scene.later(9);
     assert_eq!(kid(false).await.unwrap(), "two");
     scene.later(1);
-    assert_eq!(kid(false).await.unwrap(), "three", "a withdrawn key is gone after most_age_s");
+    assert_eq!(kid(false).await.unwrap(), "three", "a withdrawn key is gone after max_age_s");
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ pub struct BreakerConfig {
     pub cooldown_ms: u64,
     /// It is doubled up to this.
     #[serde(deserialize_with = "more_than_zero")]
-    pub cooldown_most_ms: u64,
+    pub max_cooldown_ms: u64,
     /// A probe of which nothing is heard for this long has failed.
     #[serde(deserialize_with = "more_than_zero")]
     pub probe_ms: u64,
@@ -49,7 +49,7 @@ impl Default for BreakerConfig {
             failure_percent_of: 20,
             window_ms: 60_000,
             cooldown_ms: 5_000,
-            cooldown_most_ms: 300_000,
+            max_cooldown_ms: 300_000,
             probe_ms: 60_000,
         }
     }
@@ -66,7 +66,7 @@ impl BreakerConfig {
 
     /// After this many openings in a row. The first cooldown is never cut short by a smaller limit.
     pub(super) fn cooldown(&self, openings: u32) -> Duration {
-        doubled(self.cooldown_ms, self.cooldown_most_ms, openings)
+        doubled(self.cooldown_ms, self.max_cooldown_ms, openings)
     }
 
     pub(super) fn is_too_much(&self, (results, failed): (u32, Share)) -> bool {
@@ -93,7 +93,7 @@ pub struct OutlierConfig {
     pub eject_ms: u64,
     /// It is doubled up to this.
     #[serde(deserialize_with = "more_than_zero")]
-    pub eject_most_ms: u64,
+    pub max_eject_ms: u64,
     /// No more of a pool than this is out at once. 0 turns ejection off.
     #[serde(deserialize_with = "up_to_half")]
     pub ejected_percent: u32,
@@ -107,7 +107,7 @@ impl Default for OutlierConfig {
             eject_latency_above_ms: 1_000,
             eject_results: 10,
             eject_ms: 30_000,
-            eject_most_ms: 300_000,
+            max_eject_ms: 300_000,
             ejected_percent: 50,
         }
     }
@@ -115,12 +115,12 @@ impl Default for OutlierConfig {
 
 impl OutlierConfig {
     pub(super) fn ejection(&self, times: u32) -> Duration {
-        doubled(self.eject_ms, self.eject_most_ms, times)
+        doubled(self.eject_ms, self.max_eject_ms, times)
     }
 
     /// For how long after its return an ejection is held against a peer.
     pub(super) fn remembered(&self) -> Duration {
-        Duration::from_millis(self.eject_most_ms)
+        Duration::from_millis(self.max_eject_ms)
     }
 
     /// How many of a pool may be out: never more than half, and so never the last one.
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn every_setting_is_taken_at_its_edge_and_refused_beyond() {
-        for key in ["failures", "failure_percent_of", "window_ms", "cooldown_ms", "cooldown_most_ms", "probe_ms"] {
+        for key in ["failures", "failure_percent_of", "window_ms", "cooldown_ms", "max_cooldown_ms", "probe_ms"] {
             assert!(!reads::<BreakerConfig>(key, 0) && reads::<BreakerConfig>(key, 1), "{key}");
         }
         for (value, taken) in [(0, false), (1, true), (100, true), (101, false), (-1, false)] {
             assert_eq!(reads::<BreakerConfig>("failure_percent", value), taken, "{value}");
             assert_eq!(reads::<OutlierConfig>("eject_failure_points", value), taken, "{value}");
         }
-        for key in ["eject_results", "eject_ms", "eject_most_ms"] {
+        for key in ["eject_results", "eject_ms", "max_eject_ms"] {
             assert!(!reads::<OutlierConfig>(key, 0) && reads::<OutlierConfig>(key, 1), "{key}");
         }
         assert!(!reads::<OutlierConfig>("eject_latency_multiple", 1) && reads::<OutlierConfig>("eject_latency_multiple", 2));
@@ -178,10 +178,10 @@ mod tests {
 
     #[test]
     fn waiting_doubles_up_to_its_limit() {
-        let config = BreakerConfig { cooldown_ms: 5, cooldown_most_ms: 30, ..BreakerConfig::default() };
+        let config = BreakerConfig { cooldown_ms: 5, max_cooldown_ms: 30, ..BreakerConfig::default() };
         let waits: Vec<_> = [0, 1, 2, 3, 63, 64, u32::MAX].map(|openings| config.cooldown(openings).as_millis()).to_vec();
         assert_eq!(waits, [5, 10, 20, 30, 30, 30, 30]);
-        let endless = BreakerConfig { cooldown_ms: u64::MAX, cooldown_most_ms: 1, ..config };
+        let endless = BreakerConfig { cooldown_ms: u64::MAX, max_cooldown_ms: 1, ..config };
         assert_eq!(endless.cooldown(9), Duration::from_millis(u64::MAX));
     }
 

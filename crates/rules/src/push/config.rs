@@ -19,7 +19,7 @@ pub struct SlotLimits {
     pub in_flight_per_origin: u32,
     /// To one origin, however much it bears.
     #[serde(deserialize_with = "more_than_zero")]
-    pub in_flight_per_origin_most: u32,
+    pub max_in_flight_per_origin: u32,
     /// Requests a second to one host, of all tenants together. 0 turns it off.
     pub host_requests_per_second: u32,
 }
@@ -30,7 +30,7 @@ impl Default for SlotLimits {
             in_flight: 1_024,
             in_flight_per_tenant: 256,
             in_flight_per_origin: 8,
-            in_flight_per_origin_most: 32,
+            max_in_flight_per_origin: 32,
             host_requests_per_second: 50,
         }
     }
@@ -44,7 +44,7 @@ pub fn push_breaker() -> BreakerConfig {
         failure_percent_of: 20,
         window_ms: 60_000,
         cooldown_ms: 30_000,
-        cooldown_most_ms: 15 * 60_000,
+        max_cooldown_ms: 15 * 60_000,
         probe_ms: 30_000,
     }
 }

@@ -292,7 +292,7 @@ fn known<'a>(
     now: Timestamp,
 ) -> &'a mut Known {
     let anew = || {
-        let width = Width::new(limits.in_flight_per_origin, limits.in_flight_per_origin_most);
+        let width = Width::new(limits.in_flight_per_origin, limits.max_in_flight_per_origin);
         Known { breaker: Breaker::new(breaker.clone()), width, in_flight: 0, last_used: now }
     };
     origins.entry(origin.clone()).or_insert_with(anew)

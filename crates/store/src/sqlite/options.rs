@@ -34,9 +34,6 @@ pub struct SqliteOptions {
     pub queue_limit: usize,
     /// When the write-ahead log has grown to this, the writer takes a moment to start it anew.
     pub wal_limit_bytes: u64,
-    /// Breaks durability on purpose so that the crash test can prove that it would notice.
-    #[serde(skip)]
-    pub answer_before_commit: bool,
 }
 
 impl Default for SqliteOptions {
@@ -47,7 +44,6 @@ impl Default for SqliteOptions {
             batch_limit: 256,
             queue_limit: 1024,
             wal_limit_bytes: 64 * 1024 * 1024,
-            answer_before_commit: false,
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The one thread that writes: takes what has queued up, commits it at once, answers.
 
-use std::time::Duration;
-
 use chancery_core::{Appended, Chain, ExpiryPlan, FreezeScope, RecordLines, StoreError, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
@@ -36,9 +34,6 @@ enum Done {
 /// So much is linked at once: to go to and fro between two kinds of work costs more than the linking, and so does to carry about more
 /// than a processor has at hand.
 const LINKED_AT_ONCE_BYTES: usize = 4096;
-
-/// How long answered appends stay undurable when that is asked for: long enough to be killed in.
-const GAP_BEFORE_COMMIT: Duration = Duration::from_millis(20);
 
 pub(super) fn run(
     connection: &Connection,
@@ -109,9 +104,6 @@ impl<'c> StoreWriter<'c> {
 impl StoreWriter<'_> {
     /// All of it in one transaction. If one job turns out to be impossible, each gets a transaction of its own.
     fn write(&mut self, batch: &mut Vec<Job>) {
-        if self.options.answer_before_commit {
-            return self.answer_then_commit(batch);
-        }
         self.write_fleeting(batch);
         if batch.is_empty() {
             return;
@@ -152,22 +144,6 @@ impl StoreWriter<'_> {
             self.waits = wait;
         }
         Ok(())
-    }
-
-    /// The wrong order, for the test that must find it out.
-    fn answer_then_commit(&mut self, batch: &mut Vec<Job>) {
-        let done = self.connection.execute_batch("BEGIN IMMEDIATE").map_err(SqliteFault::from);
-        let done = done.and_then(|()| batch.iter().map(|job| self.perform(job)).collect::<Result<Vec<_>, _>>());
-        let done = done.and_then(|done| self.keep_record().map(|()| done));
-        match done {
-            Ok(done) => batch.drain(..).zip(done).for_each(|(job, done)| tell(job, Ok(done))),
-            Err(fault) => batch.drain(..).for_each(|job| tell(job, Err(fault.clone()))),
-        }
-        std::thread::sleep(GAP_BEFORE_COMMIT);
-        if let Err(error) = self.connection.execute_batch("COMMIT") {
-            tracing::error!(%error, "a commit failed after its appends were answered");
-        }
-        self.chain.iter_mut().for_each(|chain| chain.written());
     }
 
     fn commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, SqliteFault> {

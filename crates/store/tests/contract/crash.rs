@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use chancery_core::{Append, Store};
 use chancery_store::{SqliteOptions, SqliteStore};
+use chancery_testkit::HookedStore;
 
 use crate::sample::{decision, governed_creation, piece, pieces, spend, task};
 
@@ -19,16 +20,18 @@ const CYCLES: u64 = 12;
 /// The entries of each append after the first.
 const TURNS: [(u64, u64); 3] = [(2, 2), (3, 70), (71, 72)];
 
-fn options(answer_before_commit: bool) -> SqliteOptions {
+fn open(folder: &Path) -> Arc<dyn Store> {
     // Small limits, so that the log is carried over and started anew while the process is killed.
-    SqliteOptions { answer_before_commit, wal_limit_bytes: 64 * 1024, ..SqliteOptions::default() }
+    let options = SqliteOptions { wal_limit_bytes: 64 * 1024, ..SqliteOptions::default() };
+    Arc::new(SqliteStore::open(folder.join("chancery.db"), options).unwrap())
 }
 
 /// The process that is to be killed: appends without end, and says so after each answer.
 fn write_until_killed(folder: &Path, answer_first: bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = Arc::new(SqliteStore::open(folder.join("chancery.db"), options(answer_first)).unwrap());
+        let sound = open(folder);
+        let store = if answer_first { Arc::new(HookedStore::answering_before_commit(sound)) } else { sound };
         let generation = store.unfinished().await.unwrap().len();
         let writers = (0..WRITERS).map(|writer| {
             let store = Arc::clone(&store);
@@ -86,7 +89,7 @@ fn claims_of_a_killed_writer(test: &str, folder: &Path, lines: u64, answer_first
 
 /// What the store does not have although it was claimed. What it has must be whole in any case.
 async fn missing(folder: &Path, claims: &HashMap<String, u64>) -> Vec<String> {
-    let store = SqliteStore::open(folder.join("chancery.db"), options(false)).unwrap();
+    let store = open(folder);
     let mut missing = Vec::new();
     for (id, claimed) in claims {
         let stored = store.find_any(id).await.unwrap().map_or(0, |stored| stored.progress.seq);

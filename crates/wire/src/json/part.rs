@@ -91,15 +91,29 @@ struct File<'a> {
     bytes: Option<AsBase64<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uri: Option<&'a str>,
+    #[serde(flatten)]
+    label: FileLabel<'a>,
+}
+
+impl<'a> File<'a> {
+    fn described(part: &'a Part) -> Self {
+        Self { bytes: None, uri: None, label: FileLabel::of(part) }
+    }
+}
+
+/// The members that a file of older versions has beside its content, in every form.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileLabel<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
 }
 
-impl<'a> File<'a> {
-    fn described(part: &'a Part) -> Self {
-        Self { bytes: None, uri: None, mime_type: part.media_type.as_deref(), name: part.filename.as_deref() }
+impl<'a> FileLabel<'a> {
+    pub(crate) fn of(part: &'a Part) -> Self {
+        Self { mime_type: part.media_type.as_deref(), name: part.filename.as_deref() }
     }
 }
 

@@ -38,7 +38,7 @@ impl Reporter {
     }
 
     /// What to send now.
-    pub fn hear(&mut self, face: &TaskNames, event: &TaskEvent) -> Vec<Report> {
+    pub fn report(&mut self, face: &TaskNames, event: &TaskEvent) -> Vec<Report> {
         let mut reports = Vec::new();
         if let Some((earlier, face)) = self.held.take() {
             reports.extend(self.event(&face, &earlier));
@@ -225,7 +225,7 @@ mod tests {
 
     fn result(mut reporter: Reporter, face: &TaskNames) -> TaskResult {
         let status = TaskStatus { state: TaskState::Completed, message: None, timestamp: None, unknown: Unknown::none() };
-        reporter.hear(face, &TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() }));
+        reporter.report(face, &TaskEvent::Status(StatusChange { status, metadata: None, unknown: Unknown::none() }));
         let a2a::A2aMessage::Result(result) = reporter.finish().message else { panic!("a result") };
         result
     }
@@ -236,13 +236,13 @@ mod tests {
         let reporter = || Reporter::new(Bytes::from_static(b"t"), Convention::Text, 10);
         let mut fits = reporter();
         for event in [piece(9, false), piece(4, false), piece(6, true)] {
-            assert_eq!(fits.hear(&face, &event).len(), 1);
+            assert_eq!(fits.report(&face, &event).len(), 1);
         }
         assert_eq!(result(fits, &face).output.len(), 10, "what was made anew counts once");
 
         let mut large = reporter();
         for event in [piece(4, false), piece(7, true), piece(1, true)] {
-            assert_eq!(large.hear(&face, &event).len(), 1, "its pieces are told all the same");
+            assert_eq!(large.report(&face, &event).len(), 1, "its pieces are told all the same");
         }
         assert_eq!(large.made, None, "and not kept");
         let refused = result(large, &face);

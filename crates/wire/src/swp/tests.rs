@@ -44,20 +44,20 @@ fn piece(text: &str, append: bool, last_chunk: bool) -> TaskEvent {
 
 fn reports(convention: Convention, log: &[TaskEvent]) -> Vec<Report> {
     let mut reporter = Reporter::new(Bytes::from_static(b"id"), convention, usize::MAX);
-    let mut reports: Vec<Report> = log.iter().flat_map(|event| reporter.hear(&face(), event)).collect();
+    let mut reports: Vec<Report> = log.iter().flat_map(|event| reporter.report(&face(), event)).collect();
     reports.push(reporter.finish());
     reports
 }
 
 /// What a peer hears, as the model has it.
-fn heard(reports: Vec<Report>) -> Result<Vec<TaskEvent>, Misheard> {
-    let mut hearer = Hearer::new("our-id", JsonLimits::default());
+fn heard(reports: Vec<Report>) -> Result<Vec<TaskEvent>, ReportFault> {
+    let mut reader = ReportReader::new("our-id", JsonLimits::default());
     let mut events = Vec::new();
     for report in reports {
         let extensions = report.given.to_extensions();
         let heard = match report.message {
-            a2a::A2aMessage::Event(event) => hearer.event(event, &extensions)?,
-            a2a::A2aMessage::Result(result) => hearer.result(result, &extensions)?,
+            a2a::A2aMessage::Event(event) => reader.event(event, &extensions)?,
+            a2a::A2aMessage::Result(result) => reader.result(result, &extensions)?,
             other => panic!("{other:?}"),
         };
         events.extend(heard.into_iter().map(|(_, event)| event));
@@ -158,7 +158,7 @@ fn every_kind_of_refusal_is_read_as_what_it_was() {
     for kind in ErrorKind::ALL {
         let error = Error::new(kind, "these are the words: all of them");
         let refused = heard(vec![refusal(Bytes::from_static(b"id"), &error)]).unwrap_err();
-        let Misheard::Refused(read) = refused else { panic!("{refused:?}") };
+        let ReportFault::Refused(read) = refused else { panic!("{refused:?}") };
         let expected = if kind == ErrorKind::Parse { ErrorKind::InvalidRequest } else { kind };
         assert_eq!((read.kind, &*read.message), (expected, "these are the words: all of them"));
     }
@@ -177,19 +177,19 @@ fn every_kind_of_refusal_is_read_as_what_it_was() {
 
 #[test]
 fn a_peer_that_declares_nothing_is_heard_too() {
-    let mut hearer = Hearer::new("our-id", JsonLimits::default());
+    let mut reader = ReportReader::new("our-id", JsonLimits::default());
     let task_id = Bytes::from_static(b"id");
     let event =
         a2a::SwpEventMessage { task_id: task_id.clone(), message: "running".into(), event_payload: Bytes::from_static(&[0xff]) };
     let none = codec::Extensions::default();
-    let heard = hearer.event(event, &none).unwrap();
+    let heard = reader.event(event, &none).unwrap();
     let names: Vec<_> = heard.iter().map(|(face, _)| face.as_ref().unwrap().task_id.as_str()).collect();
     assert_eq!(names, ["our-id", "our-id"]);
-    let heard = hearer.result(a2a::TaskResult::success(task_id.clone(), Bytes::from_static(b"out")), &none).unwrap();
+    let heard = reader.result(a2a::TaskResult::success(task_id.clone(), Bytes::from_static(b"out")), &none).unwrap();
     let [(_, TaskEvent::Artifact(chunk)), (_, TaskEvent::Status(end))] = &heard[..] else { panic!("{heard:?}") };
     assert_eq!((&chunk.artifact.parts[..], end.status.state), (&[Part::text("out")][..], TaskState::Completed));
     // A refusal's words after the task began are those of its failure.
-    let mut begun = Hearer::new("our-id", JsonLimits::default());
+    let mut begun = ReportReader::new("our-id", JsonLimits::default());
     let event = a2a::SwpEventMessage { task_id: task_id.clone(), message: "running".into(), event_payload: Bytes::new() };
     begun.event(event, &none).unwrap();
     let heard = begun.result(a2a::TaskResult::failure(task_id, "unsupported capability"), &none).unwrap();

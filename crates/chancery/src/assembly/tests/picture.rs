@@ -26,9 +26,9 @@ pub(super) async fn picture(node: &Node) -> BTreeMap<String, String> {
     parts.insert("limits".to_owned(), format!("{:#?}", chancery.limits()));
     parts.insert("retention".to_owned(), format!("{:#?} {:?}", chancery.retention(), chancery.dedupe()));
     let running = node.running();
-    let fleet = &running.service().fleet;
-    parts.insert("agents elsewhere".to_owned(), fleet.lines().join("\n"));
-    for (name, guard) in fleet.guards() {
+    let gateway = &running.service().gateway;
+    parts.insert("agents elsewhere".to_owned(), gateway.lines().join("\n"));
+    for (name, guard) in gateway.guards() {
         parts.insert(format!("guard {name}"), format!("{:#?}", guard.config()));
     }
     let webhooks = running.service().webhooks.as_ref();
@@ -36,7 +36,7 @@ pub(super) async fn picture(node: &Node) -> BTreeMap<String, String> {
         "egress".to_owned(),
         format!("{:#?}", webhooks.map(|webhooks| webhooks.egress().map(|guard| guard.config().clone()))),
     );
-    let doors = running.entrance().doors();
+    let doors = running.doors_handle().doors();
     // Routes cannot be compared; what they are made of is among the other parts.
     let DoorSettings {
         public_url,
@@ -76,7 +76,7 @@ fn unordered(of: impl Debug) -> String {
 /// The bytes of every card and of the keys, at the root, at each agent and at each host that is an agent's.
 async fn cards(node: &Node, parts: &mut BTreeMap<String, String>) {
     let agents = node.chancery().agents();
-    let doors = node.running().entrance().doors();
+    let doors = node.running().doors_handle().doors();
     let hosts = doors.settings().signposts.hosts.keys().map(ToString::to_string).collect::<Vec<_>>();
     let paths = agents.iter().map(|agent| format!("/agents/{}", agent.name)).chain([String::new()]);
     let mut asked: Vec<(String, String, &str)> = Vec::new();

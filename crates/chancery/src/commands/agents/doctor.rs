@@ -206,16 +206,7 @@ impl Findings {
     }
 
     fn to_json(&self, called: bool) -> Value {
-        let used = self.used.as_ref().map(|used| {
-            json!({
-                "address": used.interface.url,
-                "binding": used.interface.binding.as_str(),
-                "version": used.interface.version,
-                "streaming": used.streams,
-                "listed": used.listed,
-                "replaced": used.change.map(|change| change.reason()),
-            })
-        });
+        let used = self.used.as_ref().map(AddressInUse::to_json);
         let deviation = |one: &chancery_outbound::discovery::CardDeviation| json!({ "leniency": one.leniency, "member": one.member, "fault": one.fault });
         json!({
             "card": self.found.url,

@@ -1,7 +1,7 @@
 //! What is printed of an answer: the text of a whole one, or of a stream as it comes.
 
 use chancery::protocol::{ContextId, Reply, Sent, Task, TaskEvent, TaskId, TaskState, TaskStatus};
-use chancery_outbound::Heard;
+use chancery_outbound::StreamedEvent;
 use chancery_wire::json::v1_0::V1_0;
 use chancery_wire::{Codec as _, Frames, TaskNames};
 
@@ -104,7 +104,7 @@ pub(super) struct StreamProgress {
 }
 
 impl StreamProgress {
-    pub(super) fn take(&mut self, heard: &Heard, json: bool) {
+    pub(super) fn take(&mut self, heard: &StreamedEvent, json: bool) {
         if let Some(face) = &heard.face {
             // Streams of the original protocol begin without a picture of the task.
             self.id.get_or_insert_with(|| face.task_id.to_string());

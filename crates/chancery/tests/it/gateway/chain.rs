@@ -17,7 +17,7 @@ use crate::wire_client::Combination;
 const GRPC: Combination = Combination { version: Version::V1_0, binding: Binding::Grpc };
 const REST: Combination = Combination { version: Version::V0_3, binding: Binding::Rest };
 /// A node in the middle may take its time to come back.
-const PATIENT: &str = "[peers]\nreconnects = 1000\nreconnect_ms = 10\nreconnect_most_ms = 40\n";
+const PATIENT: &str = "[peers]\nreconnects = 1000\nreconnect_ms = 10\nmax_reconnect_ms = 40\n";
 
 /// Callers speak JSON-RPC to the first, the first gRPC to the second, and the second REST of 0.3 to the last.
 struct Chain {

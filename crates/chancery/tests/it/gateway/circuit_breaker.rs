@@ -16,7 +16,7 @@ use crate::server::{Home, Server, Setup};
 const SEND: &str = "SendStreamingMessage";
 /// Turn about, three strikes, and a rest long enough to be seen. Nobody asks it but callers.
 const SETTINGS: &str = "[routing]\ndefault_selector = 'round_robin'\nfallback = 'none'\nseed = 1\n\
-    [health]\nfailures = 3\nfailure_percent_of = 1000\ncooldown_ms = 4000\ncooldown_most_ms = 4000\ncheck_every_ms = 0\neject_latency_multiple = 1000\n";
+    [health]\nfailures = 3\nfailure_percent_of = 1000\ncooldown_ms = 4000\nmax_cooldown_ms = 4000\ncheck_every_ms = 0\neject_latency_multiple = 1000\n";
 
 /// An agent that does well, or not, as the test says.
 async fn agent(well: &Arc<AtomicBool>) -> Scripted {

@@ -40,7 +40,7 @@ mod unknown_members;
 use crate::server::{Home, Server, Setup};
 
 /// Pauses a test can wait for. Agents on other ports of this machine may be called, because a card says so.
-const QUICK: &str = "[peers]\nreconnect_ms = 10\nreconnect_most_ms = 40\npoll_ms = 10\npoll_most_ms = 40\n";
+const QUICK: &str = "[peers]\nreconnect_ms = 10\nmax_reconnect_ms = 40\npoll_ms = 10\nmax_poll_ms = 40\n";
 const ANYWHERE_HERE: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";
 /// A hundred callers at once over each transport are more connections than one address may usually have.
 const CROWD: &str = "[limits]\nconnections_per_address = 2000\n";

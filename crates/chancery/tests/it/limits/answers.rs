@@ -8,9 +8,9 @@ use chancery_store::MemoryStore;
 use serde_json::json;
 
 use super::{assert_refused, limited};
+use crate::bare_service::BareService;
 use crate::server::Server;
 use crate::wire_client::{Combination, Conditions, WireClient};
-use crate::workshop::Workshop;
 
 const UNAVAILABLE: i64 = -32044;
 
@@ -102,31 +102,31 @@ async fn answers_of_one_caller_that_nobody_reads_are_held_at_their_bytes_in_ever
 
 #[tokio::test]
 async fn answers_of_a_node_that_nobody_reads_are_held_at_their_bytes() {
-    let (each, context) = (100_000, |name: &str| CallContext { caller: Caller::new("default", name), ..Workshop::context() });
-    let workshop = Workshop::new(MemoryStore::new(), BuiltIn::Conformance.runner(), TaskLimits::default());
+    let (each, context) = (100_000, |name: &str| CallContext { caller: Caller::new("default", name), ..BareService::context() });
+    let bare_service = BareService::new(MemoryStore::new(), BuiltIn::Conformance.runner(), TaskLimits::default());
     let mut ids = Vec::new();
     let mut weight = 0;
     for name in ["a", "b", "c"] {
-        let task = workshop.send_with(&context(name), &format!("complete {}", "x".repeat(each)), false).await.unwrap();
+        let task = bare_service.send_with(&context(name), &format!("complete {}", "x".repeat(each)), false).await.unwrap();
         ids.push((context(name), task.id.clone()));
         weight = 2 * each as u64 + "complete ".len() as u64 + 3 * 64;
     }
     let get = async |which: usize| {
         let (context, id) = &ids[which];
         let get = Request::GetTask(GetTask { tenant: None, id: id.clone(), history_length: None });
-        workshop.chancery.call_until(context, get, None).await
+        bare_service.chancery.call_until(context, get, None).await
     };
     let limited = |answering_bytes_per_node| TaskLimits { answering_bytes_per_node, ..TaskLimits::default() };
-    workshop.chancery.set_limits(limited(2 * weight));
+    bare_service.chancery.set_limits(limited(2 * weight));
     let (first, second) = (get(0).await.unwrap(), get(1).await.unwrap());
     assert!(matches!(first, Answer::Large(..)) && matches!(second, Answer::Large(..)));
     let refused = get(2).await.unwrap_err();
     assert_eq!(refused.facts, [("limit", "limits.answering_bytes_per_node".to_owned())]);
     // A call that has changed something is answered all the same: its caller has nothing unread.
-    let sent = workshop.send_with(&ids[2].0, &format!("complete {}", "x".repeat(each)), false).await;
+    let sent = bare_service.send_with(&ids[2].0, &format!("complete {}", "x".repeat(each)), false).await;
     assert!(sent.is_ok());
     drop(first);
     get(2).await.unwrap();
-    workshop.chancery.set_limits(limited(2 * weight - 1));
+    bare_service.chancery.set_limits(limited(2 * weight - 1));
     assert!(get(2).await.is_err(), "one byte too many");
 }

@@ -11,7 +11,7 @@ use chancery_core::{Answer, CascadeOutcome};
 use serde_json::json;
 
 use super::limited;
-use crate::workshop::Workshop;
+use crate::bare_service::BareService;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_waits_for_its_budget_as_long_as_it_may_and_no_longer() {
@@ -69,7 +69,7 @@ async fn a_task_that_does_not_end_in_time_is_left_behind_by_the_cascade() {
         let configuration = SendConfiguration { return_immediately: true, ..SendConfiguration::default() };
         let send =
             SendMessage { tenant: None, message, configuration, metadata: None, client_task_id: None, unknown: Unknown::none() };
-        let answer = plane.call(&Workshop::context(), Request::SendMessage(send)).await.unwrap();
+        let answer = plane.call(&BareService::context(), Request::SendMessage(send)).await.unwrap();
         let Answer::Reply(Reply::Sent(Sent::Task(root))) = answer else { panic!("{answer:?}") };
         let mut tree = plane.trees(root.task.id.as_str()).await.unwrap();
         while tree.first().is_none_or(|tree| tree.tasks.len() < 2) {

@@ -6,9 +6,9 @@ use chancery_store::MemoryStore;
 use serde_json::{Value, json};
 
 use super::{assert_refused, limited};
+use crate::bare_service::{BareService, all_events};
 use crate::patience::soon;
 use crate::server::Server;
-use crate::workshop::{Workshop, all_events};
 
 const LIMIT_REACHED: i64 = -32042;
 
@@ -111,25 +111,25 @@ async fn a_listener_for_a_task_that_never_comes_is_told_so() {
 #[tokio::test]
 async fn a_reader_further_behind_than_its_buffer_is_served_from_the_log() {
     let limits = TaskLimits { stream_buffer_events: 4, ..TaskLimits::default() };
-    let workshop = Workshop::new(MemoryStore::new(), BuiltIn::Conformance.runner(), limits);
+    let bare_service = BareService::new(MemoryStore::new(), BuiltIn::Conformance.runner(), limits);
     // The task, two pieces and the end are what the buffer holds: all is done before the first event is read.
-    let at_the_limit = all_events(workshop.stream("stream 2").await).await;
-    assert_eq!((at_the_limit.len(), workshop.store.entries_read()), (4, 0));
-    let beyond = all_events(workshop.stream("stream 3").await).await;
+    let at_the_limit = all_events(bare_service.stream("stream 2").await).await;
+    assert_eq!((at_the_limit.len(), bare_service.store.entries_read()), (4, 0));
+    let beyond = all_events(bare_service.stream("stream 3").await).await;
     let numbers: Vec<u64> = beyond.iter().map(|entry| entry.seq).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5], "nothing is lost");
-    assert!(workshop.store.entries_read() > 0, "it came from the log");
+    assert!(bare_service.store.entries_read() > 0, "it came from the log");
 }
 
 #[tokio::test]
 async fn events_are_held_for_readers_up_to_their_bytes_and_the_log_serves_the_rest() {
     // The message, the task and the end weigh little; each of two pieces weighs a thousand bytes and what an entry counts for.
     let weight = async |limits: TaskLimits| {
-        let workshop = Workshop::new(MemoryStore::new(), BuiltIn::Conformance.runner(), limits);
-        let events = all_events(workshop.stream("stream 2 0 1000").await).await;
+        let bare_service = BareService::new(MemoryStore::new(), BuiltIn::Conformance.runner(), limits);
+        let events = all_events(bare_service.stream("stream 2 0 1000").await).await;
         assert_eq!(events.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 2, 3, 4], "nothing is lost");
         let bytes = events.iter().map(|entry| chancery_core::task_state::weight(&entry.event)).sum::<u64>();
-        (bytes, workshop.store.entries_read())
+        (bytes, bare_service.store.entries_read())
     };
     let (bytes, read) = weight(TaskLimits::default()).await;
     assert!(bytes > 2000 && read == 0, "{bytes} bytes, {read} entries from the log");

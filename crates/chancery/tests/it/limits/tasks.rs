@@ -9,9 +9,9 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{assert_refused, limited};
+use crate::bare_service::BareService;
 use crate::patience::soon;
 use crate::server::Server;
-use crate::workshop::Workshop;
 
 const LIMIT_REACHED: i64 = -32042;
 const NOT_CANCELABLE: i64 = -32002;
@@ -81,23 +81,23 @@ impl TaskRunner for Hasty {
 async fn a_runner_far_ahead_of_the_store_waits_and_loses_nothing() {
     let said = Arc::new(AtomicU64::new(0));
     let limits = TaskLimits { task_updates_pending: 5, ..TaskLimits::default() };
-    let workshop = Arc::new(Workshop::new(MemoryStore::new(), Arc::new(Hasty(said.clone())), limits));
+    let bare_service = Arc::new(BareService::new(MemoryStore::new(), Arc::new(Hasty(said.clone())), limits));
     // Only the task itself gets through to the store for now.
-    workshop.store.close_gate();
-    workshop.store.admit(1);
+    bare_service.store.close_gate();
+    bare_service.store.admit(1);
     let sending = tokio::spawn({
-        let workshop = workshop.clone();
-        async move { workshop.send("go").await }
+        let bare_service = bare_service.clone();
+        async move { bare_service.send("go").await }
     });
     soon("the runner has said what it may", async || (said.load(Ordering::SeqCst) == 5).then_some(())).await;
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     assert_eq!(said.load(Ordering::SeqCst), 5, "it waits for the store");
-    workshop.store.admit(1000);
+    bare_service.store.admit(1000);
     let task = sending.await.unwrap();
     assert_eq!((task.status.state, said.load(Ordering::SeqCst)), (TaskState::Completed, 100));
-    let log = workshop.chancery.operator_entries(task.id.as_str(), 0, 1000).await.unwrap();
+    let log = bare_service.chancery.operator_entries(task.id.as_str(), 0, 1000).await.unwrap();
     assert_eq!(log.len(), 102);
 }
 
@@ -149,16 +149,16 @@ async fn an_idempotency_key_is_known_up_to_its_last_moment() {
     let limits = TaskLimits { idempotency_hours: 2, ..TaskLimits::default() };
     let sqlite = SqliteStore::open(folder.path().join("tasks.db"), SqliteOptions::default()).unwrap();
     let workshops = [
-        Workshop::new(MemoryStore::new(), BuiltIn::Echo.runner(), limits.clone()),
-        Workshop::new(sqlite, BuiltIn::Echo.runner(), limits),
+        BareService::new(MemoryStore::new(), BuiltIn::Echo.runner(), limits.clone()),
+        BareService::new(sqlite, BuiltIn::Echo.runner(), limits),
     ];
-    for workshop in workshops {
-        let mut context = Workshop::context();
+    for bare_service in workshops {
+        let mut context = BareService::context();
         context.idempotency_key = Some("once".into());
-        let first = workshop.send_with(&context, "hello", false).await.unwrap();
-        workshop.clock.move_on(2 * 3_600_000_000 - 1);
-        assert_eq!(workshop.send_with(&context, "hello", false).await.unwrap().id, first.id, "{:?}", workshop.store);
-        workshop.clock.move_on(1);
-        assert_ne!(workshop.send_with(&context, "hello", false).await.unwrap().id, first.id, "{:?}", workshop.store);
+        let first = bare_service.send_with(&context, "hello", false).await.unwrap();
+        bare_service.clock.move_on(2 * 3_600_000_000 - 1);
+        assert_eq!(bare_service.send_with(&context, "hello", false).await.unwrap().id, first.id, "{:?}", bare_service.store);
+        bare_service.clock.move_on(1);
+        assert_ne!(bare_service.send_with(&context, "hello", false).await.unwrap().id, first.id, "{:?}", bare_service.store);
     }
 }

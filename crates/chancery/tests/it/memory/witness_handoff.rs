@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::house::{House, found, witness};
+use super::two_nodes::{TwoNodes, found, witness};
 
 const MOST: usize = 2048;
 
@@ -14,17 +14,17 @@ fn looks(explained: &Value) -> Vec<&Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_read_a_witness_is_on_the_record_of_both_nodes() {
-    let house = House::new();
-    let (published, _) = house.publish(1_000);
+    let two_nodes = TwoNodes::new();
+    let (published, _) = two_nodes.publish(1_000);
     let name = published["witness"].as_str().unwrap();
-    let grant = house.grant(name, &[]);
+    let grant = two_nodes.grant(name, &[]);
     let part = witness(name, published["data_ref"].as_str().unwrap(), grant["id"].as_str());
-    let taken = house.hand_over(&[part]).await;
+    let taken = two_nodes.hand_over(&[part]).await;
     assert_eq!(found(&taken)["count"], 1_000, "{taken:#}");
     assert!(!taken.to_string().contains("memory_looks"), "whoever does not ask is told nothing: {taken:#}");
 
-    let reader = house.at_taker(&["explain", "--json"]).json();
-    let giver = crate::cli::run(&house.giver_home, ["explain", "--json"]).json();
+    let reader = two_nodes.at_taker(&["explain", "--json"]).json();
+    let giver = crate::cli::run(&two_nodes.giver_home, ["explain", "--json"]).json();
     let (by_reader, by_giver) = (looks(&reader), looks(&giver));
     let (&[there], &[here]) = (&by_reader[..], &by_giver[..]) else { panic!("{reader:#}\n{giver:#}") };
     let fact = |look: &Value, name: &str| {
@@ -41,28 +41,28 @@ async fn who_read_a_witness_is_on_the_record_of_both_nodes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn witness_handoff() {
-    let house = House::new();
+    let two_nodes = TwoNodes::new();
     let sizes = [1_000, 10_000, 100_000, 1_000_000];
     let mut lengths = Vec::new();
     for count in sizes {
-        let (published, queries) = house.publish(count);
+        let (published, queries) = two_nodes.publish(count);
         let name = published["witness"].as_str().unwrap();
         let data_ref = published["data_ref"].as_str().unwrap();
-        let grant = house.grant(name, &[]);
+        let grant = two_nodes.grant(name, &[]);
         let part = witness(name, data_ref, grant["id"].as_str());
 
-        let asked_before = house.relay.bodies().len();
-        let taken = house.hand_over(std::slice::from_ref(&part)).await;
+        let asked_before = two_nodes.relay.bodies().len();
+        let taken = two_nodes.hand_over(std::slice::from_ref(&part)).await;
         assert_eq!(found(&taken)["count"], json!(count), "{taken:#}");
-        let bodies = house.relay.bodies();
+        let bodies = two_nodes.relay.bodies();
         let [body] = &bodies[asked_before..] else { panic!("one request hands it over: {bodies:?}") };
         assert!(body.contains(name), "{body}");
         println!("vectors={count} body_bytes={}", body.len());
         lengths.push(body.len());
 
         let search = chancery_protocol::Part::data(&json!({ "search": { "queries": queries, "k": 10 } }));
-        let there = house.hand_over(&[part, search]).await;
-        let (here, there) = (house.searched(name, &queries), &found(&there)["neighbours"]);
+        let there = two_nodes.hand_over(&[part, search]).await;
+        let (here, there) = (two_nodes.searched(name, &queries), &found(&there)["neighbours"]);
         assert_eq!(&here, there, "the same neighbours in the same order");
         assert_eq!(there.as_array().map(Vec::len), Some(queries.len()));
         for (place, near) in there.as_array().into_iter().flatten().enumerate() {
@@ -76,7 +76,7 @@ async fn witness_handoff() {
     assert!(most - least <= 8, "it does not grow with what it stands for: {lengths:?}");
 
     // Each look is on record, on the node whose agent looked.
-    let decisions = house.at_taker(&["explain", "--json"]).json();
+    let decisions = two_nodes.at_taker(&["explain", "--json"]).json();
     let looks = decisions["decisions"].as_array().unwrap().iter().filter(|one| one["verdicts"][0]["rule"] == "memory");
     assert_eq!(looks.clone().count(), 2 * lengths.len(), "{decisions:#}");
     assert!(looks.clone().all(|look| look["verdicts"][0]["passed"] == true && look["agent"] == "recall"), "{decisions:#}");

@@ -8,8 +8,8 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 
 use super::costs::cpu_ticks;
 use super::{Kept, serve};
+use crate::bare_service::BareService;
 use crate::server::Home;
-use crate::workshop::Workshop;
 
 const SUBSCRIPTIONS: usize = 200;
 /// A tick is 10 ms. A poll a second of 200 readers would take far more than this.
@@ -48,20 +48,20 @@ async fn idle_subscriptions_never_ask_the_store() {
     let limits = TaskLimits { streams_per_caller: 1000, ..TaskLimits::default() };
     let sqlite = SqliteStore::open(folder.path().join("tasks.db"), SqliteOptions::default()).unwrap();
     let workshops = [
-        Workshop::new(MemoryStore::new(), BuiltIn::Conformance.runner(), limits.clone()),
-        Workshop::new(sqlite, BuiltIn::Conformance.runner(), limits),
+        BareService::new(MemoryStore::new(), BuiltIn::Conformance.runner(), limits.clone()),
+        BareService::new(sqlite, BuiltIn::Conformance.runner(), limits),
     ];
-    for workshop in workshops {
+    for bare_service in workshops {
         let mut readers = Vec::new();
         for _ in 0..SUBSCRIPTIONS {
-            let parked = workshop.send("ask").await;
-            let mut subscription = workshop.subscribe(&parked.id).await;
+            let parked = bare_service.send("ask").await;
+            let mut subscription = bare_service.subscribe(&parked.id).await;
             subscription.next().await.expect("the task");
             readers.push(tokio::spawn(async move { subscription.next().await.is_ok() }));
         }
-        let before = workshop.store.reads();
+        let before = bare_service.store.reads();
         tokio::time::sleep(WATCHED_FOR).await;
-        assert_eq!(workshop.store.reads(), before, "nobody asked");
+        assert_eq!(bare_service.store.reads(), before, "nobody asked");
         assert!(readers.iter().all(|reader| !reader.is_finished()), "and everybody still listens");
         readers.iter().for_each(tokio::task::JoinHandle::abort);
     }

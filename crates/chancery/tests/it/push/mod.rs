@@ -6,13 +6,13 @@ mod answers;
 mod asked;
 mod delivery;
 mod evil;
+mod failing_receivers;
 mod no_way_in;
 mod operating;
 mod raw;
 mod rebinding;
 mod secrets;
 mod versions;
-mod weather;
 
 use serde_json::{Value, json};
 

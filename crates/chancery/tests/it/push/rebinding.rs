@@ -104,7 +104,7 @@ impl Notary for Empty {
     }
 }
 
-struct House {
+struct DeliverySetup {
     chancery: Chancery,
     engine: Arc<Engine>,
     outbox: Arc<dyn Outbox>,
@@ -116,7 +116,7 @@ struct House {
     names: Arc<Names>,
 }
 
-impl House {
+impl DeliverySetup {
     /// A receiver at the public address that answers this, in TLS, and hangs up; a canary on the loopback at the port of every URL.
     async fn new(answer: &'static str, answers: fn(&str, usize) -> Vec<&'static str>) -> Self {
         let signer = Signer::new("authority");
@@ -234,44 +234,44 @@ fn blocked(lane: &Lane) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_was_public_and_then_leads_inside_is_not_followed() {
     // The first attempt is refused by the receiver, so that the name is asked for again.
-    let house = House::new("503 Later", |name, before| match before {
+    let setup = DeliverySetup::new("503 Later", |name, before| match before {
         0 => vec![PUBLIC],
         _ => vec![INSIDE[name.trim_start_matches('n').trim_end_matches(".hooks.example").parse::<usize>().unwrap()]],
     })
     .await;
     for number in 0..INSIDE.len() {
-        house.task(&format!("n{number}.hooks.example")).await;
+        setup.task(&format!("n{number}.hooks.example")).await;
     }
-    let lanes = house.settled().await;
+    let lanes = setup.settled().await;
     assert!(lanes.iter().all(blocked), "{lanes:?}");
-    assert_eq!(house.told.load(Ordering::SeqCst), INSIDE.len(), "each was sent once, to the public address");
-    assert!(house.names.asked.lock().unwrap().values().all(|times| *times == 2));
-    assert_eq!((house.canary.came(), house.roads.elsewhere.load(Ordering::SeqCst)), (0, 0));
+    assert_eq!(setup.told.load(Ordering::SeqCst), INSIDE.len(), "each was sent once, to the public address");
+    assert!(setup.names.asked.lock().unwrap().values().all(|times| *times == 2));
+    assert_eq!((setup.canary.came(), setup.roads.elsewhere.load(Ordering::SeqCst)), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_mixed_addresses_only_the_public_one_is_told() {
-    let house = House::new("200 OK", |_, _| [&INSIDE[..], &[PUBLIC], &INSIDE[..]].concat()).await;
-    house.task("mixed.hooks.example").await;
-    let lanes = house.settled().await;
+    let setup = DeliverySetup::new("200 OK", |_, _| [&INSIDE[..], &[PUBLIC], &INSIDE[..]].concat()).await;
+    setup.task("mixed.hooks.example").await;
+    let lanes = setup.settled().await;
     assert!(lanes.iter().all(|lane| lane.cursor.state == LaneState::Active && !lane.cursor.is_pending()), "{lanes:?}");
-    assert_eq!(house.told.load(Ordering::SeqCst), 2);
-    assert_eq!((house.canary.came(), house.roads.elsewhere.load(Ordering::SeqCst)), (0, 0));
+    assert_eq!(setup.told.load(Ordering::SeqCst), 2);
+    assert_eq!((setup.canary.came(), setup.roads.elsewhere.load(Ordering::SeqCst)), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_alias_for_something_inside_is_judged_by_where_it_ends() {
     // What a resolver answers for an alias: the addresses at its end.
-    let house = House::new("200 OK", |name, _| {
+    let setup = DeliverySetup::new("200 OK", |name, _| {
         vec![INSIDE[name.trim_start_matches("alias").trim_end_matches(".hooks.example").parse::<usize>().unwrap()]]
     })
     .await;
     for number in 0..INSIDE.len() {
-        house.task(&format!("alias{number}.hooks.example")).await;
+        setup.task(&format!("alias{number}.hooks.example")).await;
     }
     // A dot at the end of the name changes nothing.
-    house.task("alias0.hooks.example.").await;
-    let lanes = house.settled().await;
+    setup.task("alias0.hooks.example.").await;
+    let lanes = setup.settled().await;
     assert!(lanes.len() == INSIDE.len() + 1 && lanes.iter().all(blocked), "{lanes:?}");
-    assert_eq!((house.told.load(Ordering::SeqCst), house.canary.came(), house.roads.elsewhere.load(Ordering::SeqCst)), (0, 0, 0));
+    assert_eq!((setup.told.load(Ordering::SeqCst), setup.canary.came(), setup.roads.elsewhere.load(Ordering::SeqCst)), (0, 0, 0));
 }

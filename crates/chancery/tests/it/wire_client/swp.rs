@@ -7,7 +7,7 @@ use chancery_core::task_state;
 use chancery_protocol::{NamedTask, Reply, Request, SendMessage, Sent, Task, TaskEvent, Version};
 use chancery_wire::JsonLimits;
 use chancery_wire::swp::codec::{Envelope, FramePayload, Profile, Reader, SwpLimits, Timestamps, a2a};
-use chancery_wire::swp::{BINDING, Hearer, Misheard, write_task};
+use chancery_wire::swp::{BINDING, ReportFault, ReportReader, write_task};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -27,7 +27,7 @@ pub(super) struct SwpClient {
 pub(crate) struct SwpStream {
     line: TcpStream,
     reader: Reader,
-    hearer: Hearer,
+    report_reader: ReportReader,
     waiting: VecDeque<Seen>,
     ended: bool,
 }
@@ -92,8 +92,8 @@ impl SwpClient {
         let mut line = TcpStream::connect(authority).await.expect("the node listens");
         line.write_all(&frame).await.expect("it takes the task");
         let answers = SwpLimits { duplicate_window_ms: 0, max_frames_per_window: u32::MAX, ..SwpLimits::default() };
-        let hearer = Hearer::new(&task_id, JsonLimits::default());
-        let mut stream = SwpStream { line, reader: Reader::new(answers), hearer, waiting: VecDeque::new(), ended: false };
+        let report_reader = ReportReader::new(&task_id, JsonLimits::default());
+        let mut stream = SwpStream { line, reader: Reader::new(answers), report_reader, waiting: VecDeque::new(), ended: false };
         stream.fill().await?;
         Ok(stream)
     }
@@ -119,12 +119,12 @@ impl SwpStream {
             let heard = match received.payload {
                 // It is still there.
                 FramePayload::A2a(a2a::A2aMessage::Handshake(_)) => continue,
-                FramePayload::A2a(a2a::A2aMessage::Event(event)) => self.hearer.event(event, extensions),
+                FramePayload::A2a(a2a::A2aMessage::Event(event)) => self.report_reader.event(event, extensions),
                 FramePayload::A2a(a2a::A2aMessage::Result(result)) => {
                     self.ended = true;
                     let reason = result.error_message.clone();
-                    match self.hearer.result(result, extensions) {
-                        Err(Misheard::Refused(_)) => return Err(Refusal::Swp(reason)),
+                    match self.report_reader.result(result, extensions) {
+                        Err(ReportFault::Refused(_)) => return Err(Refusal::Swp(reason)),
                         heard => heard,
                     }
                 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use chancery_protocol::Error;
 use chancery_wire::swp::codec::{FramePayload, a2a};
-use chancery_wire::swp::{Hearer, Misheard};
+use chancery_wire::swp::{ReportFault, ReportReader};
 
 use super::Ready;
 use super::line::{OpenSwpLine, SwpLinePool};
-use crate::client::events::{Heard, Silence};
+use crate::client::events::{Silence, StreamedEvent};
 use crate::client::limits::ClientLimits;
 use crate::client::{ClientError, Transport};
 
@@ -22,8 +22,8 @@ pub(crate) struct SwpEvents {
     /// Gone once the result is there, and while a new one is looked for.
     line: Option<OpenSwpLine>,
     ready: Ready,
-    hearer: Hearer,
-    waiting: VecDeque<Heard>,
+    reader: ReportReader,
+    waiting: VecDeque<StreamedEvent>,
     silence: Silence,
     /// Whether the peer tells the whole story again to whoever sends the same task again.
     retells: bool,
@@ -44,7 +44,7 @@ impl SwpEvents {
     pub(super) async fn open(
         lines: Arc<SwpLinePool>,
         ready: Ready,
-        hearer: Hearer,
+        reader: ReportReader,
         retells: bool,
         limits: &ClientLimits,
     ) -> Result<Self, ClientError> {
@@ -63,7 +63,7 @@ impl SwpEvents {
             lines,
             line: Some(line),
             ready,
-            hearer,
+            reader,
             waiting: VecDeque::new(),
             silence: Silence::new(limits.read()),
             retells,
@@ -77,7 +77,7 @@ impl SwpEvents {
         })
     }
 
-    pub(crate) async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<StreamedEvent>, ClientError> {
         loop {
             if let Some(heard) = self.waiting.pop_front() {
                 return Ok(Some(heard));
@@ -151,8 +151,8 @@ impl SwpEvents {
                 self.skip -= 1;
                 return Ok(());
             }
-            a2a::A2aMessage::Event(event) => self.hearer.event(event, extensions),
-            a2a::A2aMessage::Result(result) => self.hearer.result(result, extensions),
+            a2a::A2aMessage::Event(event) => self.reader.event(event, extensions),
+            a2a::A2aMessage::Result(result) => self.reader.result(result, extensions),
         };
         (self.heard, self.quiet) = (self.heard + 1, 0);
         if is_result {
@@ -162,10 +162,10 @@ impl SwpEvents {
             }
         }
         let heard = heard.map_err(|misheard| match misheard {
-            Misheard::Refused(refusal) => ClientError::Refused(refusal),
-            Misheard::NotUnderstood(Error { message, .. }) => ClientError::not_understood(message.into_owned()),
+            ReportFault::Refused(refusal) => ClientError::Refused(refusal),
+            ReportFault::NotUnderstood(Error { message, .. }) => ClientError::not_understood(message.into_owned()),
         })?;
-        self.waiting.extend(heard.into_iter().map(|(face, event)| Heard { face, event, id: None }));
+        self.waiting.extend(heard.into_iter().map(|(face, event)| StreamedEvent { face, event, id: None }));
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use chancery_core::task_state;
 use chancery_protocol::{Error, ErrorKind, NamedTask, Reply, Request, SendMessage, Sent as Reached, TaskEvent, Version};
 use chancery_wire::swp::codec::obs::{self, TraceContext};
 use chancery_wire::swp::codec::{Envelope, Extensions, Profile, SwpLimits, a2a};
-use chancery_wire::swp::{Hearer, write_task};
+use chancery_wire::swp::{ReportReader, write_task};
 use url::Url;
 use uuid::Uuid;
 
@@ -94,9 +94,9 @@ impl SwpAgent {
     async fn open(&self, send: &SendMessage, conditions: &CallConditions, left: Duration) -> Result<SwpEvents, ClientError> {
         let id = Uuid::now_v7();
         let ready = self.ready(send, conditions, id)?;
-        let hearer = Hearer::new(&id.simple().to_string(), self.limits.json());
+        let reader = ReportReader::new(&id.simple().to_string(), self.limits.json());
         let late = || ClientError::Transport(Transport::OutOfTime { sent: WasSent::Maybe });
-        let opened = SwpEvents::open(Arc::clone(&self.lines), ready, hearer, self.speaks_a2a, &self.limits);
+        let opened = SwpEvents::open(Arc::clone(&self.lines), ready, reader, self.speaks_a2a, &self.limits);
         tokio::time::timeout(left, opened).await.map_err(|_| late())?
     }
 

@@ -1,6 +1,6 @@
 //! Lanes in memory, and what is kept about their deliveries.
 
-mod book;
+mod lane_table;
 mod letters;
 mod queues;
 
@@ -18,7 +18,7 @@ use chancery_core::push::{
 use chancery_core::{RecordNote, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 
-use self::book::LaneTable;
+use self::lane_table::LaneTable;
 use self::letters::Letters;
 use super::{MemoryStore, locked};
 use crate::lanes::told;

@@ -64,7 +64,7 @@ async fn an_answer_without_an_end_is_cut_off() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_at_once() {
     let agent = Scripted::agent(|_| Script::page(503, "text/plain", "later")).await;
-    let gateway = streaming_from(&agent.url(), "[health]\nfailures = 3\ncooldown_ms = 600000\ncooldown_most_ms = 600000\n");
+    let gateway = streaming_from(&agent.url(), "[health]\nfailures = 3\ncooldown_ms = 600000\nmax_cooldown_ms = 600000\n");
     for (round, combination) in Combination::ALL.into_iter().enumerate() {
         let client = WireClient::new(gateway.url(), combination);
         let sent = client.call(&Request::SendMessage(message(combination, "own")), &Conditions::default()).await;

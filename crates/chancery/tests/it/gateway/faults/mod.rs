@@ -21,8 +21,8 @@ const HASTY_MS: u64 = 400;
 /// An agent is looked for three times, and is asked however often it fails.
 fn fast(read_ms: u64) -> String {
     format!(
-        "[peers]\nread_ms = {read_ms}\nanswer_ms = {read_ms}\nreconnects = 2\nreconnect_ms = 10\nreconnect_most_ms = 20\npoll_ms = 10\n\
-         poll_most_ms = 20\nanswer_bytes = 65536\nevent_bytes = 65536\n\
+        "[peers]\nread_ms = {read_ms}\nanswer_ms = {read_ms}\nreconnects = 2\nreconnect_ms = 10\nmax_reconnect_ms = 20\npoll_ms = 10\n\
+         max_poll_ms = 20\nanswer_bytes = 65536\nevent_bytes = 65536\n\
          [health]\nfailures = 1000\nfailure_percent_of = 1000\n"
     )
 }

@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::json::part::{Wrapper, marked, unwrapped, with_unknown};
+use crate::json::part::{FileLabel, Wrapper, marked, unwrapped, with_unknown};
 
 pub(super) struct PartView<'a>(pub &'a Part);
 
@@ -46,16 +46,13 @@ struct File<'a> {
     file_with_uri: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_with_bytes: Option<AsBase64<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mime_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    #[serde(flatten)]
+    label: FileLabel<'a>,
 }
 
 impl<'a> File<'a> {
     fn described(part: &'a Part) -> Self {
-        let (mime_type, name) = (part.media_type.as_deref(), part.filename.as_deref());
-        Self { file_with_uri: None, file_with_bytes: None, mime_type, name }
+        Self { file_with_uri: None, file_with_bytes: None, label: FileLabel::of(part) }
     }
 }
 

@@ -18,11 +18,11 @@ use crate::pb::v1;
 use crate::scan::JsonLimits;
 
 /// One event with the names its task has at the peer.
-type Heard = (Option<TaskNames>, TaskEvent);
+type ReportedEvent = (Option<TaskNames>, TaskEvent);
 
 /// Why a report is no event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Misheard {
+pub enum ReportFault {
     /// The peer did not take the task.
     Refused(Error),
     NotUnderstood(Error),
@@ -30,21 +30,21 @@ pub enum Misheard {
 
 /// Listens to the reports on one task. A peer that speaks no A2A names neither task nor context: its task goes by the id we gave it.
 #[derive(Debug)]
-pub struct Hearer {
+pub struct ReportReader {
     face: TaskNames,
     json: JsonLimits,
     /// Whether the task was shown.
     begun: bool,
 }
 
-impl Hearer {
+impl ReportReader {
     /// `name` is the id of the task as text.
     pub fn new(name: &str, json: JsonLimits) -> Self {
         Self { face: TaskNames::named(TaskId::new(name), "".into()), json, begun: false }
     }
 
-    pub fn event(&mut self, event: a2a::SwpEventMessage, extensions: &Extensions) -> Result<Vec<Heard>, Misheard> {
-        let given = Given::of(extensions).map_err(Misheard::NotUnderstood)?;
+    pub fn event(&mut self, event: a2a::SwpEventMessage, extensions: &Extensions) -> Result<Vec<ReportedEvent>, ReportFault> {
+        let given = Given::of(extensions).map_err(ReportFault::NotUnderstood)?;
         if given.convention == Some(Convention::A2a) {
             return read(event.event_payload).map(|heard| vec![heard]);
         }
@@ -55,9 +55,9 @@ impl Hearer {
         Ok(heard)
     }
 
-    /// All that is left to hear. A result that says nothing but a refusal is one, unless the task was seen to begin.
-    pub fn result(&mut self, result: TaskResult, extensions: &Extensions) -> Result<Vec<Heard>, Misheard> {
-        let given = Given::of(extensions).map_err(Misheard::NotUnderstood)?;
+    /// All that is left to report. A result that says nothing but a refusal is one, unless the task was seen to begin.
+    pub fn result(&mut self, result: TaskResult, extensions: &Extensions) -> Result<Vec<ReportedEvent>, ReportFault> {
+        let given = Given::of(extensions).map_err(ReportFault::NotUnderstood)?;
         if given.convention == Some(Convention::A2a) && !result.output.is_empty() {
             return read(result.output).map(|heard| vec![heard]);
         }
@@ -69,7 +69,7 @@ impl Hearer {
             return Ok(heard);
         }
         if let Some(refusal) = errors::read::swp(&result.error_message).filter(|_| !self.begun) {
-            return Err(Misheard::Refused(refusal));
+            return Err(ReportFault::Refused(refusal));
         }
         let (state, words) = ended(&result.error_message);
         let mut heard = self.begin();
@@ -77,14 +77,14 @@ impl Hearer {
         Ok(heard)
     }
 
-    fn part(&self, bytes: Bytes, given: &Given) -> Result<Option<Part>, Misheard> {
+    fn part(&self, bytes: Bytes, given: &Given) -> Result<Option<Part>, ReportFault> {
         let guess = || if std::str::from_utf8(&bytes).is_ok() { Convention::Text } else { Convention::Opaque };
         let convention = given.convention.unwrap_or_else(guess);
-        Content { bytes, convention, media_type: given.media_type.clone() }.part(&self.json).map_err(Misheard::NotUnderstood)
+        Content { bytes, convention, media_type: given.media_type.clone() }.part(&self.json).map_err(ReportFault::NotUnderstood)
     }
 
     /// The task as it began, once.
-    fn begin(&mut self) -> Vec<Heard> {
+    fn begin(&mut self) -> Vec<ReportedEvent> {
         if std::mem::replace(&mut self.begun, true) {
             return Vec::new();
         }
@@ -95,24 +95,24 @@ impl Hearer {
         vec![(Some(self.face.clone()), TaskEvent::Created(Arc::new(task)))]
     }
 
-    fn status(&self, state: TaskState, parts: Vec<Part>) -> Heard {
+    fn status(&self, state: TaskState, parts: Vec<Part>) -> ReportedEvent {
         let message = (!parts.is_empty()).then(|| Arc::new(Message::of_parts(Role::Agent, MessageId::new(""), parts)));
         let status = TaskStatus { state, message, timestamp: None, unknown: Unknown::none() };
         let change = StatusChange { status, metadata: None, unknown: Unknown::none() };
         (Some(self.face.clone()), TaskEvent::Status(change))
     }
 
-    fn whole(&self, part: Part) -> Heard {
+    fn whole(&self, part: Part) -> ReportedEvent {
         let artifact = Arc::new(Artifact::new("output", vec![part]));
         let chunk = ArtifactChunk { artifact, append: false, last_chunk: true, metadata: None, unknown: Unknown::none() };
         (Some(self.face.clone()), TaskEvent::Artifact(chunk))
     }
 }
 
-fn read(bytes: Bytes) -> Result<Heard, Misheard> {
-    let malformed = |fault: prost::DecodeError| Misheard::NotUnderstood(crate::pb::decode_error(&fault));
+fn read(bytes: Bytes) -> Result<ReportedEvent, ReportFault> {
+    let malformed = |fault: prost::DecodeError| ReportFault::NotUnderstood(crate::pb::decode_error(&fault));
     let event = v1::proto::StreamResponse::decode(bytes).map_err(malformed)?;
-    v1::event::read(event).map_err(Misheard::NotUnderstood)
+    v1::event::read(event).map_err(ReportFault::NotUnderstood)
 }
 
 /// The state a failure names, and its words.

@@ -14,7 +14,7 @@ use crate::server::{Home, Server, Setup};
 
 pub(super) const DIM: u32 = 128;
 
-pub(super) struct House {
+pub(super) struct TwoNodes {
     pub(super) tier: TempDir,
     pub(super) giver_home: Home,
     pub(super) giver: Server,
@@ -30,7 +30,7 @@ fn settings(tier: &Path, more: &str) -> String {
     format!("{more}\n[memory]\ntier = '{}'\n", tier.display())
 }
 
-impl House {
+impl TwoNodes {
     pub(super) fn new() -> Self {
         let tier = tempfile::tempdir().expect("a temporary folder");
         let (giver_home, taker_home) = (Home::new(), Home::new());

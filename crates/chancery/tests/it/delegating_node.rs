@@ -28,13 +28,13 @@ max_usd = "1"
 window = "1h"
 "#;
 
-pub(crate) struct House {
+pub(crate) struct DelegatingNode {
     pub(crate) home: Home,
     pub(crate) node: Server,
     keys: Vec<(&'static str, String)>,
 }
 
-impl House {
+impl DelegatingNode {
     /// Callers: `user`, who is nobody's agent, and the agents `planner` and `research`.
     pub(crate) fn new(config: &str) -> Self {
         let home = Home::new();

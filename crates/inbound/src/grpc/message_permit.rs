@@ -1,5 +1,4 @@
-//! The room that the message of a gRPC answer takes until it is written. tonic turns the message into bytes; this passes its permit
-//! around it.
+//! Passes the permit of a gRPC answer around tonic, which turns the message into bytes, to the bytes until they are written.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,12 +9,12 @@ use crate::unwritten::UnwrittenBuffers;
 
 /// The permit of a message that is with tonic, and the bytes that came out of it.
 #[derive(Debug)]
-pub(crate) struct GrpcRoom {
+pub(crate) struct MessagePermit {
     permit: Mutex<Option<AnswerPermit>>,
     unwritten: Arc<UnwrittenBuffers>,
 }
 
-impl GrpcRoom {
+impl MessagePermit {
     pub(super) fn new(permit: AnswerPermit) -> Self {
         Self { permit: Mutex::new(Some(permit)), unwritten: Arc::default() }
     }

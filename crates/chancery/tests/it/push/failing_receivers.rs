@@ -1,4 +1,4 @@
-//! Receivers in bad weather: one that flaps (F3), many that hang (F4), and one that comes back to a long backlog (F14).
+//! Receivers that fail: one that flaps (F3), many that hang (F4), and one that comes back to a long backlog (F14).
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -57,17 +57,17 @@ impl Seal for TestSeal {
     }
 }
 
-pub(crate) struct Workshop {
+pub(crate) struct BareService {
     pub(crate) chancery: Chancery,
     pub(crate) store: Arc<HookedStore>,
     pub(crate) clock: Arc<HandClock>,
 }
 
 fn card() -> AgentCard {
-    new_card("Workshop", "For tests")
+    new_card("Bare service", "For tests")
 }
 
-impl Workshop {
+impl BareService {
     pub(crate) fn new(store: impl Store + 'static, runner: Arc<dyn TaskRunner>, limits: TaskLimits) -> Self {
         let store = Arc::new(HookedStore::over(store));
         let clock = Arc::new(HandClock(AtomicI64::new(1_800_000_000_000_000)));
