@@ -164,7 +164,7 @@ enum Command {
     Schema,
     /// Say whether the database of the node on this machine is sound
     Store(store::StoreCommandArgs),
-    /// Make the node on this machine read its config file anew
+    /// Make the node on this machine reload its config file
     Reload(reload::Reload),
     /// Send tasks over SWP, listen for them, and say what frames hold
     Swp(swp::Swp),

@@ -53,9 +53,9 @@ enum Command {
     List,
     /// Show one agent: its version, binding and address, its deviations, what was learnt about it, and its last fault
     Show { name: String },
-    /// Look at an agent elsewhere, say what works and what deviates, and which settings to write
+    /// Check a remote agent: what works, what deviates, and which settings to write
     Doctor(Box<Doctor>),
-    /// Stand in front of an agent elsewhere
+    /// Add a remote agent behind the node
     Add(Box<Add>),
     /// Take out an agent that was added; its tasks stay, and show again if it is added again under its name
     Remove { name: String },

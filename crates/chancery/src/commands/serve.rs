@@ -68,7 +68,7 @@ pub(super) struct Serve {
 #[derive(Clone)]
 enum AgentChoice {
     BuiltIn(BuiltIn),
-    /// One that runs elsewhere.
+    /// A remote agent.
     Url(String),
 }
 

@@ -17,7 +17,7 @@ const DELIVER: &str = "say what arrives: receives, is notified, gets the answer,
 const ACTOR: &str = "name the actor: no other caller, another caller, every caller, any client";
 const AUTHENTICATE: &str = "authenticate, accept, admit, reject";
 
-/// Every refused phrase. A longer phrase stands before a shorter one that it contains.
+/// Every refused phrase, for `check` to find. A longer phrase stands before a shorter one that it contains.
 pub(super) const REFUSED: &[RefusedPhrase] = &[
     refuse("whoever", NAME_IT),
     refuse("whomever", NAME_IT),
@@ -68,6 +68,15 @@ pub(super) const REFUSED: &[RefusedPhrase] = &[
     refuse("stands in front of", "is a gateway for, forwards to"),
     refuse("in the hands of", "owned by"),
     refuse("looked over", "checked"),
+    refuse("agents elsewhere", "remote agents"),
+    refuse("agent elsewhere", "remote agent"),
+    refuse("elsewhere", "remote, on another host, on another node"),
+    refuse("anew", "again"),
+    refuse("passed on", "forwarded"),
+    refuse("passes on", "forwards"),
+    refuse("pass on", "forward"),
+    refuse("for ever", "without end, permanently"),
+    refuse("hangs up", "disconnects"),
     refuse("has the rest", "name what is there"),
     refuse("have the rest", "name what is there"),
 ];
