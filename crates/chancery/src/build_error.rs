@@ -55,7 +55,7 @@ pub enum BuildError {
     Artifacts(#[from] crate::part_store::PartStoreError),
     #[error(transparent)]
     Memory(#[from] crate::memory::MemoryBuildError),
-    #[error("without callers everybody may call; a node that asks who is calling has to be restarted for that")]
+    #[error("without callers the node would accept every client; restart a node with callers to remove all of them")]
     WouldOpen,
     #[error("the folder of the config file cannot be watched: {0}")]
     Watch(String),

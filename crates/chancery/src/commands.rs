@@ -148,7 +148,7 @@ enum Command {
     Budgets(budgets::Budgets),
     /// Show what was spent, by tree, caller, agent, skill or tenant
     Bill(bill::BillCommand),
-    /// Say which agents the node stands in front of, and see how they do
+    /// Add, approve and check the remote agents behind the node
     Agents(agents::AgentsCommand),
     /// Say who may call the node on this machine
     Callers(callers::CallersCommand),
@@ -164,7 +164,7 @@ enum Command {
     Schema,
     /// Say whether the database of the node on this machine is sound
     Store(store::StoreCommandArgs),
-    /// Make the node on this machine read its config file anew
+    /// Make the node on this machine reload its config file
     Reload(reload::Reload),
     /// Send tasks over SWP, listen for them, and say what frames hold
     Swp(swp::Swp),
@@ -233,7 +233,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// What to do for somebody who was not let in.
+/// What to do after a rejected authentication.
 fn way_in(status: u16, shown: bool) -> &'static str {
     match (status, shown) {
         (401, false) => {
@@ -311,7 +311,7 @@ fn as_client(command: impl Future<Output = Result<(), Failure>>) -> Result<(), F
     runtime.block_on(command)
 }
 
-/// Says something beside the result that is worth knowing. With stderr gone there is nobody left to tell.
+/// Prints a remark beside the result. A closed stderr is ignored.
 fn remark(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

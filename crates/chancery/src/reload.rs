@@ -58,7 +58,7 @@ fn listed(file: &std::path::Path, faults: &[ConfigFault]) -> String {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    #[error("the node was started without a config file, so there is none to read anew")]
+    #[error("the node was started without a config file, so there is no file to reload")]
     NoFile,
     #[error(transparent)]
     Rejected(#[from] Rejected),

@@ -10,7 +10,7 @@ pub enum GrantRefusal {
     NoGrant,
     #[error("not a grant: {0}")]
     Malformed(&'static str),
-    #[error("the grant is signed by nobody that is trusted here")]
+    #[error("no key that this node trusts signed the grant")]
     UnknownIssuer,
     #[error("the signature of the grant is wrong")]
     BadSignature,

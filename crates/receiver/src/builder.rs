@@ -17,7 +17,7 @@ use crate::receiver::{Expected, MOST_BODY_BYTES, Receiver, ReceiverState};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomplete {
-    #[error("senders have to show something; say so if you mean to let everybody in")]
+    #[error("no check is configured: set one, or call `everybody()` to accept every sender")]
     NoDemands,
     #[error("keys that others use too need the URL of this receiver")]
     NoUrl,

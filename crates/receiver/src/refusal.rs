@@ -24,7 +24,7 @@ pub enum NotificationRefusal {
     BodySignature,
     #[error("not a notification: {0}")]
     NotANotification(String),
-    #[error("nobody here waits for task {0:?}")]
+    #[error("this receiver does not expect task {0:?}")]
     UnexpectedTask(String),
     /// It was taken before.
     #[error("this is a copy of a message that was taken")]

@@ -131,7 +131,7 @@ impl FrameReason {
             Self::TaskConflict => row("task_conflict", InvalidProfilePayload, "the task id was used for another task"),
             Self::EventAfterResult => row("event_after_result", InvalidProfilePayload, "the task has its result already"),
             Self::ResultConflict => row("result_conflict", InvalidProfilePayload, "the task has another result already"),
-            Self::WrongParty => row("wrong_party", InvalidProfilePayload, "events and results come from whoever was given the task"),
+            Self::WrongParty => row("wrong_party", InvalidProfilePayload, "events and results come from the receiver of the task"),
             Self::TooManyOpenTasks => row("too_many_open_tasks", RateLimitExceeded, "no more tasks may be open at once"),
             Self::InvalidMcpPayload => row("invalid_mcp_payload", InvalidMcpPayload, "the payload is not a JSON-RPC message of its type"),
             Self::NotFound => row("not_found", NotFound, "nothing of that name is here"),

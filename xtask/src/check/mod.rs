@@ -6,7 +6,9 @@ mod layers;
 mod lockfiles;
 mod machine_paths;
 pub(crate) mod opening;
+mod promises;
 mod proof_types;
+mod prose;
 mod rust_text;
 mod secret_comparisons;
 mod sizes;
@@ -61,6 +63,7 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
     violations.extend(fences::violations(packages));
     violations.extend(features::violations(packages));
     violations.extend(threat_rows::violations(files));
+    violations.extend(promises::violations(files));
     violations.extend(type_names::violations(files));
     for file in files {
         violations.extend(opening::violations(file));
@@ -69,6 +72,8 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
         violations.extend(secret_comparisons::violations(file));
         violations.extend(proof_types::violations(file));
         violations.extend(machine_paths::violations(file));
+        violations.extend(prose::violations(file));
+        violations.extend(prose::violations_in_help_and_errors(file));
         violations.extend(lockfiles::violations(file));
         violations.extend(features::unlinted(file));
     }

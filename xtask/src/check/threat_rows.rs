@@ -34,7 +34,7 @@ fn violation(line: usize, fault: String, remedy: String) -> Violation {
     Violation { rule: "threats", place: format!("{DOCUMENT}:{line}"), fault, remedy }
 }
 
-fn backticked(line: &str) -> impl Iterator<Item = &str> {
+pub(super) fn backticked(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
@@ -73,7 +73,7 @@ fn module_of(path: &str) -> Option<String> {
 }
 
 /// Whether the file holds `fn NAME` under an attribute that makes a test of it.
-fn has_test(file: &File, name: &str) -> bool {
+pub(super) fn has_test(file: &File, name: &str) -> bool {
     let head = format!("fn {name}(");
     // Most files do not even mention it.
     if !file.is_rust() || !file.text.contains(&head) {

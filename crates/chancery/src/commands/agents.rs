@@ -53,16 +53,16 @@ enum Command {
     List,
     /// Show one agent: its version, binding and address, its deviations, what was learnt about it, and its last fault
     Show { name: String },
-    /// Look at an agent elsewhere, say what works and what deviates, and which settings to write
+    /// Check a remote agent: what works, what deviates, and which settings to write
     Doctor(Box<Doctor>),
-    /// Stand in front of an agent elsewhere
+    /// Add a remote agent behind the node
     Add(Box<Add>),
     /// Take out an agent that was added; its tasks stay, and show again if it is added again under its name
     Remove { name: String },
     /// Take over the card of an agent that promises something else than the approved one
     Approve {
         name: String,
-        /// Forget what was approved and take whichever card the agent has now, whoever signed it
+        /// Forget the approved card and accept the current one, with any signer
         #[arg(long, conflicts_with = "digest")]
         anew: bool,
         /// Only if it is still this card, by the digest that `chancery agents ls` shows
@@ -73,10 +73,10 @@ enum Command {
     Health { name: String },
     /// Print the address of an agent: the base URL to give to it, by which the node knows that it calls
     ///
-    /// Configure the agent with this URL in the place of the node's own: its peers are URL/agents/OTHER, and cards under it
-    /// name it on. Calls of an agent that passes on neither a hop token nor its trace are placed by it, so that loops are found
-    /// and tree budgets hold. The URL says who calls, never who may; whoever else has it can spend the money of that agent's tasks.
-    /// JSON-RPC and HTTP+JSON only: gRPC and SWP have no path to put it in. A node with --memory has other
+    /// Configure the agent with this URL in the place of the node's own. Its peers are URL/agents/OTHER, and cards under it
+    /// use it too. It places the calls of an agent that forwards neither a hop token nor its trace, so that loops are found
+    /// and tree budgets hold. The URL identifies the agent and grants nothing; a client that has it can spend the money of that
+    /// agent's tasks. JSON-RPC and HTTP+JSON only: gRPC and SWP have no path to put it in. A node with --memory has other
     /// addresses after each start.
     Url {
         name: String,

@@ -31,7 +31,7 @@ pub(super) struct Budgets {
     /// Only those of this one; of a tree, any of its tasks
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// A name that means nobody here is no error
+    /// Accept a name that is unknown here
     #[arg(long)]
     unknown_ok: bool,
 }

@@ -71,7 +71,7 @@ pub(super) struct Card {
     credentials: CredentialArgs,
 }
 
-/// Which version's card is asked for.
+/// The version of the requested card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AskedVersion {
     This(Version),

@@ -58,7 +58,7 @@ impl CredentialArgs {
         Ok(ConnectionTerms { secret: self.secret(signer.is_some())?, signer, certificate: self.own.load()?, trust })
     }
 
-    /// The variable that nobody named is left alone where something else says who calls.
+    /// The default variable is ignored where another credential is given.
     fn secret(&self, is_signed: bool) -> Result<Option<SecretString>, Failure> {
         let text: SecretString = match (&self.key_file, &self.key_env) {
             (Some(file), _) => read(file, "the key")?,

@@ -23,7 +23,7 @@ use self::play::{Played, Scene};
 use self::stage::DemoStage;
 use super::{Failure, Shared};
 
-/// Whatever has not ended by then did not end by itself.
+/// A scene that has not ended by then does not end by itself.
 const LONGEST: Duration = Duration::from_secs(22);
 /// So many calls at once, of which each costs so much that they cannot all be paid for.
 const FAN_OUT: usize = 8;

@@ -37,10 +37,10 @@ pub(super) struct FreezeCommandArgs {
     own: OwnCertificate,
     #[command(subcommand)]
     command: FreezeCommand,
-    /// Why; kept, and shown to those who are kept out
+    /// The reason; stored, and shown in the error of rejected calls
     #[arg(long, global = true, value_name = "TEXT")]
     why: Option<String>,
-    /// Freeze it although nobody of that name is known; a caller without a tenant is then one of `default`
+    /// Accept a name that is unknown here; a caller without a tenant is then one of `default`
     #[arg(long, global = true)]
     unknown_ok: bool,
 }

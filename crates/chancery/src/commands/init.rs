@@ -23,7 +23,7 @@ pub(super) struct Init {
     /// The file to write
     #[arg(long, value_name = "FILE", default_value = "chancery.toml")]
     config: PathBuf,
-    /// An agent elsewhere to stand in front of; can be given several times [default: the echo agent]
+    /// A remote agent behind the node; can be given several times [default: the echo agent]
     #[arg(long = "agent", value_name = "URL")]
     agents: Vec<String>,
     /// The config of an rvagent-a2a server to take over, TOML or JSON

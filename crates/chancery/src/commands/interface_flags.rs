@@ -7,10 +7,10 @@ use super::Failure;
 
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct InterfaceFlags {
-    /// Speak this binding, whatever the card prefers: JSONRPC, HTTP+JSON, GRPC or SWP
+    /// Use this binding instead of the card's choice: JSONRPC, HTTP+JSON, GRPC or SWP
     #[arg(long, value_name = "BINDING", value_parser = binding)]
     pub(super) binding: Option<Binding>,
-    /// Speak this version, whatever the card prefers: 1.0, 0.3 or original
+    /// Use this version instead of the card's choice: 1.0, 0.3 or original
     #[arg(long = "a2a-version", value_name = "VERSION", value_parser = version)]
     pub(super) version: Option<Version>,
 }

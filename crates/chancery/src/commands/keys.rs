@@ -143,7 +143,7 @@ fn is_live_card_key(key: &&Value) -> bool {
     key["use"] == KeyUse::Cards.as_str() && key["state"] != "retired"
 }
 
-/// The id the agent goes by now: that of the key that signs.
+/// The current id of the agent: that of the key that signs.
 fn current_id(listed: &[Value], agent: Option<&str>) -> Option<String> {
     let signs = |key: &&Value| key["owner"].as_str() == agent && key["agent_id"].is_string() && key["state"] != "published";
     let mine = listed.iter().filter(is_live_card_key).filter(signs);
@@ -164,7 +164,7 @@ fn text(value: &Value) -> String {
     show::safe(value.as_str().unwrap_or_default())
 }
 
-/// Whoever has the keys: a node that runs, or their file.
+/// The owner of the keys: a running node, or their file.
 enum Keeper {
     Node(Box<Admin>),
     File(KeyRegistry),

@@ -158,7 +158,7 @@ impl SendCommand {
 }
 
 impl Sending<'_> {
-    /// Puts the message to the first interface of the agent that knows what is asked. One that does not has done nothing.
+    /// Sends the message to the first interface of the agent that knows the method. One that does not know it has done nothing.
     async fn put(&self, send: SendMessage) -> Result<(), Failure> {
         let all = self.agent.interfaces();
         let mut first_refusal = None;

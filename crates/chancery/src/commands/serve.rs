@@ -20,7 +20,7 @@ use super::{Failure, Shared};
 
 /// How long running turns, and then the store, may take to finish after a stop.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// The latest end of a stop, whatever still holds on.
+/// The longest time of a stop.
 const GIVE_UP: Duration = Duration::from_secs(9);
 
 const EXAMPLES: &str = "\
@@ -68,7 +68,7 @@ pub(super) struct Serve {
 #[derive(Clone)]
 enum AgentChoice {
     BuiltIn(BuiltIn),
-    /// One that runs elsewhere.
+    /// A remote agent.
     Url(String),
 }
 
@@ -303,7 +303,7 @@ async fn listen_for_swp(config: &Config) -> Result<(Option<TcpListener>, Option<
     Ok((Some(listener), url))
 }
 
-/// Frames are not sent in plain where others could read them, and without TLS nobody can show who it is.
+/// Rejects SWP without TLS beyond the loopback, and warns on a node with callers: SWP authenticates by certificate only.
 fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
     if let Some(fault) = chancery::plain_swp_fault(address, node.speaks_tls(), insecure) {
         return Err(Failure::Usage(fault));
@@ -314,7 +314,7 @@ fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(
     Ok(())
 }
 
-/// Nobody gets in from outside by accident.
+/// Rejects an open node beyond the loopback without `--insecure`.
 fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
     if let Some(fault) = chancery::open_listener_fault(address, node.is_open(), insecure) {
         return Err(Failure::Usage(fault));
@@ -336,7 +336,7 @@ fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<()
     }
 }
 
-/// The address as somebody on this machine can dial it.
+/// The address that clients on this machine can dial.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });

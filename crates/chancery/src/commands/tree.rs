@@ -69,7 +69,7 @@ async fn cancel(admin: &Admin, id: &str, json: bool) -> Result<(), Failure> {
     left_over(&answer["cascade"])
 }
 
-/// A line for each task, in the order they were told to stop.
+/// A line for each task, in the order of their cancels.
 pub(super) fn cascade(cascade: &Value) -> String {
     let rows = show::items(cascade).iter();
     let cells = rows.map(|one| {

@@ -75,7 +75,7 @@ impl Validate {
         Err(Failure::Usage(format!("{} in {shown}", many(faults.len(), "fault"))))
     }
 
-    /// What a start would refuse, and what would bound nobody.
+    /// Faults that stop a start, and limits that apply to no caller.
     fn faults(&self, read: &ConfigFile, folder: Option<&Path>) -> Result<Vec<ConfigFault>, Failure> {
         // What calls others is made, and not used; some of it wants to know where it will run.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;

@@ -37,7 +37,7 @@ pub(crate) enum FleetError {
     Keys(#[from] ChestError),
     #[error("its card cannot be signed: {0}")]
     Card(#[from] CardFault),
-    #[error("{0} runs in this node and has no card that could change elsewhere, and no health of its own")]
+    #[error("{0} runs in this node: it has no remote card to approve and no health checks")]
     BuiltIn(String),
     #[error("no change of {0} waits for approval")]
     NothingWaits(String),

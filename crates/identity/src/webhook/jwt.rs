@@ -31,9 +31,9 @@ pub enum JwtFault {
     UnknownKey,
     #[error("the token's signature is wrong")]
     BadSignature,
-    #[error("the token is for somebody else")]
+    #[error("the token has another audience")]
     Audience,
-    #[error("the token is from somebody else")]
+    #[error("the token has another issuer")]
     Issuer,
     #[error("the token has expired")]
     Expired,

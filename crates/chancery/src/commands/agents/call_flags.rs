@@ -18,10 +18,10 @@ pub(super) struct CallFlags {
     /// 1.0, 0.3 or original, if not as its card says
     #[arg(long = "a2a-version", value_name = "VERSION", value_parser = word::<Version>)]
     version: Option<Version>,
-    /// auto, never or always: whether it is asked for streams
+    /// auto, never or always: whether calls are streams
     #[arg(long, value_name = "WHEN", value_parser = word::<StreamMode>)]
     stream: Option<StreamMode>,
-    /// auto, header or metadata: where it is told of the lineage of its tasks
+    /// auto, header or metadata: where lineage is sent
     #[arg(long, value_name = "WHERE", value_parser = word::<LineageSetting>)]
     lineage: Option<LineageSetting>,
     /// A header that is sent with every call, as NAME=VALUE; can be given several times

@@ -17,7 +17,7 @@ const MOST_FILE_BYTES: u64 = 64 * 1024 * 1024;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Message")]
 pub(super) struct MessageFlags {
-    /// The skill that is asked for, by its id in the card
+    /// The requested skill, by its id on the card
     #[arg(long, value_name = "ID")]
     skill: Option<String>,
     /// A part of JSON, or of the JSON in @FILE; can be given several times

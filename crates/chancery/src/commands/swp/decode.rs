@@ -52,7 +52,7 @@ pub(super) struct Decode {
     /// The time that timestamps are held against, in milliseconds since 1970 [default: the time it is]
     #[arg(long, value_name = "MS")]
     now: Option<u64>,
-    /// Refuse events and results of whoever gave the task, as the door of `chancery serve` does
+    /// Reject events and results from the sender of the task, as `chancery serve` does
     #[arg(long)]
     other_party: bool,
 }

@@ -46,7 +46,7 @@ pub(super) struct SwpSendCommand {
     /// Say nothing of the input: the skill declares what it is
     #[arg(long)]
     undeclared: bool,
-    /// The task's id; the same again is the same task [default: one nobody has]
+    /// The task's id; the same id is the same task [default: a new one]
     #[arg(long, value_name = "ID")]
     task_id: Option<String>,
     /// How many seconds to wait for the result
@@ -90,7 +90,7 @@ impl SwpSendCommand {
         tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| late())
     }
 
-    /// Whoever types an address means it: it is allowed, and nothing else is.
+    /// Allows the typed address, and no other.
     fn guard(&self) -> Result<Guard, Failure> {
         let bad = |reason: String| Failure::Usage(format!("{}: {reason}", self.url));
         let web = as_web(&self.url).ok_or_else(|| bad("it is no swp or swps URL".to_owned()))?;

@@ -1,0 +1,173 @@
+//! Documents say one fact a sentence, in at most thirty words, and use words that readers search for.
+//!
+//! Checked are the documents of the root, everything below `docs`, the Unreleased part of the changelog and the comments of
+//! the example config. What ends a sentence is in [`sentences::split`], what counts as a word in [`sentences::words`].
+
+mod phrases;
+mod rust_texts;
+mod sentences;
+
+use super::Violation;
+use crate::tree::File;
+use phrases::REFUSED;
+use sentences::ProseUnit;
+
+const MOST_WORDS: usize = 30;
+const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+const CHANGELOG: &str = "CHANGELOG.md";
+const CONFIG: &str = "examples/chancery.toml";
+
+pub(super) fn violations(file: &File) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for unit in units(file) {
+        violations.extend(long_sentences(file, &unit));
+        violations.extend(refused_phrases(file, &unit));
+    }
+    violations
+}
+
+/// The same for what commands and errors of the crates print, as far as it can be found in their text.
+pub(super) fn violations_in_help_and_errors(file: &File) -> Vec<Violation> {
+    let is_source = file.is_rust() && file.path.starts_with("crates/") && file.path.contains("/src/");
+    if !is_source {
+        return Vec::new();
+    }
+    let mut violations = Vec::new();
+    for unit in rust_texts::of_rust(&file.text) {
+        violations.extend(long_sentences(file, &unit));
+        violations.extend(refused_phrases(file, &unit));
+    }
+    violations
+}
+
+fn units(file: &File) -> Vec<ProseUnit> {
+    let path = file.path.as_str();
+    let is_page = path.starts_with("docs/") && path.ends_with(".md");
+    if is_page || DOCUMENTS.contains(&path) {
+        sentences::of_markdown(&file.text)
+    } else if path == CHANGELOG {
+        sentences::of_markdown(unreleased(&file.text))
+    } else if path == CONFIG {
+        sentences::of_toml_comments(&file.text)
+    } else {
+        Vec::new()
+    }
+}
+
+/// The changelog down to the heading of the first release.
+fn unreleased(text: &str) -> &str {
+    let Some(start) = text.find("\n## ") else { return text };
+    let end = text[start + 1..].find("\n## ").map_or(text.len(), |at| start + 1 + at);
+    &text[..end]
+}
+
+fn long_sentences(file: &File, unit: &ProseUnit) -> Vec<Violation> {
+    let sentences = sentences::split(unit).into_iter().map(|sentence| (sentences::words(sentence), sentence));
+    let long = sentences.filter(|(words, _)| *words > MOST_WORDS);
+    long.map(|(words, sentence)| Violation {
+        rule: "prose",
+        place: format!("{}:{}", file.path, unit.line),
+        fault: format!("has a sentence of {words} words: \"{} …\"", beginning(sentence)),
+        remedy: format!("write one fact a sentence, at most {MOST_WORDS} words, or make it a list or a table"),
+    })
+    .collect()
+}
+
+fn refused_phrases(file: &File, unit: &ProseUnit) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut text = format!(" {} ", plain_words(&unit.text));
+    for refused in REFUSED {
+        let phrase = format!(" {} ", refused.phrase);
+        while let Some(at) = text.find(&phrase) {
+            violations.push(Violation {
+                rule: "prose",
+                place: format!("{}:{}", file.path, unit.line),
+                fault: format!("says \"{}\"", refused.phrase),
+                remedy: format!("write instead: {}", refused.instead),
+            });
+            // Found once: a shorter phrase inside it is not a second violation.
+            text.replace_range(at..at + phrase.len(), " | ");
+        }
+    }
+    violations
+}
+
+/// The words of a text in lower case, one space between them. Punctuation becomes a mark of its own, so that no phrase is
+/// found across it.
+fn plain_words(text: &str) -> String {
+    let mut plain = String::new();
+    for word in text.split_whitespace() {
+        let core = word.trim_matches(|c: char| !c.is_alphanumeric());
+        if !plain.is_empty() {
+            plain.push(' ');
+        }
+        plain.push_str(&core.to_lowercase());
+        if word.ends_with(['.', ',', ';', ':', '?', '!', ')']) {
+            plain.push_str(" |");
+        }
+    }
+    plain
+}
+
+fn beginning(sentence: &str) -> String {
+    sentence.split_whitespace().take(6).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::file;
+    use super::*;
+
+    fn faults(path: &str, text: &str) -> Vec<String> {
+        violations(&file(path, text)).into_iter().map(|v| format!("{}: {}", v.place, v.fault)).collect()
+    }
+
+    fn sentence(words: usize) -> String {
+        format!("{}end.", "word ".repeat(words - 1))
+    }
+
+    #[test]
+    fn thirty_words_pass_and_thirty_one_do_not() {
+        for path in ["README.md", "docs/a.md", "docs/errors/B.md", "SECURITY.md"] {
+            assert!(faults(path, &sentence(30)).is_empty());
+            let found = faults(path, &format!("Fine.\n\n{}\n", sentence(31)));
+            assert_eq!(found, [format!("{path}:3: has a sentence of 31 words: \"word word word word word word …\"")]);
+        }
+    }
+
+    #[test]
+    fn a_refused_phrase_is_found_in_any_case_over_line_breaks_and_once() {
+        assert_eq!(faults("docs/a.md", "It goes to Those\nwho ask."), ["docs/a.md:1: says \"those who\""]);
+        assert_eq!(faults("docs/a.md", "Nobody else."), ["docs/a.md:1: says \"nobody else\""]);
+        assert!(faults("docs/a.md", "Of those, who asks? `whoever`").is_empty());
+    }
+
+    #[test]
+    fn every_refused_phrase_is_found_by_itself_and_says_what_to_write() {
+        for refused in REFUSED {
+            let found = violations(&file("docs/a.md", format!("It {} now.", refused.phrase)));
+            assert_eq!(found.len(), 1, "{}: {found:?}", refused.phrase);
+            assert!(found[0].remedy.contains(refused.instead));
+        }
+    }
+
+    #[test]
+    fn of_the_changelog_only_the_unreleased_part_is_read() {
+        let text = format!("# Changelog\n\n## Unreleased\n- whoever\n\n## 0.1\n{}\n", sentence(40));
+        assert_eq!(faults("CHANGELOG.md", &text), ["CHANGELOG.md:4: says \"whoever\""]);
+    }
+
+    #[test]
+    fn config_comments_are_read_and_other_files_are_not() {
+        assert_eq!(faults("examples/chancery.toml", "a = 1 # whoever\n"), ["examples/chancery.toml:1: says \"whoever\""]);
+        assert!(faults("benches/README.md", "whoever").is_empty());
+        assert!(faults("crates/core/src/a.rs", "// whoever").is_empty());
+    }
+
+    #[test]
+    fn help_and_errors_are_read_in_the_sources_of_the_crates_alone() {
+        let text = "#[error(\"nobody called\")]\nstruct A;\n";
+        let found = |path: &str| violations_in_help_and_errors(&file(path, text)).len();
+        assert_eq!((found("crates/core/src/a.rs"), found("crates/core/tests/a.rs"), found("xtask/src/a.rs")), (1, 0, 0));
+    }
+}

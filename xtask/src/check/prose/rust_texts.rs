@@ -1,0 +1,91 @@
+//! Finds the texts in Rust files that users read: help texts of commands, and the messages of error types.
+
+use super::sentences::{ProseUnit, plain};
+
+/// What a file with commands has in one of its `derive` attributes.
+const COMMAND_DERIVES: &[&str] = &["Parser", "Args", "Subcommand", "ValueEnum"];
+
+/// The help texts and error messages of one Rust file. In a file with commands every `///` comment counts as help: which of
+/// them clap prints cannot be seen in the text alone.
+pub(super) fn of_rust(text: &str) -> Vec<ProseUnit> {
+    let mut units = error_messages(text);
+    if has_commands(text) {
+        units.extend(doc_comments(text));
+    }
+    for unit in &mut units {
+        unit.text = plain(&unit.text, unit.terse);
+    }
+    units
+}
+
+fn has_commands(text: &str) -> bool {
+    let derives = text.lines().filter_map(|line| line.trim().strip_prefix("#[derive("));
+    let mut names = derives.flat_map(|derived| derived.split([',', ')'])).map(|name| name.trim().trim_start_matches("clap::"));
+    names.any(|name| COMMAND_DERIVES.contains(&name))
+}
+
+/// Each run of `///` lines, paragraph by paragraph.
+fn doc_comments(text: &str) -> Vec<ProseUnit> {
+    let mut units: Vec<ProseUnit> = Vec::new();
+    let mut open = false;
+    for (number, line) in text.lines().enumerate() {
+        let comment = line.trim_start().strip_prefix("///").map(str::trim).filter(|comment| !comment.is_empty());
+        match (comment, units.last_mut()) {
+            (Some(comment), Some(unit)) if open => {
+                unit.text.push(' ');
+                unit.text.push_str(comment);
+            }
+            (Some(comment), _) => units.push(ProseUnit { line: number + 1, text: comment.to_owned(), terse: true }),
+            (None, _) => {}
+        }
+        open = comment.is_some();
+    }
+    units
+}
+
+/// The string in each `#[error("…")]`.
+fn error_messages(text: &str) -> Vec<ProseUnit> {
+    const OPENING: &str = "#[error(";
+    let mut units = Vec::new();
+    for (at, _) in text.match_indices(OPENING) {
+        let Some(literal) = text[at + OPENING.len()..].trim_start().strip_prefix('"') else { continue };
+        let mut end = literal.len();
+        let mut escaped = false;
+        for (at, c) in literal.char_indices() {
+            if c == '"' && !escaped {
+                end = at;
+                break;
+            }
+            escaped = c == '\\' && !escaped;
+        }
+        let line = text[..at].matches('\n').count() + 1;
+        let message = literal[..end].split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
+        units.push(ProseUnit { line, text: message, terse: true });
+    }
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<(usize, String)> {
+        of_rust(text).into_iter().map(|unit| (unit.line, unit.text)).collect()
+    }
+
+    #[test]
+    fn error_messages_are_read_over_several_lines_and_up_to_their_quote() {
+        let text =
+            "#[error(\"a \\\"b\\\" `x` {c}\")]\nA,\n#[error(\n    \"long \\\n     one\",\n)]\nB,\n#[error(transparent)]\nC,\n";
+        assert_eq!(texts(text), [(1, "a \\\"b\\\"  {c}".to_owned()), (3, "long one".to_owned())]);
+    }
+
+    #[test]
+    fn doc_comments_count_as_help_only_in_a_file_with_commands() {
+        let comments = "/// First\n/// line.\n///\n/// Second.\nstruct A;\n";
+        assert_eq!(texts(comments), []);
+        let command = format!("#[derive(Debug, clap::Args)]\n{comments}");
+        assert_eq!(texts(&command), [(2, "First line.".to_owned()), (5, "Second.".to_owned())]);
+        assert_eq!(texts(&format!("#[derive(ArgsOfMine)]\n{comments}")), []);
+    }
+}
