@@ -1,26 +1,13 @@
 //! `chancery send` and `chancery card` against agents built with others' servers: chosen by the card, and by flags.
 
-#[path = "interop/backs.rs"]
-#[expect(dead_code, reason = "what an agent cannot do for clients of other versions is not asked here")]
-mod backs;
-#[path = "interop/fronts.rs"]
-#[expect(dead_code, reason = "the clients of others are not started here")]
-mod fronts;
-#[path = "interop/server.rs"]
-#[expect(dead_code, reason = "our own server is not started here")]
-mod server;
-#[path = "interop/table.rs"]
-#[expect(dead_code, reason = "no table is drawn here")]
-mod table;
-#[path = "interop/toolbox.rs"]
-mod toolbox;
-
-use std::io::Write as _;
 use std::process::Command;
 
-use backs::{BACKS, Back};
-use server::Server;
-use toolbox::Toolbox;
+use crate::backs::{BACKS, Back};
+use crate::fronts::ready;
+use crate::machine::MACHINE;
+use crate::say;
+use crate::server::Server;
+use crate::toolbox::Toolbox;
 
 /// What one run of the binary printed, and how it ended.
 struct Ran {
@@ -38,17 +25,11 @@ fn chancery(arguments: &[&str]) -> Ran {
 
 #[test]
 fn the_commands_speak_with_agents_of_every_sdk_in_both_versions_and_the_original() {
+    let _alone = MACHINE.blocking_write();
     let tools = Toolbox::new();
     let mut faults = Vec::new();
     for (which, back) in BACKS.iter().enumerate().filter(|(_, back)| back.sdk != "rust") {
-        let mut agent = match (back.agent)(&tools) {
-            Ok(agent) => agent,
-            Err(missing) if std::env::var_os("CI").is_none() => {
-                say(&format!("skipped {}, it cannot be installed here: {missing}\n", back.name()));
-                continue;
-            }
-            Err(missing) => panic!("cannot install what the suite needs: {missing}"),
-        };
+        let mut agent = ready(&tools, back.agent);
         let agent = Server::start(agent.args(back.arguments()), &tools.log(&format!("called-{which}")));
         let before = faults.len();
         faults.extend(call(back, &agent.base));
@@ -98,10 +79,4 @@ fn forced(back: &Back, url: &str) -> Vec<String> {
         }
     }
     faults
-}
-
-/// Straight to the terminal, because the harness keeps the output of a passing run.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes a line");
 }

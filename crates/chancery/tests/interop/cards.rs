@@ -1,20 +1,17 @@
 //! Signed cards across implementations, both ways: ours under their verifiers, theirs under ours; prints one table.
 
-#[path = "interop/implementation.rs"]
-mod implementation;
-#[path = "interop/toolbox.rs"]
-#[expect(dead_code, reason = "no server runs here, so there is no log of one")]
-mod toolbox;
-
 use chancery_identity::cards::{
     CardShape, VerifyRules, sign_card, sign_original_card, verify_card, verify_card_signatures, verify_original_card,
     verify_rvagent_card,
 };
 use chancery_identity::keys::Cards;
 use chancery_identity::{Algorithm, Jwk, Jwks, SigningKey};
-use implementation::{Implementation, Prepare, Table};
 use serde_json::{Value, json};
-use toolbox::Toolbox;
+
+use crate::fronts::Prepare;
+use crate::implementation::{Implementation, Table};
+use crate::machine::MACHINE;
+use crate::toolbox::Toolbox;
 
 const PYTHON: Prepare = |tools| tools.python("python_1_3", "cards.py");
 const OLDER_PYTHON: Prepare = |tools| tools.python("python_0_3", "cards.py");
@@ -23,6 +20,7 @@ const RVAGENT: Prepare = |tools| tools.cargo("rvagent", "rvagent-cards");
 
 #[test]
 fn official_sdks_and_we_verify_each_others_cards() {
+    let _shared = MACHINE.blocking_read();
     let tools = Toolbox::new();
     let mut table = Table::default();
     let sdks = [
@@ -31,7 +29,7 @@ fn official_sdks_and_we_verify_each_others_cards() {
         ("python 0.3.26", OLDER_PYTHON, CardShape::V0_3, cards_0_3()),
     ];
     for (sdk, prepare, shape, cards) in sdks {
-        let Some(other) = Implementation::ready(&tools, prepare) else { return };
+        let other = Implementation::ready(&tools, prepare);
         for algorithm in [Algorithm::EdDsa, Algorithm::Es256] {
             for (kind, card) in &cards {
                 let column = |what: &str| format!("{sdk:<14} {:<6} {kind:<13} {what}", algorithm.as_str());
@@ -40,9 +38,7 @@ fn official_sdks_and_we_verify_each_others_cards() {
             }
         }
     }
-    if let Some(js) = Implementation::ready(&tools, JS) {
-        with_the_objects_of_the_js_sdk(&js, &mut table);
-    }
+    with_the_objects_of_the_js_sdk(&Implementation::ready(&tools, JS), &mut table);
     // Two algorithms; five rows for each card, and three for the objects of the JS SDK.
     table.settle(2 * ((4 + 4 + 2) * 5 + 3));
 }
@@ -75,7 +71,8 @@ fn with_the_objects_of_the_js_sdk(js: &Implementation, table: &mut Table) {
 
 #[test]
 fn the_rvagent_crate_and_we_verify_each_others_cards() {
-    let Some(other) = Implementation::ready(&Toolbox::new(), RVAGENT) else { return };
+    let _shared = MACHINE.blocking_read();
+    let other = Implementation::ready(&Toolbox::new(), RVAGENT);
     let mut table = Table::default();
     let column = |what: &str| format!("{:<14} {:<6} {:<13} {what}", "rvagent 0.1.0", "EdDSA", "original");
 

@@ -1,15 +1,4 @@
 //! Witnesses and webhooks between this node and the real `rvagent-a2a` crate, in both directions.
-#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
-
-#[path = "interop/implementation.rs"]
-#[expect(dead_code, reason = "no table is printed here")]
-mod implementation;
-#[path = "interop/server.rs"]
-#[expect(dead_code, reason = "nodes here have a home, so that commands find them")]
-mod server;
-#[path = "interop/toolbox.rs"]
-#[expect(dead_code, reason = "only Cargo builds what runs here")]
-mod toolbox;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,11 +9,14 @@ use axum::extract::State;
 use axum::{Router, routing::post};
 use chancery_protocol::{Artifact, ArtifactKind};
 use http::HeaderMap;
-use implementation::{Implementation, Prepare};
 use serde_json::{Value, json};
-use server::Server;
 use tempfile::TempDir;
-use toolbox::Toolbox;
+
+use crate::fronts::{Prepare, ready};
+use crate::implementation::Implementation;
+use crate::machine::MACHINE;
+use crate::server::Server;
+use crate::toolbox::Toolbox;
 
 const WITNESS: Prepare = |tools| tools.cargo("rvagent", "rvagent-witness");
 const WEBHOOKS: Prepare = |tools| tools.cargo("rvagent", "rvagent-webhooks");
@@ -87,8 +79,9 @@ fn handed_over(published: &Value, grant: &str) -> Value {
 
 #[test]
 fn an_rvagent_client_has_recall_read_and_search_what_it_hands_over() {
+    let _shared = MACHINE.blocking_read();
     let tools = Toolbox::new();
-    let Some(client) = Implementation::ready(&tools, WITNESS) else { return };
+    let client = Implementation::ready(&tools, WITNESS);
     let tier = tempfile::tempdir().expect("a temporary folder");
     let node = Node::start(&tools, "rvagent-recall", &recall(&tier));
     let (published, grant) = node.published();
@@ -109,11 +102,9 @@ fn an_rvagent_client_has_recall_read_and_search_what_it_hands_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_rvagent_agent_reads_our_witness_hands_it_on_to_recall_and_hands_it_back() {
+    let _shared = MACHINE.read().await;
     let tools = Toolbox::new();
-    let Ok(mut agent) = WITNESS(&tools) else {
-        assert!(Implementation::ready(&tools, WITNESS).is_none(), "it was not ready a moment ago");
-        return;
-    };
+    let mut agent = ready(&tools, WITNESS);
     let tier = tempfile::tempdir().expect("a temporary folder");
     let node = Node::start(&tools, "rvagent-memory", &recall(&tier));
     let (published, grant) = node.published();
@@ -149,8 +140,9 @@ type Taken = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rvagent_crate_verifies_both_signatures_of_a_webhook_of_the_original_protocol() {
+    let _shared = MACHINE.read().await;
     let tools = Toolbox::new();
-    let Some(verifier) = Implementation::ready(&tools, WEBHOOKS) else { return };
+    let verifier = Implementation::ready(&tools, WEBHOOKS);
     let taken = Taken::default();
     let take = |State(taken): State<Taken>, headers: HeaderMap, body: Bytes| async move {
         taken.lock().expect("no panic").push((headers, body));

@@ -1,12 +1,5 @@
 //! Webhooks across implementations, both ways: ours under the official Standard Webhooks libraries, theirs under ours, and what the
 //! official SDKs send at our receiver; prints tables.
-#![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
-
-#[path = "interop/implementation.rs"]
-mod implementation;
-#[path = "interop/toolbox.rs"]
-#[expect(dead_code, reason = "no server runs here, so there is no log of one")]
-mod toolbox;
 
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,10 +14,13 @@ use chancery_identity::{Algorithm, SigningKey};
 use chancery_protocol::{TaskEvent, TaskState, Timestamp};
 use chancery_receiver::{AcceptedDelivery, Builder, NotificationForm, ReceivedDelivery, Receiver};
 use http::HeaderMap;
-use implementation::{Implementation, Prepare, Table};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use toolbox::Toolbox;
+
+use crate::fronts::Prepare;
+use crate::implementation::{Implementation, Table};
+use crate::machine::MACHINE;
+use crate::toolbox::Toolbox;
 
 const PYTHON: Prepare = |tools| tools.python("webhooks_python", "webhooks.py");
 const JS: Prepare = |tools| tools.node("webhooks_js", "webhooks.mjs");
@@ -73,10 +69,11 @@ fn verifies_here(secret: &HmacSecret, seconds: i64, signature: &str, body: &str)
 
 #[test]
 fn the_official_libraries_and_we_verify_each_others_webhooks() {
+    let _shared = MACHINE.blocking_read();
     let tools = Toolbox::new();
     let mut table = Table::default();
     for (library, prepare) in [("python 1.1.0", PYTHON), ("js 1.1.1", JS)] {
-        let Some(other) = Implementation::ready(&tools, prepare) else { return };
+        let other = Implementation::ready(&tools, prepare);
         for (kind, body) in bodies() {
             let column = |what: &str| format!("{library:<14} {kind:<8} {what}");
             ours_under(&other, &body, &mut table, &column);
@@ -241,10 +238,11 @@ fn senders() -> [Sender; 5] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_push_senders_of_official_sdks_send_reaches_our_receiver() {
+    let _shared = MACHINE.read().await;
     let tools = Toolbox::new();
     let mut table = Table::default();
     for sender in senders() {
-        let Some(other) = Implementation::ready(&tools, sender.prepare) else { return };
+        let other = Implementation::ready(&tools, sender.prepare);
         let column = |what: &str| format!("{:<16} {what}", sender.name);
         let given = json!({ "token": "s3cret", "credentials": "cred" });
         let seen = received(&other, sender.arguments, &given, sender.demands).await;

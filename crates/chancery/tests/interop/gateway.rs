@@ -1,31 +1,18 @@
 //! Agents built with others' servers behind our gateway, called by others' clients; prints every client before every agent.
 
-#[path = "interop/backs.rs"]
-mod backs;
-#[path = "interop/fronts.rs"]
-mod fronts;
-#[path = "interop/grid.rs"]
-mod grid;
-#[path = "interop/server.rs"]
-mod server;
-#[path = "interop/table.rs"]
-#[expect(dead_code, reason = "the table of one server is not drawn here")]
-mod table;
-#[path = "interop/toolbox.rs"]
-mod toolbox;
-
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backs::{BACKS, Back};
-use fronts::Prepare;
-use grid::Seen;
-use server::Server;
-use table::{Family, Row};
-use toolbox::Toolbox;
+use crate::backs::{BACKS, Back};
+use crate::fronts::{self, ready};
+use crate::grid::{self, Seen};
+use crate::machine::MACHINE;
+use crate::say;
+use crate::server::Server;
+use crate::table::{Family, Row};
+use crate::toolbox::Toolbox;
 
 /// Agents that are tried at once. More would have the machine's load decide what times out.
 const AT_ONCE: usize = 3;
@@ -47,16 +34,11 @@ bindings = ["JSONRPC", "HTTP+JSON", "GRPC-TARGET"]
 
 #[test]
 fn peer_interop_agents_of_every_sdk_serve_clients_of_every_other_through_the_gateway() {
+    let _alone = MACHINE.blocking_write();
     let tools = Toolbox::new();
     let drivers = [fronts::SDK_DRIVERS, &[fronts::RUST_DRIVER, fronts::RVAGENT_DRIVER]].concat();
-    let agents: Vec<Prepare> = BACKS.iter().map(|back| back.agent).collect();
-    let (drivers, agents) = match (ready(&tools, &drivers), ready(&tools, &agents)) {
-        (Ok(drivers), Ok(agents)) => (drivers, agents),
-        (Err(missing), _) | (_, Err(missing)) if std::env::var_os("CI").is_none() => {
-            return say(&format!("skipped, not everything can be installed here: {missing}\n"));
-        }
-        (Err(missing), _) | (_, Err(missing)) => panic!("cannot install what the suite needs: {missing}"),
-    };
+    let drivers: Vec<Command> = drivers.into_iter().map(|driver| ready(&tools, driver)).collect();
+    let agents: Vec<Command> = BACKS.iter().map(|back| ready(&tools, back.agent)).collect();
     let settings = tools.log("gateway").with_extension("toml");
     std::fs::write(&settings, SETTINGS).expect("the settings can be written");
 
@@ -82,10 +64,6 @@ fn peer_interop_agents_of_every_sdk_serve_clients_of_every_other_through_the_gat
     say(&grid::render(&families, &seen));
     let faults: Vec<String> = seen.iter().flat_map(|seen| seen.faults(&families)).collect();
     assert!(faults.is_empty(), "{} rows are wrong:\n{}", faults.len(), faults.join("\n"));
-}
-
-fn ready(tools: &Toolbox, all: &[Prepare]) -> Result<Vec<Command>, String> {
-    all.iter().map(|prepare| prepare(tools)).collect()
 }
 
 /// Starts the agent and the gateway before it, and lets every client call the gateway.
@@ -127,10 +105,4 @@ fn a_row_that_fails_without_a_reason_or_works_against_one_is_a_fault() {
     let mut fewer = rows(true);
     fewer[0].operation = "unheard-of".into();
     assert_eq!(faults(fewer).len(), 2, "one is missing and one is unknown");
-}
-
-/// Straight to the terminal: the table is wanted from a passing run too, whose output the harness would keep.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the table");
 }

@@ -1,8 +1,10 @@
 //! The adapters for agents of other crates pass their own tests, which their own Cargo workspaces keep out of this one.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use crate::machine::MACHINE;
+use crate::say;
 
 #[test]
 fn the_adapter_for_the_official_sdk_passes_its_tests() {
@@ -15,20 +17,12 @@ fn the_adapter_for_rvagent_passes_its_tests() {
 }
 
 fn passes_its_tests(folder: &str) {
-    let fetched = cargo(folder, &["fetch", "--quiet", "--locked"]);
-    if !fetched.status.success() {
-        let complaint = String::from_utf8_lossy(&fetched.stderr);
-        // It shares crates with this workspace, so a dependency added here is one of its own too.
-        assert!(!complaint.contains("--locked"), "run `cargo fetch` in {folder} and commit its Cargo.lock: {complaint}");
-        assert!(std::env::var_os("CI").is_none(), "cannot fetch what the adapter needs: {complaint}");
-        return say(&format!("skipped, what {folder} needs cannot be fetched here: {complaint}\n"));
-    }
-
-    // Once its sources are here, a build that fails is our fault and nothing to skip for.
+    let _alone = MACHINE.blocking_write();
     let target = made();
     let tested = cargo(folder, &["test", "--quiet", "--locked", "--offline", "--target-dir", &target.to_string_lossy()]);
     let printed = String::from_utf8_lossy(&tested.stdout);
-    assert!(tested.status.success(), "{printed}\n{}", String::from_utf8_lossy(&tested.stderr));
+    let complaint = String::from_utf8_lossy(&tested.stderr);
+    assert!(tested.status.success(), "{printed}\n{complaint}\nIf its sources are missing, run `cargo xtask interop`.");
     let passed = passed(&printed);
     assert!(passed > 0, "a run without a single test proves nothing:\n{printed}");
     say(&format!("{passed} tests of {folder} passed\n"));
@@ -56,10 +50,4 @@ fn only_tests_that_passed_count() {
     assert_eq!(passed(printed), 4);
     assert_eq!(passed("test result: FAILED. 2 passed; 1 failed\n"), 0);
     assert_eq!(passed("running 0 tests\n"), 0);
-}
-
-/// Straight to the terminal, as the interop tables are: a skip must be seen in a passing run.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the line");
 }

@@ -1,23 +1,13 @@
 //! Official SDK clients of both protocol versions, and the `rvagent-a2a` crate, against the built server; prints one table.
 
-#[path = "interop/fronts.rs"]
-mod fronts;
-#[path = "interop/instrumented.rs"]
-mod instrumented;
-#[path = "interop/server.rs"]
-mod server;
-#[path = "interop/table.rs"]
-mod table;
-#[path = "interop/toolbox.rs"]
-mod toolbox;
-
 use std::collections::BTreeSet;
-use std::io::Write;
 
-use fronts::{BINDINGS, Prepare, RUST, RVAGENT, SDKS};
-use server::Server;
-use table::{Family, Row};
-use toolbox::Toolbox;
+use crate::fronts::{self, BINDINGS, Prepare, RUST, RVAGENT, SDKS};
+use crate::machine::MACHINE;
+use crate::server::Server;
+use crate::table::{self, Family, Row};
+use crate::toolbox::Toolbox;
+use crate::{instrumented, say};
 
 /// The official clients hand the address of gRPC to their gRPC library as it stands, which takes host and port only.
 const SETTINGS: &str = "[card]\nbindings = ['JSONRPC', 'HTTP+JSON', 'GRPC-TARGET']\n";
@@ -80,17 +70,9 @@ fn the_rvagent_client_works_as_far_as_its_wire_goes() {
 
 /// Runs drivers with these arguments behind the address, against a server whose config has these lines beside the usual.
 fn run(families: &[Family], drivers: &[Prepare], lines: &str, arguments: &[&str]) {
+    let _shared = MACHINE.blocking_read();
     let tools = Toolbox::new();
-    let mut commands = Vec::new();
-    for prepare in drivers {
-        match prepare(&tools) {
-            Ok(command) => commands.push(command),
-            Err(missing) if std::env::var_os("CI").is_none() => {
-                return say(&format!("skipped, not everything can be installed here: {missing}\n"));
-            }
-            Err(missing) => panic!("cannot install what the suite needs: {missing}"),
-        }
-    }
+    let commands: Vec<_> = drivers.iter().map(|prepare| fronts::ready(&tools, *prepare)).collect();
 
     // Tests run at once, and each has a server of its own.
     let log = tools.log(&[&[families[0].sdk], arguments].concat().join("-"));
@@ -141,10 +123,4 @@ fn a_row_that_is_missing_failed_or_unknown_is_a_fault() {
     rows[1].operation = "unheard-of".into();
     rows.pop();
     assert_eq!(faults(RVAGENT, &rows).len(), 4, "one failed, one renamed (missing and unknown), one gone");
-}
-
-/// Straight to the terminal: the table is wanted from a passing run too, whose output the harness would keep.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the table");
 }
