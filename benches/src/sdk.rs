@@ -24,10 +24,12 @@ pub(crate) enum Sdk {
 }
 
 impl Sdk {
-    /// Installs or builds what is missing first.
+    /// With what `cargo xtask interop` installed; the agent in Rust is built first.
     pub(crate) fn start(self, ground: &Ground) -> Result<Server> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/interop");
-        let tools = Toolbox::at(sources, ground.own_program().with_file_name("bench-interop"), "release");
+        // This program is in a folder of Cargo's target folder, named by its profile.
+        let target = ground.own_program().ancestors().nth(2).unwrap_or(Path::new("target"));
+        let tools = Toolbox::at(sources, target.join("tmp/interop"), "release");
         let prepared = match self {
             Self::Python => tools.python("python_1_3", "agent.py"),
             Self::Js => tools.node("js_1_3", "agent.mjs"),

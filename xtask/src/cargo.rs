@@ -11,12 +11,17 @@ pub(crate) fn command(root: &Path) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root);
+    without_own_package(&mut command);
+    command
+}
+
+/// Takes the environment that describes the xtask package off a command.
+pub(crate) fn without_own_package(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(describes_this_package) {
             command.env_remove(&name);
         }
     }
-    command
 }
 
 fn describes_this_package(name: &str) -> bool {

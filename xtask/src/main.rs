@@ -3,14 +3,20 @@
 
 mod cargo;
 mod check;
+mod costs;
+mod fetch;
 mod interop;
 mod map;
 mod packages;
+mod processes;
+mod roster;
 mod soak;
 mod tally;
 mod test;
+mod test_binaries;
 mod tools;
 mod tree;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,12 +43,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Run everything a change must pass: format, lints, check, codegen, licences, tests
+    /// Run everything a change must pass: format, lints, check, codegen, licences, tests; print what was dear
     Test,
-    /// Try servers and clients that others wrote against the gateway, and print what works
+    /// Fetch the programs of others that tests run; with a suite, also run it and print what works
     Interop {
         #[command(subcommand)]
-        suite: interop::Suite,
+        suite: Option<interop::Suite>,
     },
     /// Run the long tests with the full counts
     Soak {
@@ -74,7 +80,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Map => map::run(&root),
         Command::Codegen { check } => cargo::codegen(&root, check),
         Command::Test => test::run(&root),
-        Command::Interop { suite } => interop::run(&root, &suite),
+        Command::Interop { suite } => interop::run(&root, suite.as_ref()),
         Command::Soak { only } => soak::run(&root, only.as_deref()),
         Command::Bench { arguments } => cargo::bench(&root, &arguments),
     }

@@ -6,12 +6,15 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use crate::cargo;
-use crate::interop::FRAMEWORKS;
+use crate::interop::{self, FRAMEWORKS};
 use crate::tally::run_tests;
 use crate::test::{TestStep, run_steps};
 
 /// Tests read this and use full counts when it is `1`; without it they use the reduced ones of CI.
 const FULL_COUNTS: &str = "CHANCERY_SOAK";
+
+/// The set whose programs have to be fetched first.
+const FRAMEWORK_SET: &str = "frameworks";
 
 /// One `cargo test` call of the soak.
 struct Set {
@@ -27,15 +30,15 @@ struct Set {
 const SETS: &[Set] = &[
     Set { name: "crash", package: "chancery", binary: Some("it"), filter: "crash::" },
     Set { name: "probes", package: "chancery", binary: Some("it"), filter: "probes::" },
-    Set { name: "simulation", package: "chancery-core", binary: Some("simulation"), filter: "" },
-    Set { name: "push-simulation", package: "chancery-core", binary: Some("push"), filter: "simulation::" },
-    Set { name: "push-crowds", package: "chancery-core", binary: Some("push"), filter: "crowds::" },
+    Set { name: "simulation", package: "chancery-core", binary: Some("it"), filter: "task_simulation::" },
+    Set { name: "push-simulation", package: "chancery-core", binary: Some("it"), filter: "push::simulation::" },
+    Set { name: "push-crowds", package: "chancery-core", binary: Some("it"), filter: "push::crowds::" },
     Set { name: "push", package: "chancery", binary: Some("it"), filter: "push::failing_receivers::" },
     Set { name: "push-faults", package: "chancery", binary: Some("it"), filter: "push_faults::" },
     Set { name: "disk", package: "chancery", binary: Some("it"), filter: "disk::damaged::" },
-    Set { name: "lanes", package: "chancery-rules", binary: Some("push_lane"), filter: "no_schedule" },
-    Set { name: "evidence", package: "chancery-evidence", binary: Some("adapter"), filter: "properties::" },
-    Set { name: "frameworks", package: "chancery", binary: Some("interop_frameworks"), filter: "" },
+    Set { name: "lanes", package: "chancery-rules", binary: Some("it"), filter: "push_lane::no_schedule" },
+    Set { name: "evidence", package: "chancery-evidence", binary: Some("it"), filter: "adapter::properties::" },
+    Set { name: FRAMEWORK_SET, package: "chancery", binary: Some("interop"), filter: "framework_matrix::" },
 ];
 
 impl Set {
@@ -60,7 +63,10 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<ExitCode> {
             name: set.name,
             run: Box::new(move || {
                 let mut command = cargo::command(root);
-                run_tests(command.args(set.arguments()).env(FULL_COUNTS, "1").env(FRAMEWORKS, "all"))
+                if set.name == FRAMEWORK_SET {
+                    interop::fetch_frameworks(root, &[])?;
+                }
+                run_tests(set.name, command.args(set.arguments()).env(FULL_COUNTS, "1").env(FRAMEWORKS, "all"))
             }),
         })
         .collect();
@@ -84,8 +90,8 @@ mod tests {
 
     #[test]
     fn the_frameworks_have_a_set() {
-        let set = SETS.iter().find(|set| set.name == "frameworks").expect("there is a set of this name");
-        let expected = "test --release --locked -p chancery --test interop_frameworks -- --nocapture";
+        let set = SETS.iter().find(|set| set.name == FRAMEWORK_SET).expect("there is a set of this name");
+        let expected = "test --release --locked -p chancery --test interop framework_matrix:: -- --nocapture";
         assert_eq!(set.arguments().join(" "), expected);
     }
 

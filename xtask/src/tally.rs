@@ -1,34 +1,24 @@
-//! Runs `cargo test`, and counts what the test programs tell.
+//! Counts what test programs report.
 
 use std::fmt;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::test::StepOutcome;
+use crate::watch::{WatchLimits, watch};
 
-/// Runs `cargo test` on this terminal and adds up what its test binaries report. A run without a single test is a failure,
+/// Runs `cargo test` for as long as it takes and adds up what its test binaries report. A run without a single test is a failure,
 /// because it proves nothing.
-pub(crate) fn run_tests(command: &mut Command) -> Result<StepOutcome> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo test")?;
+pub(crate) fn run_tests(name: &str, command: &mut Command) -> Result<StepOutcome> {
     let mut tally = Tally::default();
-    if let Some(stdout) = child.stdout.take() {
-        // Split by bytes: a test may print anything, and its noise must not end the run.
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line?;
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            tally.add(&line);
-        }
-    }
-    let succeeded = child.wait()?.success();
-    Ok(StepOutcome { passed: succeeded && tally.passed > 0 && tally.failed == 0, note: Some(tally.to_string()) })
+    let run = watch(name, command, Vec::new(), WatchLimits::UNBOUNDED, |line| tally.add(line))?;
+    Ok(StepOutcome { passed: run.succeeded && tally.is_good(), note: Some(tally.to_string()), ..StepOutcome::default() })
 }
 
 /// The sum of the `test result:` lines.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
+pub(crate) struct Tally {
     passed: u64,
     failed: u64,
     ignored: u64,
@@ -36,7 +26,16 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, line: &str) {
+    /// Whether tests passed and none failed.
+    pub(crate) fn is_good(&self) -> bool {
+        self.passed > 0 && self.failed == 0
+    }
+
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    pub(crate) fn add(&mut self, line: &str) {
         if let Some(name) = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED")) {
             self.failed_names.push(name.trim_end_matches(" - should panic").to_owned());
         }
@@ -82,7 +81,7 @@ mod tests {
     }
 
     fn shell(script: &str) -> StepOutcome {
-        run_tests(Command::new("sh").args(["-c", script])).unwrap()
+        run_tests("sh", Command::new("sh").args(["-c", script])).unwrap()
     }
 
     #[test]

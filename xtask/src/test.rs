@@ -2,12 +2,11 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::tally::run_tests;
-use crate::{cargo, check, packages, tools};
+use crate::costs::{CostMeter, StepCost, TestTime, report, show};
+use crate::{cargo, check, interop, packages, test_binaries, tools};
 
 /// One step: its name in headings, and what it does.
 pub(crate) struct TestStep<'a> {
@@ -20,6 +19,10 @@ pub(crate) struct TestStep<'a> {
 pub(crate) struct StepOutcome {
     pub passed: bool,
     pub note: Option<String>,
+    /// What its parts cost, if it has some; they stand for the step in the table of the dearest.
+    pub parts: Vec<StepCost>,
+    /// How long its tests ran.
+    pub tests: Vec<TestTime>,
 }
 
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
@@ -30,14 +33,8 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         TestStep { name: "house rules", run: Box::new(|| Ok(passed(check::run(root)? == ExitCode::SUCCESS))) },
         TestStep { name: "generated code", run: Box::new(|| run_cargo(root, &cargo::codegen_arguments(true))) },
         TestStep { name: "licences, bans and sources", run: Box::new(|| run_deny(root)) },
-        TestStep {
-            name: "tests",
-            run: Box::new(|| {
-                // All of them, so that everything that fails is named.
-                let mut command = cargo::command(root);
-                run_tests(command.args(["test", "--workspace", "--locked", "--no-fail-fast"]))
-            }),
-        },
+        TestStep { name: "programs of others", run: Box::new(|| interop::fetch_for_tests(root).map(|()| passed(true))) },
+        TestStep { name: "tests", run: Box::new(|| test_binaries::run_all(root)) },
     ];
     Ok(run_steps("test", steps))
 }
@@ -71,42 +68,46 @@ fn run_deny(root: &Path) -> Result<StepOutcome> {
 }
 
 fn passed(passed: bool) -> StepOutcome {
-    StepOutcome { passed, note: None }
+    StepOutcome { passed, ..StepOutcome::default() }
 }
 
 /// Runs the steps in order under a heading each; the last line printed says how it all ended.
 pub(crate) fn run_steps(title: &str, steps: Vec<TestStep<'_>>) -> ExitCode {
-    let start = Instant::now();
+    let start = CostMeter::start();
     let count = steps.len();
-    let mut notes = Vec::new();
+    let (mut notes, mut costs, mut tests) = (Vec::new(), Vec::new(), Vec::new());
+    let mut failure = None;
     for (number, step) in (1..).zip(steps) {
         let name = step.name;
         println!("\n== {number}/{count} {name}");
-        let begun = Instant::now();
-        let outcome = (step.run)().unwrap_or_else(|error| StepOutcome { passed: false, note: Some(format!("{error:#}")) });
-        let took = show(begun.elapsed());
+        let meter = CostMeter::start();
+        let outcome =
+            (step.run)().unwrap_or_else(|error| StepOutcome { note: Some(format!("{error:#}")), ..StepOutcome::default() });
+        let cost = meter.stop(name);
+        let took = show(cost.wall);
         notes.extend(outcome.note);
+        tests.extend(outcome.tests);
+        if outcome.parts.is_empty() {
+            costs.push(cost)
+        } else {
+            costs.extend(outcome.parts)
+        }
         if !outcome.passed {
-            println!("{}", last_line(title, &format!("FAILED at step {number} of {count}, {name}, after {took}"), &notes));
-            return ExitCode::FAILURE;
+            failure = Some(format!("FAILED at step {number} of {count}, {name}, after {took}"));
+            break;
         }
         println!("-- {name}: passed in {took}");
     }
-    let summary = format!("all {count} steps passed in {}", show(start.elapsed()));
-    println!("\n{}", last_line(title, &summary, &notes));
-    ExitCode::SUCCESS
+    let total = start.stop(title);
+    println!("{}", report(&costs, &tests, &total));
+    let summary = failure.clone().unwrap_or_else(|| format!("all {count} steps passed in {}", show(total.wall)));
+    println!("{}", last_line(title, &summary, &notes));
+    if failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn last_line(title: &str, summary: &str, notes: &[String]) -> String {
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
     format!("xtask {title}: {summary}{notes}")
-}
-
-fn show(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 60.. => format!("{} min {:02} s", seconds / 60, seconds % 60),
-        _ => format!("{:.1} s", time.as_secs_f64()),
-    }
 }
 
 #[cfg(test)]
@@ -146,7 +147,5 @@ mod tests {
     fn the_last_line_repeats_what_matters() {
         let notes = ["9 tests passed".to_owned()];
         assert_eq!(last_line("test", "FAILED", &notes), "xtask test: FAILED (9 tests passed)");
-        assert_eq!(show(Duration::from_millis(1250)), "1.2 s");
-        assert_eq!(show(Duration::from_secs(125)), "2 min 05 s");
     }
 }

@@ -1,6 +1,6 @@
 //! Durable state: SQLite by default, memory for tests and throw-away runs.
 //!
-//! Both are adapters of `chancery_core::Store` and keep one contract, which `tests/contract.rs` runs on each of them.
+//! Both are adapters of `chancery_core::Store` and keep one contract, which `tests/it/contract` runs on each of them.
 
 mod lanes;
 mod memory;

@@ -57,7 +57,7 @@ fn missing_test(name: &str, files: &[File]) -> Option<(String, String)> {
     Some((format!("names the test `{name}`, which does not exist"), remedy))
 }
 
-/// `outbound::guard::rebinding` for `crates/outbound/tests/guard/rebinding.rs`.
+/// `outbound::it::guard::rebinding` for `crates/outbound/tests/it/guard/rebinding.rs`.
 fn module_of(path: &str) -> Option<String> {
     let names: Vec<&str> = path.strip_suffix(".rs")?.split('/').collect();
     let (package, modules) = match &names[..] {

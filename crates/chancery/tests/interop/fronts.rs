@@ -50,6 +50,11 @@ pub(crate) const RVAGENT: &[Family] = &[
 /// Gets one driver ready to run, or says what is missing.
 pub(crate) type Prepare = fn(&Toolbox) -> Result<Command, String>;
 
+/// The program, which `cargo xtask interop` fetched. A test without it fails and repeats what to run.
+pub(crate) fn ready(tools: &Toolbox, prepare: Prepare) -> Command {
+    prepare(tools).unwrap_or_else(|missing| panic!("{missing}"))
+}
+
 pub(crate) const SDK_DRIVERS: &[Prepare] = &[
     |tools| tools.python("python_1_3", "driver.py"),
     |tools| tools.python("python_0_3", "driver.py"),

@@ -7,10 +7,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::fronts::{Prepare, ready};
+use crate::say;
 use crate::toolbox::Toolbox;
-
-/// How one implementation is started.
-pub(crate) type Prepare = fn(&Toolbox) -> Result<Command, String>;
 
 /// A program of `tests/interop` that signs and verifies with somebody else's code.
 pub(crate) struct Implementation {
@@ -19,19 +18,9 @@ pub(crate) struct Implementation {
 }
 
 impl Implementation {
-    /// Nothing if it cannot be installed here and nobody insists.
-    pub(crate) fn ready(tools: &Toolbox, prepare: Prepare) -> Option<Self> {
-        match prepare(tools) {
-            Ok(command) => Some(Self {
-                program: command.get_program().to_owned(),
-                arguments: command.get_args().map(OsStr::to_owned).collect(),
-            }),
-            Err(missing) if std::env::var_os("CI").is_none() => {
-                say(&format!("skipped, not everything can be installed here: {missing}\n"));
-                None
-            }
-            Err(missing) => panic!("cannot install what the suite needs: {missing}"),
-        }
+    pub(crate) fn ready(tools: &Toolbox, prepare: Prepare) -> Self {
+        let command = ready(tools, prepare);
+        Self { program: command.get_program().to_owned(), arguments: command.get_args().map(OsStr::to_owned).collect() }
     }
 
     pub(crate) fn run(&self, arguments: &[&str], given: &Value) -> Value {
@@ -70,10 +59,4 @@ impl Table {
         assert!(self.faults.is_empty(), "{} rows are wrong:\n{}", self.faults.len(), self.faults.join("\n"));
         assert_eq!(self.rows, rows, "rows are missing");
     }
-}
-
-/// Straight to the terminal: the table is wanted from a passing run too, whose output the harness would keep.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).expect("stdout takes the table");
 }

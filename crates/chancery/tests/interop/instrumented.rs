@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::say;
+use crate::fronts::ready;
+use crate::machine::MACHINE;
 use crate::server::Server;
 use crate::toolbox::Toolbox;
 
@@ -17,23 +18,14 @@ struct Pair {
 }
 
 impl Pair {
-    /// Nothing if it cannot be installed here and nobody insists. `name` tells the logs apart of tests that run at once.
-    fn start(name: &str) -> Option<Self> {
+    /// `name` tells the logs apart of tests that run at once.
+    fn start(name: &str) -> Self {
         let tools = Toolbox::new();
-        let prepared =
-            tools.python("otel_python", "agent.py").and_then(|python| Ok((python, tools.node("otel_js", "agent.mjs")?)));
-        match prepared {
-            Ok((mut python, mut js)) => {
-                let python = Server::start(python.arg("b"), &tools.log(&format!("otel-python-{name}")));
-                let js = Server::start(js.arg("a"), &tools.log(&format!("otel-js-{name}")));
-                Some(Self { tools, python, js })
-            }
-            Err(missing) if std::env::var_os("CI").is_none() => {
-                say(&format!("skipped, not everything can be installed here: {missing}\n"));
-                None
-            }
-            Err(missing) => panic!("cannot install what the suite needs: {missing}"),
-        }
+        let mut python = ready(&tools, |tools| tools.python("otel_python", "agent.py"));
+        let mut js = ready(&tools, |tools| tools.node("otel_js", "agent.mjs"));
+        let python = Server::start(python.arg("b"), &tools.log(&format!("otel-python-{name}")));
+        let js = Server::start(js.arg("a"), &tools.log(&format!("otel-js-{name}")));
+        Self { tools, python, js }
     }
 
     /// An open node in front of both, where each call costs 0.02.
@@ -74,7 +66,8 @@ fn runs(said: &str) -> (usize, usize) {
 
 #[test]
 fn instrumented_agents_in_a_loop_are_refused_at_the_second_visit() {
-    let Some(pair) = Pair::start("visit") else { return };
+    let _shared = MACHINE.blocking_read();
+    let pair = Pair::start("visit");
     let node = pair.node("visit", "");
     for (first, path) in [("a", "a → b → a"), ("b", "b → a → b")] {
         let said = begin(&node, first);
@@ -86,7 +79,8 @@ fn instrumented_agents_in_a_loop_are_refused_at_the_second_visit() {
 
 #[test]
 fn instrumented_agents_in_a_loop_spend_no_more_than_their_tree_may() {
-    let Some(pair) = Pair::start("cap") else { return };
+    let _shared = MACHINE.blocking_read();
+    let pair = Pair::start("cap");
     let rules = "[recursion]\ndeny_revisit = false\nmax_call_depth = 64\n[budget.tree]\nmax_usd = '0.10'\n";
     let node = pair.node("cap", rules);
     for (first, paid) in [("a", (3, 2)), ("b", (2, 3))] {

@@ -1,13 +1,12 @@
-//! Gets the drivers ready: virtual environments, node modules and the separate Cargo workspace, each made once per pinned version.
+//! Starts the programs of `tests/interop` with what `cargo xtask interop` fetched for them. Nothing is installed here.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// One installation at a time: the package manager and the caches take locks of their own and fail instead of waiting.
-static INSTALLING: Mutex<()> = Mutex::new(());
+/// One build at a time: Cargo locks the folder it builds in anyway.
+static BUILDING: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Toolbox {
     sources: PathBuf,
@@ -17,31 +16,23 @@ pub(crate) struct Toolbox {
 }
 
 impl Toolbox {
-    /// For tests: beside whatever else they leave behind.
+    /// For tests.
     pub(crate) fn new() -> Self {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop");
-        let made = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from).join("interop");
-        Self::at(sources, made, "dev")
+        let temporary = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        Self::at(sources, temporary.join("interop"), "dev")
     }
 
+    /// `made` is the folder that `cargo xtask interop` fills: `tmp/interop` in Cargo's target folder.
     pub(crate) fn at(sources: PathBuf, made: PathBuf, profile: &'static str) -> Self {
         Self { sources, made, profile }
     }
 
     /// A script in `tests/interop/NAME`, run by an interpreter that has its requirements.
     pub(crate) fn python(&self, name: &str, script: &str) -> Result<Command, String> {
-        let _alone = INSTALLING.lock();
-        let python = self.made.join(name).join("bin/python");
-        let requirements = self.sources.join(name).join("requirements.txt");
-        self.once(name, &requirements, |venv| {
-            has_or_installs("python3", &["-c", "import ensurepip, venv"], &["python3", "python3-venv"])?;
-            succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))?;
-            // Compiling every module of every package takes longer than installing them; those that are imported are compiled then.
-            let install = ["-m", "pip", "install", "--quiet", "--no-compile", "-r"];
-            succeed(Command::new(&python).args(install).arg(&requirements))
-        })?;
-        let mut command = Command::new(python);
-        // What is compiled goes here and not beside the sources.
+        self.fetched(name, "requirements.txt")?;
+        let mut command = Command::new(self.made.join(name).join("bin/python"));
+        // Compiled modules go here and not beside the sources.
         let compiled = self.made.join("pycache");
         command.arg("-X").arg(format!("pycache_prefix={}", compiled.display())).arg(self.sources.join(name).join(script));
         Ok(command)
@@ -49,13 +40,7 @@ impl Toolbox {
 
     /// A script in `tests/interop/NAME`, copied next to the modules it imports because that is where node looks.
     pub(crate) fn node(&self, name: &str, script: &str) -> Result<Command, String> {
-        let _alone = INSTALLING.lock();
-        let manifest = self.sources.join(name).join("package.json");
-        self.once(name, &manifest, |folder| {
-            has_or_installs("npm", &["--version"], &["nodejs", "npm"])?;
-            copy(&manifest, &folder.join("package.json"))?;
-            succeed(Command::new("npm").args(["install", "--no-audit", "--no-fund", "--no-package-lock"]).current_dir(folder))
-        })?;
+        self.fetched(name, "package.json")?;
         let made = self.made.join(name).join(script);
         for shared in ["checks.mjs", "directives.mjs"] {
             copy(&self.sources.join(shared), &self.made.join(shared))?;
@@ -66,19 +51,20 @@ impl Toolbox {
         Ok(command)
     }
 
-    /// A binary of the Cargo workspace in `tests/interop/NAME`. Cargo itself knows what is up to date; once its sources are here, a build
-    /// that fails is our fault and nothing to skip for.
+    /// A binary of the Cargo workspace in `tests/interop/NAME`. Cargo itself knows what is up to date.
     pub(crate) fn cargo(&self, name: &str, binary: &str) -> Result<Command, String> {
-        let _alone = INSTALLING.lock();
-        // Some of these clients link OpenSSL.
-        has_or_installs("pkg-config", &["--exists", "openssl"], &["pkg-config", "libssl-dev"])?;
+        let _alone = BUILDING.lock();
         let target = self.made.join("cargo");
-        let manifest = self.sources.join(name).join("Cargo.toml");
-        succeed(Command::new(env!("CARGO")).args(["fetch", "--quiet", "--locked", "--manifest-path"]).arg(&manifest))?;
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--offline", "--profile", self.profile, "--manifest-path"]).arg(manifest);
-        build.arg("--target-dir").arg(&target);
-        succeed(&mut build).expect("the driver compiles");
+        build.args(["build", "--quiet", "--locked", "--offline", "--profile", self.profile, "--manifest-path"]);
+        build.arg(self.sources.join(name).join("Cargo.toml")).arg("--target-dir").arg(&target);
+        let output = build.output().map_err(|error| format!("{build:?}: {error}"))?;
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            return Err(format!(
+                "tests/interop/{name} does not build; without its sources, run `cargo xtask interop`: {complaint}"
+            ));
+        }
         let folder = if self.profile == "dev" { "debug" } else { self.profile };
         Ok(Command::new(target.join(folder).join(binary)))
     }
@@ -88,45 +74,25 @@ impl Toolbox {
         self.made.join(format!("server-{name}.log"))
     }
 
-    /// Runs `make` on the folder NAME unless it was made from the same pins before.
-    fn once(&self, name: &str, pins: &Path, make: impl Fn(&Path) -> Result<(), String>) -> Result<(), String> {
-        let folder = self.made.join(name);
-        let stamp = folder.join("made-from");
-        let wanted = fs::read_to_string(pins).map_err(|error| format!("{}: {error}", pins.display()))?;
-        if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == wanted) {
+    /// An error unless the folder NAME was made from the versions that its pins name today.
+    fn fetched(&self, name: &str, pins: &str) -> Result<(), String> {
+        let pins = self.sources.join(name).join(pins);
+        let wanted = fs::read_to_string(&pins).map_err(|error| format!("{}: {error}", pins.display()))?;
+        if fs::read_to_string(self.made.join(name).join("made-from")).is_ok_and(|made_from| made_from == wanted) {
             return Ok(());
         }
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        make(&folder)?;
-        fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
+        let command = match name.strip_prefix("frameworks/") {
+            Some(framework) => format!("cargo xtask interop frameworks {framework} --fetch-only"),
+            None => "cargo xtask interop".to_owned(),
+        };
+        Err(format!("the packages of tests/interop/{name} are not installed in the versions it pins: run `{command}`"))
     }
 }
 
-/// Installs Debian packages when the probe fails and we may.
-fn has_or_installs(probe: &str, arguments: &[&str], packages: &[&str]) -> Result<(), String> {
-    let present = || Command::new(probe).args(arguments).output().is_ok_and(|output| output.status.success());
-    if present() {
-        return Ok(());
-    }
-    let root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-    if !root {
-        return Err(format!("{} are missing, and only root can install them", packages.join(" and ")));
-    }
-    let apt =
-        |arguments: &[&str]| succeed(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").arg("-qq").args(arguments));
-    apt(&["update"])?;
-    apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())?;
-    if present() { Ok(()) } else { Err(format!("{} were installed, yet {probe} does not work", packages.join(" and "))) }
-}
-
+/// A script replaces its copy in one step, because tests that run at once start the same scripts.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    fs::copy(from, to).map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
-}
-
-fn succeed(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{command:?} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+    let fault = |error| format!("{} to {}: {error}", from.display(), to.display());
+    let unfinished = to.with_added_extension(format!("{:?}", std::thread::current().id()));
+    fs::copy(from, &unfinished).map_err(fault)?;
+    fs::rename(&unfinished, to).map_err(fault)
 }

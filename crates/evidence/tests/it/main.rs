@@ -1,0 +1,4 @@
+//! The evidence adapter and the record from outside the crate.
+
+mod adapter;
+mod record;

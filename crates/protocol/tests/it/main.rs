@@ -1,0 +1,3 @@
+//! The model from outside the crate.
+
+mod artifact_version_handshake;

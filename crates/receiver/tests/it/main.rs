@@ -1,0 +1,3 @@
+//! The receiver from outside the crate.
+
+mod receiver;

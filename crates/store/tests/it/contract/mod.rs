@@ -1,0 +1,21 @@
+//! One contract, run on every store: what is promised by the port holds whatever is behind it.
+
+mod appending;
+mod crash;
+mod deciding;
+mod examining;
+mod faults;
+mod files;
+mod governing;
+mod histories;
+mod linking;
+mod listing;
+mod model;
+mod naming;
+mod nonces;
+mod outbox;
+mod plain_ids;
+mod recording;
+mod sample;
+mod spending;
+mod sweeping;
