@@ -113,7 +113,7 @@ impl Doors {
                 let body = json_rpc::respond_in(buffer, id, |out| codec.encode_reply(out, &reply));
                 Ok(response::large(JSON, body, permit))
             }
-            Answer::Page(_) => Err(Error::new(ErrorKind::Internal, "a page was answered where there is none to be written")),
+            Answer::Page(_) => Err(Error::new(ErrorKind::Internal, "the answer is a page, and this operation has no pages")),
             Answer::Late(reply) => {
                 // Only sends are answered late, and those say their dialect themselves.
                 let (id, codec): (Box<str>, _) = (id.into(), answering(context, method, None));

@@ -42,6 +42,7 @@ enum Command {
     /// Add a caller and print its key
     Add(Add),
     /// List who may call
+    #[command(alias = "ls")]
     List,
     /// Give a caller a new key and print it
     Rotate {

@@ -48,6 +48,7 @@ pub(super) struct FreezeCommandArgs {
 #[derive(clap::Subcommand)]
 enum FreezeCommand {
     /// List what is frozen
+    #[command(alias = "ls")]
     List,
     #[command(flatten)]
     Scope(FreezableScope),

@@ -29,6 +29,7 @@ pub(super) struct Tasks {
 #[derive(clap::Subcommand)]
 enum Command {
     /// List tasks of all callers, newest first
+    #[command(alias = "ls")]
     List {
         /// Only tasks in this state: working, completed, input-required, ...
         #[arg(long, value_name = "STATE", value_parser = state_named)]
@@ -41,6 +42,7 @@ enum Command {
         after: Option<String>,
     },
     /// Show one task
+    #[command(alias = "show")]
     Get { id: String },
     /// Cancel a task, and before it everything below it
     Cancel { id: String },

@@ -239,7 +239,7 @@ async fn what_needs_a_restart_and_what_would_let_everybody_in_is_refused_whole()
     node.put("[agents.echo]\nrun = 'echo'\n");
     let ran = run(&node.home, ["reload"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.contains("everybody may call"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the node would accept every client"), "{}", ran.stderr);
     assert_eq!((node.generation().await, node.status("/", "chk_nobody").await), (1, StatusCode::UNAUTHORIZED));
     // --listen outranks the file, so the file may say what it likes.
     node.put(&format!("listen = '127.0.0.1:1'\ndedupe = 'message_id'\n{ONE}"));

@@ -55,7 +55,7 @@ impl Reporter {
     /// The result, once nothing more will be heard.
     pub fn finish(mut self) -> Report {
         let Some((last, face)) = self.held.take() else {
-            let unknown = Error::new(ErrorKind::Internal, "the task has no end that could be told");
+            let unknown = Error::new(ErrorKind::Internal, "the task has no end to report");
             return refusal(self.task_id, &unknown);
         };
         let (ok, reason) = match status_of(&last) {

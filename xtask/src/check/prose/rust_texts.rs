@@ -1,4 +1,4 @@
-//! Finds the texts in Rust files that users read: help texts of commands, and the messages of error types.
+//! Finds the texts in Rust files that users read: help texts of commands, and the messages of errors.
 
 use super::sentences::{ProseUnit, plain};
 
@@ -43,26 +43,34 @@ fn doc_comments(text: &str) -> Vec<ProseUnit> {
     units
 }
 
-/// The string in each `#[error("…")]`.
+/// The string in each `#[error("…")]`, and the one behind each `ErrorKind::NAME,`, in a `format!` or not.
 fn error_messages(text: &str) -> Vec<ProseUnit> {
-    const OPENING: &str = "#[error(";
+    let of_types = text.match_indices("#[error(").map(|(at, opening)| (at, &text[at + opening.len()..]));
+    let of_kinds = text.match_indices("ErrorKind::").filter_map(|(at, opening)| {
+        let name = &text[at + opening.len()..];
+        let behind = name.trim_start_matches(|c: char| c.is_alphanumeric()).strip_prefix(',')?.trim_start();
+        Some((at, behind.strip_prefix("format!(").unwrap_or(behind)))
+    });
     let mut units = Vec::new();
-    for (at, _) in text.match_indices(OPENING) {
-        let Some(literal) = text[at + OPENING.len()..].trim_start().strip_prefix('"') else { continue };
-        let mut end = literal.len();
-        let mut escaped = false;
-        for (at, c) in literal.char_indices() {
-            if c == '"' && !escaped {
-                end = at;
-                break;
-            }
-            escaped = c == '\\' && !escaped;
-        }
+    for (at, rest) in of_types.chain(of_kinds) {
+        let Some(literal) = rest.trim_start().strip_prefix('"') else { continue };
         let line = text[..at].matches('\n').count() + 1;
-        let message = literal[..end].split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
+        let message = up_to_quote(literal).split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
         units.push(ProseUnit { line, text: message, terse: true });
     }
     units
+}
+
+/// The literal's text up to its closing quote.
+fn up_to_quote(literal: &str) -> &str {
+    let mut escaped = false;
+    for (at, c) in literal.char_indices() {
+        if c == '"' && !escaped {
+            return &literal[..at];
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    literal
 }
 
 #[cfg(test)]
@@ -78,6 +86,12 @@ mod tests {
         let text =
             "#[error(\"a \\\"b\\\" `x` {c}\")]\nA,\n#[error(\n    \"long \\\n     one\",\n)]\nB,\n#[error(transparent)]\nC,\n";
         assert_eq!(texts(text), [(1, "a \\\"b\\\"  {c}".to_owned()), (3, "long one".to_owned())]);
+    }
+
+    #[test]
+    fn messages_of_error_kinds_are_read_with_and_without_a_format() {
+        let text = "Error::new(ErrorKind::A, \"one\")\nError::new(\n    ErrorKind::B,\n    format!(\"two {x}\"),\n)\nErrorKind::C => 1,\n";
+        assert_eq!(texts(text), [(1, "one".to_owned()), (3, "two {x}".to_owned())]);
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn a_grpc_status_without_details_is_read_by_its_name_or_by_its_code_and_operatio
     }
     let info = tonic_types::ErrorDetails::with_error_info("TASK_NOT_FOUND", "example.org", [("a".to_owned(), "b".to_owned())]);
     let elsewhere = <Status as tonic_types::StatusExt>::with_error_details(Code::Internal, "no", info);
-    assert_eq!(grpc(&elsewhere, Operation::GetTask).kind, ErrorKind::Internal, "a reason of somebody else's domain");
+    assert_eq!(grpc(&elsewhere, Operation::GetTask).kind, ErrorKind::Internal, "a reason of another domain");
 }
 
 #[test]
