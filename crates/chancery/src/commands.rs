@@ -28,6 +28,8 @@ mod swp;
 mod tasks;
 mod tree;
 mod validate;
+#[cfg(test)]
+mod words;
 
 use std::fmt;
 use std::io::Write as _;

@@ -105,8 +105,10 @@ async fn cancel(State(office): State<AdminState>, AdminPath(id): AdminPath<Strin
 
 /// A task that was not open any more when it was to be cancelled.
 async fn ended(chancery: &Chancery, task: &TaskId) -> Result<Cascaded, Fault> {
-    let (governed, _) =
-        chancery.explain_task(task).await?.ok_or_else(|| Fault::unknown(format!("nothing is kept of a task {}", task.as_str())))?;
+    let (governed, _) = chancery
+        .explain_task(task)
+        .await?
+        .ok_or_else(|| Fault::unknown(format!("nothing is kept of a task {}", task.as_str())))?;
     let (stored, _) = chancery.operator_get(task.as_str()).await?;
     Ok(Cascaded {
         task: task.clone(),

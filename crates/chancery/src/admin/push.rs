@@ -111,7 +111,11 @@ fn origin(text: Option<&str>) -> Result<Option<Arc<str>>, Fault> {
 
 fn change_limit(given: Option<usize>) -> Result<usize, Fault> {
     let limit = given.unwrap_or(MOST_CHANGED);
-    if (1..=MOST_CHANGED).contains(&limit) { Ok(limit) } else { Err(Fault::bad(format!("limit: must be from 1 to {MOST_CHANGED}"))) }
+    if (1..=MOST_CHANGED).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Fault::bad(format!("limit: must be from 1 to {MOST_CHANGED}")))
+    }
 }
 
 async fn lanes(State(office): State<AdminState>, AdminQuery(which): AdminQuery<LaneQuery>) -> Result<Json<Value>, Fault> {
@@ -172,7 +176,10 @@ struct LaneIdQuery {
     lane: u64,
 }
 
-async fn test(State(office): State<AdminState>, AdminBody(LaneIdQuery { lane }): AdminBody<LaneIdQuery>) -> Result<Json<Value>, Fault> {
+async fn test(
+    State(office): State<AdminState>,
+    AdminBody(LaneIdQuery { lane }): AdminBody<LaneIdQuery>,
+) -> Result<Json<Value>, Fault> {
     let engine = office.engine()?;
     let found = found(engine, lane).await?;
     let outcome = engine.try_out(&found).await.map_err(|error| Fault::new(StatusCode::CONFLICT, error.message.into_owned()))?;
@@ -216,7 +223,8 @@ impl Letters {
 }
 
 async fn dead(State(office): State<AdminState>, AdminQuery(which): AdminQuery<Letters>) -> Result<Json<Value>, Fault> {
-    let page = office.engine()?.outbox().dead_letters(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
+    let page =
+        office.engine()?.outbox().dead_letters(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
     Ok(Json(json!({ "letters": page.letters.iter().map(shown::letter).collect::<Vec<_>>(), "next": page.next })))
 }
 

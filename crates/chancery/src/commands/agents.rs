@@ -16,8 +16,8 @@ use serde_json::Value;
 use self::call_flags::CallFlags;
 use self::doctor::Doctor;
 use self::keeper::AgentsAccess;
-use super::node_args::NodeArgs;
 use super::nearby::holder;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\

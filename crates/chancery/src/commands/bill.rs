@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub(super) use self::account::line;
-use super::node_args::NodeArgs;
 use super::duration::duration;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, remark, show};
 
 const EXAMPLES: &str = "\

@@ -9,9 +9,9 @@ use chancery::protocol::{AgentId, CallGrant, MayCall};
 use serde_json::Value;
 
 use self::keeper::CallersAccess;
-use super::node_args::NodeArgs;
 use super::duration::duration;
 use super::nearby::holder;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\

@@ -10,9 +10,9 @@ use chancery_core::{Clock as _, SystemClock};
 use chancery_outbound::Admin;
 use serde_json::{Value, json};
 
-use super::node_args::NodeArgs;
 use super::duration::duration;
 use super::nearby::{FolderHolder, holder};
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
@@ -81,7 +81,10 @@ impl KeysCommandArgs {
                 let mut listed = keeper.list().await?;
                 listed.retain(|key| key["kid"].as_str().is_some_and(|one| one.starts_with(&kid)));
                 if listed.is_empty() {
-                    return Err(Failure::Refused(format!("there is no key {}; see them with `chancery keys ls`", show::safe(&kid))));
+                    return Err(Failure::Refused(format!(
+                        "there is no key {}; see them with `chancery keys ls`",
+                        show::safe(&kid)
+                    )));
                 }
                 match shared.json {
                     true => show::print_json(&json!({ "keys": listed }).to_string()),

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use super::node_args::NodeArgs;
 use super::duration::duration;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, show};
 
 const EXAMPLES: &str = "\

@@ -39,7 +39,8 @@ impl NodeArgs {
             return Ok(None);
         };
         let Some(file) = &self.token_file else {
-            let message = "--url needs the admin token of that node: say --token-file FILE, with a copy of admin.token in its data folder";
+            let message =
+                "--url needs the admin token of that node: say --token-file FILE, with a copy of admin.token in its data folder";
             return Err(Failure::Usage(message.to_owned()));
         };
         let token = read_secret(file, "the admin token")?;

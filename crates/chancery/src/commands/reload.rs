@@ -3,8 +3,8 @@
 use chancery::config::{TakesEffect, every_key};
 use chancery_outbound::CallError;
 
-use super::node_args::NodeArgs;
 use super::nearby::admin;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, show};
 
 const EXAMPLES: &str = "\

@@ -86,7 +86,8 @@ impl ListArgs {
         let texts = [("agent", agent), ("caller", caller), ("tenant", tenant), ("context", context), ("after", after)];
         let mut query: Vec<_> = texts.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
         query.extend(state.map(|state| ("state", state.name().to_owned())));
-        let before = |since: Duration| SystemClock.now().micros().saturating_sub_unsigned(since.as_secs().saturating_mul(1_000_000));
+        let before =
+            |since: Duration| SystemClock.now().micros().saturating_sub_unsigned(since.as_secs().saturating_mul(1_000_000));
         query.extend(since.map(|since| ("since", Timestamp::from_micros(before(since)).to_string())));
         query.push(("limit", limit.to_string()));
         query

@@ -39,6 +39,7 @@ mod operate_house;
 mod operate_scopes;
 mod operate_spans;
 mod operate_trees;
+mod operator_api;
 mod own_certificate;
 mod probes;
 mod published;

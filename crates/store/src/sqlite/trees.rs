@@ -64,7 +64,9 @@ pub(super) fn ledger_query() -> String {
 
 /// The rows of the tasks whose numbers a query answers, each once, in the order they were made.
 fn rows_of(numbers: &str, also: &str) -> String {
-    format!("SELECT {COLUMNS}, {TASK_COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task IN ({numbers}) {also} ORDER BY task")
+    format!(
+        "SELECT {COLUMNS}, {TASK_COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task IN ({numbers}) {also} ORDER BY task"
+    )
 }
 
 pub(super) fn governed(connection: &Connection, task: &TaskId) -> Result<Option<Governed>, SqliteFault> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::node_args::NodeArgs;
 use super::super::duration::duration;
+use super::super::node_args::NodeArgs;
 use super::super::{Failure, Shared, nearby, remark, show};
 
 #[derive(clap::Args)]
