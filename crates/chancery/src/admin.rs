@@ -1,20 +1,24 @@
-//! The operator's API for callers, agents, keys, governance and webhooks, under `/admin/v1` and the same token as the rest of it.
+//! The operator's API under `/admin/v1`, behind the node's own token. `routes.rs` has every operation.
 
 mod agents;
 mod config;
 mod evidence;
+mod extract;
+mod fault;
 mod freezes;
 mod governance;
 mod memory;
+mod page;
 mod push;
+mod routes;
 mod scopes;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use chancery_core::notify::Engine;
@@ -27,6 +31,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::extract::{AdminBody, AdminPath, AdminQuery};
+use self::fault::Fault;
+use self::page::PageQuery;
+pub use self::routes::{ADMIN_ROUTES, AdminRoute};
 use crate::caller_registry::{BookError, CallerRegistry};
 use crate::config::Config;
 use crate::gateway::Gateway;
@@ -85,12 +93,14 @@ impl AdminParts {
     }
 }
 
-pub(crate) fn routes(office: AdminState, fleet: &Arc<Gateway>, reloader: &ReloaderHandle) -> Router {
+/// The whole admin API, behind the token.
+pub(crate) fn routes(office: AdminState, fleet: &Arc<Gateway>, reloader: &ReloaderHandle, token: SecretString) -> Router {
+    let tasks = tasks::routes(office.house.chancery.clone());
     let governance =
         governance::routes(office.clone()).merge(freezes::routes(office.clone())).merge(evidence::routes(office.clone()));
     let memory = memory::routes(office.clone());
     let push = push::routes(office.clone());
-    Router::new()
+    let operations = Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
         .route("/admin/v1/callers/{name}/revoke", post(revoke_caller))
@@ -102,14 +112,8 @@ pub(crate) fn routes(office: AdminState, fleet: &Arc<Gateway>, reloader: &Reload
         .merge(governance)
         .merge(memory)
         .merge(push)
-}
-
-struct Fault(StatusCode, String);
-
-impl IntoResponse for Fault {
-    fn into_response(self) -> Response {
-        (self.0, Json(json!({ "error": { "code": self.0.as_u16(), "message": self.1 } }))).into_response()
-    }
+        .merge(tasks);
+    routes::guarded(operations, token)
 }
 
 impl From<BookError> for Fault {
@@ -120,7 +124,7 @@ impl From<BookError> for Fault {
             BookError::Faulty(_) => StatusCode::BAD_REQUEST,
             BookError::Folder(_) | BookError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self(status, error.to_string())
+        Self::new(status, error.to_string())
     }
 }
 
@@ -130,7 +134,7 @@ impl From<ChestError> for Fault {
             ChestError::Ring(_) => StatusCode::CONFLICT,
             ChestError::Folder(_) | ChestError::Given(_) | ChestError::Signers(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self(status, error.to_string())
+        Self::new(status, error.to_string())
     }
 }
 
@@ -174,14 +178,15 @@ fn state(key: &KeyRecord, now: Timestamp) -> &'static str {
     }
 }
 
-async fn callers(State(office): State<AdminState>) -> Json<Value> {
-    let callers: Vec<Value> = office.callers.list().iter().map(|(record, configured)| show_caller(record, *configured)).collect();
-    Json(json!({ "callers": callers, "open": office.open }))
+async fn callers(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let entry = |(record, configured): &(CallerRecord, bool)| (record.name.clone(), show_caller(record, *configured));
+    let (callers, next) = page.cut(office.callers.list().iter().map(entry).collect())?;
+    Ok(Json(json!({ "callers": callers, "open": office.open, "next": next })))
 }
 
-async fn add_caller(State(office): State<AdminState>, Json(record): Json<CallerRecord>) -> Result<Json<Value>, Fault> {
+async fn add_caller(State(office): State<AdminState>, AdminBody(record): AdminBody<CallerRecord>) -> Result<Json<Value>, Fault> {
     if let Some(fault) = office.house.fault(&record) {
-        return Err(Fault(StatusCode::BAD_REQUEST, fault));
+        return Err(Fault::new(StatusCode::BAD_REQUEST, fault));
     }
     let name = record.name.clone();
     let key = office.callers.add(record, office.clock.now())?;
@@ -203,15 +208,15 @@ impl Default for RotateCaller {
 
 async fn rotate_caller(
     State(office): State<AdminState>,
-    Path(name): Path<String>,
-    Json(how): Json<RotateCaller>,
+    AdminPath(name): AdminPath<String>,
+    AdminBody(how): AdminBody<RotateCaller>,
 ) -> Result<Json<Value>, Fault> {
     let key = office.callers.rotate(&name, Duration::from_secs(how.overlap_seconds), office.clock.now())?;
     tracing::info!(caller = name, overlap_seconds = how.overlap_seconds, "a caller got a new key");
     Ok(Json(with_key(&office, &name, Some(&key))))
 }
 
-async fn revoke_caller(State(office): State<AdminState>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn revoke_caller(State(office): State<AdminState>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
     office.callers.revoke(&name)?;
     tracing::info!(caller = name, "a caller was revoked");
     Ok(Json(with_key(&office, &name, None)))
@@ -222,10 +227,13 @@ fn with_key(office: &AdminState, name: &str, key: Option<&SecretString>) -> Valu
     json!({ "name": name, "key": key.map(|key| key.expose_secret()), "open": office.open })
 }
 
-async fn keys(State(office): State<AdminState>) -> Json<Value> {
+async fn keys(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
     let now = office.clock.now();
-    let keys: Vec<Value> = office.keys.ring().records().iter().map(|key| show_key(key, now)).collect();
-    Json(json!({ "keys": keys }))
+    let entry = |key: &KeyRecord| {
+        (format!("{}.{}.{}", key.key_use, key.owner.as_deref().unwrap_or_default(), key.kid), show_key(key, now))
+    };
+    let (keys, next) = page.cut(office.keys.ring().records().iter().map(entry).collect())?;
+    Ok(Json(json!({ "keys": keys, "next": next })))
 }
 
 #[derive(Deserialize)]
@@ -238,8 +246,8 @@ struct RotateKeys {
     overlap_seconds: Option<u64>,
 }
 
-async fn rotate_keys(State(office): State<AdminState>, Json(how): Json<RotateKeys>) -> Result<Json<Value>, Fault> {
-    let key_use: KeyUse = how.key_use.parse().map_err(|fault| Fault(StatusCode::BAD_REQUEST, format!("use: {fault}")))?;
+async fn rotate_keys(State(office): State<AdminState>, AdminBody(how): AdminBody<RotateKeys>) -> Result<Json<Value>, Fault> {
+    let key_use: KeyUse = how.key_use.parse().map_err(|fault| Fault::new(StatusCode::BAD_REQUEST, format!("use: {fault}")))?;
     let lead = how.lead_seconds.map_or(KeyRegistry::LEAD, Duration::from_secs);
     let overlap = how.overlap_seconds.map_or(KeyRegistry::OVERLAP, Duration::from_secs);
     let now = office.clock.now();

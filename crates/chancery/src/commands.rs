@@ -17,6 +17,7 @@ mod keys;
 mod log;
 mod memory;
 mod nearby;
+mod node_args;
 mod push;
 mod reload;
 mod send;
@@ -27,6 +28,8 @@ mod swp;
 mod tasks;
 mod tree;
 mod validate;
+#[cfg(test)]
+mod words;
 
 use std::fmt;
 use std::io::Write as _;
@@ -47,8 +50,8 @@ Examples:
   chancery send NAME hello                     the same to its agent of that name; or to a URL
   chancery send --stream 'stream 5 200'        print the answer piece by piece
   chancery send https://agent.example.org hi   to an agent elsewhere, in the version and binding its card names
-  chancery discover https://agent.example.org  fetch a card, verify it and say what is wrong with it
-  chancery tasks list --state working          what the node is doing
+  chancery card https://agent.example.org      fetch a card, verify it and say what is wrong with it
+  chancery tasks ls --state working            what the node is doing
   chancery tasks watch TASK                    follow one task
   chancery tree TASK                           the calls a task led to, and what they cost
   chancery explain TASK                        which rules let it in, and on which facts
@@ -57,7 +60,7 @@ Examples:
   chancery bill --since 30d --by caller        what each caller spent
   chancery agents add URL --name NAME          stand in front of an agent elsewhere
   chancery callers add planner                 let somebody call, and print the key to do it with
-  chancery keys show                           what the node signs with
+  chancery keys ls                             what the node signs with
   chancery swp decode HEX                      say what SWP frames hold
   chancery evidence export --task TASK         what was recorded of a task, for somebody to check
   chancery evidence verify BUNDLE              check it, without the node
@@ -129,12 +132,12 @@ enum Command {
     /// Serve agents
     Serve(serve::Serve),
     /// Send a message to an agent and print what it answers
-    #[command(visible_alias = "send-task")]
+    #[command(alias = "send-task")]
     Send(send::SendCommand),
     /// Show an agent's card, verify its signature and say what is wrong with it
-    #[command(visible_alias = "discover")]
+    #[command(alias = "discover")]
     Card(card::Card),
-    /// See and cancel the tasks of the node on this machine
+    /// See and cancel the tasks of a node
     Tasks(tasks::Tasks),
     /// Show the tree of calls a task belongs to, with what each cost, or cancel it from the leaves up
     Tree(tree::TreeCommand),
@@ -150,11 +153,11 @@ enum Command {
     Bill(bill::BillCommand),
     /// Add, approve and check the remote agents behind the node
     Agents(agents::AgentsCommand),
-    /// Say who may call the node on this machine
+    /// Say who may call a node
     Callers(callers::CallersCommand),
-    /// See and replace the keys that node signs with
+    /// See and replace the keys that a node signs with
     Keys(keys::KeysCommandArgs),
-    /// Receive and verify notifications to webhooks
+    /// Operate webhooks, and receive and verify notifications
     Push(push::PushCommandArgs),
     /// Write a config file with every setting at its default, and the schema editors check it with
     Init(init::Init),
@@ -164,7 +167,7 @@ enum Command {
     Schema,
     /// Say whether the database of the node on this machine is sound
     Store(store::StoreCommandArgs),
-    /// Make the node on this machine reload its config file
+    /// Make a node reload its config file
     Reload(reload::Reload),
     /// Send tasks over SWP, listen for them, and say what frames hold
     Swp(swp::Swp),

@@ -48,7 +48,7 @@ pub use chancery_inbound::InboundLimits;
 pub use chancery_protocol as protocol;
 pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, TaskState};
 
-pub use self::admin::{show_caller, show_key};
+pub use self::admin::{ADMIN_ROUTES, AdminRoute, show_caller, show_key};
 pub use self::agent_registry::{AgentBookError, AgentRecord, AgentRegistry};
 pub use self::agents::new_card;
 pub use self::build_error::BuildError;

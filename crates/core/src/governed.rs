@@ -181,6 +181,14 @@ pub struct LedgerRow {
     pub governed: Governed,
 }
 
+/// What one task of a tree cost, and below which task it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeCost {
+    pub task: TaskId,
+    pub parent: Option<TaskId>,
+    pub cost: Amount,
+}
+
 /// What a start reads back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LedgerSnapshot {

@@ -29,6 +29,7 @@ mod ids;
 mod late_reply;
 mod limits;
 mod list;
+mod listing;
 mod live;
 mod local_turns;
 mod memory_looks;
@@ -81,16 +82,16 @@ pub use govern::{
 };
 pub use governed::{
     BudgetScopes, Decision, Fact, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, LineageRecord, PastSpend, Rule,
-    Spend, Verdict,
+    Spend, TreeCost, Verdict,
 };
 pub use late_reply::LateReply;
 pub use limits::TaskLimits;
 pub use list::{PageEnd, PageReader};
+pub use listing::{ListCursor, ListFilter, TaskListing};
 pub use named_task::NamedTask;
 pub use ports::{
-    Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Idempotency, Keyed, Link, ListCursor,
-    ListFilter, LogEntry, Names, NonceVerdict, Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskListing, TaskRecord,
-    fitting,
+    Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Idempotency, Keyed, Link, LogEntry, Names,
+    NonceVerdict, Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskRecord, fitting,
 };
 pub use publish::{NextEvents, Subscription};
 pub use recall::{Collection, MEMORY_EXTENSION, MemoryRecall, Nearest, RecallRequest, SharedMemory, WrittenGeneration};
@@ -102,4 +103,4 @@ pub use sink::{Finished, Passed, SinkClosed, TaskUpdateSink, WaitingTask};
 pub use skill_route::SkillRouting;
 pub use store_error::{StoreError, StoreTrouble};
 pub use tracker::{LoopNeed, LoopTracker, spawn_watched, watched};
-pub use tree::{CallTree, CascadeOutcome, Cascaded, TreeTask};
+pub use tree::{CallTree, CascadeOutcome, Cascaded, TreePage, TreeTask};

@@ -77,6 +77,8 @@ impl ChanceryInner {
         let page_size = check::page_size(&list, &self.limits.load())?;
         let filter = ListFilter {
             owner: Some(context.caller.clone()),
+            tenant: None,
+            caller: None,
             agents: Some(vec![agent.name.clone()]),
             context_id: list.context_id.clone(),
             state: list.status.filter(|state| *state != chancery_protocol::TaskState::Unspecified),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Caller, Error, NamedTask, TaskState};
+use chancery_protocol::{Caller, Error, NamedTask};
 
 use crate::cancel::not_cancelable;
 use crate::find::{internal, shown};
@@ -11,15 +11,14 @@ use crate::service::Chancery;
 use crate::{Cascaded, ListCursor, ListFilter, LogEntry, Stored};
 
 impl Chancery {
-    /// Tasks of all callers, newest status first.
+    /// Tasks of all callers that match the filter, newest status first.
     pub async fn operator_list(
         &self,
-        state: Option<TaskState>,
+        filter: &ListFilter,
         after: Option<&ListCursor>,
         limit: usize,
     ) -> Result<(Vec<Stored>, u64), Error> {
-        let filter = ListFilter { state, ..ListFilter::default() };
-        let listed = self.0.store.list(&filter, after, limit).await.map_err(internal)?;
+        let listed = self.0.store.list(filter, after, limit).await.map_err(internal)?;
         Ok((listed.tasks, listed.total))
     }
 

@@ -11,7 +11,8 @@ use chancery_rules::lineage::TokenCheck;
 use chancery_rules::task_state;
 
 use crate::evidence::{Record, RecordNote};
-use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend};
+use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend, TreeCost};
+use crate::listing::{ListCursor, ListFilter, TaskListing};
 use crate::named_task::NamedTask;
 use crate::push::NewRegistration;
 use crate::store_error::StoreError;
@@ -204,33 +205,6 @@ pub struct Stored {
     pub progress: Progress,
 }
 
-/// Newest status first, ties by id descending. Logs that hold only a message are never listed.
-#[derive(Clone, Debug, Default)]
-pub struct ListFilter {
-    /// `None` sees every owner's tasks: for the operator only.
-    pub owner: Option<Caller>,
-    /// The tasks of these agents; `None` lists those of all.
-    pub agents: Option<Vec<AgentName>>,
-    pub context_id: Option<ContextId>,
-    pub state: Option<TaskState>,
-    /// Inclusive.
-    pub status_at_or_after: Option<Timestamp>,
-}
-
-/// Where the last page ended: the next one starts strictly after it in list order.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ListCursor {
-    pub status_at: Timestamp,
-    pub id: TaskId,
-}
-
-#[derive(Clone, Debug)]
-pub struct TaskListing {
-    pub tasks: Vec<Stored>,
-    /// All that match the filter, wherever the page starts.
-    pub total: u64,
-}
-
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SweepPlan {
     /// Terminal tasks whose status is older than this go.
@@ -341,6 +315,12 @@ pub trait Store: Send + Sync + Debug {
     /// All tasks of a delegation tree that are kept, in the order they were made.
     async fn tree(&self, root: &TaskId) -> Result<Vec<LedgerRow>, StoreError>;
 
+    /// At most `limit` tasks of a delegation tree in the same order, those made after the task `after`. None if `after` is not kept.
+    async fn tree_page(&self, root: &TaskId, after: Option<&TaskId>, limit: usize) -> Result<Vec<LedgerRow>, StoreError>;
+
+    /// What each task of a tree cost, in the same order and without the rest of its row.
+    async fn tree_costs(&self, root: &TaskId) -> Result<Vec<TreeCost>, StoreError>;
+
     /// The root tasks of the trees with this trace id, oldest first. A caller can give several trees one.
     async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError>;
 
@@ -369,6 +349,9 @@ pub trait Store: Send + Sync + Debug {
 
     /// The newest decisions, newest first: for the operator only.
     async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError>;
+
+    /// The decisions made before the one with this id, newest first. None if that one is not kept.
+    async fn decisions_before(&self, id: &str, limit: usize) -> Result<Vec<Decision>, StoreError>;
 
     async fn freezes(&self) -> Result<Vec<Freeze>, StoreError>;
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::find::internal;
 use crate::govern::node::TreeNode;
 use crate::service::{Chancery, ChanceryInner};
-use crate::{Decision, Governed, LedgerRow, LineageRecord, PlacedCalls, Spend};
+use crate::{Decision, Governed, LedgerRow, LineageRecord, PlacedCalls, Spend, TreeCost};
 
 /// One task of a tree.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +33,15 @@ pub struct CallTree {
     pub trace: TraceId,
     /// In the order they were made, the root first.
     pub tasks: Vec<TreeTask>,
+}
+
+/// Some of the tasks of the trees that an operator asked for.
+#[derive(Clone, Debug)]
+pub struct TreePage {
+    /// Each tree that has tasks on this page, with what every task of the whole tree cost.
+    pub trees: Vec<(CallTree, Vec<TreeCost>)>,
+    /// The last task of the page, if there are more after it.
+    pub next: Option<TaskId>,
 }
 
 /// What became of a task that was to be cancelled with the one above it.
@@ -69,21 +78,62 @@ impl Chancery {
     /// The trees of a trace id, or the one a task belongs to.
     pub async fn trees(&self, trace_or_task: &str) -> Result<Vec<CallTree>, Error> {
         let store = &self.0.store;
-        let roots = match TraceId::from_hex(trace_or_task) {
-            Some(trace) => store.roots(trace).await.map_err(internal)?,
-            None => {
-                let task = TaskId::from(trace_or_task);
-                store.governed(&task).await.map_err(internal)?.map(|governed| governed.kinship.root.clone()).into_iter().collect()
-            }
-        };
         let mut trees = Vec::new();
-        for root in roots {
+        for root in self.tree_roots(trace_or_task).await? {
             let tasks: Vec<TreeTask> = store.tree(&root).await.map_err(internal)?.into_iter().map(TreeTask::from).collect();
             if let Some(first) = tasks.first() {
                 trees.push(CallTree { trace: first.kinship.trace, root, tasks });
             }
         }
         Ok(trees)
+    }
+
+    /// The roots of the trees of a trace id, oldest first, or the root of the tree a task belongs to.
+    pub async fn tree_roots(&self, trace_or_task: &str) -> Result<Vec<TaskId>, Error> {
+        match TraceId::from_hex(trace_or_task) {
+            Some(trace) => self.0.store.roots(trace).await.map_err(internal),
+            None => Ok(self.tree_root(&TaskId::from(trace_or_task)).await?.into_iter().collect()),
+        }
+    }
+
+    /// The root of the tree a task belongs to. None if nothing is kept of the task.
+    pub async fn tree_root(&self, task: &TaskId) -> Result<Option<TaskId>, Error> {
+        let governed = self.0.store.governed(task).await.map_err(internal)?;
+        Ok(governed.map(|governed| governed.kinship.root.clone()))
+    }
+
+    /// At most `limit` tasks of these trees, tree by tree and each in the order its tasks were made, beginning after the task `after`
+    /// of the tree `first`.
+    pub async fn tree_page(
+        &self,
+        roots: &[TaskId],
+        first: usize,
+        after: Option<&TaskId>,
+        limit: usize,
+    ) -> Result<TreePage, Error> {
+        let store = &self.0.store;
+        let (mut page, mut room, mut after) = (TreePage { trees: Vec::new(), next: None }, limit, after);
+        for root in roots.iter().skip(first) {
+            // One more than there is room for says whether the page is the last.
+            let rows = store.tree_page(root, after.take(), room + 1).await.map_err(internal)?;
+            let is_more = rows.len() > room;
+            let tasks: Vec<TreeTask> = rows.into_iter().take(room).map(TreeTask::from).collect();
+            room -= tasks.len();
+            if let (true, true, Some((last, _))) = (is_more, tasks.is_empty(), page.trees.last()) {
+                page.next = last.tasks.last().map(|task| task.task.clone());
+                return Ok(page);
+            }
+            if let Some(shown) = tasks.first() {
+                let costs = store.tree_costs(root).await.map_err(internal)?;
+                let next = tasks.last().filter(|_| is_more).map(|task| task.task.clone());
+                page.trees.push((CallTree { trace: shown.kinship.trace, root: root.clone(), tasks }, costs));
+                if next.is_some() {
+                    page.next = next;
+                    return Ok(page);
+                }
+            }
+        }
+        Ok(page)
     }
 
     /// How a task came to be let through, and what was decided about its later messages.
@@ -100,6 +150,11 @@ impl Chancery {
     /// The newest decisions about calls that made no task.
     pub async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, Error> {
         self.0.store.decisions(limit).await.map_err(internal)
+    }
+
+    /// The decisions made before the one with this id, newest first.
+    pub async fn decisions_before(&self, id: &str, limit: usize) -> Result<Vec<Decision>, Error> {
+        self.0.store.decisions_before(id, limit).await.map_err(internal)
     }
 
     /// Every budget that something is counted in, with where it stands.

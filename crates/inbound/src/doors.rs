@@ -15,7 +15,6 @@ use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body::Body;
 use http_body_util::{Empty, Full};
-use secrecy::SecretString;
 use tokio::time::Instant;
 
 use crate::authenticate::{PendingAuth, Rejection};
@@ -32,7 +31,7 @@ use crate::response::{self, DoorBody, DoorResponse};
 use crate::shared_events::SharedEvents;
 use crate::signposts::{Signposts, Spot};
 use crate::swp::SwpSettings;
-use crate::{admin, body, catalog, listening, offloaded_parts, rest};
+use crate::{body, catalog, listening, offloaded_parts, rest};
 
 /// A gRPC message comes after a flag and its length.
 const GRPC_FRAME: usize = 5;
@@ -53,10 +52,8 @@ pub struct DoorSettings {
     pub headerless: Headerless,
     pub limits: InboundLimits,
     pub json: JsonLimits,
-    /// The operator's token. Without one there is no admin API.
-    pub admin_token: Option<SecretString>,
-    /// More of the admin API, behind the same token.
-    pub admin_routes: axum::Router,
+    /// The admin API, which asks for the operator's token itself. Without it nothing is served there.
+    pub admin_routes: Option<axum::Router>,
     /// Who callers are.
     pub authenticator: Authenticator,
     /// Hosts and tenants that lead to agents.
@@ -75,7 +72,6 @@ pub(crate) struct DoorsInner {
     settings: DoorSettings,
     published: PublishedCards,
     grpc: GrpcDoors,
-    admin: Option<axum::Router>,
     rates: Rates,
     hosts: HostCheck,
     refused_names: RefusedNames,
@@ -106,14 +102,12 @@ impl Doors {
         let own = OwnHosts::new(&settings.public_url, settings.listen, settings.tls);
         let published = PublishedCards::new(settings.headerless, own);
         published.renew(agents, &settings.signposts, keys, &settings.authenticator, chancery.now())?;
-        let admin =
-            settings.admin_token.clone().map(|token| admin::router(chancery.clone(), token, settings.admin_routes.clone()));
         let shared_events = Arc::<SharedEvents>::default();
         let signposts = Arc::clone(&settings.signposts);
         let shared = Arc::clone(&shared_events);
         let grpc = GrpcDoors::new(chancery.clone(), published.clone(), signposts, shared, &settings.limits);
         let hosts = HostCheck::new(&settings);
-        let inner = DoorsInner { chancery, settings, published, grpc, admin, rates, hosts, refused_names, shared_events };
+        let inner = DoorsInner { chancery, settings, published, grpc, rates, hosts, refused_names, shared_events };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -359,7 +353,7 @@ impl Doors {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
     {
         use tower::ServiceExt as _;
-        let Some(admin) = self.0.admin.clone() else {
+        let Some(admin) = self.0.settings.admin_routes.clone() else {
             return response::rest_error(
                 &Error::new(ErrorKind::MethodNotFound, "the admin API is off: no token is set"),
                 Version::V1_0,

@@ -1,7 +1,6 @@
-//! How calls come in: listeners, one file per transport, context, limits, admin API.
+//! How calls come in: listeners, one file per transport, context, limits.
 
 mod accept;
-mod admin;
 mod authenticate;
 mod body;
 mod buckets;

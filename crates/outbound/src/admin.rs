@@ -1,8 +1,8 @@
 //! The operator's calls: every caller's tasks and trees, the callers, the agents, the keys, the freezes and the webhooks of a node, with the node's own token.
 
-mod push;
-
 mod memory;
+mod pages;
+mod push;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,6 +29,8 @@ const MOST_BYTES: u64 = 256 * 1024 * 1024;
 /// The longest event that is read.
 const MOST_EVENT_BYTES: usize = 64 * 1024 * 1024;
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("chancery/", env!("CARGO_PKG_VERSION")));
+/// The most that the API puts on a page.
+const LARGEST_PAGE: usize = 1_000;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 #[derive(Clone, Debug)]
@@ -50,14 +52,13 @@ pub struct ScopeName<'a> {
     pub unknown_ok: bool,
 }
 
-impl ScopeName<'_> {
-    fn ask_for(self, url: &mut Url) {
-        let mut query = url.query_pairs_mut();
-        query.append_pair("scope", self.kind);
-        if let Some(name) = self.name {
-            query.append_pair("name", name);
-        }
-        query.append_pair("unknown_ok", &self.unknown_ok.to_string());
+impl<'a> ScopeName<'a> {
+    fn query(self) -> Vec<(&'static str, &'a str)> {
+        let unknown_ok = if self.unknown_ok { "true" } else { "false" };
+        [("scope", Some(self.kind)), ("name", self.name), ("unknown_ok", Some(unknown_ok))]
+            .into_iter()
+            .filter_map(|(name, value)| value.map(|value| (name, value)))
+            .collect()
     }
 }
 
@@ -74,16 +75,9 @@ impl Admin {
         self
     }
 
-    /// Tasks of all callers, newest status first.
-    pub async fn tasks(&self, state: Option<&str>, limit: usize, after: Option<&str>) -> Result<Value, CallError> {
-        let mut url = self.at(&["tasks"]);
-        url.query_pairs_mut().append_pair("limit", &limit.to_string());
-        for (name, value) in [("state", state), ("after", after)] {
-            if let Some(value) = value {
-                url.query_pairs_mut().append_pair(name, value);
-            }
-        }
-        self.ask(&url, Fetch::get(url.as_str())).await
+    /// A page of the tasks of all callers, newest status first, by the filters that the API knows.
+    pub async fn tasks(&self, query: &[(&str, &str)]) -> Result<Value, CallError> {
+        self.get_with(&["tasks"], query).await
     }
 
     pub async fn task(&self, id: &str) -> Result<Value, CallError> {
@@ -106,7 +100,7 @@ impl Admin {
     }
 
     pub async fn keys(&self) -> Result<Value, CallError> {
-        self.get(&["keys"]).await
+        self.all_pages(&["keys"], &[], "keys").await
     }
 
     /// New keys for one use, of one agent or of the node.
@@ -124,7 +118,7 @@ impl Admin {
     }
 
     pub async fn callers(&self) -> Result<Value, CallError> {
-        self.get(&["callers"]).await
+        self.all_pages(&["callers"], &[], "callers").await
     }
 
     pub async fn add_caller(&self, caller: &CallerRecord) -> Result<Value, CallError> {
@@ -140,7 +134,7 @@ impl Admin {
     }
 
     pub async fn agents(&self) -> Result<Value, CallError> {
-        self.get(&["agents"]).await
+        self.all_pages(&["agents"], &[], "agents").await
     }
 
     /// Adds an agent elsewhere, described as the API wants it.
@@ -177,9 +171,15 @@ impl Admin {
 
     /// The trees of a trace, or the one a task belongs to. With `unknown_ok` there may be none.
     pub async fn trees(&self, trace_or_task: &str, unknown_ok: bool) -> Result<Value, CallError> {
-        let mut url = self.at(&["trees", trace_or_task]);
-        url.query_pairs_mut().append_pair("unknown_ok", &unknown_ok.to_string());
-        self.ask(&url, Fetch::get(url.as_str())).await
+        let segments = ["trees", trace_or_task];
+        let query = [("unknown_ok", unknown_ok.to_string()), ("limit", LARGEST_PAGE.to_string())];
+        let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut whole = self.get_with(&segments, &query).await?;
+        while let Some(next) = whole["next"].as_str().map(str::to_owned) {
+            let page = self.get_with(&segments, &[&query[..], &[("after", &next)]].concat()).await?;
+            pages::add_trees(&mut whole, page);
+        }
+        Ok(whole)
     }
 
     /// Cancels a task and all below it, and says what became of each.
@@ -194,29 +194,23 @@ impl Admin {
 
     /// The newest decisions about calls that made no task.
     pub async fn decisions(&self, limit: usize) -> Result<Value, CallError> {
-        let mut url = self.at(&["decisions"]);
-        url.query_pairs_mut().append_pair("limit", &limit.to_string());
-        self.ask(&url, Fetch::get(url.as_str())).await
+        self.get_with(&["decisions"], &[("limit", &limit.to_string())]).await
     }
 
     /// All budgets, those of a kind, or those of one scope.
     pub async fn budgets(&self, scope: Option<ScopeName<'_>>) -> Result<Value, CallError> {
-        let mut url = self.at(&["budgets"]);
-        if let Some(scope) = scope {
-            scope.ask_for(&mut url);
-        }
-        self.ask(&url, Fetch::get(url.as_str())).await
+        let query = scope.map(ScopeName::query).unwrap_or_default();
+        self.all_pages(&["budgets"], &query, "budgets").await
     }
 
     /// What was spent in so many seconds, a line for each of a kind.
     pub async fn bill(&self, since_seconds: u64, by: &str) -> Result<Value, CallError> {
-        let mut url = self.at(&["bill"]);
-        url.query_pairs_mut().append_pair("since_seconds", &since_seconds.to_string()).append_pair("by", by);
-        self.ask(&url, Fetch::get(url.as_str())).await
+        let since = since_seconds.to_string();
+        self.all_pages(&["bill"], &[("since_seconds", &since), ("by", by)], "lines").await
     }
 
     pub async fn freezes(&self) -> Result<Value, CallError> {
-        self.get(&["freezes"]).await
+        self.all_pages(&["freezes"], &[], "freezes").await
     }
 
     /// Nothing new is admitted to it once this has answered.
@@ -227,7 +221,7 @@ impl Admin {
 
     pub async fn thaw(&self, scope: ScopeName<'_>) -> Result<Value, CallError> {
         let mut url = self.at(&["freezes"]);
-        scope.ask_for(&mut url);
+        url.query_pairs_mut().extend_pairs(scope.query());
         self.ask(&url, Fetch { method: Method::DELETE, ..Fetch::get(url.as_str()) }).await
     }
 
@@ -277,6 +271,14 @@ impl Admin {
 
     async fn get(&self, segments: &[&str]) -> Result<Value, CallError> {
         let url = self.at(segments);
+        self.ask(&url, Fetch::get(url.as_str())).await
+    }
+
+    async fn get_with(&self, segments: &[&str], query: &[(&str, &str)]) -> Result<Value, CallError> {
+        let mut url = self.at(segments);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
         self.ask(&url, Fetch::get(url.as_str())).await
     }
 

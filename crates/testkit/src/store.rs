@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store, StoreError, StoreTrouble,
-    Stored, SweepPlan, TaskListing, spawn_watched,
+    Stored, SweepPlan, TaskListing, TreeCost, spawn_watched,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use futures::future::join_all;
@@ -239,6 +239,14 @@ impl Store for HookedStore {
         self.one_read().tree(root).await
     }
 
+    async fn tree_page(&self, root: &TaskId, after: Option<&TaskId>, limit: usize) -> Result<Vec<LedgerRow>, StoreError> {
+        self.one_read().tree_page(root, after, limit).await
+    }
+
+    async fn tree_costs(&self, root: &TaskId) -> Result<Vec<TreeCost>, StoreError> {
+        self.one_read().tree_costs(root).await
+    }
+
     async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
         self.one_read().roots(trace).await
     }
@@ -269,6 +277,10 @@ impl Store for HookedStore {
 
     async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
         self.one_read().decisions(limit).await
+    }
+
+    async fn decisions_before(&self, id: &str, limit: usize) -> Result<Vec<Decision>, StoreError> {
+        self.one_read().decisions_before(id, limit).await
     }
 
     async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {

@@ -2,14 +2,16 @@
 
 use std::sync::{Arc, Weak};
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Fault;
+use super::extract::{AdminBody, AdminPath, AdminQuery};
+use super::fault::Fault;
+use super::page::PageQuery;
 use crate::agent_registry::{AgentBookError, AgentRecord};
 use crate::gateway::{FleetError, Gateway};
 
@@ -19,7 +21,7 @@ struct GatewayHandle(Weak<Gateway>);
 
 impl GatewayHandle {
     fn fleet(&self) -> Result<Arc<Gateway>, Fault> {
-        self.0.upgrade().ok_or_else(|| Fault(StatusCode::SERVICE_UNAVAILABLE, "the node is shutting down".to_owned()))
+        self.0.upgrade().ok_or_else(|| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "the node is shutting down".to_owned()))
     }
 }
 
@@ -48,23 +50,24 @@ impl From<FleetError> for Fault {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         };
-        Self(status, error.to_string())
+        Self::new(status, error.to_string())
     }
 }
 
-async fn list(State(held): State<GatewayHandle>) -> Result<Json<Value>, Fault> {
-    Ok(Json(held.fleet()?.list()))
+async fn list(State(held): State<GatewayHandle>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let (agents, next) = page.cut(held.fleet()?.list())?;
+    Ok(Json(json!({ "agents": agents, "next": next })))
 }
 
-async fn add(State(held): State<GatewayHandle>, Json(record): Json<AgentRecord>) -> Result<Json<Value>, Fault> {
+async fn add(State(held): State<GatewayHandle>, AdminBody(record): AdminBody<AgentRecord>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.add(record).await?))
 }
 
-async fn show(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn show(State(held): State<GatewayHandle>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.one(&name)?))
 }
 
-async fn remove(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn remove(State(held): State<GatewayHandle>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
     held.fleet()?.remove(&name).await?;
     Ok(Json(json!({ "name": name })))
 }
@@ -78,20 +81,20 @@ struct Approve {
 
 async fn approve(
     State(held): State<GatewayHandle>,
-    Path(name): Path<String>,
-    Json(how): Json<Approve>,
+    AdminPath(name): AdminPath<String>,
+    AdminBody(how): AdminBody<Approve>,
 ) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.approve(&name, how.anew, how.digest.as_deref()).await?))
 }
 
-async fn address(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn address(State(held): State<GatewayHandle>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.address(&name, false)?))
 }
 
-async fn rotate(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn rotate(State(held): State<GatewayHandle>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.address(&name, true)?))
 }
 
-async fn health(State(held): State<GatewayHandle>, Path(name): Path<String>) -> Result<Json<Value>, Fault> {
+async fn health(State(held): State<GatewayHandle>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
     Ok(Json(held.fleet()?.health(&name)?))
 }

@@ -4,12 +4,11 @@ use std::sync::{Arc, Weak};
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::Fault;
+use super::fault::Fault;
 use crate::reload::{ReloadError, Reloader, ReloaderHandle};
 
 pub(super) fn routes(reloader: &ReloaderHandle) -> Router {
@@ -20,30 +19,26 @@ fn held(reloader: &ReloaderHandle) -> Result<Arc<Reloader>, Fault> {
     reloader
         .get()
         .and_then(Weak::upgrade)
-        .ok_or_else(|| Fault(StatusCode::SERVICE_UNAVAILABLE, "the node is starting or shutting down".to_owned()))
+        .ok_or_else(|| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "the node is starting or shutting down".to_owned()))
 }
 
 async fn config(State(reloader): State<ReloaderHandle>) -> Result<Json<Value>, Fault> {
     Ok(Json(held(&reloader)?.report()))
 }
 
-async fn reload(State(reloader): State<ReloaderHandle>) -> Response {
-    let reloader = match held(&reloader) {
-        Ok(reloader) => reloader,
-        Err(fault) => return fault.into_response(),
-    };
+async fn reload(State(reloader): State<ReloaderHandle>) -> Result<Json<Value>, Fault> {
+    let reloader = held(&reloader)?;
     match reloader.reload().await {
         Ok(reloaded) => {
             let mut report = reloader.report();
             report["changed"] = json!(reloaded.changed);
             report["changes"] = json!(reloaded.changes);
-            Json(report).into_response()
+            Ok(Json(report))
         }
-        Err(error @ ReloadError::NoFile) => Fault(StatusCode::CONFLICT, error.to_string()).into_response(),
+        Err(error @ ReloadError::NoFile) => Err(Fault::new(StatusCode::CONFLICT, error.to_string())),
         Err(ReloadError::Rejected(rejected)) => {
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            let error = json!({ "code": status.as_u16(), "message": rejected.to_string() });
-            (status, Json(json!({ "error": error, "faults": rejected.faults }))).into_response()
+            let faults = rejected.faults.iter().map(|fault| json!(fault)).collect();
+            Err(Fault::new(StatusCode::UNPROCESSABLE_ENTITY, rejected.to_string()).with_details(faults))
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -16,7 +15,9 @@ use chancery_protocol::{Timestamp, TraceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AdminState, Fault};
+use super::AdminState;
+use super::extract::AdminQuery;
+use super::fault::Fault;
 
 pub(super) fn routes(office: AdminState) -> Router {
     Router::new().route("/admin/v1/evidence", get(stand)).route("/admin/v1/evidence/bundle", get(bundle)).with_state(office)
@@ -30,18 +31,18 @@ impl From<ExportFault> for Fault {
             ExportFault::Record(_) => StatusCode::CONFLICT,
             ExportFault::Store(_) | ExportFault::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self(status, fault.to_string())
+        Self::new(status, fault.to_string())
     }
 }
 
 /// The record, if only keys of this node signed it and no checkpoint of it is gone.
 async fn record(office: &AdminState) -> Result<Arc<dyn Record>, Fault> {
     let none = "this node keeps no record: its tasks are in memory, or evidence.record is false in its config";
-    let record = office.house.chancery.record().ok_or_else(|| Fault(StatusCode::CONFLICT, none.to_owned()))?;
+    let record = office.house.chancery.record().ok_or_else(|| Fault::new(StatusCode::CONFLICT, none.to_owned()))?;
     let checkpoints = record.checkpoints(0).await.map_err(ExportFault::from)?;
     check_signers(&checkpoints, &office.keys.signers()).map_err(ExportFault::from)?;
     let missing = office.keys.record_mark.compare(&checkpoints);
-    missing.map_err(|missing| Fault(StatusCode::CONFLICT, format!("the record is damaged: {missing}")))?;
+    missing.map_err(|missing| Fault::new(StatusCode::CONFLICT, format!("the record is damaged: {missing}")))?;
     Ok(record)
 }
 
@@ -49,7 +50,7 @@ async fn record(office: &AdminState) -> Result<Arc<dyn Record>, Fault> {
 async fn aside<T: Send + 'static>(work: impl Future<Output = Result<T, ExportFault>> + Send + 'static) -> Result<T, Fault> {
     let here = tokio::runtime::Handle::current();
     let done = tokio::task::spawn_blocking(move || here.block_on(work)).await;
-    Ok(done.map_err(|fault| Fault(StatusCode::INTERNAL_SERVER_ERROR, fault.to_string()))??)
+    Ok(done.map_err(|fault| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, fault.to_string()))??)
 }
 
 async fn stand(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
@@ -91,10 +92,8 @@ impl ExportQuery {
     }
 }
 
-async fn bundle(State(office): State<AdminState>, asked: Result<Query<ExportQuery>, QueryRejection>) -> Result<Response, Fault> {
-    let bad = |why: String| Fault(StatusCode::BAD_REQUEST, why);
-    let Query(asked) = asked.map_err(|rejection| bad(rejection.body_text()))?;
-    let mut wanted = asked.wanted().map_err(bad)?;
+async fn bundle(State(office): State<AdminState>, AdminQuery(asked): AdminQuery<ExportQuery>) -> Result<Response, Fault> {
+    let mut wanted = asked.wanted().map_err(Fault::bad)?;
     if let ExportSelection::Trace(trace, known) = &mut wanted {
         let trees = office.house.chancery.trees(&trace.to_string()).await?;
         known.extend(trees.iter().flat_map(|tree| &tree.tasks).map(|task| task.task.as_str().to_owned()));

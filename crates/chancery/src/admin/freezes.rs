@@ -1,15 +1,16 @@
 //! `/admin/v1/freezes`: the stop button.
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::governance::bad;
+use super::AdminState;
+use super::extract::{AdminBody, AdminQuery};
+use super::fault::Fault;
+use super::page::PageQuery;
 use super::scopes::{self, ResolvedScope, ScopeQuery};
-use super::{AdminState, Fault};
 
 /// Who freezes and thaws here.
 const OPERATOR: &str = "operator";
@@ -20,8 +21,10 @@ pub(super) fn routes(office: AdminState) -> Router {
     Router::new().route("/admin/v1/freezes", get(freezes).post(freeze).delete(thaw)).with_state(office)
 }
 
-async fn freezes(State(office): State<AdminState>) -> Json<Value> {
-    Json(json!({ "freezes": office.house.chancery.freezes().await }))
+async fn freezes(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let freezes = office.house.chancery.freezes().await;
+    let (freezes, next) = page.cut(freezes.iter().map(|freeze| (freeze.scope.to_string(), json!(freeze))).collect())?;
+    Ok(Json(json!({ "freezes": freezes, "next": next })))
 }
 
 #[derive(Deserialize)]
@@ -36,11 +39,10 @@ struct FreezeRequest {
 
 async fn freeze(
     State(office): State<AdminState>,
-    request: Result<Json<FreezeRequest>, JsonRejection>,
+    AdminBody(FreezeRequest { scope, name, why, unknown_ok }): AdminBody<FreezeRequest>,
 ) -> Result<Json<Value>, Fault> {
-    let Json(FreezeRequest { scope, name, why, unknown_ok }) = request.map_err(|fault| bad(fault.body_text()))?;
     if why.as_ref().is_some_and(|why| why.len() > WHY_BYTES) {
-        return Err(bad(format!("why: at most {WHY_BYTES} bytes")));
+        return Err(Fault::bad(format!("why: at most {WHY_BYTES} bytes")));
     }
     let ResolvedScope { scope, known } = scopes::resolved(&office, &ScopeQuery { scope: Some(scope), name, unknown_ok }).await?;
     let frozen = office.house.chancery.freeze(scope, OPERATOR, why.as_deref()).await?;
@@ -49,8 +51,7 @@ async fn freeze(
     Ok(Json(shown))
 }
 
-async fn thaw(State(office): State<AdminState>, query: Result<Query<ScopeQuery>, QueryRejection>) -> Result<Json<Value>, Fault> {
-    let Query(query) = query.map_err(|fault| bad(fault.body_text()))?;
+async fn thaw(State(office): State<AdminState>, AdminQuery(query): AdminQuery<ScopeQuery>) -> Result<Json<Value>, Fault> {
     let scope = scopes::frozen(&office, &query).await?;
     let thawed = match &scope {
         Some(scope) => office.house.chancery.thaw(scope, OPERATOR).await?,
@@ -58,7 +59,7 @@ async fn thaw(State(office): State<AdminState>, query: Result<Query<ScopeQuery>,
     };
     if !thawed && !query.unknown_ok {
         let named = query.name.map_or(String::new(), |name| format!(":{name}"));
-        return Err(super::governance::unknown(format!("{}{named} is not frozen", query.scope.unwrap_or_default())));
+        return Err(Fault::unknown(format!("{}{named} is not frozen", query.scope.unwrap_or_default())));
     }
     let mut shown = match scope {
         Some(scope) => json!(scope),

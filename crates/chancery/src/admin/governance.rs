@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use chancery_core::budget::{Account, Amount, BudgetStanding, Caps};
-use chancery_core::{BillBy, CallTree, CascadeOutcome, Cascaded, Chancery, Decision, MicroUsd};
-use chancery_protocol::{Error, TaskId};
+use chancery_core::{BillBy, BillLine, CallTree, CascadeOutcome, Cascaded, Chancery, Decision, MicroUsd, TreeCost};
+use chancery_protocol::TaskId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::AdminState;
+use super::extract::{AdminPath, AdminQuery};
+use super::fault::Fault;
+use super::page::{PageQuery, USUAL_PAGE, page_limit};
 use super::scopes::{self, ScopeQuery};
-use super::{AdminState, Fault};
 
 /// A bill goes back no further than a hundred years.
 const LONGEST_BILL_SECONDS: u64 = 36_525 * 24 * 60 * 60;
@@ -31,58 +32,58 @@ pub(super) fn routes(office: AdminState) -> Router {
         .with_state(office)
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        let status = chancery_wire::errors::http_status(error.kind, chancery_protocol::Version::V1_0);
-        Self(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error.message.into_owned())
-    }
-}
-
-pub(super) fn bad(message: impl Into<String>) -> Fault {
-    Fault(StatusCode::BAD_REQUEST, message.into())
-}
-
-pub(super) fn unknown(message: impl Into<String>) -> Fault {
-    Fault(StatusCode::NOT_FOUND, message.into())
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TreeQuery {
     /// An id that nothing is kept of is no fault: there are no trees to show.
     #[serde(default)]
     unknown_ok: bool,
+    limit: Option<usize>,
+    /// The last task of the page before.
+    after: Option<String>,
 }
 
 async fn trees(
     State(office): State<AdminState>,
-    Path(id): Path<String>,
-    query: Result<Query<TreeQuery>, QueryRejection>,
+    AdminPath(id): AdminPath<String>,
+    AdminQuery(query): AdminQuery<TreeQuery>,
 ) -> Result<Json<Value>, Fault> {
-    let Query(TreeQuery { unknown_ok }) = query.map_err(|fault| bad(fault.body_text()))?;
+    let limit = page_limit(query.limit, USUAL_PAGE)?;
     let chancery = &office.house.chancery;
-    let trees = chancery.trees(&id).await?;
-    if trees.is_empty() && !unknown_ok {
+    let roots = chancery.tree_roots(&id).await?;
+    let after = query.after.as_deref().map(TaskId::from);
+    let first = match &after {
+        Some(task) => {
+            let root = chancery.tree_root(task).await?;
+            let at = root.and_then(|root| roots.iter().position(|one| *one == root));
+            at.ok_or_else(|| Fault::bad(format!("after: no task {task} is kept of these trees; begin again without after")))?
+        }
+        None => 0,
+    };
+    let page = chancery.tree_page(&roots, first, after.as_ref(), limit).await?;
+    if page.trees.is_empty() && after.is_none() && !query.unknown_ok {
         return Err(scopes::unknown_tree(chancery, &id).await?);
     }
-    Ok(Json(json!({ "now": chancery.now(), "trees": trees.iter().map(with_subtrees).collect::<Vec<_>>() })))
+    let trees: Vec<Value> = page.trees.iter().map(|(tree, costs)| with_subtrees(tree, costs)).collect();
+    Ok(Json(json!({ "now": chancery.now(), "trees": trees, "next": page.next })))
 }
 
-/// A tree with what each task cost, alone and together with all below it.
-fn with_subtrees(tree: &CallTree) -> Value {
+/// The tasks of a tree that are on a page, each with what it cost alone and together with all below it, and how many the whole tree
+/// has.
+fn with_subtrees(tree: &CallTree, costs: &[TreeCost]) -> Value {
     let mut below: HashMap<&TaskId, (Amount, u64)> = HashMap::new();
     // Those that were called come after those that called them.
-    for task in tree.tasks.iter().rev() {
-        let cost = task.spend.settled.saturating_add(task.spend.overrun);
-        let (sum, tasks) = below.entry(&task.task).or_default();
-        (*sum, *tasks) = (sum.saturating_add(cost), *tasks + 1);
+    for TreeCost { task, parent, cost } in costs.iter().rev() {
+        let (sum, tasks) = below.entry(task).or_default();
+        (*sum, *tasks) = (sum.saturating_add(*cost), *tasks + 1);
         let (sum, tasks) = (*sum, *tasks);
-        if let Some(parent) = &task.kinship.parent {
+        if let Some(parent) = parent {
             let (of_parent, count) = below.entry(parent).or_default();
             (*of_parent, *count) = (of_parent.saturating_add(sum), *count + tasks);
         }
     }
     let mut shown = json!(tree);
+    shown["total"] = json!(costs.len());
     for (task, shown) in tree.tasks.iter().zip(shown["tasks"].as_array_mut().into_iter().flatten()) {
         let cost = task.spend.settled.saturating_add(task.spend.overrun);
         let (sum, tasks) = below.get(&task.task).copied().unwrap_or_default();
@@ -92,7 +93,7 @@ fn with_subtrees(tree: &CallTree) -> Value {
     shown
 }
 
-async fn cancel(State(office): State<AdminState>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+async fn cancel(State(office): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
     let chancery = &office.house.chancery;
     let task = task_of(chancery, &id).await?;
     let mut cascade = chancery.cancel_tree(&task).await;
@@ -104,8 +105,10 @@ async fn cancel(State(office): State<AdminState>, Path(id): Path<String>) -> Res
 
 /// A task that was not open any more when it was to be cancelled.
 async fn ended(chancery: &Chancery, task: &TaskId) -> Result<Cascaded, Fault> {
-    let (governed, _) =
-        chancery.explain_task(task).await?.ok_or_else(|| unknown(format!("nothing is kept of a task {}", task.as_str())))?;
+    let (governed, _) = chancery
+        .explain_task(task)
+        .await?
+        .ok_or_else(|| Fault::unknown(format!("nothing is kept of a task {}", task.as_str())))?;
     let (stored, _) = chancery.operator_get(task.as_str()).await?;
     Ok(Cascaded {
         task: task.clone(),
@@ -121,10 +124,10 @@ async fn task_of(chancery: &Chancery, id: &str) -> Result<TaskId, Fault> {
     if chancery_protocol::TraceId::from_hex(id).is_none() {
         return Ok(TaskId::from(id));
     }
-    scopes::root_of(chancery, id).await?.ok_or_else(|| unknown(format!("no tree is kept with the trace {id}")))
+    scopes::root_of(chancery, id).await?.ok_or_else(|| Fault::unknown(format!("no tree is kept with the trace {id}")))
 }
 
-async fn explain(State(office): State<AdminState>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+async fn explain(State(office): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
     let chancery = &office.house.chancery;
     let task = TaskId::from(id.as_str());
     if let Some((governed, later)) = chancery.explain_task(&task).await? {
@@ -145,7 +148,7 @@ async fn explain(State(office): State<AdminState>, Path(id): Path<String>) -> Re
     }
     match chancery.explain_decision(&id).await? {
         Some(decision) => Ok(Json(json!({ "decision": with_page(&decision) }))),
-        None => Err(unknown(format!("nothing is kept of a task or a decision {id}"))),
+        None => Err(Fault::unknown(format!("nothing is kept of a task or a decision {id}"))),
     }
 }
 
@@ -158,35 +161,47 @@ fn with_page(decision: &Decision) -> Value {
     shown
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DecisionsQuery {
-    limit: Option<usize>,
+async fn decisions(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let limit = page_limit(page.limit, USUAL_PAGE)?;
+    let chancery = &office.house.chancery;
+    let mut decisions = match &page.after {
+        Some(after) if chancery.explain_decision(after).await?.is_none() => {
+            return Err(Fault::bad(format!("after: no decision {after} is kept; begin again without after")));
+        }
+        Some(after) => chancery.decisions_before(after, limit + 1).await?,
+        None => chancery.decisions(limit + 1).await?,
+    };
+    let is_more = decisions.len() > limit;
+    decisions.truncate(limit);
+    let next = decisions.last().filter(|_| is_more).map(|decision| decision.id.clone());
+    Ok(Json(json!({ "decisions": decisions.iter().map(with_page).collect::<Vec<_>>(), "next": next })))
 }
 
-async fn decisions(
-    State(office): State<AdminState>,
-    query: Result<Query<DecisionsQuery>, QueryRejection>,
-) -> Result<Json<Value>, Fault> {
-    let limit = query.map_err(|fault| bad(fault.body_text()))?.limit.unwrap_or(50);
-    if !(1..=1000).contains(&limit) {
-        return Err(bad("limit: must be from 1 to 1000"));
-    }
-    let decisions = office.house.chancery.decisions(limit).await?;
-    Ok(Json(json!({ "decisions": decisions.iter().map(with_page).collect::<Vec<_>>() })))
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BudgetsQuery {
+    scope: Option<String>,
+    name: Option<String>,
+    #[serde(default)]
+    unknown_ok: bool,
+    limit: Option<usize>,
+    after: Option<String>,
 }
 
 /// All budgets, or those of the scope that is asked for, which is named.
-async fn budgets(
-    State(office): State<AdminState>,
-    query: Result<Query<ScopeQuery>, QueryRejection>,
-) -> Result<Json<Value>, Fault> {
-    let Query(query) = query.map_err(|fault| bad(fault.body_text()))?;
+async fn budgets(State(office): State<AdminState>, AdminQuery(query): AdminQuery<BudgetsQuery>) -> Result<Json<Value>, Fault> {
+    let BudgetsQuery { scope, name, unknown_ok, limit, after } = query;
     let mut budgets = office.house.chancery.budgets();
     budgets.sort_by(|(one, _), (other, _)| one.scope().cmp(other.scope()));
-    let wanted = scopes::of_budgets(&office, &query, &budgets).await?;
+    let wanted = scopes::of_budgets(&office, &ScopeQuery { scope, name, unknown_ok }, &budgets).await?;
     budgets.retain(|(account, _)| wanted.as_ref().is_none_or(|wanted| wanted.has(account)));
-    let mut shown = json!({ "budgets": budgets.iter().map(|(account, standing)| budget(account, standing)).collect::<Vec<_>>() });
+    let entry = |(account, standing): &(Account, BudgetStanding)| {
+        let shown = budget(account, standing);
+        // A scope has a budget for each window.
+        (format!("{}@{}", account.scope(), shown["window"].as_str().unwrap_or_default()), shown)
+    };
+    let (budgets, next) = PageQuery { limit, after }.cut(budgets.iter().map(entry).collect())?;
+    let mut shown = json!({ "budgets": budgets, "next": next });
     if let Some(wanted) = wanted {
         shown["scope"] = json!(wanted.to_string());
     }
@@ -214,6 +229,8 @@ struct BillQuery {
     since_seconds: u64,
     #[serde(default = "by_agent")]
     by: BillBy,
+    limit: Option<usize>,
+    after: Option<String>,
 }
 
 fn by_agent() -> BillBy {
@@ -221,10 +238,10 @@ fn by_agent() -> BillBy {
 }
 
 /// What was spent. The lines add up to the total, to the millionth of a dollar.
-async fn bill(State(office): State<AdminState>, query: Result<Query<BillQuery>, QueryRejection>) -> Result<Json<Value>, Fault> {
-    let Query(BillQuery { since_seconds, by }) = query.map_err(|fault| bad(fault.body_text()))?;
+async fn bill(State(office): State<AdminState>, AdminQuery(query): AdminQuery<BillQuery>) -> Result<Json<Value>, Fault> {
+    let BillQuery { since_seconds, by, limit, after } = query;
     if since_seconds > LONGEST_BILL_SECONDS {
-        return Err(bad(format!("since_seconds: must be at most {LONGEST_BILL_SECONDS}, which is 100 years")));
+        return Err(Fault::bad(format!("since_seconds: must be at most {LONGEST_BILL_SECONDS}, which is 100 years")));
     }
     let bill = office.house.chancery.bill(Duration::from_secs(since_seconds), by).await?;
     let shown = |cost: Amount| json!({ "usd": cost.usd, "tokens": cost.tokens, "tasks": cost.tasks });
@@ -233,10 +250,15 @@ async fn bill(State(office): State<AdminState>, query: Result<Query<BillQuery>, 
         line[by.as_str()] = json!(name);
         line
     };
+    // Only a line without a name has the key "".
+    let entry = |one: &BillLine| {
+        let name = one.name.as_deref();
+        (name.unwrap_or_default().to_owned(), line(name, one.cost))
+    };
+    let (lines, next) = PageQuery { limit, after }.cut(bill.lines.iter().map(entry).collect())?;
     Ok(Json(json!({
         "by": by, "since": bill.since, "until": bill.until, "kept_since": bill.kept_since,
-        "lines": bill.lines.iter().map(|one| line(one.name.as_deref(), one.cost)).collect::<Vec<_>>(),
-        "total": shown(bill.total),
+        "lines": lines, "total": shown(bill.total), "next": next,
     })))
 }
 

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
@@ -13,14 +12,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_core::spawn_watched;
 use chancery_identity::Algorithm;
 use chancery_identity::keys::MemoryGrants;
-use chancery_memory::{Capability, PublishedCollection, Witness};
+use chancery_memory::{Capability, MemoryGrant, PublishedCollection, Witness};
 use chancery_protocol::{AgentId, Error, ErrorKind};
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{AdminState, Fault};
+use super::AdminState;
+use super::extract::{AdminBody, AdminPath, AdminQuery};
+use super::fault::Fault;
+use super::page::PageQuery;
 use crate::memory::NodeMemory;
 
 /// Pieces of an upload that wait to be written.
@@ -30,7 +32,7 @@ const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 impl AdminState {
     fn memory(&self) -> Result<&NodeMemory, Fault> {
-        let none = || Fault(StatusCode::CONFLICT, "this node has no memory tier; set memory.tier in its config".to_owned());
+        let none = || Fault::new(StatusCode::CONFLICT, "this node has no memory tier; set memory.tier in its config".to_owned());
         self.memory.as_ref().ok_or_else(none)
     }
 }
@@ -46,15 +48,11 @@ pub(super) fn routes(office: AdminState) -> Router {
         .with_state(office)
 }
 
-fn said<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, Fault> {
-    body.map(|Json(said)| said).map_err(|fault| Fault(StatusCode::BAD_REQUEST, fault.body_text()))
-}
-
 fn json_of(value: impl Serialize) -> Json<Value> {
     Json(serde_json::to_value(value).unwrap_or_default())
 }
 
-async fn shown(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
+async fn shown(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
     let memory = office.memory()?;
     let ring = memory.keys.ring();
     let key = ring.signing::<MemoryGrants>(None, Algorithm::EdDsa, office.clock.now());
@@ -62,7 +60,8 @@ async fn shown(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
     let tier = memory.gate.tier();
     let (shard, url) = (tier.shard().to_owned(), tier.url().to_owned());
     let witnesses = memory.blocking(|gate, _| gate.tier().witnesses()).await?;
-    Ok(Json(json!({ "shard": shard, "tier": url, "issuer": issuer, "witnesses": witnesses })))
+    let (witnesses, next) = page.cut(witnesses.iter().map(|witness| (witness.to_string(), json!(witness))).collect())?;
+    Ok(Json(json!({ "shard": shard, "tier": url, "issuer": issuer, "witnesses": witnesses, "next": next })))
 }
 
 #[derive(Deserialize)]
@@ -72,7 +71,11 @@ struct PublishQuery {
 }
 
 /// The body is a `ruvec1` file of any length up to the limit; no more than a few pieces of it are held.
-async fn publish(State(office): State<AdminState>, Query(how): Query<PublishQuery>, body: Body) -> Result<Json<Value>, Fault> {
+async fn publish(
+    State(office): State<AdminState>,
+    AdminQuery(how): AdminQuery<PublishQuery>,
+    body: Body,
+) -> Result<Json<Value>, Fault> {
     let memory = office.memory()?.clone();
     let (pieces, mut taken) = mpsc::channel::<bytes::Bytes>(PIECES);
     let writing = spawn_watched("upload of a collection", async move {
@@ -90,7 +93,7 @@ async fn publish(State(office): State<AdminState>, Query(how): Query<PublishQuer
     let published: Result<PublishedCollection, Error> =
         writing.await.map_err(|_| Error::new(ErrorKind::Internal, "the work broke off"))?;
     if broken {
-        return Err(Fault(StatusCode::BAD_REQUEST, "the upload broke off".to_owned()));
+        return Err(Fault::new(StatusCode::BAD_REQUEST, "the upload broke off".to_owned()));
     }
     let published = published?;
     tracing::info!(witness = %published.witness, count = published.count, "a collection was published");
@@ -115,8 +118,8 @@ struct Resolve {
     data_ref: Option<String>,
 }
 
-async fn resolve(State(office): State<AdminState>, body: Result<Json<Resolve>, JsonRejection>) -> Result<Json<Value>, Fault> {
-    let Resolve { witness, data_ref } = said(body)?;
+async fn resolve(State(office): State<AdminState>, AdminBody(body): AdminBody<Resolve>) -> Result<Json<Value>, Fault> {
+    let Resolve { witness, data_ref } = body;
     let wanted = (witness.to_string(), data_ref.clone().unwrap_or_default());
     let found = office.memory()?.blocking(move |gate, _| gate.tier().resolve(&witness, data_ref.as_deref())).await;
     Ok(json_of(office.house.chancery.operator_looked("resolve", &wanted.0, &wanted.1, found).await?))
@@ -130,10 +133,10 @@ struct Search {
     k: usize,
 }
 
-async fn search(State(office): State<AdminState>, body: Result<Json<Search>, JsonRejection>) -> Result<Json<Value>, Fault> {
-    let Search { witness, queries, k } = said(body)?;
+async fn search(State(office): State<AdminState>, AdminBody(body): AdminBody<Search>) -> Result<Json<Value>, Fault> {
+    let Search { witness, queries, k } = body;
     if queries.is_empty() || queries.len() > MAX_QUERIES {
-        return Err(Fault(StatusCode::BAD_REQUEST, "queries: must be from 1 to 256".to_owned()));
+        return Err(Fault::new(StatusCode::BAD_REQUEST, "queries: must be from 1 to 256".to_owned()));
     }
     let wanted = witness.to_string();
     let found = office.memory()?.blocking(move |gate, _| gate.tier().search(&witness, &queries, k)).await;
@@ -152,12 +155,12 @@ struct NewGrant {
     lasts_seconds: Option<u64>,
 }
 
-async fn grant(State(office): State<AdminState>, body: Result<Json<NewGrant>, JsonRejection>) -> Result<Json<Value>, Fault> {
-    let NewGrant { witness, mut capabilities, grantee, presenter, lasts_seconds } = said(body)?;
+async fn grant(State(office): State<AdminState>, AdminBody(body): AdminBody<NewGrant>) -> Result<Json<Value>, Fault> {
+    let NewGrant { witness, mut capabilities, grantee, presenter, lasts_seconds } = body;
     capabilities.sort_unstable();
     capabilities.dedup();
     if capabilities.is_empty() {
-        return Err(Fault(StatusCode::BAD_REQUEST, "capabilities: at least one of read, write, search".to_owned()));
+        return Err(Fault::new(StatusCode::BAD_REQUEST, "capabilities: at least one of read, write, search".to_owned()));
     }
     let lasts = Duration::from_secs(lasts_seconds.unwrap_or(DAY_SECONDS));
     let now = office.clock.now();
@@ -171,7 +174,7 @@ async fn grant(State(office): State<AdminState>, body: Result<Json<NewGrant>, Js
     Ok(Json(json!({ "id": grant.id, "grant": text, "says": grant })))
 }
 
-async fn grants(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
+async fn grants(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
     let now = office.clock.now();
     let listed = office.memory()?.blocking(|gate, ring| gate.grants(ring).list()).await?;
     let state = |revoked, expires_at| match revoked {
@@ -179,12 +182,14 @@ async fn grants(State(office): State<AdminState>) -> Result<Json<Value>, Fault> 
         false if expires_at <= now => "expired",
         false => "open",
     };
-    let shown: Vec<Value> =
-        listed.iter().map(|(grant, revoked)| json!({ "says": grant, "state": state(*revoked, grant.expires_at) })).collect();
-    Ok(Json(json!({ "grants": shown })))
+    let entry = |(grant, revoked): &(MemoryGrant, bool)| {
+        (grant.id.to_string(), json!({ "says": grant, "state": state(*revoked, grant.expires_at) }))
+    };
+    let (grants, next) = page.cut(listed.iter().map(entry).collect())?;
+    Ok(Json(json!({ "grants": grants, "next": next })))
 }
 
-async fn revoke(State(office): State<AdminState>, Path(id): Path<String>) -> Result<Json<Value>, Fault> {
+async fn revoke(State(office): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
     let now = office.clock.now();
     let revoked = id.clone();
     office.memory()?.blocking(move |gate, ring| gate.grants(ring).revoke(&revoked, now)).await?;

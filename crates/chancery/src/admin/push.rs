@@ -6,24 +6,28 @@ mod shown;
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use chancery_core::StoreError;
-use chancery_core::notify::{AttemptAnswer, Engine};
+use chancery_core::notify::{AttemptAnswer, Engine, OriginStanding};
 use chancery_core::push::{DeadFilter, Lane, LaneFilter, StateChange};
 use chancery_protocol::{TaskId, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AdminState, Fault};
+use super::AdminState;
+use super::extract::{AdminBody, AdminPath, AdminQuery};
+use super::fault::Fault;
+use super::page::{PageQuery, USUAL_PAGE, page_limit};
 use crate::config::push_origin;
 
-/// The most that one call shows or changes.
-const MOST: usize = 10_000;
-const PAGE: usize = 100;
+/// The most that one call changes.
+const MOST_CHANGED: usize = 10_000;
+/// The attempts that are shown of a registration.
+const ATTEMPTS: usize = 100;
 
 pub(super) fn routes(office: AdminState) -> Router {
     let secrets = secrets::routes(office.clone());
@@ -49,19 +53,15 @@ pub(super) fn routes(office: AdminState) -> Router {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         tracing::error!(error = &error as &dyn std::error::Error, "the operator's call could not be answered");
-        Self(StatusCode::INTERNAL_SERVER_ERROR, "the store could not answer; the log says why".to_owned())
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the store could not answer; the log says why".to_owned())
     }
 }
 
 impl AdminState {
     fn engine(&self) -> Result<&Arc<Engine>, Fault> {
-        let off = || Fault(StatusCode::CONFLICT, "this node has no webhooks: push.enabled is false".to_owned());
+        let off = || Fault::new(StatusCode::CONFLICT, "this node has no webhooks: push.enabled is false".to_owned());
         self.engine.as_ref().ok_or_else(off)
     }
-}
-
-fn bad(message: impl Into<String>) -> Fault {
-    Fault(StatusCode::BAD_REQUEST, message.into())
 }
 
 /// Which registrations are meant, and where in their list to begin.
@@ -83,7 +83,7 @@ impl LaneQuery {
         if let Some(state) = &self.state
             && !["active", "paused", "disabled", "gone"].contains(&state.as_str())
         {
-            return Err(bad("state: is one of active, paused, disabled and gone"));
+            return Err(Fault::bad("state: is one of active, paused, disabled and gone"));
         }
         Ok(LaneFilter {
             tenant: self.tenant.as_deref().map(Into::into),
@@ -99,64 +99,70 @@ impl LaneQuery {
     fn named(&self) -> Result<LaneFilter, Fault> {
         let filter = self.filter()?;
         if filter == LaneFilter::default() {
-            return Err(bad("name a lane, task, config, origin or tenant"));
+            return Err(Fault::bad("name a lane, task, config, origin or tenant"));
         }
         Ok(filter)
     }
 }
 
 fn origin(text: Option<&str>) -> Result<Option<Arc<str>>, Fault> {
-    text.map(|text| push_origin(text).map(Into::into).map_err(|fault| bad(format!("origin: {fault}")))).transpose()
+    text.map(|text| push_origin(text).map(Into::into).map_err(|fault| Fault::bad(format!("origin: {fault}")))).transpose()
 }
 
-fn limit(given: Option<usize>, usual: usize) -> Result<usize, Fault> {
-    let limit = given.unwrap_or(usual);
-    if (1..=MOST).contains(&limit) { Ok(limit) } else { Err(bad(format!("limit: must be from 1 to {MOST}"))) }
+fn change_limit(given: Option<usize>) -> Result<usize, Fault> {
+    let limit = given.unwrap_or(MOST_CHANGED);
+    if (1..=MOST_CHANGED).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Fault::bad(format!("limit: must be from 1 to {MOST_CHANGED}")))
+    }
 }
 
-async fn lanes(State(office): State<AdminState>, Query(which): Query<LaneQuery>) -> Result<Json<Value>, Fault> {
-    let page = office.engine()?.outbox().lanes(&which.filter()?, which.after, limit(which.limit, PAGE)?).await?;
+async fn lanes(State(office): State<AdminState>, AdminQuery(which): AdminQuery<LaneQuery>) -> Result<Json<Value>, Fault> {
+    let page = office.engine()?.outbox().lanes(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
     Ok(Json(json!({ "lanes": page.lanes.iter().map(shown::lane).collect::<Vec<_>>(), "next": page.next })))
 }
 
 async fn found(engine: &Engine, lane: u64) -> Result<Lane, Fault> {
     let filter = LaneFilter { lane: Some(lane), ..LaneFilter::default() };
     let found = engine.outbox().lanes(&filter, 0, 1).await?.lanes.pop();
-    found.ok_or_else(|| Fault(StatusCode::NOT_FOUND, format!("there is no lane {lane}")))
+    found.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("there is no lane {lane}")))
 }
 
-async fn lane(State(office): State<AdminState>, Path(number): Path<u64>) -> Result<Json<Value>, Fault> {
+async fn lane(State(office): State<AdminState>, AdminPath(number): AdminPath<u64>) -> Result<Json<Value>, Fault> {
     let engine = office.engine()?;
     let found = found(engine, number).await?;
-    let attempts = engine.outbox().attempts(number, Timestamp::default(), PAGE).await?;
+    let attempts = engine.outbox().attempts(number, Timestamp::default(), ATTEMPTS).await?;
     let mut shown = shown::lane(&found);
     shown["attempts"] = attempts.iter().map(shown::attempt).collect();
     Ok(Json(shown))
 }
 
-async fn origins(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
+async fn origins(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
     let (in_flight, standings) = office.engine()?.standings();
-    Ok(Json(json!({ "in_flight": in_flight, "origins": standings.iter().map(shown::origin).collect::<Vec<_>>() })))
+    let key = |standing: &OriginStanding| format!("{} {}", standing.origin.tenant, standing.origin.origin);
+    let (origins, next) = page.cut(standings.iter().map(|standing| (key(standing), shown::origin(standing))).collect())?;
+    Ok(Json(json!({ "in_flight": in_flight, "origins": origins, "next": next })))
 }
 
-async fn pause(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
+async fn pause(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Pause).await
 }
 
-async fn resume(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
+async fn resume(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Resume).await
 }
 
-async fn disable(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
+async fn disable(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Disable).await
 }
 
-async fn enable(State(office): State<AdminState>, Json(which): Json<LaneQuery>) -> Result<Json<Value>, Fault> {
+async fn enable(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
     change(&office, &which, StateChange::Enable).await
 }
 
 async fn change(office: &AdminState, which: &LaneQuery, change: StateChange) -> Result<Json<Value>, Fault> {
-    let (filter, most) = (which.named()?, limit(which.limit, MOST)?);
+    let (filter, most) = (which.named()?, change_limit(which.limit)?);
     let changed = office.engine()?.change_state(&filter, change, which.after, most).await?;
     let next = changed.last().filter(|_| changed.len() == most).map(|(lane, _)| *lane);
     tracing::info!(lanes = changed.len(), ?change, "an operator changed webhooks");
@@ -170,10 +176,13 @@ struct LaneIdQuery {
     lane: u64,
 }
 
-async fn test(State(office): State<AdminState>, Json(LaneIdQuery { lane }): Json<LaneIdQuery>) -> Result<Json<Value>, Fault> {
+async fn test(
+    State(office): State<AdminState>,
+    AdminBody(LaneIdQuery { lane }): AdminBody<LaneIdQuery>,
+) -> Result<Json<Value>, Fault> {
     let engine = office.engine()?;
     let found = found(engine, lane).await?;
-    let outcome = engine.try_out(&found).await.map_err(|error| Fault(StatusCode::CONFLICT, error.message.into_owned()))?;
+    let outcome = engine.try_out(&found).await.map_err(|error| Fault::new(StatusCode::CONFLICT, error.message.into_owned()))?;
     let http = match outcome.answer {
         AttemptAnswer::Answered { status, .. } => Some(status),
         _ => None,
@@ -213,19 +222,20 @@ impl Letters {
     }
 }
 
-async fn dead(State(office): State<AdminState>, Query(which): Query<Letters>) -> Result<Json<Value>, Fault> {
-    let page = office.engine()?.outbox().dead_letters(&which.filter()?, which.after, limit(which.limit, PAGE)?).await?;
+async fn dead(State(office): State<AdminState>, AdminQuery(which): AdminQuery<Letters>) -> Result<Json<Value>, Fault> {
+    let page =
+        office.engine()?.outbox().dead_letters(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
     Ok(Json(json!({ "letters": page.letters.iter().map(shown::letter).collect::<Vec<_>>(), "next": page.next })))
 }
 
-async fn letter(State(office): State<AdminState>, Path(id): Path<u64>) -> Result<Json<Value>, Fault> {
+async fn letter(State(office): State<AdminState>, AdminPath(id): AdminPath<u64>) -> Result<Json<Value>, Fault> {
     let found = office.engine()?.outbox().dead_letter(id).await?;
-    let letter = found.ok_or_else(|| Fault(StatusCode::NOT_FOUND, format!("there is no dead letter {id}")))?;
+    let letter = found.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("there is no dead letter {id}")))?;
     Ok(Json(shown::whole_letter(&letter)))
 }
 
-async fn replay(State(office): State<AdminState>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
-    let (engine, filter, most) = (office.engine()?, which.filter()?, limit(which.limit, MOST)?);
+async fn replay(State(office): State<AdminState>, AdminBody(which): AdminBody<Letters>) -> Result<Json<Value>, Fault> {
+    let (engine, filter, most) = (office.engine()?, which.filter()?, change_limit(which.limit)?);
     let ids: Vec<u64> = if which.dry_run {
         engine.outbox().dead_letters(&filter, which.after, most).await?.letters.iter().map(|letter| letter.id).collect()
     } else {
@@ -235,8 +245,8 @@ async fn replay(State(office): State<AdminState>, Json(which): Json<Letters>) ->
     Ok(Json(json!({ "letters": ids, "next": next, "dry_run": which.dry_run })))
 }
 
-async fn purge(State(office): State<AdminState>, Json(which): Json<Letters>) -> Result<Json<Value>, Fault> {
-    let (engine, filter, most) = (office.engine()?, which.filter()?, limit(which.limit, MOST)?);
+async fn purge(State(office): State<AdminState>, AdminBody(which): AdminBody<Letters>) -> Result<Json<Value>, Fault> {
+    let (engine, filter, most) = (office.engine()?, which.filter()?, change_limit(which.limit)?);
     let purged = if which.dry_run {
         engine.outbox().dead_letters(&filter, which.after, most).await?.letters.len() as u64
     } else {
@@ -254,8 +264,8 @@ struct Receipts {
     limit: Option<usize>,
 }
 
-async fn receipts(State(office): State<AdminState>, Query(which): Query<Receipts>) -> Result<Json<Value>, Fault> {
-    let most = limit(which.limit, PAGE)?;
+async fn receipts(State(office): State<AdminState>, AdminQuery(which): AdminQuery<Receipts>) -> Result<Json<Value>, Fault> {
+    let most = page_limit(which.limit, USUAL_PAGE)?;
     let receipts = office.engine()?.outbox().receipts(which.lane, which.after, most).await?;
     let next = receipts.last().filter(|_| receipts.len() == most).map(|(number, _)| *number);
     let shown: Vec<Value> = receipts.iter().map(|(number, receipt)| shown::receipt(*number, receipt)).collect();

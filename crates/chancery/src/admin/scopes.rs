@@ -5,18 +5,21 @@ use std::fmt;
 
 use axum::http::StatusCode;
 use chancery_core::budget::{Account, BudgetScope, BudgetStanding};
-use chancery_core::{Chancery, FreezeScope};
+use chancery_core::{Chancery, FreezeScope, ListFilter};
 use chancery_identity::credentials::CallerRecord;
 use chancery_protocol::{Caller, TaskId};
 use serde::Deserialize;
 
-use super::governance::{bad, unknown};
-use super::{AdminState, Fault};
+use super::AdminState;
+use super::fault::Fault;
 use crate::scope_names::{ANONYMOUS, UnresolvedName, full_name, resolve};
 
 const NAME_BYTES: usize = 512;
 /// Of the latest tasks, those that are looked at for callers that only their tokens name.
 const LATEST_TASKS: usize = 1_000;
+
+/// Of the roots of a trace, those that an error names.
+const SHOWN_ROOTS: usize = 20;
 
 /// A scope as it is asked for: its kind, and its name unless there is only one of it.
 #[derive(Deserialize)]
@@ -35,7 +38,7 @@ impl From<UnresolvedName> for Fault {
             UnresolvedName::Unknown { .. } => StatusCode::NOT_FOUND,
             UnresolvedName::Ambiguous { .. } => StatusCode::CONFLICT,
         };
-        Self(status, unresolved.to_string())
+        Self::new(status, unresolved.to_string())
     }
 }
 
@@ -81,7 +84,7 @@ pub(super) async fn frozen(office: &AdminState, query: &ScopeQuery) -> Result<Op
         // A tree is frozen by its root, and is named by any of its tasks.
         Err(_) => match resolved(office, query).await {
             Ok(ResolvedScope { scope, .. }) if scopes.contains(&scope) => Ok(Some(scope)),
-            Ok(ResolvedScope { scope, .. }) if !query.unknown_ok => Err(unknown(format!("{scope} is not frozen"))),
+            Ok(ResolvedScope { scope, .. }) if !query.unknown_ok => Err(Fault::unknown(format!("{scope} is not frozen"))),
             Ok(_) => Ok(None),
             Err(fault) => Err(fault),
         },
@@ -121,7 +124,7 @@ pub(super) async fn of_budgets(
     let kinds = ["global", "tenant", "caller", "agent", "skill", "tree"];
     match (query.scope.as_deref(), query.name.as_deref().filter(|name| !name.is_empty())) {
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(bad("scope: say of which kind the name is")),
+        (None, Some(_)) => Err(Fault::bad("scope: say of which kind the name is")),
         (Some(kind), None) if kinds.contains(&kind) => Ok(Some(BudgetScopeFilter::Kind(kind.to_owned()))),
         (Some("skill"), Some(name)) => {
             let skill = |(account, _): &(Account, BudgetStanding)| match account.scope() {
@@ -138,29 +141,30 @@ pub(super) async fn of_budgets(
         (Some(kind), Some(_)) if kinds[1..].contains(&kind) => {
             Ok(Some(BudgetScopeFilter::One(resolved(office, query).await?.scope.to_string())))
         }
-        (Some("global"), Some(_)) => Err(bad("name: there is only one global budget; leave the name out")),
-        (Some(kind), _) => Err(bad(format!("scope: is one of {}; not {kind:?}", kinds.join(", ")))),
+        (Some("global"), Some(_)) => Err(Fault::bad("name: there is only one global budget; leave the name out")),
+        (Some(kind), _) => Err(Fault::bad(format!("scope: is one of {}; not {kind:?}", kinds.join(", ")))),
     }
 }
 
 /// The root of the tree that a trace or a task belongs to, if it is kept.
 pub(super) async fn root_of(chancery: &Chancery, id: &str) -> Result<Option<TaskId>, Fault> {
-    let trees = chancery.trees(id).await?;
-    if let [_, _, ..] = &trees[..] {
-        let roots: Vec<&str> = trees.iter().map(|tree| tree.root.as_str()).collect();
-        return Err(bad(format!("the trace has several trees; name one by its root: {}", roots.join(", "))));
+    let roots = chancery.tree_roots(id).await?;
+    if let [_, _, ..] = &roots[..] {
+        let first: Vec<&str> = roots.iter().take(SHOWN_ROOTS).map(TaskId::as_str).collect();
+        let more = if roots.len() > SHOWN_ROOTS { format!(" and {} more", roots.len() - SHOWN_ROOTS) } else { String::new() };
+        return Err(Fault::bad(format!("the trace has several trees; name one by its root: {}{more}", first.join(", "))));
     }
-    Ok(trees.into_iter().next().map(|tree| tree.root))
+    Ok(roots.into_iter().next())
 }
 
 /// What to say of an id that no tree has, with the task whose id is nearly the same.
 pub(super) async fn unknown_tree(chancery: &Chancery, id: &str) -> Result<Fault, Fault> {
-    let (tasks, _) = chancery.operator_list(None, None, LATEST_TASKS).await?;
+    let (tasks, _) = chancery.operator_list(&ListFilter::default(), None, LATEST_TASKS).await?;
     let ids = tasks.iter().map(|stored| stored.task.id.as_str());
     // Whoever cut an id short meant the one that goes on.
     let begun = ids.clone().find(|task| id.len() >= 8 && task.starts_with(id));
     let near = begun.or_else(|| crate::config::nearest(id, ids)).map(|near| format!("; did you mean `{near}`?"));
-    Ok(unknown(format!("no tree is kept that {id} is the trace or a task of{}", near.unwrap_or_default())))
+    Ok(Fault::unknown(format!("no tree is kept that {id} is the trace or a task of{}", near.unwrap_or_default())))
 }
 
 /// The kind of a scope, and its name; none means everything.
@@ -170,18 +174,18 @@ fn read(query: &ScopeQuery) -> Result<(&'static str, Option<&str>), Fault> {
     if asked == "everything" {
         return match name {
             None => Ok(("everything", None)),
-            Some(_) => Err(bad("name: there is only one everything; leave the name out")),
+            Some(_) => Err(Fault::bad("name: there is only one everything; leave the name out")),
         };
     }
     let kinds = ["tree", "caller", "agent", "tenant"];
     let kind = kinds.into_iter().find(|kind| *kind == asked);
-    let kind = kind.ok_or_else(|| bad(format!("scope: is one of {}, everything; not {asked:?}", kinds.join(", "))))?;
-    let name = name.ok_or_else(|| bad(format!("name: say which {kind}")))?;
+    let kind = kind.ok_or_else(|| Fault::bad(format!("scope: is one of {}, everything; not {asked:?}", kinds.join(", "))))?;
+    let name = name.ok_or_else(|| Fault::bad(format!("name: say which {kind}")))?;
     if name.len() > NAME_BYTES {
-        return Err(bad(format!("name: at most {NAME_BYTES} bytes")));
+        return Err(Fault::bad(format!("name: at most {NAME_BYTES} bytes")));
     }
     if kind == "caller" && name.split_once('/').is_some_and(|(tenant, caller)| tenant.is_empty() || caller.is_empty()) {
-        return Err(bad("name: a caller is NAME or TENANT/NAME"));
+        return Err(Fault::bad("name: a caller is NAME or TENANT/NAME"));
     }
     Ok((kind, Some(name)))
 }
@@ -197,7 +201,7 @@ async fn known(office: &AdminState, kind: &str) -> Result<BTreeSet<String>, Faul
     if office.open {
         callers.push((CallerRecord::new("").tenant, ANONYMOUS.to_owned()));
     }
-    let (tasks, _) = chancery.operator_list(None, None, LATEST_TASKS).await?;
+    let (tasks, _) = chancery.operator_list(&ListFilter::default(), None, LATEST_TASKS).await?;
     callers.extend(tasks.iter().map(|stored| &stored.task.owner).map(|owner| (owner.tenant.to_string(), owner.name.to_string())));
     let named = |(tenant, name): (String, String)| if kind == "tenant" { tenant } else { full_name(&tenant, &name) };
     Ok(callers.into_iter().map(named).collect())

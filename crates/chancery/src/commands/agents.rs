@@ -16,8 +16,8 @@ use serde_json::Value;
 use self::call_flags::CallFlags;
 use self::doctor::Doctor;
 use self::keeper::AgentsAccess;
-use super::credentials::OwnCertificate;
 use super::nearby::holder;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,7 @@ Examples:
   chancery agents approve research --digest DIGEST              take over the card that waits, if it is still that one
   chancery agents health research                               how each of its replicas does
   chancery agents url research                                  the base URL to give to the agent, so that its calls are placed
-  chancery agents remove research
+  chancery agents rm research
 
 The first card seen of an added agent is pinned: one that names other addresses, skills, schemes, modes or capabilities is
 held back, and calls go on by the old one, until you approve it. A card that somebody else signed is refused.
@@ -41,7 +41,7 @@ Agents of the config file are changed there. `add`, `approve`, `health` and `url
 #[command(after_help = EXAMPLES)]
 pub(super) struct AgentsCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -58,6 +58,7 @@ enum Command {
     /// Add a remote agent behind the node
     Add(Box<Add>),
     /// Take out an agent that was added; its tasks stay, and show again if it is added again under its name
+    #[command(name = "rm", alias = "remove")]
     Remove { name: String },
     /// Take over the card of an agent that promises something else than the approved one
     Approve {
@@ -159,7 +160,7 @@ impl AgentsCommand {
             Command::Doctor(doctor) => return doctor.run(shared).await,
             command => command,
         };
-        let keeper = AgentsAccess::find(holder(shared, &self.own, false).await?)?;
+        let keeper = AgentsAccess::find(holder(shared, &self.node, false).await?)?;
         let json = shared.json;
         match command {
             Command::Doctor(_) => Ok(()),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub(super) use self::account::line;
-use super::credentials::OwnCertificate;
 use super::duration::duration;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, remark, show};
 
 const EXAMPLES: &str = "\
@@ -28,7 +28,7 @@ millionth of a dollar. In CSV a name that a spreadsheet would take for a formula
 #[command(after_help = EXAMPLES)]
 pub(super) struct BillCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     /// How far back: a number with s, m, h or d, as in 90s, 10m, 24h or 30d
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Duration,
@@ -45,7 +45,7 @@ impl BillCommand {
         if self.csv && shared.json {
             return Err(Failure::Usage("--csv and --json are two forms of the same answer; choose one".to_owned()));
         }
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let bill = admin.bill(self.since.as_secs(), &self.by).await?;
         if shared.json {
             show::print_json(&bill.to_string());

@@ -4,7 +4,7 @@ use chancery_outbound::ScopeName;
 use chancery_rules::MicroUsd;
 use serde_json::Value;
 
-use super::credentials::OwnCertificate;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, remark, show};
 
 const EXAMPLES: &str = "\
@@ -24,7 +24,7 @@ const BAR: u128 = 20;
 #[command(after_help = EXAMPLES)]
 pub(super) struct Budgets {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     /// Only budgets of this kind
     #[arg(value_name = "KIND", value_parser = ["global", "tenant", "caller", "agent", "skill", "tree"])]
     kind: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Budgets {
 
 impl Budgets {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let scope = |kind| ScopeName { kind, name: self.name.as_deref(), unknown_ok: self.unknown_ok };
         let answer = admin.budgets(self.kind.as_deref().map(scope)).await?;
         if shared.json {

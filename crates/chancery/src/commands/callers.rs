@@ -9,9 +9,9 @@ use chancery::protocol::{AgentId, CallGrant, MayCall};
 use serde_json::Value;
 
 use self::keeper::CallersAccess;
-use super::credentials::OwnCertificate;
 use super::duration::duration;
 use super::nearby::holder;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
@@ -21,8 +21,8 @@ Examples:
   chancery callers add ci --tenant acme --may-call echo         only that agent, and among the tasks of acme only its own
   chancery callers add bot --agent-id ID                        proves itself by signing with its own key, and has none of ours
   chancery callers rotate planner --overlap 1h                  a new key; the old one works for another hour
-  chancery callers revoke planner                               nothing it has works any more, from now on
-  chancery callers list
+  chancery callers rm planner                                   nothing it has works any more, from now on
+  chancery callers ls
 
 These work while the node runs, at once, and while it does not, from its next start on. A node that lets everybody in
 does so until it is started again, also after its first caller was added. Callers of the config file are
@@ -32,7 +32,7 @@ changed there.";
 #[command(after_help = EXAMPLES)]
 pub(super) struct CallersCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -42,7 +42,7 @@ enum Command {
     /// Add a caller and print its key
     Add(Add),
     /// List who may call
-    #[command(alias = "ls")]
+    #[command(name = "ls", alias = "list")]
     List,
     /// Give a caller a new key and print it
     Rotate {
@@ -52,6 +52,7 @@ enum Command {
         overlap: Duration,
     },
     /// Take every credential from a caller, at once
+    #[command(name = "rm", alias = "revoke")]
     Revoke { name: String },
 }
 
@@ -104,7 +105,7 @@ impl Add {
 impl CallersCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
         let adds = matches!(self.command, Command::Add(_));
-        let keeper = CallersAccess::find(holder(shared, &self.own, adds).await?)?;
+        let keeper = CallersAccess::find(holder(shared, &self.node, adds).await?)?;
         match self.command {
             Command::Add(add) => hand_over(&keeper.add(add.record()).await?, shared.json),
             Command::List => list(&keeper, shared.json).await,

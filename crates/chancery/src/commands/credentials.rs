@@ -61,7 +61,7 @@ impl CredentialArgs {
     /// The default variable is ignored where another credential is given.
     fn secret(&self, is_signed: bool) -> Result<Option<SecretString>, Failure> {
         let text: SecretString = match (&self.key_file, &self.key_env) {
-            (Some(file), _) => read(file, "the key")?,
+            (Some(file), _) => read_secret(file, "the key")?,
             (None, Some(name)) => {
                 let value = std::env::var(name);
                 value.map_err(|_| Failure::Usage(format!("the environment has no {name} to take the key from")))?.into()
@@ -98,20 +98,20 @@ pub(super) fn warn_of_plain(typed: &TypedUrl) {
 }
 
 fn signer(file: &Path) -> Result<RequestSigner, Failure> {
-    let text = read(file, "the key to sign with")?;
+    let text = read_secret(file, "the key to sign with")?;
     let text = text.expose_secret().trim();
     let key = if text.starts_with("-----BEGIN") { SigningKey::from_pem(text) } else { SigningKey::from_seed(text) };
     let bad = |fault| Failure::Usage(format!("the key in {} cannot be used: {fault}", file.display()));
     Ok(RequestSigner::new(key.map_err(bad)?, || SystemClock.now()))
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = read.map_err(|fault| Failure::Usage(format!("{} holds no certificate in PEM: {fault}", file.display())))?;
     if found.is_empty() { Err(Failure::Usage(format!("{} holds no certificate", file.display()))) } else { Ok(found) }
 }
 
-fn read(file: &Path, what: &str) -> Result<SecretString, Failure> {
+pub(super) fn read_secret(file: &Path, what: &str) -> Result<SecretString, Failure> {
     let text = std::fs::read_to_string(file);
     text.map(Into::into).map_err(|fault| Failure::Usage(format!("cannot read {what} in {}: {fault}", file.display())))
 }

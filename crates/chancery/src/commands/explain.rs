@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::credentials::OwnCertificate;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, show};
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,7 @@ over the calls of that agent and skill in flight when the first report above its
 #[command(after_help = EXAMPLES)]
 pub(super) struct Explain {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     /// A task, or a decision [default: list the newest decisions]
     #[arg(value_name = "TASK|DECISION")]
     id: Option<String>,
@@ -36,7 +36,7 @@ pub(super) struct Explain {
 
 impl Explain {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let answer = match &self.id {
             // As it stands in the error.
             Some(id) => admin.explain(id.strip_prefix("decision=").unwrap_or(id)).await?,

@@ -3,7 +3,7 @@
 use chancery_outbound::ScopeName;
 use serde_json::Value;
 
-use super::credentials::OwnCertificate;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, remark, show};
 
 const FREEZE_EXAMPLES: &str = "\
@@ -14,7 +14,7 @@ Examples:
   chancery freeze agent research                   nothing new is given to one agent
   chancery freeze tenant acme
   chancery freeze everything
-  chancery freeze list                             what is frozen, by whom and since when
+  chancery freeze ls                               what is frozen, by whom and since when
 
 From the moment the command returns nothing new is admitted there; callers get FROZEN. It holds over restarts, until
 `chancery thaw`. What is running goes on: stop it with `chancery tree TASK --cancel`.
@@ -28,13 +28,13 @@ Examples:
   chancery thaw caller planner
   chancery thaw agent research
   chancery thaw everything            only that freeze; others stay
-  chancery freeze list                what is frozen";
+  chancery freeze ls                  what is frozen";
 
 #[derive(clap::Args)]
 #[command(after_help = FREEZE_EXAMPLES)]
 pub(super) struct FreezeCommandArgs {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: FreezeCommand,
     /// The reason; stored, and shown in the error of rejected calls
@@ -48,7 +48,7 @@ pub(super) struct FreezeCommandArgs {
 #[derive(clap::Subcommand)]
 enum FreezeCommand {
     /// List what is frozen
-    #[command(alias = "ls")]
+    #[command(name = "ls", alias = "list")]
     List,
     #[command(flatten)]
     Scope(FreezableScope),
@@ -58,7 +58,7 @@ enum FreezeCommand {
 #[command(after_help = THAW_EXAMPLES)]
 pub(super) struct Thaw {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     scope: FreezableScope,
     /// What is not frozen, or not known, is no error
@@ -98,7 +98,7 @@ impl FreezableScope {
 
 impl FreezeCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let FreezeCommand::Scope(scope) = &self.command else {
             let answer = admin.freezes().await?;
             if shared.json {
@@ -123,7 +123,7 @@ impl FreezeCommandArgs {
 
 impl Thaw {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let thawed = admin.thaw(self.scope.named(self.unknown_ok)).await?;
         if shared.json {
             show::print_json(&thawed.to_string());

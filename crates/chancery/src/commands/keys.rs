@@ -10,34 +10,43 @@ use chancery_core::{Clock as _, SystemClock};
 use chancery_outbound::Admin;
 use serde_json::{Value, json};
 
-use super::credentials::OwnCertificate;
 use super::duration::duration;
 use super::nearby::{FolderHolder, holder};
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery keys show                                every key: whose it is, what it signs, and until when
+  chancery keys ls                                  every key: whose it is, what it signs, and until when
+  chancery keys show KID                            one key
   chancery keys rotate push                         a new key, published now and used in ten minutes
   chancery keys rotate push --now                   used at once: receivers that cache keys may refuse it for a while
   chancery keys rotate cards --agent echo --yes     the agent gets a new id, too
 
 The uses are cards, hop-tokens, push, receipts and, where there is a memory.tier, memory-grants. The old key stays published
-for --overlap after it has signed for the last time. Both commands work while the node runs and while it does not.";
+for --overlap after it has signed for the last time. These commands work while the node runs and while it does not.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct KeysCommandArgs {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Show the public side of every key
-    Show,
+    /// List the public side of every key
+    Ls,
+    /// Show the public side of one key
+    #[command(override_usage = "chancery keys show [OPTIONS] <KID>")]
+    Show {
+        /// Its kid, or the beginning of it
+        // Without it every key is shown: `keys show` was the word for `keys ls`.
+        #[arg(value_name = "KID")]
+        kid: Option<String>,
+    },
     /// Make new keys for one use
     Rotate(Rotate),
 }
@@ -66,9 +75,24 @@ struct Rotate {
 
 impl KeysCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let keeper = Keeper::find(holder(shared, &self.own, false).await?)?;
+        let keeper = Keeper::find(holder(shared, &self.node, false).await?)?;
         match self.command {
-            Command::Show => {
+            Command::Show { kid: Some(kid) } => {
+                let mut listed = keeper.list().await?;
+                listed.retain(|key| key["kid"].as_str().is_some_and(|one| one.starts_with(&kid)));
+                if listed.is_empty() {
+                    return Err(Failure::Refused(format!(
+                        "there is no key {}; see them with `chancery keys ls`",
+                        show::safe(&kid)
+                    )));
+                }
+                match shared.json {
+                    true => show::print_json(&json!({ "keys": listed }).to_string()),
+                    false => show::print(&table(&listed)),
+                }
+                Ok(())
+            }
+            Command::Ls | Command::Show { kid: None } => {
                 let listed = keeper.list().await?;
                 if shared.json {
                     show::print_json(&json!({ "keys": listed }).to_string());

@@ -11,23 +11,23 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use super::credentials::OwnCertificate;
 use super::duration::duration;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, show};
 
 const EXAMPLES: &str = "\
 Examples:
   chancery memory publish notes.ruvec                  put vectors into the tier; prints their witness
   chancery memory publish notes.jsonl                  the same from lines of {\"id\": 1, \"vector\": [0.5, -1]}
-  chancery memory grant WITNESS --to AGENT_ID          let an agent read and search them for a day
-  chancery memory grant WITNESS --to AGENT_ID --can read --for 1h --from AGENT_ID
-  chancery memory grants                               what was granted, and what of it is still open
-  chancery memory revoke GRANT                         take it back, for every node on the tier
+  chancery memory grants add WITNESS --to AGENT_ID     let an agent read and search them for a day
+  chancery memory grants add WITNESS --to AGENT_ID --can read --for 1h --from AGENT_ID
+  chancery memory grants ls                            what was granted, and what of it is still open
+  chancery memory grants rm GRANT                      take it back, for every node on the tier
   chancery memory resolve WITNESS                      check what a witness stands for
   chancery memory search WITNESS --query '[0.5, -1]'   what is nearest
   chancery memory show                                 the tier, what is in it, and the key other nodes trust
 
-The id of an agent is in its card and in `chancery keys show`.";
+The id of an agent is in its card and in `chancery keys ls`.";
 
 /// A large collection is read, checked and made ready before there is an answer.
 const LOADING: Duration = Duration::from_secs(600);
@@ -36,7 +36,7 @@ const LOADING: Duration = Duration::from_secs(600);
 #[command(after_help = EXAMPLES)]
 pub(super) struct MemoryCommandArgs {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: MemoryCommand,
 }
@@ -68,32 +68,49 @@ enum MemoryCommand {
         #[arg(short, default_value_t = 10)]
         k: usize,
     },
-    /// Let an agent use memory; prints the id of the grant, which is handed over with the witness
-    Grant {
-        /// Left out, the whole shard
-        witness: Option<String>,
-        /// The agent that may use it
-        #[arg(long, value_name = "AGENT_ID", value_parser = agent_id)]
-        to: AgentId,
-        /// What it may do: read, write, search
-        #[arg(long, value_delimiter = ',', default_value = "read,search", value_parser = capability)]
-        can: Vec<Capability>,
-        /// The agent that has to hand it over
-        #[arg(long, value_name = "AGENT_ID", value_parser = agent_id)]
-        from: Option<AgentId>,
-        /// How long, as in 30m or 12h
-        #[arg(long = "for", default_value = "1d", value_parser = duration)]
-        lasts: Duration,
+    /// The grants of the tier
+    Grants {
+        #[command(subcommand)]
+        command: Option<GrantsCommand>,
     },
+    // The words for `grants add` and `grants rm` of earlier versions.
+    #[command(hide = true)]
+    Grant(NewGrantArgs),
+    #[command(hide = true)]
+    Revoke { grant: String },
+    /// Show the tier, what is in it, and the key that other nodes have to trust
+    Show,
+}
+
+#[derive(clap::Subcommand)]
+enum GrantsCommand {
     /// List the grants of the tier
-    Grants,
+    Ls,
+    /// Let an agent use memory; prints the id of the grant, which is handed over with the witness
+    Add(NewGrantArgs),
     /// Take a grant back
-    Revoke {
+    Rm {
         /// Its id
         grant: String,
     },
-    /// Show the tier, what is in it, and the key that other nodes have to trust
-    Show,
+}
+
+#[derive(clap::Args)]
+struct NewGrantArgs {
+    /// Left out, the whole shard
+    witness: Option<String>,
+    /// The agent that may use it
+    #[arg(long, value_name = "AGENT_ID", value_parser = agent_id)]
+    to: AgentId,
+    /// What it may do: read, write, search
+    #[arg(long, value_delimiter = ',', default_value = "read,search", value_parser = capability)]
+    can: Vec<Capability>,
+    /// The agent that has to hand it over
+    #[arg(long, value_name = "AGENT_ID", value_parser = agent_id)]
+    from: Option<AgentId>,
+    /// How long, as in 30m or 12h
+    #[arg(long = "for", default_value = "1d", value_parser = duration)]
+    lasts: Duration,
 }
 
 fn agent_id(text: &str) -> Result<AgentId, &'static str> {
@@ -104,9 +121,18 @@ fn capability(text: &str) -> Result<Capability, &'static str> {
     text.parse()
 }
 
+impl NewGrantArgs {
+    fn asked(&self) -> Value {
+        let Self { witness, to, can, from, lasts } = self;
+        json!({
+            "witness": witness, "capabilities": can, "grantee": to, "presenter": from, "lasts_seconds": lasts.as_secs(),
+        })
+    }
+}
+
 impl MemoryCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?.patient(LOADING);
+        let admin = nearby::admin(shared, &self.node)?.patient(LOADING);
         let (answer, line) = match self.command {
             MemoryCommand::Publish { file, class } => {
                 let class = class.as_deref();
@@ -132,21 +158,17 @@ impl MemoryCommandArgs {
                 let lines: Vec<String> = near.map(|one| format!("{}\t{}", one["id"], one["score"])).collect();
                 (answer, lines.join("\n"))
             }
-            MemoryCommand::Grant { witness, to, can, from, lasts } => {
-                let asked = json!({
-                    "witness": witness, "capabilities": can, "grantee": to, "presenter": from,
-                    "lasts_seconds": lasts.as_secs(),
-                });
-                let answer = admin.grant_memory(&asked).await?;
+            MemoryCommand::Grants { command: Some(GrantsCommand::Add(new)) } | MemoryCommand::Grant(new) => {
+                let answer = admin.grant_memory(&new.asked()).await?;
                 let line = text(&answer["id"]);
                 (answer, line)
             }
-            MemoryCommand::Grants => {
+            MemoryCommand::Grants { command: Some(GrantsCommand::Ls) | None } => {
                 let answer = admin.memory_grants().await?;
                 let lines: Vec<String> = answer["grants"].as_array().into_iter().flatten().map(listed).collect();
                 (answer, lines.join("\n"))
             }
-            MemoryCommand::Revoke { grant } => {
+            MemoryCommand::Grants { command: Some(GrantsCommand::Rm { grant }) } | MemoryCommand::Revoke { grant } => {
                 let answer = admin.revoke_memory(&grant).await?;
                 (answer, format!("{grant} revoked"))
             }

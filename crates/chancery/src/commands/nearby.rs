@@ -11,10 +11,11 @@ use chancery::{DataFolder, FolderError};
 use chancery_outbound::{Admin, ConnectionTerms, TrustedRoots, TypedUrl};
 
 use super::credentials::OwnCertificate;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared};
 
 /// How long the node may take to answer what it only has to look up.
-const LOOK_UP_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const LOOK_UP_WITHIN: Duration = Duration::from_secs(30);
 /// How often, and how long in all, to look for a node that has taken the folder and does not say yet where it is.
 const LOOK_AGAIN: (Duration, u32) = (Duration::from_millis(50), 100);
 
@@ -46,14 +47,20 @@ pub(super) fn place(shared: &Shared) -> Result<NodeLocation, Failure> {
     })
 }
 
-/// The node's admin API.
-pub(super) fn admin(shared: &Shared, own: &OwnCertificate) -> Result<Admin, Failure> {
-    admin_at(shared, place(shared)?, own)
+/// The admin API of the node at the URL that was typed, or of the one in the data folder.
+pub(super) fn admin(shared: &Shared, node: &NodeArgs) -> Result<Admin, Failure> {
+    match node.at_url()? {
+        Some(admin) => Ok(admin),
+        None => admin_at(shared, place(shared)?, &node.own),
+    }
 }
 
-/// The node if one runs; otherwise its folder, which nobody else has until the command ends. With `make` a folder that is
+/// The node at the URL that was typed, or the one that runs in the data folder; otherwise its folder, which nobody else has until the command ends. With `make` a folder that is
 /// not there is made.
-pub(super) async fn holder(shared: &Shared, own: &OwnCertificate, make: bool) -> Result<FolderHolder, Failure> {
+pub(super) async fn holder(shared: &Shared, node: &NodeArgs, make: bool) -> Result<FolderHolder, Failure> {
+    if let Some(admin) = node.at_url()? {
+        return Ok(FolderHolder::Node(Box::new(admin)));
+    }
     let folder = folder(shared)?;
     if !make && !folder.exists() {
         return Ok(FolderHolder::Nobody);
@@ -67,7 +74,7 @@ pub(super) async fn holder(shared: &Shared, own: &OwnCertificate, make: bool) ->
             Err(fault) => return Err(anyhow!(fault).into()),
         }
         if let Some(place) = written(&folder) {
-            return admin_at(shared, place, own).map(|admin| FolderHolder::Node(Box::new(admin)));
+            return admin_at(shared, place, &node.own).map(|admin| FolderHolder::Node(Box::new(admin)));
         }
         tokio::time::sleep(pause).await;
     }

@@ -3,8 +3,8 @@
 use chancery::config::{TakesEffect, every_key};
 use chancery_outbound::CallError;
 
-use super::credentials::OwnCertificate;
 use super::nearby::admin;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, show};
 
 const EXAMPLES: &str = "\
@@ -32,12 +32,12 @@ fn after_help() -> String {
 #[command(after_help = after_help())]
 pub(super) struct Reload {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
 }
 
 impl Reload {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let answer = admin(shared, &self.own)?.reload().await.map_err(|error| match error {
+        let answer = admin(shared, &self.node)?.reload().await.map_err(|error| match error {
             // The file has faults, as `chancery validate` would say.
             CallError::Refused { code: 422, message } => Failure::Usage(show::safe(&message)),
             CallError::Refused { message, .. } => Failure::Refused(show::safe(&message)),

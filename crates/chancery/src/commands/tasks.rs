@@ -1,27 +1,34 @@
-//! `chancery tasks`: the operator's view of every caller's tasks on this machine's node.
+//! `chancery tasks`: the operator's view of every caller's tasks.
 
-use chancery::protocol::{Task, TaskEvent, TaskState};
+use std::time::Duration;
+
+use chancery::protocol::{Task, TaskEvent, TaskState, Timestamp};
+use chancery_core::{Clock as _, SystemClock};
 use chancery_outbound::Admin;
 use serde_json::Value;
 
-use super::credentials::OwnCertificate;
+use super::duration::duration;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, remark, show, tree};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery tasks list                      the newest first
-  chancery tasks list --state working      only those in one state
-  chancery tasks get TASK                  one task with all it has
+  chancery tasks ls                        the newest first
+  chancery tasks ls --state working        only those in one state
+  chancery tasks ls --caller acme/planner --since 1h
+                                           those of one caller whose state changed in the last hour
+  chancery tasks show TASK                 one task with all it has
   chancery tasks watch TASK                its log so far, and then what is added
   chancery tasks cancel TASK               all that was done for it first, the deepest first
 
-These commands find the node and its token in the data folder (--data).";
+These commands find the node and its token in the data folder (--data). From another machine say where the node is and which file has
+its token: chancery tasks ls --url https://node.example.org --token-file admin.token";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Tasks {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -29,20 +36,10 @@ pub(super) struct Tasks {
 #[derive(clap::Subcommand)]
 enum Command {
     /// List tasks of all callers, newest first
-    #[command(alias = "ls")]
-    List {
-        /// Only tasks in this state: working, completed, input-required, ...
-        #[arg(long, value_name = "STATE", value_parser = state_named)]
-        state: Option<TaskState>,
-        /// How many to list
-        #[arg(long, value_name = "COUNT", default_value_t = 50)]
-        limit: usize,
-        /// Go on where an earlier list ended
-        #[arg(long, value_name = "PLACE")]
-        after: Option<String>,
-    },
+    #[command(name = "ls", alias = "list")]
+    List(ListArgs),
     /// Show one task
-    #[command(alias = "show")]
+    #[command(name = "show", alias = "get")]
     Get { id: String },
     /// Cancel a task, and before it everything below it
     Cancel { id: String },
@@ -55,6 +52,48 @@ enum Command {
     },
 }
 
+#[derive(clap::Args)]
+struct ListArgs {
+    /// Only tasks of this agent
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Only tasks of this caller: NAME, or TENANT/NAME
+    #[arg(long, value_name = "CALLER")]
+    caller: Option<String>,
+    /// Only tasks of this tenant
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
+    /// Only tasks of this context
+    #[arg(long, value_name = "CONTEXT")]
+    context: Option<String>,
+    /// Only tasks in this state: working, completed, input-required, ...
+    #[arg(long, value_name = "STATE", value_parser = state_named)]
+    state: Option<TaskState>,
+    /// Only tasks whose state changed in this time, as in 90s, 10m, 24h or 7d
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    since: Option<Duration>,
+    /// How many to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    /// Go on where an earlier list ended
+    #[arg(long, value_name = "PLACE")]
+    after: Option<String>,
+}
+
+impl ListArgs {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let Self { agent, caller, tenant, context, state, since, limit, after } = self;
+        let texts = [("agent", agent), ("caller", caller), ("tenant", tenant), ("context", context), ("after", after)];
+        let mut query: Vec<_> = texts.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+        query.extend(state.map(|state| ("state", state.name().to_owned())));
+        let before =
+            |since: Duration| SystemClock.now().micros().saturating_sub_unsigned(since.as_secs().saturating_mul(1_000_000));
+        query.extend(since.map(|since| ("since", Timestamp::from_micros(before(since)).to_string())));
+        query.push(("limit", limit.to_string()));
+        query
+    }
+}
+
 fn state_named(name: &str) -> Result<TaskState, String> {
     let known = TaskState::ALL.into_iter().filter(|state| *state != TaskState::Unspecified);
     let found = known.clone().find(|state| state.name() == name || show::state(*state) == name);
@@ -63,9 +102,9 @@ fn state_named(name: &str) -> Result<TaskState, String> {
 
 impl Tasks {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         match self.command {
-            Command::List { state, limit, after } => list(&admin, state, limit, after.as_deref(), shared.json).await,
+            Command::List(wanted) => list(&admin, &wanted, shared.json).await,
             Command::Get { id } => {
                 let answer = admin.task(&id).await?;
                 if shared.json {
@@ -92,8 +131,10 @@ impl Tasks {
     }
 }
 
-async fn list(admin: &Admin, state: Option<TaskState>, limit: usize, after: Option<&str>, json: bool) -> Result<(), Failure> {
-    let answer = admin.tasks(state.map(TaskState::name), limit, after).await?;
+async fn list(admin: &Admin, wanted: &ListArgs, json: bool) -> Result<(), Failure> {
+    let query = wanted.query();
+    let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let answer = admin.tasks(&query).await?;
     if json {
         show::print_json(&answer.to_string());
         return Ok(());
@@ -105,7 +146,7 @@ async fn list(admin: &Admin, state: Option<TaskState>, limit: usize, after: Opti
     }
     remark(&format!("{} of {}", tasks.len(), answer["total"]));
     if let Some(next) = answer["next"].as_str() {
-        remark(&format!("more with: chancery tasks list --after {}", show::safe(next)));
+        remark(&format!("more with the same command and --after {}", show::safe(next)));
     }
     Ok(())
 }
@@ -117,7 +158,7 @@ fn row(record: &Value) -> [String; 6] {
         show::state_name(&text(&record["state"])),
         text(&record["agent"]),
         caller,
-        text(&record["statusAt"]),
+        text(&record["status_at"]),
         record["events"].to_string(),
     ]
 }
@@ -125,12 +166,12 @@ fn row(record: &Value) -> [String; 6] {
 fn show_one(record: &Value, task: &Task) {
     let facts = [
         ("task", text(&record["id"])),
-        ("context", text(&record["contextId"])),
+        ("context", text(&record["context_id"])),
         ("agent", text(&record["agent"])),
         ("caller", row(record)[3].clone()),
         ("state", show::state(task.status.state)),
-        ("since", text(&record["statusAt"])),
-        ("made", text(&record["createdAt"])),
+        ("since", text(&record["status_at"])),
+        ("made", text(&record["created_at"])),
         ("events", record["events"].to_string()),
     ];
     show::print(&show::columns(facts.map(|(name, fact)| [name.to_owned(), fact]).to_vec()));

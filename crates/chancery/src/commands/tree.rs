@@ -5,7 +5,7 @@ mod drawn;
 use chancery_outbound::Admin;
 use serde_json::Value;
 
-use super::credentials::OwnCertificate;
+use super::node_args::NodeArgs;
 use super::{Failure, Shared, nearby, remark, show};
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,7 @@ but its agent did not say that it stopped). If anything could not be cancelled t
 #[command(after_help = EXAMPLES)]
 pub(super) struct TreeCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     /// A trace, or any task
     #[arg(value_name = "TRACE|TASK")]
     id: String,
@@ -40,7 +40,7 @@ pub(super) struct TreeCommand {
 
 impl TreeCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         if self.cancel && !self.unknown_ok {
             return cancel(&admin, &self.id, shared.json).await;
         }

@@ -264,8 +264,8 @@ impl Gateway {
         self.all().iter().flat_map(of).collect()
     }
 
-    /// Every agent: those that run here, those elsewhere, and added ones that could not be served.
-    pub(crate) fn list(&self) -> Value {
+    /// Every agent by its name: those that run here, those elsewhere, and added ones that could not be served.
+    pub(crate) fn list(&self) -> Vec<(String, Value)> {
         let (agents, remotes) = (self.chancery.agents(), self.remotes().clone());
         let placed = self.chancery.placements();
         let served = agents.iter().map(|agent| {
@@ -274,12 +274,11 @@ impl Gateway {
                 None => report::built_in(agent),
             };
             shown["placed"] = json!(placed.get(&agent.name));
-            shown
+            (agent.name.to_string(), shown)
         });
-        let left_out =
-            self.agent_registry.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
-        let left_out: Vec<Value> = left_out.map(|record| report::show_added(&record)).collect();
-        json!({ "agents": served.chain(left_out).collect::<Vec<_>>() })
+        let left_out = self.agent_registry.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
+        let left_out: Vec<_> = left_out.map(|record| (format!("added:{}", record.name), report::show_added(&record))).collect();
+        served.chain(left_out).collect()
     }
 
     /// Looks at the agents' cards again and again, and shows what has changed.

@@ -194,7 +194,7 @@ async fn a_file_with_faults_changes_nothing_and_each_is_logged_and_shown() {
     // Who asks is told the same, and what only shows once the rest is understood.
     let (status, answer) = node.admin(true, "reload").await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(answer["faults"].as_array().unwrap().iter().map(shown).collect::<Vec<_>>(), faults);
+    assert_eq!(answer["error"]["details"].as_array().unwrap().iter().map(shown).collect::<Vec<_>>(), faults);
     node.put(&bad.replace("json_dept = 1\n", "").replace("agent = 'nobody'\n", ""));
     let ran = run(&node.home, ["reload"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
@@ -345,7 +345,7 @@ async fn twenty_bad_files_are_each_refused_with_every_fault_named_and_placed() {
         node.put(bad.text);
         let (status, answer) = node.admin(true, "reload").await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{}", bad.text);
-        let refused: Vec<_> = answer["faults"].as_array().unwrap().iter().map(shown).collect();
+        let refused: Vec<_> = answer["error"]["details"].as_array().unwrap().iter().map(shown).collect();
         assert_eq!(refused.len(), bad.faults.len(), "{refused:#?}");
         for (fault, expected) in refused.iter().zip(bad.faults) {
             assert!(fault.starts_with(expected), "{fault}\nwanted {expected}");

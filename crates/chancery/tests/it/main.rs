@@ -40,6 +40,7 @@ mod operate_freeze;
 mod operate_scopes;
 mod operate_spans;
 mod operate_trees;
+mod operator_api;
 mod own_certificate;
 mod probes;
 mod published;

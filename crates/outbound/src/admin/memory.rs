@@ -16,7 +16,7 @@ use crate::guard::{ConnectStage, GuardError};
 impl Admin {
     /// What the tier is, holds and signs with.
     pub async fn memory(&self) -> Result<Value, CallError> {
-        self.get(&["memory"]).await
+        self.all_pages(&["memory"], &[], "witnesses").await
     }
 
     /// Puts a `ruvec1` file into the tier, as it is read.
@@ -64,7 +64,7 @@ impl Admin {
     }
 
     pub async fn memory_grants(&self) -> Result<Value, CallError> {
-        self.get(&["memory", "grants"]).await
+        self.all_pages(&["memory", "grants"], &[], "grants").await
     }
 
     pub async fn revoke_memory(&self, grant: &str) -> Result<Value, CallError> {

@@ -16,6 +16,11 @@ impl Admin {
         self.ask(&url, Fetch::get(url.as_str())).await
     }
 
+    /// A whole list there, the entries of which are in `member`.
+    pub async fn push_list(&self, segments: &[&str], member: &str) -> Result<Value, CallError> {
+        self.all_pages(&[&["push"], segments].concat(), &[], member).await
+    }
+
     /// Changes something there.
     pub async fn push_post(&self, segments: &[&str], body: &Value) -> Result<Value, CallError> {
         self.post(&[&["push"], segments].concat(), body).await

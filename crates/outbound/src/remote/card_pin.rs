@@ -157,7 +157,7 @@ fn hold(
             if !told {
                 tracing::warn!(
                     peer = %peer.name, url = found.url, approved = pin.structure, structure = found.structure,
-                    "a card promises something else than the approved one, which is used on; see `chancery agents list` and approve it there"
+                    "a card promises something else than the approved one, which is used on; see `chancery agents ls` and approve it there"
                 );
             }
             state.pending = Some(found);

@@ -41,6 +41,11 @@ impl Decisions {
         self.kept.values().rev().take(limit).map(|decision| Decision::clone(decision)).collect()
     }
 
+    pub(super) fn before(&self, id: &str, limit: usize) -> Vec<Decision> {
+        let Some(number) = self.by_id.get(id) else { return Vec::new() };
+        self.kept.range(..number).rev().take(limit).map(|(_, decision)| Decision::clone(decision)).collect()
+    }
+
     pub(super) fn keep_newest(&mut self, keep: u64, at_most: u64) {
         let too_many = (self.kept.len() as u64).saturating_sub(keep);
         for _ in 0..too_many.min(at_most) {

@@ -25,6 +25,8 @@ fn matches(kept: &StoredTask, filter: &ListFilter) -> bool {
     let StoredTask { task, progress, .. } = kept;
     !progress.message_only
         && filter.owner.as_ref().is_none_or(|owner| task.owner == *owner)
+        && filter.tenant.as_ref().is_none_or(|tenant| task.owner.tenant == *tenant)
+        && filter.caller.as_ref().is_none_or(|caller| task.owner.name == *caller)
         && filter.agents.as_ref().is_none_or(|agents| agents.contains(&task.agent))
         && filter.context_id.as_ref().is_none_or(|context| task.context_id == *context)
         && filter.state.is_none_or(|state| progress.state == state)

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend, SpentNonce, Store,
-    StoreError, Stored, SweepPlan, TaskListing,
+    StoreError, Stored, SweepPlan, TaskListing, TreeCost,
 };
 use chancery_identity::credentials::{NonceDenied, NonceMemory, NonceUse};
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
@@ -143,6 +143,14 @@ impl Store for MemoryStore {
         Ok(trees::tree(self, root))
     }
 
+    async fn tree_page(&self, root: &TaskId, after: Option<&TaskId>, limit: usize) -> Result<Vec<LedgerRow>, StoreError> {
+        Ok(trees::tree_page(self, root, after, limit))
+    }
+
+    async fn tree_costs(&self, root: &TaskId) -> Result<Vec<TreeCost>, StoreError> {
+        Ok(trees::tree_costs(self, root))
+    }
+
     async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
         Ok(trees::roots(self, trace))
     }
@@ -174,6 +182,10 @@ impl Store for MemoryStore {
 
     async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
         Ok(locked(&self.decisions).newest(limit))
+    }
+
+    async fn decisions_before(&self, id: &str, limit: usize) -> Result<Vec<Decision>, StoreError> {
+        Ok(locked(&self.decisions).before(id, limit))
     }
 
     async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {

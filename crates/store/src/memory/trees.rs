@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chancery_core::{Governed, LedgerRow, LedgerSnapshot, Spend, StoreError};
+use chancery_core::{Governed, LedgerRow, LedgerSnapshot, Spend, StoreError, TreeCost};
 use chancery_protocol::{TaskId, Timestamp, TraceId};
 
 use super::index::Made;
@@ -15,13 +15,43 @@ pub(super) fn governed(store: &MemoryStore, task: &TaskId) -> Option<Governed> {
 }
 
 pub(super) fn tree(store: &MemoryStore, root: &TaskId) -> Vec<LedgerRow> {
-    let of_tree = |kept: &StoredTask| numbered(kept).filter(|(_, row)| row.governed.kinship.root == *root);
-    let mut rows: Vec<_> = std::iter::once(root.clone())
+    of_tree(store, root, |kept| numbered(kept).map(|(_, row)| row))
+}
+
+pub(super) fn tree_page(store: &MemoryStore, root: &TaskId, after: Option<&TaskId>, limit: usize) -> Vec<LedgerRow> {
+    let ids = of_tree(store, root, |kept| Some(kept.task.id.clone()));
+    let start = match after {
+        Some(after) => match ids.iter().position(|id| id == after) {
+            Some(at) => at + 1,
+            None => return Vec::new(),
+        },
+        None => 0,
+    };
+    let row = |id: &TaskId| store.shard(id.as_str()).get(id.as_str()).and_then(numbered);
+    ids[start..].iter().filter_map(row).take(limit).map(|(_, row)| row).collect()
+}
+
+pub(super) fn tree_costs(store: &MemoryStore, root: &TaskId) -> Vec<TreeCost> {
+    of_tree(store, root, |kept| {
+        let governed = kept.governed.as_deref()?;
+        let cost = governed.spend.settled.saturating_add(governed.spend.overrun);
+        Some(TreeCost { task: kept.task.id.clone(), parent: governed.kinship.parent.clone(), cost })
+    })
+}
+
+/// Something of each task of a tree, in the order they were made.
+fn of_tree<T>(store: &MemoryStore, root: &TaskId, read: impl Fn(&StoredTask) -> Option<T>) -> Vec<T> {
+    let is_of_tree = |kept: &&StoredTask| kept.governed.as_ref().is_some_and(|governed| governed.kinship.root == *root);
+    let mut found: Vec<(Made, T)> = std::iter::once(root.clone())
         .chain(store.indexes.below(root))
-        .filter_map(|task| store.shard(task.as_str()).get(task.as_str()).and_then(of_tree))
+        .filter_map(|task| {
+            let shard = store.shard(task.as_str());
+            let kept = shard.get(task.as_str()).filter(is_of_tree)?;
+            Some((kept.made, read(kept)?))
+        })
         .collect();
-    rows.sort_by_key(|(made, _)| *made);
-    rows.into_iter().map(|(_, row)| row).collect()
+    found.sort_by_key(|(made, _)| *made);
+    found.into_iter().map(|(_, one)| one).collect()
 }
 
 /// Looks at every task: only an operator asks for it, and every call would pay for an index.

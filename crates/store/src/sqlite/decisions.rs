@@ -47,6 +47,12 @@ pub(super) fn newest(connection: &Connection, limit: usize) -> Result<Vec<Decisi
     all(connection, "SELECT body, at FROM decisions ORDER BY num DESC LIMIT ?1", [limit])
 }
 
+pub(super) fn before(connection: &Connection, id: &str, limit: usize) -> Result<Vec<Decision>, SqliteFault> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let sql = "SELECT body, at FROM decisions WHERE num < (SELECT num FROM decisions WHERE id = ?1) ORDER BY num DESC LIMIT ?2";
+    all(connection, sql, (id, limit))
+}
+
 pub(super) const FORGET: &str = "DELETE FROM decisions WHERE num IN (SELECT num FROM decisions
      WHERE num <= (SELECT max(num) FROM decisions) - ?1 ORDER BY num LIMIT ?2)";
 

@@ -21,6 +21,12 @@ impl Conditions {
             conditions.add("tenant = ?", owner.tenant.to_string());
             conditions.add("owner = ?", owner.name.to_string());
         }
+        if let Some(tenant) = &filter.tenant {
+            conditions.add("tenant = ?", tenant.to_string());
+        }
+        if let Some(caller) = &filter.caller {
+            conditions.add("owner = ?", caller.to_string());
+        }
         if let Some(agents) = &filter.agents {
             conditions.add_one_of("agent", agents.iter().map(|agent| agent.to_string()));
         }

@@ -37,7 +37,7 @@ use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend,
-    SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing,
+    SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing, TreeCost,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use rusqlite::Connection;
@@ -275,6 +275,16 @@ impl Store for SqliteStore {
         self.readers.read("reading a tree", move |connection| trees::tree(connection, &root)).await
     }
 
+    async fn tree_page(&self, root: &TaskId, after: Option<&TaskId>, limit: usize) -> Result<Vec<LedgerRow>, StoreError> {
+        let (root, after) = (root.clone(), after.cloned());
+        self.readers.read("reading a tree", move |connection| trees::tree_page(connection, &root, after.as_ref(), limit)).await
+    }
+
+    async fn tree_costs(&self, root: &TaskId) -> Result<Vec<TreeCost>, StoreError> {
+        let root = root.clone();
+        self.readers.read("adding up a tree", move |connection| trees::tree_costs(connection, &root)).await
+    }
+
     async fn roots(&self, trace: TraceId) -> Result<Vec<TaskId>, StoreError> {
         self.readers.read("looking up a trace", move |connection| trees::roots(connection, trace)).await
     }
@@ -317,6 +327,11 @@ impl Store for SqliteStore {
 
     async fn decisions(&self, limit: usize) -> Result<Vec<Decision>, StoreError> {
         self.readers.read("reading decisions", move |connection| decisions::newest(connection, limit)).await
+    }
+
+    async fn decisions_before(&self, id: &str, limit: usize) -> Result<Vec<Decision>, StoreError> {
+        let id = id.to_owned();
+        self.readers.read("reading decisions", move |connection| decisions::before(connection, &id, limit)).await
     }
 
     async fn freezes(&self) -> Result<Vec<Freeze>, StoreError> {

@@ -132,6 +132,10 @@ mod tests {
         }
         let tree = plan(&trees::tree_query());
         assert!(tree.contains("ledger_trees") && !tree.contains("TEMP"), "{tree}");
+        for sql in [trees::tree_page_query(), trees::tree_costs_query()] {
+            let part = plan(&sql);
+            assert!(part.contains("ledger_trees") && !part.contains("TEMP"), "{part}");
+        }
         let roots = plan(trees::ROOTS);
         let shelf = "INDEX ledger_roots (<expr>=? AND trace=?)";
         assert!(roots.contains(shelf) && roots.contains("INDEX ledger_roots (<expr>>?)"), "{roots}");

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Governed, LedgerRow, LedgerSnapshot};
+use chancery_core::{Governed, LedgerRow, LedgerSnapshot, TreeCost};
 use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, TraceId};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, Rows};
 
 use super::fault::SqliteFault;
 use super::find::dialect;
@@ -24,11 +24,24 @@ pub(super) const ROOTS: &str = "WITH RECURSIVE shelves (shelf) AS (
      SELECT id FROM shelves CROSS JOIN ledger ON task >> 7 = shelf AND trace = ?1 AND root IS NULL
      JOIN tasks ON num = task ORDER BY task";
 
-/// The tasks of a tree. Those that came later name their root; the root itself names none.
+/// The numbers of a tree's tasks. Those that came later name their root; the root itself names none.
+const NUMBERS_OF_TREE: &str = "SELECT task FROM ledger WHERE root = ?1
+         UNION ALL SELECT task FROM ledger WHERE root IS NULL AND task = (SELECT num FROM tasks WHERE id = ?1)";
+
 pub(super) fn tree_query() -> String {
-    rows_of(
-        "SELECT task FROM ledger WHERE root = ?1
-         UNION ALL SELECT task FROM ledger WHERE root IS NULL AND task = (SELECT num FROM tasks WHERE id = ?1)",
+    rows_of(NUMBERS_OF_TREE, "")
+}
+
+/// The same from a number on, and no more than so many.
+pub(super) fn tree_page_query() -> String {
+    format!("{} LIMIT ?3", rows_of(NUMBERS_OF_TREE, "AND task > ?2"))
+}
+
+/// Of each task of a tree what it cost, with the columns in the order `tree_costs` reads them.
+pub(super) fn tree_costs_query() -> String {
+    format!(
+        "SELECT id, parent, settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks
+         FROM ledger JOIN tasks ON num = task WHERE task IN ({NUMBERS_OF_TREE}) ORDER BY task"
     )
 }
 
@@ -39,6 +52,7 @@ pub(super) fn ledger_query() -> String {
          UNION ALL SELECT task FROM ledger WHERE root IN (SELECT id FROM open)
          UNION ALL SELECT task FROM ledger
                    WHERE root IS NULL AND task IN (SELECT num FROM tasks WHERE id IN (SELECT id FROM open))",
+        "",
     );
     format!(
         "WITH open (id) AS MATERIALIZED (
@@ -49,8 +63,10 @@ pub(super) fn ledger_query() -> String {
 }
 
 /// The rows of the tasks whose numbers a query answers, each once, in the order they were made.
-fn rows_of(numbers: &str) -> String {
-    format!("SELECT {COLUMNS}, {TASK_COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task IN ({numbers}) ORDER BY task")
+fn rows_of(numbers: &str, also: &str) -> String {
+    format!(
+        "SELECT {COLUMNS}, {TASK_COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task IN ({numbers}) {also} ORDER BY task"
+    )
 }
 
 pub(super) fn governed(connection: &Connection, task: &TaskId) -> Result<Option<Governed>, SqliteFault> {
@@ -61,7 +77,25 @@ pub(super) fn governed(connection: &Connection, task: &TaskId) -> Result<Option<
 
 pub(super) fn tree(connection: &Connection, root: &TaskId) -> Result<Vec<LedgerRow>, SqliteFault> {
     let mut statement = connection.prepare_cached(&tree_query())?;
-    let mut rows = statement.query([root.as_str()])?;
+    linked_rows(connection, statement.query([root.as_str()])?)
+}
+
+pub(super) fn tree_page(
+    connection: &Connection,
+    root: &TaskId,
+    after: Option<&TaskId>,
+    limit: usize,
+) -> Result<Vec<LedgerRow>, SqliteFault> {
+    let number = |id: &TaskId| {
+        connection.prepare_cached("SELECT num FROM tasks WHERE id = ?1")?.query_row([id.as_str()], |row| row.get(0)).optional()
+    };
+    let Some(after) = after.map_or(Ok(Some(i64::MIN)), number)? else { return Ok(Vec::new()) };
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(&tree_page_query())?;
+    linked_rows(connection, statement.query((root.as_str(), after, limit))?)
+}
+
+fn linked_rows(connection: &Connection, mut rows: Rows<'_>) -> Result<Vec<LedgerRow>, SqliteFault> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let mut row = ledger_row(row)?;
@@ -69,6 +103,18 @@ pub(super) fn tree(connection: &Connection, root: &TaskId) -> Result<Vec<LedgerR
         found.push(row);
     }
     Ok(found)
+}
+
+pub(super) fn tree_costs(connection: &Connection, root: &TaskId) -> Result<Vec<TreeCost>, SqliteFault> {
+    let mut statement = connection.prepare_cached(&tree_costs_query())?;
+    let costs = statement.query_map([root.as_str()], |row| {
+        Ok(TreeCost {
+            task: TaskId::from(row.get::<_, String>(0)?),
+            parent: row.get::<_, Option<String>>(1)?.map(TaskId::from),
+            cost: ledger::amount(row, 2)?.saturating_add(ledger::amount(row, 5)?),
+        })
+    })?;
+    Ok(costs.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn roots(connection: &Connection, trace: TraceId) -> Result<Vec<TaskId>, SqliteFault> {

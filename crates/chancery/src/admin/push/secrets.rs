@@ -13,8 +13,11 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{bad, push_origin};
-use crate::admin::{AdminState, Fault};
+use super::push_origin;
+use crate::admin::AdminState;
+use crate::admin::extract::{AdminBody, AdminQuery};
+use crate::admin::fault::Fault;
+use crate::admin::page::PageQuery;
 use crate::webhooks::{SecretsError, VaultError, Webhooks};
 
 pub(super) fn routes(office: AdminState) -> Router {
@@ -33,7 +36,7 @@ impl From<VaultError> for Fault {
             VaultError::Folder(_) => StatusCode::INTERNAL_SERVER_ERROR,
             VaultError::Ring(_) => StatusCode::CONFLICT,
         };
-        Self(status, error.to_string())
+        Self::new(status, error.to_string())
     }
 }
 
@@ -44,14 +47,14 @@ impl From<SecretsError> for Fault {
             SecretsError::Rotation(_) => StatusCode::CONFLICT,
             SecretsError::Unknown(_) => StatusCode::NOT_FOUND,
         };
-        Self(status, error.to_string())
+        Self::new(status, error.to_string())
     }
 }
 
 impl AdminState {
     fn webhooks(&self) -> Result<&Arc<Webhooks>, Fault> {
         self.engine()?;
-        self.webhooks.as_ref().ok_or_else(|| Fault(StatusCode::CONFLICT, "this node has no webhooks".to_owned()))
+        self.webhooks.as_ref().ok_or_else(|| Fault::new(StatusCode::CONFLICT, "this node has no webhooks".to_owned()))
     }
 }
 
@@ -66,8 +69,10 @@ async fn keys(office: &AdminState) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64
     Ok((shown.collect(), sealed))
 }
 
-async fn vault(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
-    Ok(Json(json!({ "keys": keys(&office).await?.0 })))
+async fn vault(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let key = |shown: Value| (shown["id"].as_str().unwrap_or_default().to_owned(), shown);
+    let (keys, next) = page.cut(keys(&office).await?.0.into_iter().map(key).collect())?;
+    Ok(Json(json!({ "keys": keys, "next": next })))
 }
 
 /// The new key seals, what others sealed is brought over, and they stay until they are retired: whatever was under way is not lost.
@@ -86,19 +91,21 @@ struct Key {
     id: String,
 }
 
-async fn retire(State(office): State<AdminState>, Json(Key { id }): Json<Key>) -> Result<Json<Value>, Fault> {
+async fn retire(State(office): State<AdminState>, AdminBody(Key { id }): AdminBody<Key>) -> Result<Json<Value>, Fault> {
     let (_, sealed) = keys(&office).await?;
     if let Some(count) = sealed.get(&*id) {
         let message = format!("{count} registrations are still sealed by {id}; rotate the vault first");
-        return Err(Fault(StatusCode::CONFLICT, message));
+        return Err(Fault::new(StatusCode::CONFLICT, message));
     }
     office.webhooks()?.vault.retire(&id)?;
     tracing::info!(key = id, "a key of the vault was retired");
-    vault(State(office)).await
+    Ok(Json(json!({ "keys": keys(&office).await?.0 })))
 }
 
-async fn secrets(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
-    Ok(Json(json!({ "secrets": office.webhooks()?.secrets.shown(office.clock.now()) })))
+async fn secrets(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let agreed = office.webhooks()?.secrets.shown(office.clock.now());
+    let (secrets, next) = page.cut(agreed.iter().map(|one| (one.origin.clone(), json!(one))).collect())?;
+    Ok(Json(json!({ "secrets": secrets, "next": next })))
 }
 
 #[derive(Deserialize)]
@@ -110,14 +117,14 @@ struct NewSecret {
     grace_s: Option<u64>,
 }
 
-async fn agree(State(office): State<AdminState>, Json(new): Json<NewSecret>) -> Result<Json<Value>, Fault> {
-    let origin = push_origin(&new.origin).map_err(|fault| bad(format!("origin: {fault}")))?;
+async fn agree(State(office): State<AdminState>, AdminBody(new): AdminBody<NewSecret>) -> Result<Json<Value>, Fault> {
+    let origin = push_origin(&new.origin).map_err(|fault| Fault::bad(format!("origin: {fault}")))?;
     let given = new.secret.map(SecretString::from);
     let secret = match &given {
         Some(text) => HmacSecret::parse(text.expose_secret()),
         None => HmacSecret::generate(),
     };
-    let secret = secret.map_err(|fault| bad(format!("secret: {fault}")))?;
+    let secret = secret.map_err(|fault| Fault::bad(format!("secret: {fault}")))?;
     // Only what was made here is told, and only now.
     let shown = given.is_none().then(|| secret.to_text().expose_secret().to_owned());
     let grace = new.grace_s.map_or(DEFAULT_GRACE, Duration::from_secs);
@@ -132,8 +139,8 @@ struct OfOrigin {
     origin: String,
 }
 
-async fn remove(State(office): State<AdminState>, Json(of): Json<OfOrigin>) -> Result<Json<Value>, Fault> {
-    let origin = push_origin(&of.origin).map_err(|fault| bad(format!("origin: {fault}")))?;
+async fn remove(State(office): State<AdminState>, AdminBody(of): AdminBody<OfOrigin>) -> Result<Json<Value>, Fault> {
+    let origin = push_origin(&of.origin).map_err(|fault| Fault::bad(format!("origin: {fault}")))?;
     office.webhooks()?.disagree(&origin)?;
     tracing::info!(origin, "an operator took a secret for webhooks away");
     Ok(Json(json!({ "origin": origin })))

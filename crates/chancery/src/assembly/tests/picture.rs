@@ -47,15 +47,14 @@ pub(super) async fn picture(node: &Node) -> BTreeMap<String, String> {
         headerless,
         limits,
         json,
-        admin_token,
-        admin_routes: _,
+        admin_routes,
         authenticator,
         signposts,
         swp,
     } = doors.settings();
     let texts = (public_url, listen, hosts, every_host, tls, headerless, limits, json, signposts, swp);
     parts.insert("doors".to_owned(), format!("{texts:#?}"));
-    parts.insert("admin".to_owned(), admin_token.is_some().to_string());
+    parts.insert("admin".to_owned(), admin_routes.is_some().to_string());
     parts.insert("authenticator".to_owned(), unordered(authenticator));
     parts.insert("hosts".to_owned(), doors.refuses_other_hosts().to_string());
     parts

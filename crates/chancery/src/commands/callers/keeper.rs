@@ -85,7 +85,7 @@ fn given(name: &str, key: Option<&SecretString>) -> Value {
     json!({ "name": name, "key": key.map(|key| key.expose_secret()) })
 }
 
-const SEE_LIST: &str = "see who there is with `chancery callers list`";
+const SEE_LIST: &str = "see who there is with `chancery callers ls`";
 
 fn book_failure(fault: BookError) -> Failure {
     match fault {

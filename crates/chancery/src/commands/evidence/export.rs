@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use chancery_evidence::bundle::verify;
 
-use super::super::credentials::OwnCertificate;
+use super::super::node_args::NodeArgs;
 use super::super::{Failure, Shared, nearby, show};
 use super::verify::forgotten;
 
@@ -23,7 +23,7 @@ fault is named, and the exit code is 1.";
 #[command(after_help = EXAMPLES)]
 pub(super) struct Export {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     /// Everything about one task
     #[arg(long, value_name = "TASK", conflicts_with_all = ["trace", "since", "until"])]
     task: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let asked = [("task", &self.task), ("trace", &self.trace), ("since", &self.since), ("until", &self.until)];
         let wanted: Vec<_> = asked.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
         let bundle = admin.evidence_bundle(&wanted).await?;

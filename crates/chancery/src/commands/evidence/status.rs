@@ -1,17 +1,17 @@
 //! `chancery evidence status`: how the record of the node stands, after going through all of it.
 
-use super::super::credentials::OwnCertificate;
+use super::super::node_args::NodeArgs;
 use super::super::{Failure, Shared, nearby, show};
 
 #[derive(clap::Args)]
 pub(super) struct Status {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
 }
 
 impl Status {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let answer = nearby::admin(shared, &self.own)?.evidence().await?;
+        let answer = nearby::admin(shared, &self.node)?.evidence().await?;
         if shared.json {
             show::print_json(&answer.to_string());
             return Ok(());

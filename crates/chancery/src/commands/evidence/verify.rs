@@ -16,7 +16,7 @@ Examples:
   chancery evidence verify - < task.tar.gz
 
 Checks the container, the digests, the order, the links of the record, its checkpoints and their signatures. Whose key signed is not in
-the bundle: compare it with `chancery keys show` of the node, or with its /.well-known/jwks.json. The first fault is named, and the exit code is 1.
+the bundle: compare it with `chancery keys ls` of the node, or with its /.well-known/jwks.json. The first fault is named, and the exit code is 1.
 
 What was asked for is what the bundle says, and nobody signed that. Compare it with what you asked for: whoever shortens a bundle can say that no
 more was. Tasks whose beginning or end is not in it are named.

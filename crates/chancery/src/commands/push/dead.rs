@@ -5,7 +5,7 @@ use std::time::Duration;
 use chancery_outbound::Admin;
 use serde_json::{Map, Value, json};
 
-use super::super::credentials::OwnCertificate;
+use super::super::node_args::NodeArgs;
 use super::super::{Failure, Shared, nearby, remark, show};
 use super::operate::query;
 
@@ -50,7 +50,7 @@ impl DeadLetterFilter {
 #[derive(clap::Args)]
 pub(super) struct DeadLettersCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: DeadCommand,
 }
@@ -95,7 +95,7 @@ enum DeadCommand {
 
 impl DeadLettersCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         match self.command {
             DeadCommand::Ls { which, limit } => {
                 let mut named = which.named();
@@ -184,7 +184,7 @@ fn table(letters: &Value) -> String {
 #[derive(clap::Args)]
 pub(super) struct Receipts {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: ReceiptsCommand,
 }
@@ -204,7 +204,7 @@ enum ReceiptsCommand {
 
 impl Receipts {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let ReceiptsCommand::Export { lane, mut after } = self.command;
         loop {
             let mut named = Map::from_iter([("after".to_owned(), json!(after)), ("limit".to_owned(), json!(1_000))]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::credentials::OwnCertificate;
+use super::super::node_args::NodeArgs;
 use super::super::{Failure, Shared, nearby, remark, show};
 
 /// Which registrations are meant.
@@ -41,7 +41,7 @@ impl LaneSelection {
 #[derive(clap::Args)]
 pub(super) struct Ls {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(flatten)]
     which: LaneSelection,
     /// Only those in this state: active, paused, disabled or gone
@@ -62,7 +62,7 @@ pub(super) fn query(named: &Map<String, Value>) -> Vec<(&str, String)> {
 
 impl Ls {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let mut named = self.which.named();
         named.extend(self.state.map(|state| ("state".to_owned(), json!(state))));
         named.insert("limit".to_owned(), json!(self.limit));
@@ -107,14 +107,14 @@ impl Ls {
 #[derive(clap::Args)]
 pub(super) struct LaneCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     /// The number that `push ls` shows
     lane: u64,
 }
 
 impl LaneCommand {
     pub(super) async fn show(self, shared: &Shared) -> Result<(), Failure> {
-        let lane = nearby::admin(shared, &self.own)?.push_get(&["lanes", &self.lane.to_string()], &[]).await?;
+        let lane = nearby::admin(shared, &self.node)?.push_get(&["lanes", &self.lane.to_string()], &[]).await?;
         if shared.json {
             show::print_json(&lane.to_string());
             return Ok(());
@@ -137,7 +137,7 @@ impl LaneCommand {
 
     /// Sends the task as it is, once, beside everything else.
     pub(super) async fn test(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let tried = admin.push_post(&["test"], &json!({ "lane": self.lane })).await?;
         if shared.json {
             show::print_json(&tried.to_string());
@@ -155,7 +155,7 @@ impl LaneCommand {
 #[derive(clap::Args)]
 pub(super) struct LaneChangeCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(flatten)]
     which: LaneSelection,
 }
@@ -166,7 +166,7 @@ impl LaneChangeCommand {
         if named.is_empty() {
             return Err(Failure::Usage(format!("say what to {verb}: an origin, a lane, a configuration, --task or --tenant")));
         }
-        let answer = nearby::admin(shared, &self.own)?.push_post(&[verb], &Value::Object(named)).await?;
+        let answer = nearby::admin(shared, &self.node)?.push_post(&[verb], &Value::Object(named)).await?;
         if shared.json {
             show::print_json(&answer.to_string());
             return Ok(());

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::credentials::OwnCertificate;
 use super::super::duration::duration;
+use super::super::node_args::NodeArgs;
 use super::super::{Failure, Shared, nearby, remark, show};
 
 #[derive(clap::Args)]
 pub(super) struct Secrets {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: SecretsCommand,
 }
@@ -37,9 +37,9 @@ enum SecretsCommand {
 
 impl Secrets {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let answer = match &self.command {
-            SecretsCommand::Ls => admin.push_get(&["secrets"], &[]).await?,
+            SecretsCommand::Ls => admin.push_list(&["secrets"], "secrets").await?,
             SecretsCommand::Set { origin, secret_env, grace } => {
                 let secret = secret_env.as_ref().map(|name| {
                     std::env::var(name).map_err(|_| Failure::Usage(format!("the environment has no {}", show::safe(name))))
@@ -79,7 +79,7 @@ impl Secrets {
 #[derive(clap::Args)]
 pub(super) struct VaultCommandArgs {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: VaultCommand,
 }
@@ -96,9 +96,9 @@ enum VaultCommand {
 
 impl VaultCommandArgs {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let answer = match &self.command {
-            VaultCommand::Ls => admin.push_get(&["vault"], &[]).await?,
+            VaultCommand::Ls => admin.push_list(&["vault"], "keys").await?,
             VaultCommand::Rotate => admin.push_post(&["vault", "rotate"], &json!({})).await?,
             VaultCommand::Retire { id } => admin.push_post(&["vault", "retire"], &json!({ "id": id })).await?,
         };

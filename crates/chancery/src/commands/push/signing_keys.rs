@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::credentials::OwnCertificate;
+use super::super::node_args::NodeArgs;
 use super::super::{Failure, Shared, nearby, remark, show};
 
 #[derive(clap::Args)]
 pub(super) struct PushKeysCommand {
     #[command(flatten)]
-    own: OwnCertificate,
+    node: NodeArgs,
     #[command(subcommand)]
     command: KeysCommand,
 }
@@ -23,7 +23,7 @@ enum KeysCommand {
 
 impl PushKeysCommand {
     pub(super) async fn run(self, shared: &Shared) -> Result<(), Failure> {
-        let admin = nearby::admin(shared, &self.own)?;
+        let admin = nearby::admin(shared, &self.node)?;
         let mut answer = match self.command {
             KeysCommand::Ls => admin.keys().await?,
             KeysCommand::Rotate => {

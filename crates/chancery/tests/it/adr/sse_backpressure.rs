@@ -130,7 +130,7 @@ async fn readers_that_stop_reading_cost_nothing_and_lose_nothing() {
     until(&server, &home, COMPLETED, "total", 2).await;
     let growth = peak_kib(&server).saturating_sub(before);
     assert!(growth < GROWTH_KIB, "{growth} KiB more with {READERS} readers that take nothing");
-    until(&server, &home, "node", "openStreams", 0).await;
+    until(&server, &home, "node", "open_streams", 0).await;
 
     // All were cut off far from the end. The first one reads what is left for it and resumes.
     let mut events = left_over(readers.remove(0)).await;

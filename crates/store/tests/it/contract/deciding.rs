@@ -39,6 +39,13 @@ async fn decisions_are_listed_newest_first_and_those_of_a_task_oldest_first(Open
     assert_eq!(ids(&*store, 100).await, ["b", "a", "y", "z"]);
     assert_eq!(ids(&*store, 2).await, ["b", "a"]);
     assert!(ids(&*store, 0).await.is_empty());
+    let before = async |id: &str, limit: usize| {
+        let listed = store.decisions_before(id, limit).await.unwrap();
+        listed.iter().map(|decision| decision.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(before("b", 2).await, ["a", "y"]);
+    assert_eq!(before("y", 100).await, ["z"]);
+    assert!(before("z", 100).await.is_empty() && before("nothing", 100).await.is_empty());
     let of_task: Vec<_> = store.decisions_of(&task.id).await.unwrap().iter().map(|decision| decision.id.to_string()).collect();
     assert_eq!(of_task, ["y", "b"]);
     assert_eq!(store.decisions_of(&"t3".into()).await.unwrap(), []);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_core::budget::{ActualSource, Amount, Caps, EstimateSource, SettledReservation};
 use chancery_core::lineage::{AgentPath, Attribution, ClaimedContext};
 use chancery_core::{
-    Append, Appended, Fact, Governed, LedgerRow, LineageRecord, MicroUsd, Rule, Spend, Store, SweepPlan, Verdict,
+    Append, Appended, Fact, Governed, LedgerRow, LineageRecord, MicroUsd, Rule, Spend, Store, SweepPlan, TreeCost, Verdict,
 };
 use chancery_protocol::{TaskState, TraceId};
 
@@ -199,7 +199,22 @@ async fn a_tree_is_its_tasks_in_the_order_they_were_made(Opened { store, .. }: O
     for no_root in ["z", "ungoverned", "nobody"] {
         assert!(tree_ids(&*store, no_root).await.is_empty(), "{no_root}");
     }
+    let page = async |root: &str, after: Option<&str>, limit: usize| {
+        let rows = store.tree_page(&root.into(), after.map(Into::into).as_ref(), limit).await.unwrap();
+        rows.iter().map(|row| row.task.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(page("m", None, 3).await, ["m", "z", "a"]);
+    assert_eq!(page("m", Some("a"), 3).await, ["y"]);
+    assert_eq!(page("m", Some("m"), 1).await, ["z"]);
+    assert!(page("m", Some("y"), 3).await.is_empty() && page("m", Some("nobody"), 3).await.is_empty());
     let tree = store.tree(&"m".into()).await.unwrap();
+    let costs = store.tree_costs(&"m".into()).await.unwrap();
+    let of_rows = tree.iter().map(|row| {
+        let cost = row.governed.spend.settled.saturating_add(row.governed.spend.overrun);
+        TreeCost { task: row.task.clone(), parent: row.governed.kinship.parent.clone(), cost }
+    });
+    assert_eq!(costs, of_rows.collect::<Vec<_>>());
+    assert_eq!(store.tree_page(&"m".into(), None, 100).await.unwrap(), tree);
     assert_eq!((tree[2].state, tree[2].status_at), (TaskState::Completed, at(50)));
     assert_eq!((tree[3].state, tree[3].status_at), (TaskState::Submitted, at(1_000)));
 }

@@ -81,6 +81,10 @@ async fn each_filter_narrows_and_all_of_them_combine(Opened { store, .. }: Opene
     let all = ListFilter::default();
     assert_eq!(count(all.clone()).await, 16);
     assert_eq!(count(ListFilter { owner: Some(ada()), ..all.clone() }).await, 8);
+    assert_eq!(count(ListFilter { tenant: Some(ada().tenant), caller: Some(ada().name), ..all.clone() }).await, 8);
+    assert_eq!(count(ListFilter { caller: Some(bob().name), ..all.clone() }).await, 8);
+    assert_eq!(count(ListFilter { tenant: Some("nobody's".into()), ..all.clone() }).await, 0);
+    assert_eq!(count(ListFilter { caller: Some("nobody".into()), ..all.clone() }).await, 0);
     assert_eq!(count(ListFilter { agents: Some(vec!["other".into()]), ..all.clone() }).await, 8);
     assert_eq!(count(ListFilter { agents: Some(vec!["unknown".into()]), ..all.clone() }).await, 0);
     assert_eq!(count(ListFilter { agents: Some(Vec::new()), ..all.clone() }).await, 0);
@@ -93,6 +97,8 @@ async fn each_filter_narrows_and_all_of_them_combine(Opened { store, .. }: Opene
     assert_eq!(count(ListFilter { status_at_or_after: Some(at(21)), ..all }).await, 0);
     let one = ListFilter {
         owner: Some(bob()),
+        tenant: None,
+        caller: None,
         agents: Some(vec!["echo".into()]),
         context_id: Some("c2".into()),
         state: Some(TaskState::Working),
