@@ -50,7 +50,7 @@ Examples:
   chancery send NAME hello                     the same to its agent of that name; or to a URL
   chancery send --stream 'stream 5 200'        print the answer piece by piece
   chancery send https://agent.example.org hi   to an agent elsewhere, in the version and binding its card names
-  chancery card https://agent.example.org      fetch a card, verify it and say what is wrong with it
+  chancery discover https://agent.example.org  fetch a card, verify it and say what is wrong with it
   chancery tasks ls --state working            what the node is doing
   chancery tasks watch TASK                    follow one task
   chancery tree TASK                           the calls a task led to, and what they cost
@@ -132,10 +132,10 @@ enum Command {
     /// Serve agents
     Serve(serve::Serve),
     /// Send a message to an agent and print what it answers
-    #[command(alias = "send-task")]
+    #[command(visible_alias = "send-task")]
     Send(send::SendCommand),
     /// Show an agent's card, verify its signature and say what is wrong with it
-    #[command(alias = "discover")]
+    #[command(visible_alias = "discover")]
     Card(card::Card),
     /// See and cancel the tasks of a node
     Tasks(tasks::Tasks),

@@ -175,8 +175,8 @@ fn what_cannot_be_done_is_refused_the_same_way_with_and_without_a_node() {
             (&["add", "x", "--certificate", "CN=x"], 2, &["spiffe://"]),
             (&["add", "x", "--agent-id", "7"], 2, &["64"]),
             (&["add", "x", "--token", "corp"], 2, &["ISSUER:SUBJECT"]),
-            (&["rotate", "nobody"], 1, &["no caller nobody", "chancery callers list"]),
-            (&["revoke", "nobody"], 1, &["no caller nobody", "chancery callers list"]),
+            (&["rotate", "nobody"], 1, &["no caller nobody", "chancery callers ls"]),
+            (&["revoke", "nobody"], 1, &["no caller nobody", "chancery callers ls"]),
             (&["rotate", "planner", "--overlap", "1"], 2, &["24h"]),
         ] {
             let ran = run(&home, ["callers"].iter().chain(arguments));

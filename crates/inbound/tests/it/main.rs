@@ -1,7 +1,6 @@
 //! The doors on real sockets, without the binary: their limits, who is let in and when, bodies, hosts and origins.
 #![allow(clippy::disallowed_methods, reason = "tests start tasks as they like, and wait for them")]
 
-mod forgetful_store;
 mod node;
 mod wire;
 

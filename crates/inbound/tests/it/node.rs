@@ -11,11 +11,11 @@ use chancery_identity::KeyRing;
 use chancery_identity::credentials::{ApiKeyRecord, Authenticator, CallerRecord, Callers, Checks, KeyHash};
 use chancery_inbound::{DoorSettings, Doors, DoorsHandle, InboundLimits, serve};
 use chancery_protocol::Timestamp;
+use chancery_store::MemoryStore;
 use chancery_testkit::plane;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::forgetful_store::ForgetfulStore;
 
 /// The key of the one caller that a closed node knows.
 pub(crate) const KEY: &str = "the-key-of-the-planner";
@@ -53,7 +53,7 @@ impl Node {
 
     pub(crate) async fn start(settings: DoorSettings) -> Self {
         let turns = Arc::<AtomicUsize>::default();
-        let chancery = plane(Arc::new(ForgetfulStore), Counting(Arc::clone(&turns)), TaskLimits::default());
+        let chancery = plane(Arc::new(MemoryStore::new()), Counting(Arc::clone(&turns)), TaskLimits::default());
         let doors = Doors::new(chancery.clone(), settings, &KeyRing::default()).expect("without keys no card is signed");
         let handle = DoorsHandle::new(doors);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
@@ -91,7 +91,6 @@ pub(crate) fn settings(limits: InboundLimits) -> DoorSettings {
         headerless: Default::default(),
         limits,
         json: Default::default(),
-        admin_token: None,
         admin_routes: Default::default(),
         authenticator: Authenticator::open(),
         signposts: Default::default(),
