@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_core::budget::Caps;
 use chancery_core::lineage::TokenCheck;
-use chancery_core::{ForeignToken, Hop, HopTokenService, MicroUsd, NamedTask};
+use chancery_core::{ForeignToken, Hop, HopTokenService, MicroUsd, TokenTask};
 use chancery_identity::hop_token::{BudgetCaps, ForeignClaims, HopClaims, HopTokenFault, HopTokens as KeyedTokens};
 use chancery_protocol::Timestamp;
 
@@ -32,14 +32,14 @@ impl HopTokenService for SignedHops {
             .ok()
     }
 
-    fn read(&self, token: &str, now: Timestamp) -> Result<Option<NamedTask>, TokenCheck> {
+    fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenTask>, TokenCheck> {
         match self.0.verify(token, now) {
             Err(HopTokenFault::Foreign) => Ok(None),
             read => named(read).map(Some),
         }
     }
 
-    fn read_member(&self, value: &str, now: Timestamp) -> Result<NamedTask, TokenCheck> {
+    fn read_member(&self, value: &str, now: Timestamp) -> Result<TokenTask, TokenCheck> {
         named(self.0.verify_body(value, now))
     }
 
@@ -50,7 +50,7 @@ impl HopTokenService for SignedHops {
     }
 }
 
-fn named(read: Result<HopClaims, HopTokenFault>) -> Result<NamedTask, TokenCheck> {
+fn named(read: Result<HopClaims, HopTokenFault>) -> Result<TokenTask, TokenCheck> {
     let HopClaims { parent_task, place, .. } = read.map_err(|fault| match fault {
         HopTokenFault::Malformed(_) | HopTokenFault::Foreign => TokenCheck::Malformed,
         HopTokenFault::TooLarge => TokenCheck::TooLarge,
@@ -59,5 +59,5 @@ fn named(read: Result<HopClaims, HopTokenFault>) -> Result<NamedTask, TokenCheck
         HopTokenFault::Expired => TokenCheck::Expired,
         HopTokenFault::NotYet => TokenCheck::NotYetValid,
     })?;
-    Ok(NamedTask { task: parent_task, place })
+    Ok(TokenTask { task: parent_task, place })
 }

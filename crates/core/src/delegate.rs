@@ -14,7 +14,7 @@ use crate::govern::lineage_bytes::{LineageHeaders, SentLineage};
 use crate::govern::node::TreeNode;
 use crate::publish::Subscription;
 use crate::service::{Answer, Chancery, ChanceryInner};
-use crate::{Hop, NamedTask, TaskRecord};
+use crate::{Hop, TaskRecord, TokenTask};
 
 /// A hop token is good for as long as its task may take, but no longer than this.
 const LONGEST_MICROS: i64 = 3_600_000_000;
@@ -165,7 +165,7 @@ impl Delegation {
     fn mint(&self, plane: &ChanceryInner, issued: Timestamp, expires: Timestamp) -> Option<String> {
         let node = self.0.node.as_ref()?;
         let hop = Hop {
-            task: NamedTask::of(&node.token_claims(), &*plane.seal),
+            task: TokenTask::of(&node.token_claims(), &*plane.seal),
             members: self.members(plane),
             budget: self.0.granted,
             issued,

@@ -33,7 +33,6 @@ mod listing;
 mod live;
 mod local_turns;
 mod memory_looks;
-mod named_task;
 pub mod notify;
 mod open_tasks;
 mod operate;
@@ -59,6 +58,7 @@ mod store_error;
 mod streams;
 mod subscribe;
 mod take;
+mod token_task;
 mod trace;
 mod tracker;
 mod tree;
@@ -88,7 +88,6 @@ pub use late_reply::LateReply;
 pub use limits::TaskLimits;
 pub use list::{PageEnd, PageReader};
 pub use listing::{ListCursor, ListFilter, TaskListing};
-pub use named_task::NamedTask;
 pub use ports::{
     Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Idempotency, Keyed, Link, LogEntry, Names,
     NonceVerdict, Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskRecord, fitting,
@@ -102,5 +101,6 @@ pub use service::{Answer, Chancery, ChanceryParts, Dedupe};
 pub use sink::{Finished, Passed, SinkClosed, TaskUpdateSink, WaitingTask};
 pub use skill_route::SkillRouting;
 pub use store_error::{StoreError, StoreTrouble};
+pub use token_task::TokenTask;
 pub use tracker::{LoopNeed, LoopTracker, spawn_watched, watched};
 pub use tree::{CallTree, CascadeOutcome, Cascaded, TreePage, TreeTask};

@@ -13,9 +13,9 @@ use chancery_rules::task_state;
 use crate::evidence::{Record, RecordNote};
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend, TreeCost};
 use crate::listing::{ListCursor, ListFilter, TaskListing};
-use crate::named_task::NamedTask;
 use crate::push::NewRegistration;
 use crate::store_error::StoreError;
+use crate::token_task::TokenTask;
 
 /// Time, so that tests can move it.
 pub trait Clock: Send + Sync + Debug {
@@ -48,10 +48,10 @@ pub trait HopTokenService: Send + Sync + Debug {
     fn mint(&self, hop: &Hop) -> Option<String>;
 
     /// The task a token names, if it is one of ours and good. Those of other nodes say nothing here.
-    fn read(&self, token: &str, now: Timestamp) -> Result<Option<NamedTask>, TokenCheck>;
+    fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenTask>, TokenCheck>;
 
     /// The same for the value of this node's member of `tracestate`, which another node wrote in the place of a token.
-    fn read_member(&self, value: &str, now: Timestamp) -> Result<NamedTask, TokenCheck>;
+    fn read_member(&self, value: &str, now: Timestamp) -> Result<TokenTask, TokenCheck>;
 
     /// What a token of another node says to those it is none of.
     fn read_foreign(&self, _token: &str) -> ForeignToken {
@@ -72,7 +72,7 @@ pub struct ForeignToken {
 /// What a hop token is made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
-    pub task: NamedTask,
+    pub task: TokenTask,
     /// Members of `tracestate` of the nodes that the task came through before this one.
     pub members: Vec<String>,
     /// What may be spent under it, and the task whose budget that is.

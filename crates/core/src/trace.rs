@@ -11,7 +11,7 @@ use chancery_rules::lineage::{
     TokenCheck, TraceMark, attribute,
 };
 
-use crate::NamedTask;
+use crate::TokenTask;
 use crate::govern::Rulebook;
 use crate::govern::marks::MemberMark;
 use crate::govern::node::TreeNode;
@@ -230,14 +230,14 @@ impl ChanceryInner {
 
     /// The task a good token names, if what is on record of it is what the token was made for. Nothing more is done for a task that
     /// was cancelled.
-    fn named_by_token(&self, named: &NamedTask, seen: &mut TaskNodes) -> PresentedToken {
+    fn named_by_token(&self, named: &TokenTask, seen: &mut TaskNodes) -> PresentedToken {
         let trees = &self.govern.trees;
         let ended = || trees.ended(&named.task, self.clock.now()).filter(|node| !node.is_canceled());
         let Some(node) = trees.get(&named.task).or_else(ended) else {
             return PresentedToken::Faulty(TokenCheck::ClosedParent);
         };
         let claims = node.token_claims();
-        if NamedTask::of(&claims, &*self.seal) != *named {
+        if TokenTask::of(&claims, &*self.seal) != *named {
             return PresentedToken::Faulty(TokenCheck::Parent);
         }
         let (is_open, task) = (node.is_open(), self.open_task(&node));

@@ -48,7 +48,8 @@ const TABLE: &[Room] = &[
     room("chancery-store", BEHIND_A_PORT, &[TESTKIT, "chancery-evidence"]),
     room("chancery-memory", BEHIND_A_PORT, &[TESTKIT]),
     room("chancery-evidence", BEHIND_A_PORT, &[TESTKIT]),
-    room("chancery-inbound", AT_A_DOOR, &[TESTKIT]),
+    // Doors are tried in front of a real service, which needs a real store.
+    room("chancery-inbound", AT_A_DOOR, &[TESTKIT, "chancery-store"]),
     room("chancery-outbound", AT_A_DOOR, &[TESTKIT]),
     // The other end of push stands alone: it is for programs that have no node.
     room("chancery-receiver", &["chancery-identity", "chancery-protocol", "chancery-wire"], &[]),

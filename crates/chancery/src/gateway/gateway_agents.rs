@@ -276,7 +276,8 @@ impl Gateway {
             shown["placed"] = json!(placed.get(&agent.name));
             (agent.name.to_string(), shown)
         });
-        let left_out = self.agent_registry.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
+        let left_out =
+            self.agent_registry.added().into_iter().filter(|record| !remotes.get(&*record.name).is_some_and(|one| one.added));
         let left_out: Vec<_> = left_out.map(|record| (format!("added:{}", record.name), report::show_added(&record))).collect();
         served.chain(left_out).collect()
     }

@@ -16,7 +16,6 @@ use chancery_testkit::plane;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-
 /// The key of the one caller that a closed node knows.
 pub(crate) const KEY: &str = "the-key-of-the-planner";
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Operator;
-use crate::operate_house::{AGENTS, House, decision_in};
+use crate::delegating_node::{AGENTS, DelegatingNode, decision_in};
 
 /// Members with the objects of A2A, and those whose own members are names.
 const APART: [&str; 5] = ["task", "event", "placed", "loops", "settings"];
@@ -28,12 +28,12 @@ fn not_in_snake_case(value: &Value, path: &str, found: &mut Vec<String>) {
 
 #[tokio::test]
 async fn members_are_in_snake_case_and_a2a_objects_as_a2a_has_them() {
-    let house = House::new(AGENTS);
-    let [root, _, leaf] = house.three_levels();
-    house.text(&["freeze", "agent", "writer"]);
-    let refused = house.send_as("user", &["--agent", "writer", "complete x"]);
+    let delegating_node = DelegatingNode::new(AGENTS);
+    let [root, _, leaf] = delegating_node.three_levels();
+    delegating_node.text(&["freeze", "agent", "writer"]);
+    let refused = delegating_node.send_as("user", &["--agent", "writer", "complete x"]);
     let decision = decision_in(&refused.stderr);
-    let operator = Operator::of(&house.node, &house.home);
+    let operator = Operator::of(&delegating_node.node, &delegating_node.home);
     let task = format!("tasks/{root}");
     let events = format!("tasks/{root}/events");
     let (trees, explained, decided) = (format!("trees/{leaf}"), format!("explain/{leaf}"), format!("explain/{decision}"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Operator;
 use crate::cli::run;
-use crate::operate_house::{AGENTS, House};
+use crate::delegating_node::{AGENTS, DelegatingNode};
 use crate::server::{Home, Setup};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -55,10 +55,10 @@ async fn many_tasks_of_one_trace_are_answered_in_bounded_pages() {
 
 #[tokio::test]
 async fn a_page_of_a_tree_counts_what_is_on_other_pages() {
-    let house = House::new(AGENTS);
-    let [root, middle, leaf] = house.three_levels();
-    house.json(&["tree", &root, "--cancel"]);
-    let operator = Operator::of(&house.node, &house.home);
+    let delegating_node = DelegatingNode::new(AGENTS);
+    let [root, middle, leaf] = delegating_node.three_levels();
+    delegating_node.json(&["tree", &root, "--cancel"]);
+    let operator = Operator::of(&delegating_node.node, &delegating_node.home);
     let whole = operator.good(&format!("trees/{leaf}")).await;
     let expected = whole["trees"][0]["tasks"].as_array().unwrap();
     assert_eq!((expected.len(), &expected[0]["subtree_cost"]["tasks"]), (3, &json!(3)), "{whole}");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use chancery_core::budget::Caps;
 use chancery_core::lineage::{Attribution, TokenCheck, TokenClaims};
-use chancery_core::{Delegation, ForeignToken, Hop, HopTokenService, MicroUsd, NamedTask};
+use chancery_core::{Delegation, ForeignToken, Hop, HopTokenService, MicroUsd, TokenTask};
 use chancery_protocol::{CallContext, Caller, ErrorKind, Timestamp, TraceId};
 use chancery_testkit::PlainSeal;
 use serde_json::{Value, json};
@@ -35,11 +35,11 @@ impl HopTokenService for Desk {
         }
     }
 
-    fn read_member(&self, value: &str, now: Timestamp) -> Result<NamedTask, TokenCheck> {
+    fn read_member(&self, value: &str, now: Timestamp) -> Result<TokenTask, TokenCheck> {
         self.read(value, now)?.ok_or(TokenCheck::Malformed)
     }
 
-    fn read(&self, token: &str, now: Timestamp) -> Result<Option<NamedTask>, TokenCheck> {
+    fn read(&self, token: &str, now: Timestamp) -> Result<Option<TokenTask>, TokenCheck> {
         if let Some(number) = token.strip_prefix("hop-") {
             let hop = self.0.lock().unwrap()[number.parse::<usize>().unwrap()].clone();
             return if now < hop.expires { Ok(Some(hop.task)) } else { Err(TokenCheck::Expired) };
@@ -108,7 +108,7 @@ impl Scene {
     }
 
     /// A token that was changed before it was signed: what a stolen key could do.
-    fn changed(&self, change: impl FnOnce(&mut NamedTask)) -> String {
+    fn changed(&self, change: impl FnOnce(&mut TokenTask)) -> String {
         let mut made = self.desk.0.lock().unwrap();
         let mut hop = made[0].clone();
         change(&mut hop.task);
@@ -332,7 +332,7 @@ fn every_claim_counts_and_no_border_between_two_can_be_moved() {
         TokenClaims { depth: 1, ..claims.clone() },
         TokenClaims { audience: "other".into(), ..claims.clone() },
     ];
-    let place = |claims: &TokenClaims| NamedTask::of(claims, &PlainSeal).place;
+    let place = |claims: &TokenClaims| TokenTask::of(claims, &PlainSeal).place;
     assert_eq!(place(&claims), place(&claims.clone()));
     for other in others {
         assert_ne!(place(&claims), place(&other), "{other:?}");

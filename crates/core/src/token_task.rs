@@ -7,12 +7,12 @@ use crate::Seal;
 
 /// The task that a hop token names, and a digest of its place in its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedTask {
+pub struct TokenTask {
     pub task: TaskId,
     pub place: [u8; 8],
 }
 
-impl NamedTask {
+impl TokenTask {
     /// Names a task by what is on record of it. A token that names it otherwise does not agree with the record.
     pub fn of(claims: &TokenClaims, seal: &dyn Seal) -> Self {
         let TokenClaims { tenant, root_task, parent_task, trace_id, depth, audience } = claims;
