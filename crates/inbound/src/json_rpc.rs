@@ -140,7 +140,9 @@ fn closely(text: &str, asked: RequestedVersion, id_bytes: usize) -> Result<ReadC
         Err(refused) => return refuse(&refused.error, asked.or_0_3(), refused.id),
     };
     let Some(method) = method(&call.method) else {
-        let error = Error::new(ErrorKind::MethodNotFound, format!("no method {:?}", shortened(&call.method)));
+        let message =
+            format!("no version of A2A has a method {:?}; 1.0 has SendMessage, 0.3 message/send", shortened(&call.method));
+        let error = Error::new(ErrorKind::MethodNotFound, message);
         return refuse(&error, asked.or_0_3(), call.id);
     };
     if let Err(error) = asked.agree(method.version, &call.method) {

@@ -17,6 +17,9 @@ use crate::paging;
 use crate::response::{self, A2A_JSON, DoorResponse, JSON};
 use crate::sse::{ErrorShape, EventBody};
 
+const NO_SUCH_PATH: &str =
+    "nothing is served at this path; the card at /.well-known/agent-card.json lists the addresses of this node";
+
 /// Whether a path means something to this door, so that unknown ones can be refused before their body is read.
 pub(crate) fn lookup(method: &Method, path: &str) -> Result<RestCall, Box<DoorResponse>> {
     let verb = match *method {
@@ -34,7 +37,7 @@ pub(crate) fn lookup(method: &Method, path: &str) -> Result<RestCall, Box<DoorRe
             Err(Box::new(response))
         }
         Some(Found::Nothing) | None => {
-            let error = Error::new(ErrorKind::MethodNotFound, "nothing is served at this path");
+            let error = Error::new(ErrorKind::MethodNotFound, NO_SUCH_PATH);
             Err(Box::new(response::rest_error(&error, Version::V1_0)))
         }
     }

@@ -52,7 +52,7 @@ pub fn open(text: &str, id_bytes: usize) -> Result<Envelope<'_>, NotACall<'_>> {
                 invalid(if batch { "batch requests are not supported" } else { "a request is a JSON object" }),
             );
         }
-        Err(fault) => return refuse("null", Error::new(ErrorKind::Parse, fault.to_string())),
+        Err(fault) => return refuse("null", Error::new(ErrorKind::Parse, format!("the body is not JSON: {fault}"))),
     };
     let id = members.id.map_or("null", RawValue::get);
     if !(id == "null" || id.starts_with(['"', '-']) || id.starts_with(|first: char| first.is_ascii_digit())) {
@@ -249,8 +249,8 @@ mod tests {
         let cases = [
             ("[]", ErrorKind::InvalidRequest, "null", "batch"),
             ("7", ErrorKind::InvalidRequest, "null", "object"),
-            ("{", ErrorKind::Parse, "null", ""),
-            ("", ErrorKind::Parse, "null", ""),
+            ("{", ErrorKind::Parse, "null", "the body is not JSON"),
+            ("", ErrorKind::Parse, "null", "the body is not JSON"),
             ("{} x", ErrorKind::Parse, "null", ""),
             (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, ErrorKind::InvalidRequest, "null", "id"),
             (r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#, ErrorKind::InvalidRequest, "null", "id"),

@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use chancery_core::budget::{Account, Amount, BudgetStanding, Caps};
 use chancery_core::{BillBy, BillLine, CallTree, CascadeOutcome, Cascaded, Chancery, Decision, MicroUsd, TreeCost};
-use chancery_protocol::TaskId;
+use chancery_protocol::{Task, TaskId, TaskState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -131,13 +131,14 @@ async fn explain(State(office): State<AdminState>, AdminPath(id): AdminPath<Stri
     let chancery = &office.house.chancery;
     let task = TaskId::from(id.as_str());
     if let Some((governed, later)) = chancery.explain_task(&task).await? {
-        let (stored, _) = chancery.operator_get(&id).await?;
+        let (stored, shown) = chancery.operator_get(&id).await?;
         return Ok(Json(json!({
             "task": stored.task.id,
             "agent": stored.task.agent,
             "tenant": stored.task.owner.tenant,
             "caller": stored.task.owner.name,
             "state": stored.progress.state,
+            "reason": reason(&shown.task),
             "created_at": stored.task.created_at,
             "lineage": &*governed.kinship,
             "spend": governed.spend,
@@ -150,6 +151,12 @@ async fn explain(State(office): State<AdminState>, AdminPath(id): AdminPath<Stri
         Some(decision) => Ok(Json(json!({ "decision": with_page(&decision) }))),
         None => Err(Fault::unknown(format!("nothing is kept of a task or a decision {id}"))),
     }
+}
+
+/// Why a task failed or was rejected, in the words that its caller got.
+fn reason(task: &Task) -> Option<&str> {
+    let without_result = matches!(task.status.state, TaskState::Failed | TaskState::Rejected);
+    task.status.message.as_ref().filter(|_| without_result)?.first_text()
 }
 
 /// A decision; a refusal with the page that says what it means.

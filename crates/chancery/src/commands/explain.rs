@@ -118,6 +118,9 @@ fn task(answer: &Value) -> String {
     ]
     .map(|row| row.map(|cell: &str| cell.to_owned()))
     .to_vec();
+    if answer["reason"].is_string() {
+        facts.insert(2, ["reason".to_owned(), show::text(&answer["reason"])]);
+    }
     if ["usd", "tokens"].iter().any(|of| !show::is_nothing(&spend["overrun"][of])) {
         facts.push(["overrun".to_owned(), amount(&spend["overrun"])]);
     }
@@ -178,6 +181,14 @@ mod tests {
             assert!(shown(learnt).contains("caps      hold, but for what calls in flight report"), "{learnt}: {}", shown(learnt));
         }
         assert!(!shown("none").contains("caps"));
+    }
+
+    #[test]
+    fn a_task_that_failed_says_why_below_its_state() {
+        let shown = task(&json!({ "state": "TASK_STATE_FAILED", "reason": "agent front: model down\u{1b}[2J" }));
+        assert!(shown.contains("state     failed\nreason    agent front: model down"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "an agent's words reach the terminal without control characters");
+        assert!(!task(&json!({ "state": "TASK_STATE_COMPLETED", "reason": null })).contains("reason"));
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Remote {
             return ShownCards { card, extended };
         }
         let fault = self.pool.replicas().find_map(|replica| replica.seen().fault);
-        let reason = fault.as_ref().map_or_else(|| "no answer yet".to_owned(), ToString::to_string);
+        let reason = fault.as_ref().map_or_else(|| "no answer yet".to_owned(), DiscoveryError::for_operator);
         let url = self.config.urls.first();
         tracing::warn!(agent = %self.name, url, reason, "the agent has no card yet; it is served as soon as it has");
         let approved = self.pool.replicas().find_map(|replica| replica.seen().counts);
@@ -257,7 +257,7 @@ impl Remote {
                     self.pool.learn(replica.name(), Arc::new(found.card.clone()));
                     shown = shown.or_else(|| Some(self.shown_as(front(&found, &self.public_url))));
                 }
-                Err(error) => tracing::info!(agent = %self.name, %error, "no card"),
+                Err(error) => tracing::info!(agent = %self.name, error = error.for_operator(), "no card"),
             }
         }
         shown

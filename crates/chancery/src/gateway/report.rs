@@ -44,7 +44,10 @@ pub(super) fn line(remote: &Remote) -> String {
                     Some(DiscoveryError::Discovery { reason, .. } | DiscoveryError::CardSignatureInvalid { reason, .. }) => {
                         format!("card rejected: {reason}")
                     }
-                    _ => "no card yet".to_owned(),
+                    Some(DiscoveryError::Transport { cause, .. }) => {
+                        format!("no card yet: {cause}; it is called as soon as its card can be read")
+                    }
+                    None => "no card yet".to_owned(),
                 };
                 return format!("{}: {reason}", address(replica));
             }
@@ -122,7 +125,7 @@ fn replica(replica: &Replica, seen: &Seen) -> Value {
         "structure": counts.map(|found| &found.structure),
         "fetched_at": counts.map(|found| found.fetched_at),
         "approved_at": seen.approved_at,
-        "fault": seen.fault.as_ref().map(ToString::to_string),
+        "fault": seen.fault.as_ref().map(DiscoveryError::for_operator),
         "pending": pending_of(seen),
         "calls": calls(replica),
         "leniencies": facts.leniencies,

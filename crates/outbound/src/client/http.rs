@@ -1,6 +1,6 @@
 //! JSON-RPC and REST: the version's codec does the JSON, the guarded client the rest.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use chancery_wire::json::methods;
 use chancery_wire::tolerant::Leniency;
 use chancery_wire::{Codec, JsonLimits, rest};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use super::ClientError;
@@ -31,7 +31,9 @@ use crate::terms::RequestSigner;
 pub(super) struct HttpAgent {
     client: GuardedClient,
     url: String,
-    /// The same, for logs.
+    /// The same but for the slash at its end, once the agent has redirected a call and answered there.
+    slashed: OnceLock<String>,
+    /// The URL, for logs.
     shown_url: Arc<str>,
     binding: Binding,
     version: Version,
@@ -85,6 +87,7 @@ impl HttpAgent {
             client: guard.client(),
             shown_url: url.as_str().into(),
             url,
+            slashed: OnceLock::new(),
             binding: interface.binding,
             version: interface.version,
             codec: codec(interface.version, interface.binding),
@@ -121,10 +124,16 @@ impl HttpAgent {
         left: Duration,
         reading: &ReadingTerms,
     ) -> Result<Reply, ClientError> {
-        let mut fetch = self.fetch(request, outgoing, left)?;
-        fetch.headers.insert(ACCEPT, if self.binding == Binding::Rest { ANY_JSON } else { JSON });
         let operation = request.operation();
-        let fetched = self.client.fetch(outgoing.signed(fetch)?).await?;
+        let mut fetched = self.client.fetch(outgoing.signed(self.fetch_one(request, outgoing, left)?)?).await;
+        if let Some(url) = self.other_slash(fetched.as_ref().err(), reading) {
+            let again = Fetch { url: url.clone(), ..self.fetch_one(request, outgoing, left)? };
+            let answered = self.client.fetch(outgoing.signed(again)?).await;
+            if self.is_there(answered.as_ref().ok().map(|fetched| fetched.status), url, reading) {
+                fetched = answered;
+            }
+        }
+        let fetched = fetched?;
         let head = AnswerHead::new(fetched.status, &fetched.headers);
         let is_stream = (head.is_events() && !looks_like_json(&fetched.body)) || looks_like_events(&fetched.body);
         if is_stream && head.status.is_success() && !reading.is_strict {
@@ -141,8 +150,14 @@ impl HttpAgent {
         reading: &ReadingTerms,
     ) -> Result<EventSource, ClientError> {
         let until = Instant::now() + left;
-        let fetch = self.fetch_stream(request, outgoing, left)?;
-        let opened = self.client.stream(outgoing.signed(fetch)?).await;
+        let mut opened = self.client.stream(outgoing.signed(self.fetch_stream(request, outgoing, left)?)?).await;
+        if let Some(url) = self.other_slash(opened.as_ref().err(), reading) {
+            let again = Fetch { url: url.clone(), ..self.fetch_stream(request, outgoing, left)? };
+            let answered = self.client.stream(outgoing.signed(again)?).await;
+            if self.is_there(answered.as_ref().ok().map(|opened| opened.status), url, reading) {
+                opened = answered;
+            }
+        }
         let reader = |payload| SseReader::new(self.answers(reading), request.operation(), payload);
         let opened = self.opened(opened, reader(self.payload()), until).await;
         match (opened, request) {
@@ -160,6 +175,36 @@ impl HttpAgent {
         }
     }
 
+    /// The address with the other ending, if a call was redirected in a way that keeps its method, which means that nothing was
+    /// executed. Web frameworks redirect so where an agent is mounted at a path and its card lacks the slash, or has one too many.
+    /// Where a redirect points to is not read, so it leads nowhere else.
+    fn other_slash(&self, fault: Option<&GuardError>, reading: &ReadingTerms) -> Option<String> {
+        let kept = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+        let is_moved = matches!(fault, Some(GuardError::Redirect(status)) if kept.contains(status));
+        let is_possible = is_moved && self.binding == Binding::JsonRpc && !reading.is_strict;
+        is_possible.then(|| with_other_slash(self.address())).flatten()
+    }
+
+    /// Whether the agent is at the other address. Later calls go there at once.
+    fn is_there(&self, status: Option<StatusCode>, url: String, reading: &ReadingTerms) -> bool {
+        let is_there = status.is_some_and(|status| status != StatusCode::NOT_FOUND && status != StatusCode::METHOD_NOT_ALLOWED);
+        if is_there {
+            reading.count_one(Leniency::SlashRedirect);
+            let _ = self.slashed.set(url);
+        }
+        is_there
+    }
+
+    fn address(&self) -> &str {
+        self.slashed.get().unwrap_or(&self.url)
+    }
+
+    fn fetch_one(&self, request: &Request, outgoing: Outgoing<'_>, left: Duration) -> Result<Fetch, ClientError> {
+        let mut fetch = self.fetch(request, outgoing, left)?;
+        fetch.headers.insert(ACCEPT, if self.binding == Binding::Rest { ANY_JSON } else { JSON });
+        Ok(fetch)
+    }
+
     fn fetch_stream(&self, request: &Request, outgoing: Outgoing<'_>, left: Duration) -> Result<Fetch, ClientError> {
         let mut fetch = self.fetch(request, outgoing, left)?;
         fetch.headers.insert(ACCEPT, EVENTS);
@@ -174,7 +219,7 @@ impl HttpAgent {
         let url = match (self.binding, self.version) {
             (Binding::Rest, _) => first.url.clone(),
             (_, Version::Original) => {
-                let mut url = url::Url::parse(&self.url).ok()?;
+                let mut url = url::Url::parse(self.address()).ok()?;
                 url.path_segments_mut().ok()?.pop_if_empty().extend(["tasks", "resubscribe"]);
                 url.query_pairs_mut().append_pair("id", subscribe.id.as_str());
                 url.into()
@@ -269,7 +314,7 @@ impl HttpAgent {
         self.codec.encode_request(&mut body, request).map_err(ClientError::NotAsked)?;
         body.push(b'}');
         let beside = place_of_operations(&self.url).and_then(|place| operation_url(place, operation));
-        Ok(Fetch::post(beside.unwrap_or_else(|| self.url.clone()), body))
+        Ok(Fetch::post(beside.unwrap_or_else(|| self.address().to_owned()), body))
     }
 
     fn rest(&self, request: &Request) -> Result<Fetch, ClientError> {
@@ -311,4 +356,15 @@ impl HttpAgent {
     fn payload(&self) -> SsePayload {
         if self.binding == Binding::JsonRpc { SsePayload::Wrapped } else { SsePayload::Bare }
     }
+}
+
+/// The URL with a slash at the end of its path, or without the one it has. The root has no other ending.
+fn with_other_slash(url: &str) -> Option<String> {
+    let mut url = url::Url::parse(url).ok()?;
+    let path = match url.path() {
+        "" | "/" => return None,
+        path => path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned),
+    };
+    url.set_path(&path);
+    Some(url.into())
 }

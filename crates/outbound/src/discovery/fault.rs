@@ -10,9 +10,9 @@ pub enum DiscoveryError {
     /// The peer answered, but not with a card.
     #[error("{peer} has no card that can be read: {reason}")]
     Discovery { peer: String, reason: String },
-    /// The peer could not be reached, or not safely.
+    /// The peer could not be reached, or not safely. Its words are for callers, and `cause` is for the operator alone.
     #[error("{peer} cannot be reached: {reason}")]
-    Transport { peer: String, reason: &'static str },
+    Transport { peer: String, reason: &'static str, cause: String },
     /// The card is not the one of the agent it should be.
     #[error("the card of {peer} is refused: {reason}")]
     CardSignatureInvalid { peer: String, reason: String },
@@ -24,12 +24,20 @@ impl DiscoveryError {
     }
 
     pub(super) fn gone(peer: &PeerLocation) -> Self {
-        Self::Transport { peer: peer.name.to_string(), reason: "nobody is asked any more" }
+        let reason = "nobody is asked any more";
+        Self::Transport { peer: peer.name.to_string(), reason, cause: reason.to_owned() }
     }
 
     pub(super) fn transport(peer: &PeerLocation, error: &GuardError) -> Self {
-        tracing::debug!(peer = %peer.name, %error, "a card could not be fetched");
-        Self::Transport { peer: peer.name.to_string(), reason: error.public() }
+        Self::Transport { peer: peer.name.to_string(), reason: error.public(), cause: error.to_string() }
+    }
+
+    /// The error with its cause, for logs and the admin API. Callers get the words of `Display`, which tell nobody what listens where.
+    pub fn for_operator(&self) -> String {
+        match self {
+            Self::Transport { peer, cause, .. } => format!("{peer} cannot be reached: {cause}"),
+            Self::Discovery { .. } | Self::CardSignatureInvalid { .. } => self.to_string(),
+        }
     }
 
     pub(super) fn no_card(peer: &PeerLocation, status: Option<StatusCode>) -> Self {

@@ -258,7 +258,13 @@ mod tests {
     fn only_a_card_that_was_fetched_was_shown_whatever_was_judged_of_it() {
         let keeper = Arc::new(InMemory::default());
         let card_pin = CardPin::pinned(keeper.clone());
-        let away = || Err(DiscoveryError::Transport { peer: "a#1".to_owned(), reason: "nobody answers" });
+        let away = || {
+            Err(DiscoveryError::Transport {
+                peer: "a#1".to_owned(),
+                reason: "nobody answers",
+                cause: "nobody answers".to_owned(),
+            })
+        };
         let shown = |card_pin: &CardPin| card_pin.seen("a#1").shown.map(|shown| address(&shown).to_owned());
         assert!(card_pin.look(&peer(), Ok(card("old", "x", Some(1))), NOW).is_ok());
         assert_eq!(shown(&card_pin).unwrap(), "https://a/old");

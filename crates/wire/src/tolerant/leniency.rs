@@ -64,6 +64,8 @@ pub enum Leniency {
     AddressReplaced,
     /// A card whose address is that of one operation, such as `…/v1/message:stream`. The others are called beside it.
     OperationAddress,
+    /// An address that is redirected to itself with a slash at its end, or without one.
+    SlashRedirect,
     /// An answer to a blocking call before the task had ended.
     EarlyAnswer,
     /// A task whose answer was found only by asking for it again.

@@ -158,7 +158,7 @@ fn missing(replica: &Replica) -> chancery_outbound::remote::ReplicaError {
 
 fn no_card(error: DiscoveryError) -> Failure {
     match error {
-        DiscoveryError::Transport { reason, .. } => Failure::Unreachable(format!("the agent cannot be reached: {reason}")),
+        DiscoveryError::Transport { cause, .. } => Failure::Unreachable(format!("the agent cannot be reached: {cause}")),
         DiscoveryError::Discovery { reason, .. } | DiscoveryError::CardSignatureInvalid { reason, .. } => {
             Failure::Refused(format!("card rejected: {}", show::safe(&reason)))
         }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::canary::Canary;
-use super::in_front_of;
 use super::scripted::{Asked, Script, Scripted, card};
+use super::{in_front_of, in_front_of_with};
 use crate::cli::run;
 use crate::server::{Home, Server, Setup};
 
@@ -94,6 +94,55 @@ async fn law_1_4_5_the_address_of_one_operation_leads_to_the_others() {
     let rest = listing("/a/message:send", "HTTP+JSON").await;
     let _ = in_front_of(&rest.url(), "").send("hi").await;
     assert_eq!(rest.calls().last().expect("it was called").path, "/a/message:send");
+}
+
+/// An agent that its web framework mounted: calls at `listed` are redirected, and `mounted` answers.
+async fn mounted_at(mounted: &'static str, listed: &'static str, location: &str) -> Scripted {
+    let away = Script::page_with(307, "text/plain", &[("Location", location)], "");
+    Scripted::start(|own| {
+        let mut shown = card(own, json!({ "streaming": true }));
+        shown["supportedInterfaces"][0]["url"] = json!(format!("{own}{listed}"));
+        move |asked: &Asked| match asked.path.as_str() {
+            path if path.contains(".well-known") => Script::json(&shown),
+            path if path == mounted => Script::completed(asked),
+            path if path == listed => away.clone(),
+            _ => Script::page(404, "text/plain", "404 Not Found"),
+        }
+    })
+    .await
+}
+
+fn paths(agent: &Scripted) -> Vec<String> {
+    agent.calls().into_iter().map(|asked| asked.path).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_4_5_an_address_that_is_redirected_for_its_slash_is_called_with_the_other_ending() {
+    let canary = Canary::listen().await;
+    for (listed, mounted) in [("/a2a", "/a2a/"), ("/a2a/", "/a2a")] {
+        let agent = mounted_at(mounted, listed, &canary.url("redirected")).await;
+        let gateway = in_front_of(&agent.url(), "");
+        for _ in 0..2 {
+            is_answered(&gateway.send("hi").await, listed);
+        }
+        assert_eq!(paths(&agent), [listed, mounted, mounted], "the second call goes there at once");
+        assert_eq!(shown(&gateway)["replicas"][0]["leniencies"]["slash-redirect"], 1);
+
+        let agent = mounted_at(mounted, listed, &canary.url("redirected")).await;
+        let gateway = in_front_of_with(&agent.url(), "", "stream = 'always'");
+        is_answered(&gateway.send("hi").await, "a stream");
+        assert_eq!(paths(&agent), [listed, mounted]);
+
+        let agent = mounted_at(mounted, listed, &canary.url("redirected")).await;
+        let sent = in_front_of_with(&agent.url(), "", "strict = true").send("hi").await;
+        assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_FAILED", "{sent}");
+        assert_eq!(paths(&agent), [listed], "a strict agent is held to its card");
+    }
+    let elsewhere = mounted_at("/other", "/a2a", &canary.url("redirected")).await;
+    let sent = in_front_of(&elsewhere.url(), "").send("hi").await;
+    let reason = sent["task"]["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+    assert!(reason.contains("redirect"), "the reason is the redirect and not what the other ending answers: {sent}");
+    canary.nobody_came("the target of a redirect").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

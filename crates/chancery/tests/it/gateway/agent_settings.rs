@@ -119,6 +119,27 @@ async fn an_agent_that_was_not_there_is_named_by_host_and_port_until_its_card_is
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_not_there_is_shown_to_the_operator_with_the_cause_and_to_callers_without_it() {
+    let address = lasting_address();
+    let home = Home::new();
+    let gateway = with_urls(&home, &[&format!("http://{address}")]);
+    let name = format!("127-0-0-1-{}", address.port());
+    let sent = gateway.send("hi").await;
+    let reason = sent["task"]["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.contains("cannot be reached") && !reason.contains("refused"), "what listens where is not for callers: {sent}");
+    let fault = run(gateway.home(), ["agents", "show", &name, "--json"]).json()["replicas"][0]["fault"].take();
+    assert!(fault.as_str().is_some_and(|fault| fault.contains("Connection refused")), "{fault}");
+    let explained = run(gateway.home(), ["explain", sent["task"]["id"].as_str().expect("a task")]).stdout;
+    assert!(explained.contains(&format!("reason    {reason}\n")), "{explained}");
+    let lines: Vec<Value> = gateway.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let warned = |line: &&Value| line["level"] == "WARN" && line["url"] == json!(format!("http://{address}"));
+    let warning = lines.iter().find(warned).expect("a warning with the URL");
+    assert!(warning["reason"].as_str().is_some_and(|reason| reason.contains("Connection refused")), "{warning}");
+    let (_, printed) = gateway.terminate();
+    assert!(printed.contains("no card yet: not reached: Connection refused"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_data_folder_from_before_names_came_from_cards_keeps_its_names() {
     let agent = named("Weather").await;
     let home = Home::new();
