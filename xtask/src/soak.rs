@@ -28,14 +28,14 @@ struct Set {
 
 /// The sets, in the order they run. What the full counts are stands beside each test, as `full_counts(reduced, full)`.
 const SETS: &[Set] = &[
-    Set { name: "crash", package: "chancery", binary: Some("it"), filter: "crash::" },
-    Set { name: "probes", package: "chancery", binary: Some("it"), filter: "probes::" },
+    Set { name: "crash", package: "chancery", binary: Some("it"), filter: "tasks::crash::" },
+    Set { name: "probes", package: "chancery", binary: Some("it"), filter: "operating::probes::" },
     Set { name: "simulation", package: "chancery-core", binary: Some("it"), filter: "task_simulation::" },
     Set { name: "push-simulation", package: "chancery-core", binary: Some("it"), filter: "push::simulation::" },
     Set { name: "push-crowds", package: "chancery-core", binary: Some("it"), filter: "push::crowds::" },
     Set { name: "push", package: "chancery", binary: Some("it"), filter: "push::failing_receivers::" },
-    Set { name: "push-faults", package: "chancery", binary: Some("it"), filter: "push_faults::" },
-    Set { name: "disk", package: "chancery", binary: Some("it"), filter: "disk::damaged::" },
+    Set { name: "push-faults", package: "chancery", binary: Some("it"), filter: "push::faults::" },
+    Set { name: "disk", package: "chancery", binary: Some("it"), filter: "tasks::disk::damaged::" },
     Set { name: "lanes", package: "chancery-rules", binary: Some("it"), filter: "push_lane::no_schedule" },
     Set { name: "evidence", package: "chancery-evidence", binary: Some("it"), filter: "adapter::properties::" },
     Set { name: FRAMEWORK_SET, package: "chancery", binary: Some("interop"), filter: "framework_matrix::" },
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_set_names_its_package_its_binary_and_its_filter() {
-        let set = Set { name: "crash", package: "chancery", binary: Some("it"), filter: "crash::" };
+        let set = Set { name: "crash", package: "chancery", binary: Some("it"), filter: "tasks::crash::" };
         let expected = "test --release --locked -p chancery --test it crash:: -- --nocapture";
         assert_eq!(set.arguments().join(" "), expected);
     }

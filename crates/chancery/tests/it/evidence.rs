@@ -14,8 +14,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::cli::run;
-use crate::server::Home;
+use crate::operating::cli::run;
+use crate::support::server::Home;
 
 fn packets() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/evidence/packets");

@@ -10,9 +10,9 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::gateway::one_way::{cards_of, path};
-use crate::patience::BOUND;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::{Combination, Conditions, EventStream, Seen, WireClient};
+use crate::support::patience::BOUND;
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::{Combination, Conditions, EventStream, Seen, WireClient};
 
 const LOCAL: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";
 const SLIM: &str = "[swp]\nlisten = '127.0.0.1:0'\n";

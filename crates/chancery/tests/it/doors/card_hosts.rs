@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{JSON, NEWEST};
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 const CARD: &str = "/.well-known/agent-card.json";
 

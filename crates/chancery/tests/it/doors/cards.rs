@@ -4,7 +4,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, Response};
 use serde_json::Value;
 
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 const CARD: &str = "/.well-known/agent-card.json";
 

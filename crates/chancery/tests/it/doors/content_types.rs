@@ -6,8 +6,8 @@ use chancery_protocol::{Binding, Message, Request, Role, SendConfiguration, Send
 use serde_json::json;
 
 use super::{JSON, NEWEST, get, post, tasks};
-use crate::server::{Server, Setup};
-use crate::wire_client::{Combination, RawCall, RawClient};
+use crate::support::server::{Server, Setup};
+use crate::support::wire_client::{Combination, RawCall, RawClient};
 
 fn send(method: &str) -> String {
     let parts = json!([{ "kind": "text", "text": "complete x" }]);

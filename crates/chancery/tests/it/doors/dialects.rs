@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{JSON, NEWEST, post};
-use crate::server::{Server, Setup};
+use crate::support::server::{Server, Setup};
 
 async fn call(server: &Server, method: &str, params: Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();

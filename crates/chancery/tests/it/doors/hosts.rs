@@ -7,10 +7,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{JSON, NEWEST, get, tasks};
-use crate::cli::run;
-use crate::patience::{BOUND, eventually};
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::{Combination, RawAnswer, RawCall, RawClient};
+use crate::operating::cli::run;
+use crate::support::patience::{BOUND, eventually};
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::{Combination, RawAnswer, RawCall, RawClient};
 
 const EVIL: &str = "evil.example";
 const KEY: &str = "the-key-of-the-planner";

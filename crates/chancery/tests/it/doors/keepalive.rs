@@ -5,8 +5,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{JSON, NEWEST, get, post};
-use crate::patience::{BOUND, soon};
-use crate::server::{Server, Setup};
+use crate::support::patience::{BOUND, soon};
+use crate::support::server::{Server, Setup};
 
 /// A connection on which the bytes of one answer are read as they come.
 struct OpenCall {

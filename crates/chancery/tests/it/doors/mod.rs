@@ -17,7 +17,7 @@ mod wrapped;
 
 use serde_json::Value;
 
-use crate::server::Server;
+use crate::support::server::Server;
 
 /// A post of these bytes, with these headers, and what came of it: status and JSON.
 async fn post(server: &Server, path: &str, headers: &[(&str, &str)], body: impl Into<reqwest::Body>) -> (u16, Value) {

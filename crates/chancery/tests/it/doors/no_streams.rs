@@ -8,7 +8,7 @@ use chancery_protocol::{
 };
 use serde_json::Value;
 
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::support::wire_client::{Combination, Conditions, WireClient};
 
 struct Quick;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{JSON, NEWEST, get, post};
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 fn two_agents() -> Server {
     Setup::in_home(&Home::new()).args(["--memory", "--agent", "conformance", "--agent", "echo"]).start()

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{JSON, NEWEST, post, tasks};
-use crate::server::Setup;
+use crate::support::server::Setup;
 
 /// A message that would be taken, with something else in one place.
 fn message_with(place: &str, value: Value) -> Value {

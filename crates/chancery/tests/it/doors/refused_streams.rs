@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{JSON, NEWEST};
-use crate::server::{Server, Setup};
+use crate::support::server::{Server, Setup};
 
 const NO_SKILL: &str = "[policy.default]\nallowed_skills = ['no such skill']\n";
 const SKILL_DENIED: i64 = -32056;

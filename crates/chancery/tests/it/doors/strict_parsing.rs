@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{JSON, NEWEST, get, post, tasks};
-use crate::server::Setup;
+use crate::support::server::Setup;
 
 /// The params of a message that would be taken, with something else in place of one of its pieces.
 fn send_with(piece: &str, other: &str) -> Vec<u8> {

@@ -5,7 +5,7 @@ use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::{JSON, NEWEST, get, post};
-use crate::server::{Server, Setup};
+use crate::support::server::{Server, Setup};
 
 const VERSION_NOT_SUPPORTED: i64 = -32009;
 

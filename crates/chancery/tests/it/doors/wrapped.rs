@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{JSON, NEWEST, post};
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 fn call(id: Value, method: &str, params: Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()

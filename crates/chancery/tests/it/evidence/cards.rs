@@ -4,8 +4,8 @@ use chancery_evidence::bundle::verify;
 use chancery_evidence::record::types;
 
 use super::record::evidence;
-use crate::patience::eventually;
-use crate::server::{Home, Server, Setup};
+use crate::support::patience::eventually;
+use crate::support::server::{Home, Server, Setup};
 
 /// The agent at the root of its node.
 const FIRST: &str = "[agents.tester]\nrun = 'conformance'\n";

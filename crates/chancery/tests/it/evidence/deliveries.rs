@@ -7,12 +7,12 @@ use chancery_evidence::record::{hex, sha256};
 use serde_json::{Value, json};
 
 use super::record::{evidence, exported};
-use crate::counts::full_counts;
-use crate::crash::chance::Chance;
-use crate::patience::soon;
 use crate::push::receiver::{Act, Got, Receiver};
 use crate::push::{admin, lasting, send};
-use crate::server::{Home, Server};
+use crate::support::counts::full_counts;
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server};
+use crate::tasks::crash::chance::Chance;
 
 /// What the record says of the deliveries of a task, when there are so many.
 async fn delivered(home: &Home, task: &str, count: usize) -> (Vec<Value>, Vec<Value>) {

@@ -6,10 +6,10 @@ use chancery_evidence::record::{hex, sha256, types};
 use serde_json::{Value, json};
 
 use super::record::{exported, kinds};
-use crate::cli::run;
+use crate::operating::cli::run;
 use crate::push::LOCAL;
 use crate::push::receiver::Receiver;
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 const FRONT: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";
 

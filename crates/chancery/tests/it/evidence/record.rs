@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use chancery_evidence::bundle::{BundleReport, verify};
 use serde_json::{Value, json};
 
-use crate::cli::{Ran, run};
-use crate::line::{Beside, Line};
-use crate::patience::soon;
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::{Ran, run};
+use crate::support::line::{Beside, Line};
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server, Setup};
 
 pub(super) const SMALL: &str = "[evidence]\nsegment_entries = 16\ncheckpoint_entries = 4\n";
 

@@ -1,7 +1,7 @@
 //! Checkpoints that somebody took out of the record of a stopped node are named by its next `evidence status`.
 
 use super::record::{SMALL, evidence, serve};
-use crate::server::Home;
+use crate::support::server::Home;
 
 /// The files of the database.
 const FILES: [&str; 3] = ["chancery.db", "chancery.db-wal", "chancery.db-shm"];

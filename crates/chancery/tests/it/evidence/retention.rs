@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::record::{SMALL, evidence, exported, serve};
-use crate::patience::soon;
-use crate::server::Home;
+use crate::support::patience::soon;
+use crate::support::server::Home;
 
 /// Of `SMALL`.
 const SEGMENT: u64 = 16;

@@ -1,9 +1,9 @@
 //! Who signs the record: one key after the other, all of them the node's own.
 
 use super::record::{SMALL, evidence, exported, serve};
-use crate::cli::run;
-use crate::patience::soon;
-use crate::server::Home;
+use crate::operating::cli::run;
+use crate::support::patience::soon;
+use crate::support::server::Home;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_goes_on_with_the_next_key_and_is_checked_by_both() {

@@ -4,7 +4,7 @@ use chancery_evidence::bundle::{BundleEvent, Stamp, seal};
 use serde_json::json;
 
 use super::record::{evidence, exported, serve};
-use crate::server::Home;
+use crate::support::server::Home;
 
 /// A bundle in which there is no record.
 fn theirs() -> Vec<u8> {

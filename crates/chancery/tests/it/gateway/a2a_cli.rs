@@ -1,7 +1,7 @@
 //! The ADR's `a2a_cli`: agents are found, added and sent to from the command line, by URL and by name, and the help says how.
 
-use crate::cli::{Ran, run};
-use crate::server::{Home, Setup};
+use crate::operating::cli::{Ran, run};
+use crate::support::server::{Home, Setup};
 
 #[track_caller]
 fn said(ran: &Ran, text: &str) {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::canary::Canary;
 use super::scripted::{Asked, Script, Scripted, card};
 use super::{in_front_of, in_front_of_with};
-use crate::cli::run;
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::run;
+use crate::support::server::{Home, Server, Setup};
 
 /// An agent whose card lists this URL, with `{URL}` for its own. It answers at every path.
 async fn listing(url: &str, binding: &str) -> Scripted {

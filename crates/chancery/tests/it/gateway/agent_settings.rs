@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::in_front_of;
 use super::scripted::{Asked, Script, Scripted, card};
-use crate::cli::run;
-use crate::patience::{eventually, soon};
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::run;
+use crate::support::patience::{eventually, soon};
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
 
 /// An agent that answers at every path, under this name.
 async fn named(name: &str) -> Scripted {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::patience::soon;
-use crate::ports::lasting_address;
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
 
 /// Counts connections.
 pub(super) struct Canary {

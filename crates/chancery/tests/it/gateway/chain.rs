@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::one_way::{cards_of, path};
 use super::scripted::{Script, Scripted};
 use super::{ANYWHERE_HERE, conformance};
-use crate::line::{Beside, Event, Line};
-use crate::patience::{eventually, soon};
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::Combination;
+use crate::support::line::{Beside, Event, Line};
+use crate::support::patience::{eventually, soon};
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::Combination;
 
 const GRPC: Combination = Combination { version: Version::V1_0, binding: Binding::Grpc };
 const REST: Combination = Combination { version: Version::V0_3, binding: Binding::Rest };

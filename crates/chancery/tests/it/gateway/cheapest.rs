@@ -7,8 +7,8 @@ use tokio::sync::Semaphore;
 
 use super::QUICK;
 use super::scripted::{Asked, Script, Scripted};
-use crate::patience::soon;
-use crate::server::{Home, Setup};
+use crate::support::patience::soon;
+use crate::support::server::{Home, Setup};
 
 const SEND: &str = "SendStreamingMessage";
 const SETTINGS: &str = "[routing]\ndefault_selector = 'cheapest_under_latency'\nlatency_budget_ms = 600000\nfallback = 'none'\nseed = 1\n\

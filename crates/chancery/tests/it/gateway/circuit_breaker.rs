@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 
 use super::scripted::{Asked, Script, Scripted};
 use super::{QUICK, streaming_from};
-use crate::cli::run;
-use crate::patience::soon;
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::run;
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server, Setup};
 
 const SEND: &str = "SendStreamingMessage";
 /// Turn about, three strikes, and a rest long enough to be seen. Nobody asks it but callers.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::relay::{Relay, Route};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
 
 const OF_USER: &str = "key-of-the-user-0001";
 const OF_DEPUTY: &str = "key-of-the-deputy-0001";
@@ -58,7 +58,7 @@ async fn a_caller_reaches_through_an_agent_what_that_agent_may_call_and_is_named
     let answers = deputy.answers();
     assert!(answers.len() == 1 && answers[0]["result"]["task"].is_object(), "{answers:?}");
     let (root, inner) = (sent["result"]["task"]["id"].as_str(), answers[0]["result"]["task"]["id"].as_str());
-    let tree = crate::cli::run(&home, ["tree", inner.expect("a task"), "--json"]);
+    let tree = crate::operating::cli::run(&home, ["tree", inner.expect("a task"), "--json"]);
     assert!(tree.stdout.contains(root.expect("a task")), "who began it can be looked up: {}{}", tree.stdout, tree.stderr);
 }
 

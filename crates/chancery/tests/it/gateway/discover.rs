@@ -18,10 +18,10 @@ use url::Url;
 use super::pages::{CARD, Pages};
 use super::scripted::{Asked, Script, Scripted, card};
 use super::{conformance, in_front_of};
-use crate::certificates::Signer;
-use crate::line::Line;
-use crate::patience::soon;
-use crate::server::{Home, Server, Setup};
+use crate::support::certificates::Signer;
+use crate::support::line::Line;
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server, Setup};
 
 const JWKS: &str = "/.well-known/jwks.json";
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::scripted::{Asked, Script, Scripted, card};
-use crate::cli::{Ran, run};
-use crate::ports::lasting_address;
-use crate::server::{Home, Setup};
+use crate::operating::cli::{Ran, run};
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Setup};
 
 fn doctor(home: &Home, arguments: &[&str]) -> Ran {
     run(home, ["agents", "doctor"].iter().chain(arguments))

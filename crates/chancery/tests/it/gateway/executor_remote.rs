@@ -9,8 +9,8 @@ use chancery_protocol::{Binding, GetTask, Message, Reply, Request, Role, SendCon
 
 use super::one_way::{cards_of, path};
 use super::{ANYWHERE_HERE, CROWD, QUICK, conformance, in_front_of};
-use crate::scenarios::{CELLS, Matrix};
-use crate::wire_client::{Combination, Conditions, RawCall, RawClient, WireClient};
+use crate::support::wire_client::{Combination, Conditions, RawCall, RawClient, WireClient};
+use crate::tasks::scenarios::{CELLS, Matrix};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_story_is_the_same_through_a_gateway_over_every_front() {

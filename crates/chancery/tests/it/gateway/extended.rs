@@ -14,8 +14,8 @@ use super::one_way::{cards_of, path};
 use super::pages::{CARD, Pages};
 use super::scripted::{Script, Scripted, card};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::{Combination, RawAnswer, RawCall, RawClient};
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::{Combination, RawAnswer, RawCall, RawClient};
 
 const CALLER: &str = "the-key-of-a-caller-in-front";
 const GATEWAY: &str = "the-key-of-the-gateway-itself";

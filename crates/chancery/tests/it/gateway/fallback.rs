@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 
 use super::QUICK;
 use super::scripted::{Script, Scripted};
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
 
 const LOCAL: &str = "[routing]\nfallback = 'local'\n";
 

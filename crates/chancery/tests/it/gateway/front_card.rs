@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::in_front_of;
 use super::pages::CARD;
 use super::scripted::{Asked, Script, Scripted};
-use crate::server::Server;
+use crate::support::server::Server;
 
 const ORIGINAL: &str = "/.well-known/agent.json";
 

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::scripted::{Asked, Script, Scripted};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::patience::soon;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::{Combination, Conditions, Refusal, WireClient};
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::{Combination, Conditions, Refusal, WireClient};
 
 const KEYS: [(&str, &str); 3] = [("user", "key-of-the-user-0001"), ("ka", "key-of-agent-a-0001"), ("kb", "key-of-agent-b-0001")];
 

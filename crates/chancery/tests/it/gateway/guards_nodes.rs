@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::one_way::{cards_of, path};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::crash::chance::Chance;
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::Combination;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::Combination;
+use crate::tasks::crash::chance::Chance;
 
 fn node(listen: SocketAddr, config: &str) -> Server {
     let home = Home::new();
@@ -92,7 +92,7 @@ async fn a_ledger_goes_on_where_it_was_after_every_kill() {
          [agents.conformance]\nrun = 'conformance'\nprice = {{ per_call_usd = '0.01' }}\n"
     );
     let start = || Setup::in_home(&home).config(&config).start();
-    for _kill in 0..crate::counts::full_counts(4, 40) {
+    for _kill in 0..crate::support::counts::full_counts(4, 40) {
         let server = start();
         let url = server.url().to_owned();
         let calls: Vec<_> = (0..8)

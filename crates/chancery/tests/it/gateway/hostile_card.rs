@@ -7,7 +7,7 @@ use super::canary::Canary;
 use super::in_front_of;
 use super::pages::{CARD, Pages};
 use super::scripted::{Asked, Script, Scripted, card};
-use crate::line::Line;
+use crate::support::line::Line;
 
 fn signature(jku: &str) -> Value {
     let base64 = base64::engine::general_purpose::URL_SAFE_NO_PAD;

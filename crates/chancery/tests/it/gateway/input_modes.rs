@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::in_front_of;
 use super::scripted::{Script, Scripted, card};
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 /// An agent whose card lists what frameworks fill in by default, and which takes everything.
 async fn listing(modes: &'static [&'static str]) -> Scripted {

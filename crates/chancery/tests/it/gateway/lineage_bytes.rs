@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::scripted::{Asked, Script, Scripted, card};
 use super::{ANYWHERE_HERE, QUICK, in_front_of_with};
-use crate::cli::run;
-use crate::patience::soon;
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::run;
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
 
 const OURS: &str = "https://chancery.dev/a2a/governance/v1";
 const IDENTITY: &str = "urn:chancery:identity:v1";

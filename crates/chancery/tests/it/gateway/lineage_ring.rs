@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::relay::{Relay, Route};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::patience::soon;
-use crate::ports::lasting_address;
-use crate::server::{Home, Setup};
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Setup};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_that_pass_on_only_the_token_are_stopped_when_they_come_back_over_another_node() {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{ANYWHERE_HERE, QUICK, conformance};
-use crate::line::Line;
-use crate::patience::{eventually, soon};
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
+use crate::support::line::Line;
+use crate::support::patience::{eventually, soon};
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
 
 const STEPS: usize = 60;
 /// The agent goes on for much longer than a restart takes, so that it says something before, during and after it.

@@ -3,6 +3,7 @@
 mod a2a_cli;
 mod addresses;
 mod agent_settings;
+pub(crate) mod agents;
 mod canary;
 mod chain;
 mod cheapest;
@@ -35,9 +36,10 @@ mod relay;
 mod ring;
 mod scripted;
 mod signposts;
+pub(crate) mod skill_routes;
 mod unknown_members;
 
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 /// Pauses a test can wait for. Agents on other ports of this machine may be called, because a card says so.
 const QUICK: &str = "[peers]\nreconnect_ms = 10\nmax_reconnect_ms = 40\npoll_ms = 10\nmax_poll_ms = 40\n";

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::scripted::{Asked, Script, Scripted, card};
-use crate::cli::{Ran, run};
-use crate::server::{Home, Setup};
-use crate::wire_client::swp::address;
+use crate::operating::cli::{Ran, run};
+use crate::support::server::{Home, Setup};
+use crate::support::wire_client::swp::address;
 
 /// What a node speaks over HTTP.
 const SPOKEN: [(&str, &str); 7] = [

@@ -4,7 +4,7 @@ use chancery_protocol::{Binding, Version};
 use serde_json::{Value, json};
 
 use super::scripted::{Asked, Script, Scripted};
-use crate::wire_client::Combination;
+use crate::support::wire_client::Combination;
 
 /// Cards that list one interface of an agent, each at a path of its own.
 pub(crate) async fn cards_of(back: &str) -> Scripted {

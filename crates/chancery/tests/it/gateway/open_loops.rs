@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::relay::{Relay, Route};
 use super::scripted::Asked;
 use super::{ANYWHERE_HERE, QUICK};
-use crate::cli::run;
-use crate::patience::soon;
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::run;
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
 
 /// What agents pass on of the call they were given.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,12 +9,12 @@ use tokio::sync::Semaphore;
 use super::relay::{Relay, Route};
 use super::scripted::{Asked, Script, Scripted};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::cli::run;
-use crate::patience::soon;
-use crate::ports::lasting_address;
+use crate::operating::cli::run;
 use crate::push::receiver::Receiver;
 use crate::push::{LOCAL, admin};
-use crate::server::{Home, Setup};
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Setup};
 
 type Headers = Vec<(String, String)>;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::in_front_of;
 use super::scripted::{Asked, Script, Scripted, card};
-use crate::server::Server;
+use crate::support::server::Server;
 
 /// Numbers that no float holds, members in no order, text that could be written otherwise.
 const METADATA: &str =

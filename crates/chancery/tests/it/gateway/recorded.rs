@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::one_way::{cards_of, path};
 use super::relay::{Relay, Route};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::cli::run;
-use crate::patience::eventually;
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::Combination;
+use crate::operating::cli::run;
+use crate::support::patience::eventually;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::Combination;
 
 /// The events of a bundle that a stranger can check. None while there is nothing to export.
 fn exported(home: &Home, arguments: &[&str]) -> Vec<Value> {

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::scripted::{Script, Scripted};
 use super::{QUICK, in_front_of};
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::support::wire_client::{Combination, Conditions, WireClient};
 
 /// What the agent says, and what its caller is refused with.
 const REFUSALS: [(i64, ErrorKind); 6] = [
@@ -47,7 +47,7 @@ async fn everybody_is_refused(agent: &Scripted, kind: ErrorKind, words: &str) {
         let client = WireClient::new(gateway.url(), combination);
         let what = format!("{kind:?} over {}", combination.name());
         let conditions = Conditions { idempotency_key: Some("once".to_owned()), ..Conditions::default() };
-        let check = |refusal: &crate::wire_client::Refusal| {
+        let check = |refusal: &crate::support::wire_client::Refusal| {
             assert!(refusal.message().contains(words), "{what}: {refusal:?}");
             refusal.check(kind, combination).unwrap_or_else(|fault| panic!("{what}: {fault}\n{}", gateway.log()));
         };

@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 
 use super::relay::{Relay, Route};
 use super::{ANYWHERE_HERE, CROWD, QUICK};
-use crate::patience::soon;
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
 
 const KEYS: [(&str, &str); 3] = [("a", "key-of-agent-a-0001"), ("b", "key-of-agent-b-0001"), ("c", "key-of-agent-c-0001")];
 const OF_USER: &str = "key-of-the-user-0001";

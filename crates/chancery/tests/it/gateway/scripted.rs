@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::ports::lasting_address;
+use crate::support::ports::lasting_address;
 
 /// One request as it came.
 #[derive(Clone, Debug)]

@@ -12,8 +12,8 @@ use chancery_wire::pb;
 use serde_json::{Value, json};
 
 use super::pages::CARD;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::{Combination, RawAnswer, RawCall, RawClient};
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::{Combination, RawAnswer, RawCall, RawClient};
 
 const HOST: &str = "research.example";
 const TENANT: &str = "lab";

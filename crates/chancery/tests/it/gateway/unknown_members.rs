@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::one_way::{cards_of, path};
 use super::{ANYWHERE_HERE, QUICK};
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::{Combination, Conditions, RawCall, RawClient, WireClient};
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::{Combination, Conditions, RawCall, RawClient, WireClient};
 
 const UP: [&str; 3] = ["params", "message", "part"];
 const DOWN: [&str; 6] = ["artifact", "artifact part", "artifact update", "status", "words", "status update"];

@@ -8,9 +8,9 @@ use chancery_store::MemoryStore;
 use serde_json::json;
 
 use super::{assert_refused, limited};
-use crate::bare_service::BareService;
-use crate::server::Server;
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::support::bare_service::BareService;
+use crate::support::server::Server;
+use crate::support::wire_client::{Combination, Conditions, WireClient};
 
 const UNAVAILABLE: i64 = -32044;
 
@@ -93,7 +93,7 @@ async fn answers_of_one_caller_that_nobody_reads_are_held_at_their_bytes_in_ever
     assert_eq!((again.status().as_u16(), again.headers()["retry-after"].to_str().unwrap()), (503, "1"));
     assert_refused(&again.json().await.unwrap(), UNAVAILABLE, "limits.answering_bytes_per_caller");
     drop(unread);
-    crate::patience::soon("there is room again", async || {
+    crate::support::patience::soon("there is room again", async || {
         let answer = server.call("GetTask", json!({ "id": id })).await;
         (answer["result"]["id"] == id.as_str()).then_some(())
     })

@@ -4,7 +4,7 @@ use futures::stream;
 use serde_json::{Value, json};
 
 use super::{assert_refused, limited, refusal};
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;

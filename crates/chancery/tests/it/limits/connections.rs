@@ -5,8 +5,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::limited;
-use crate::patience::{BOUND, eventually, soon};
-use crate::server::Server;
+use crate::support::patience::{BOUND, eventually, soon};
+use crate::support::server::Server;
 
 const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n";
 

@@ -6,8 +6,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::limited;
-use crate::patience::BOUND;
-use crate::server::Server;
+use crate::support::patience::BOUND;
+use crate::support::server::Server;
 
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;

@@ -11,7 +11,7 @@ use chancery_core::{Answer, CascadeOutcome};
 use serde_json::json;
 
 use super::limited;
-use crate::bare_service::BareService;
+use crate::support::bare_service::BareService;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_waits_for_its_budget_as_long_as_it_may_and_no_longer() {

@@ -15,11 +15,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::certificates::Signer;
-use crate::credentials::{assert_accepted, hello};
-use crate::patience::{BOUND, eventually};
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::{Combination, RawClient};
+use crate::identity::credentials::{assert_accepted, hello};
+use crate::support::certificates::Signer;
+use crate::support::patience::{BOUND, eventually};
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::{Combination, RawClient};
 
 const JSON_RPC: Combination = Combination { version: Version::V1_0, binding: Binding::JsonRpc };
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use chancery::config::LimitsConfig;
 use serde_json::Value;
 
-use crate::server::{Server, Setup};
+use crate::support::server::{Server, Setup};
 
 /// A server of the conformance agent with these lines in its `[limits]`.
 fn limited(lines: &str) -> Server {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use chancery_identity::credentials::KeyHash;
 use serde_json::{Value, json};
 
-use crate::server::{Server, Setup};
+use crate::support::server::{Server, Setup};
 
 const LOUD: &str = "the-key-of-the-loud-one";
 const QUIET: &str = "the-key-of-the-quiet-one";
@@ -48,7 +48,8 @@ async fn a_tenant_that_floods_the_node_is_told_to_wait_and_its_neighbour_is_not(
         })
         .collect();
     // The other one is past its limit before anything is asked.
-    crate::patience::soon("the loud tenant is told to wait", async || (told.load(Ordering::Relaxed) > 0).then_some(())).await;
+    crate::support::patience::soon("the loud tenant is told to wait", async || (told.load(Ordering::Relaxed) > 0).then_some(()))
+        .await;
     let client = reqwest::Client::new();
     for number in 0..ASKED {
         let answer = send(&client, &server, QUIET, "complete").await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{assert_refused, limited};
-use crate::server::Server;
+use crate::support::server::Server;
 
 const RATE_LIMITED: i64 = -32040;
 /// Far more than a bucket of three can hold, however slowly they are made.

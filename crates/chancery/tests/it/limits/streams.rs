@@ -6,9 +6,9 @@ use chancery_store::MemoryStore;
 use serde_json::{Value, json};
 
 use super::{assert_refused, limited};
-use crate::bare_service::{BareService, all_events};
-use crate::patience::soon;
-use crate::server::Server;
+use crate::support::bare_service::{BareService, all_events};
+use crate::support::patience::soon;
+use crate::support::server::Server;
 
 const LIMIT_REACHED: i64 = -32042;
 

@@ -9,9 +9,9 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{assert_refused, limited};
-use crate::bare_service::BareService;
-use crate::patience::soon;
-use crate::server::Server;
+use crate::support::bare_service::BareService;
+use crate::support::patience::soon;
+use crate::support::server::Server;
 
 const LIMIT_REACHED: i64 = -32042;
 const NOT_CANCELABLE: i64 = -32002;

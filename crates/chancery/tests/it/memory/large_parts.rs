@@ -4,10 +4,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::patience::soon;
 use crate::push::receiver::{Act, Receiver};
 use crate::push::{LOCAL, admin};
-use crate::server::{Home, Server, Setup};
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server, Setup};
 
 /// A node whose agent says again what it is told.
 fn node() -> (Home, TempDir, Server) {

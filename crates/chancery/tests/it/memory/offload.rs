@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 const MIB: usize = 1 << 20;
 const PIECES: usize = 64;

@@ -6,7 +6,7 @@ use chancery_protocol::Part;
 use serde_json::{Value, json};
 
 use super::two_nodes::{self, TwoNodes, found, witness};
-use crate::cli::run;
+use crate::operating::cli::run;
 
 /// The reason in the details of an error, and what the memory said.
 fn refused(answer: &Value) -> (String, String, String) {

@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Home, Setup};
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::support::server::{Home, Setup};
+use crate::support::wire_client::{Combination, Conditions, WireClient};
 
 const SCHEMA: &str = "https://example.org/counted.json";
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::relay::Relay;
-use crate::cli::{Ran, run};
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::{Ran, run};
+use crate::support::server::{Home, Server, Setup};
 
 pub(super) const DIM: u32 = 128;
 

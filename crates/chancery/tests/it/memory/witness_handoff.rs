@@ -24,7 +24,7 @@ async fn who_read_a_witness_is_on_the_record_of_both_nodes() {
     assert!(!taken.to_string().contains("memory_looks"), "whoever does not ask is told nothing: {taken:#}");
 
     let reader = two_nodes.at_taker(&["explain", "--json"]).json();
-    let giver = crate::cli::run(&two_nodes.giver_home, ["explain", "--json"]).json();
+    let giver = crate::operating::cli::run(&two_nodes.giver_home, ["explain", "--json"]).json();
     let (by_reader, by_giver) = (looks(&reader), looks(&giver));
     let (&[there], &[here]) = (&by_reader[..], &by_giver[..]) else { panic!("{reader:#}\n{giver:#}") };
     let fact = |look: &Value, name: &str| {

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::receiver::{Act, Receiver};
 use super::{admin, send};
-use crate::patience::soon;
-use crate::server::{Home, Server};
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server};
 
 /// Quick, so that a test need not wait.
 const QUICK: &str = "schedule_s = [0, 1, 1, 1]\n";

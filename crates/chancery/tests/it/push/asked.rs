@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::receiver::{Act, Got, Receiver};
 use super::{send, server};
-use crate::server::Server;
+use crate::support::server::Server;
 
 fn is_challenge(got: &Got) -> bool {
     got.path.contains("validationToken=")
@@ -97,7 +97,7 @@ async fn whoever_comes_late_is_first_told_how_the_task_stands() {
     assert!(first.got()[0].json()["task"].is_object() && !first.got()[0].header("webhook-id").ends_with("-s"));
 
     let after_its_end = Receiver::kind().await;
-    let stands = crate::patience::soon("the task ends", async || {
+    let stands = crate::support::patience::soon("the task ends", async || {
         let task = server.call("GetTask", task_id.clone()).await["result"].take();
         (task["status"]["state"] == "TASK_STATE_COMPLETED").then_some(task)
     })

@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 use super::raw::{Raw, read_request};
 use super::receiver::Receiver;
 use super::{admin, lasting, send};
-use crate::patience::soon;
-use crate::server::{Home, Server};
+use crate::support::patience::soon;
+use crate::support::server::{Home, Server};
 
 /// What one receiver may cost in memory, whatever it does.
 const MOST_GROWTH: u64 = 50 * 1024 * 1024;

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::receiver::{Act, Got, Receiver};
 use super::{lasting, send};
-use crate::counts::full_counts;
-use crate::patience::soon;
-use crate::server::Home;
+use crate::support::counts::full_counts;
+use crate::support::patience::soon;
+use crate::support::server::Home;
 
 /// A small generator, so that a seed tells the whole story.
 struct Chance(u64);

@@ -1,6 +1,9 @@
 //! Webhooks: the built server tells receivers that do as they are told.
 
+pub(crate) mod configs;
+pub(crate) mod faults;
 pub(crate) mod receiver;
+pub(crate) mod receiving;
 
 mod answers;
 mod asked;
@@ -16,7 +19,7 @@ mod versions;
 
 use serde_json::{Value, json};
 
-use crate::server::{Home, Server, Setup};
+use crate::support::server::{Home, Server, Setup};
 
 /// What a node needs to be told so that it notifies receivers on this machine.
 pub(crate) const LOCAL: &str = "[push]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::raw::Raw;
 use super::receiver::{Act, Receiver};
 use super::{LOCAL, admin, lasting, send, server};
-use crate::patience::soon;
-use crate::server::{Home, Setup};
+use crate::support::patience::soon;
+use crate::support::server::{Home, Setup};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_spelling_of_this_machine_reaches_it() {

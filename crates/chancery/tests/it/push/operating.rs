@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::receiver::{Act, Receiver};
 use super::{admin, lasting, send};
-use crate::patience::soon;
-use crate::server::Home;
+use crate::support::patience::soon;
+use crate::support::server::Home;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_sent_after_a_delete_was_answered() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::ports::lasting_address;
+use crate::support::ports::lasting_address;
 
 /// Counts who comes, and how many have left again.
 pub(super) struct Raw {

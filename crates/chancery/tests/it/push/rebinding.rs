@@ -24,8 +24,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::raw::{Raw, read_request};
-use crate::certificates::Signer;
-use crate::patience::soon;
+use crate::support::certificates::Signer;
+use crate::support::patience::soon;
 
 const PUBLIC: &str = "93.184.216.34";
 const INSIDE: [&str; 8] =

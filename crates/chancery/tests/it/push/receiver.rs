@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::ports::lasting_address;
+use crate::support::ports::lasting_address;
 
 /// What is done with one request.
 #[derive(Clone, Debug)]
@@ -109,11 +109,11 @@ impl Receiver {
 
     /// Waits until so many were taken.
     pub(crate) async fn has_taken(&self, count: usize) -> Vec<Got> {
-        crate::patience::soon("notifications arrive", async || Some(self.taken()).filter(|got| got.len() >= count)).await
+        crate::support::patience::soon("notifications arrive", async || Some(self.taken()).filter(|got| got.len() >= count)).await
     }
 
     pub(crate) async fn has_got(&self, count: usize) -> Vec<Got> {
-        crate::patience::soon("requests arrive", async || Some(self.got()).filter(|got| got.len() >= count)).await
+        crate::support::patience::soon("requests arrive", async || Some(self.got()).filter(|got| got.len() >= count)).await
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::receiver::{Act, Got, Receiver};
 use super::{admin, lasting, send};
-use crate::server::{Home, Server};
+use crate::support::server::{Home, Server};
 
 fn cli(home: &Home, arguments: &[&str]) -> Output {
     home.command().arg("push").args(arguments).output().unwrap()

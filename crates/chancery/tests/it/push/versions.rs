@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::receiver::Receiver;
 use super::server;
 
-async fn rpc(server: &crate::server::Server, version: Option<&str>, method: &str, params: Value) -> Value {
+async fn rpc(server: &crate::support::server::Server, version: Option<&str>, method: &str, params: Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let mut request = reqwest::Client::new().post(server.url()).json(&body);
     if let Some(version) = version {
@@ -55,7 +55,7 @@ async fn a_caller_of_0_3_is_sent_json_rpc_responses_if_it_asks_when_it_registers
         }
         let answer: Value = request.send().await.unwrap().json().await.unwrap();
         assert!(answer.get("error").is_none(), "{answer}");
-        let told = crate::patience::soon("the webhook is told", async || receiver.taken().into_iter().next()).await;
+        let told = crate::support::patience::soon("the webhook is told", async || receiver.taken().into_iter().next()).await;
         let body = told.json();
         let is_envelope = body["jsonrpc"] == "2.0" && body["result"]["kind"] == "task";
         assert_eq!(is_envelope, version == "0.3" && asks, "{version}, asks: {asks}: {body}");
@@ -82,7 +82,7 @@ async fn one_task_is_told_to_receivers_of_every_version_in_their_own_form() {
     let has_ended = |body: &Value| body.to_string().contains("completed") || body.to_string().contains("COMPLETED");
     let last = async |receiver: &Receiver| {
         let look = async || receiver.taken().into_iter().find(|got| has_ended(&got.json()));
-        crate::patience::soon("the end is told", look).await
+        crate::support::patience::soon("the end is told", look).await
     };
     let told = last(&new).await;
     assert_eq!(told.json()["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{Peer, node};
-use crate::server::Server;
+use crate::support::server::Server;
 
 fn of<'a>(heard: &'a [a2a::A2aMessage], task_id: &str) -> Vec<&'a a2a::A2aMessage> {
     heard.iter().filter(|message| message.task_id().is_some_and(|id| id == task_id)).collect()
@@ -56,7 +56,7 @@ async fn a_result_is_told_again_word_for_word_or_not_at_all() {
     assert!(of(&heard, "t").iter().all(|message| **message == same), "{heard:?}");
 
     // Nor has it another because the rules would refuse it now.
-    let frozen = crate::cli::Ran::of(node.home().command().args(["freeze", "agent", "conformance"]));
+    let frozen = crate::operating::cli::Ran::of(node.home().command().args(["freeze", "agent", "conformance"]));
     assert_eq!(frozen.code, Some(0), "{}", frozen.stderr);
     let heard = again(&mut peer, "t", "ask which colour?", None, "a freeze").await;
     assert!(of(&heard, "t").iter().all(|message| **message == same), "{heard:?}");

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use chancery_protocol::{Binding, Version};
 use serde_json::{Value, json};
 
-use crate::cli::Ran;
 use crate::gateway::one_way::{cards_of, path};
-use crate::line::{Beside, Event, Line};
-use crate::patience::soon;
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::Combination;
-use crate::wire_client::swp::address;
+use crate::operating::cli::Ran;
+use crate::support::line::{Beside, Event, Line};
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::Combination;
+use crate::support::wire_client::swp::address;
 
 const AGENT_0_3: Combination = Combination { version: Version::V0_3, binding: Binding::JsonRpc };
 pub(super) const ANYWHERE_HERE: &str = "[outbound]\nallow_nets = ['127.0.0.0/8']\nallow_http = true\n";

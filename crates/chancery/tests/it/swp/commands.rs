@@ -6,9 +6,9 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 
 use super::node;
-use crate::cli::{Ran, run};
-use crate::server::{Home, Setup};
-use crate::wire_client::swp::address;
+use crate::operating::cli::{Ran, run};
+use crate::support::server::{Home, Setup};
+use crate::support::wire_client::swp::address;
 
 fn decoded(arguments: &[&str]) -> Vec<Value> {
     let ran = run(&Home::new(), ["--json", "swp", "decode"].iter().chain(arguments));

@@ -12,11 +12,11 @@ use tokio::sync::{broadcast, watch};
 
 use super::Peer;
 use super::chain::{node, texts};
-use crate::line::{Event, Events, Line};
-use crate::patience::soon;
-use crate::ports::lasting_address;
-use crate::server::{Home, Server, Setup};
-use crate::wire_client::swp::address;
+use crate::support::line::{Event, Events, Line};
+use crate::support::patience::soon;
+use crate::support::ports::lasting_address;
+use crate::support::server::{Home, Server, Setup};
+use crate::support::wire_client::swp::address;
 
 fn last(limits: &str) -> Server {
     Setup::conformance().config(&format!("[swp]\nlisten = '127.0.0.1:0'\n[limits]\n{limits}\n")).start()

@@ -7,7 +7,7 @@ use chancery_wire::swp::{Convention, Given};
 use serde_json::{Value, json};
 
 use super::{Peer, node, task, text};
-use crate::patience::soon;
+use crate::support::patience::soon;
 
 #[tokio::test]
 async fn a_task_is_a_message_and_its_events_and_result_are_the_answer() {
@@ -30,7 +30,7 @@ async fn a_task_is_a_message_and_its_events_and_result_are_the_answer() {
     assert_eq!((result.ok, text(&result.output)), (true, "hello".to_owned()));
 }
 
-async fn skill_of(node: &crate::server::Server, agent: &str) -> String {
+async fn skill_of(node: &crate::support::server::Server, agent: &str) -> String {
     let card = reqwest::get(format!("{}/agents/{agent}/.well-known/agent-card.json", node.url())).await.expect("a card");
     let card: Value = card.json().await.expect("JSON");
     card["skills"][0]["id"].as_str().expect("a skill").to_owned()
@@ -97,7 +97,7 @@ async fn a_task_with_empty_input_is_taken_by_every_convention() {
     }
 }
 
-async fn node_tasks(node: &crate::server::Server) -> Value {
+async fn node_tasks(node: &crate::support::server::Server) -> Value {
     let url = format!("{}/agents/echo", node.url());
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": { "historyLength": 5 } });
     let answer = reqwest::Client::new().post(url).header("A2A-Version", "1.0").json(&body).send().await.expect("an answer");
@@ -235,7 +235,7 @@ async fn the_trace_of_a_task_is_the_one_it_was_announced_with() {
     peer.put(&envelope).await;
     peer.give("traced", "conformance", "sleep 600000", Some(Convention::Text)).await;
     let ran = soon("the tree is there", async || {
-        let ran = crate::cli::Ran::of(node.home().command().args(["--json", "tree", trace]));
+        let ran = crate::operating::cli::Ran::of(node.home().command().args(["--json", "tree", trace]));
         (ran.code == Some(0)).then_some(ran)
     })
     .await;

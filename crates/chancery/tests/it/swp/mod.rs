@@ -19,16 +19,16 @@ use chancery_wire::swp::{Convention, Given, write_task};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::patience::BOUND;
-use crate::server::{Server, Setup};
-use crate::wire_client::swp::address;
+use crate::support::patience::BOUND;
+use crate::support::server::{Server, Setup};
+use crate::support::wire_client::swp::address;
 
 /// A node with the conformance agent, and the echo agent beside it, that listens for SWP. More settings of `[swp]` follow.
 fn node(settings: &str) -> Server {
     let config = format!(
         "[agents.conformance]\nrun = 'conformance'\n[agents.echo]\nrun = 'echo'\n[swp]\nlisten = '127.0.0.1:0'\n{settings}\n"
     );
-    let home = crate::server::Home::new();
+    let home = crate::support::server::Home::new();
     let data = home.data();
     Setup::in_home(&home).args(["--memory", "--data"]).args([data]).config(&config).start()
 }
@@ -43,7 +43,7 @@ const MANY: usize = 40_000;
 
 /// Waits until the node no longer has the connection of a peer that reads nothing: then it takes nothing any more.
 async fn is_cut_off<S: AsyncRead + AsyncWrite + Unpin>(peer: &mut Peer<S>) {
-    crate::patience::soon("the node has closed", async || {
+    crate::support::patience::soon("the node has closed", async || {
         let sent = async {
             peer.line.write_all(&[0]).await?;
             peer.line.flush().await

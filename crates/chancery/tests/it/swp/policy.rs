@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{Peer, node, task, text};
-use crate::server::Server;
+use crate::support::server::Server;
 
 /// Which test stands at the edge of which limit of `[swp]`. Those that need no connection are in the codec's own tests.
 const EDGES: &[(&str, &str)] = &[
@@ -204,7 +204,7 @@ async fn a_caller_has_as_many_tasks_open_as_it_may_and_no_more() {
     assert!(refused.error_message.starts_with("LIMIT_REACHED: ") && refused.error_message.contains("swp.max_open_tasks"));
     // A connection that closes gives its place back.
     drop(other);
-    crate::patience::soon("there is room again", async || {
+    crate::support::patience::soon("there is room again", async || {
         peer.give("3", "conformance", "complete x", Some(Convention::Text)).await;
         loop {
             if let a2a::A2aMessage::Result(result) = peer.report().await {
@@ -275,7 +275,7 @@ async fn who_takes_nothing_is_not_waited_for_once_its_connection_is_over() {
     for task_id in ["1", "2", "3", "4", "5"] {
         peer.give(task_id, "conformance", &large, Some(Convention::Text)).await;
     }
-    crate::patience::soon("all have a result", async || {
+    crate::support::patience::soon("all have a result", async || {
         let listed = node.call("ListTasks", serde_json::json!({ "status": "TASK_STATE_COMPLETED" })).await;
         (listed["result"]["totalSize"] == 5).then_some(())
     })

@@ -16,9 +16,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::{Peer, text};
-use crate::certificates::{Signed, Signer};
-use crate::cli::{Ran, run};
-use crate::server::{Home, Server, Setup};
+use crate::operating::cli::{Ran, run};
+use crate::support::certificates::{Signed, Signer};
+use crate::support::server::{Home, Server, Setup};
 
 const TLS: &str = "[tls]\ncert_file = 'node.pem'\nkey_file = 'node.key'\nclient_ca_file = 'callers.pem'\n";
 const CALLERS: &str = "[callers.planner]\ncertificate = 'spiffe://acme/planner'\n[callers.guest]\ncertificate = 'spiffe://acme/guest'\nmay_call = ['echo']\n";
@@ -159,7 +159,7 @@ async fn a_record_that_was_changed_on_its_way_closes_the_connection_and_is_logge
     peer.line.get_mut().0.flips = true;
     peer.give("changed", "conformance", "complete hello", Some(Convention::Text)).await;
     assert!(peer.is_closed().await);
-    let log = crate::patience::soon("it is logged", async || {
+    let log = crate::support::patience::soon("it is logged", async || {
         let log = secured.node.log();
         log.contains("the TLS of an SWP connection failed").then_some(log)
     })

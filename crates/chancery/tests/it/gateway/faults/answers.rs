@@ -4,11 +4,11 @@ use chancery_protocol::{CancelTask, Reply, Request, Sent};
 use serde_json::json;
 
 use super::{HASTY_MS, Outcome, PATIENT_MS, everybody_gets, everybody_gets_after, fast, message};
-use crate::cli::run;
 use crate::gateway::scripted::{Asked, Script, Scripted};
 use crate::gateway::{in_front_of, streaming_from};
-use crate::patience::soon;
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::operating::cli::run;
+use crate::support::patience::soon;
+use crate::support::wire_client::{Combination, Conditions, WireClient};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_never_answers_fails_the_task() {

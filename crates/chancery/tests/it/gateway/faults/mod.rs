@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::scripted::{Asked, Scripted};
 use super::{in_front_of, streaming_from};
-use crate::scenarios::lines;
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::support::wire_client::{Combination, Conditions, WireClient};
+use crate::tasks::scenarios::lines;
 
 /// How long an agent may be silent that is not about to be.
 const PATIENT_MS: u64 = 30_000;

@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 use super::{Outcome, SEND, everybody_gets, everybody_gets_after, message, picture, piece, shown, status, task};
 use crate::gateway::scripted::{Script, Scripted};
 use crate::gateway::streaming_from;
-use crate::patience::soon;
-use crate::scenarios::lines;
-use crate::wire_client::{Combination, Conditions, WireClient};
+use crate::support::patience::soon;
+use crate::support::wire_client::{Combination, Conditions, WireClient};
+use crate::tasks::scenarios::lines;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_is_killed_in_the_middle_and_stays_away_fails_the_task() {

@@ -11,11 +11,11 @@ use super::{
     Carried, GET, STREAM, UNARY, WORDS, calls, client, gateway, gateway_with, message, params, piece, send, sent, status, stream,
     task,
 };
-use crate::cli::run;
 use crate::gateway::scripted::{Asked, Script, Scripted};
-use crate::patience::soon;
-use crate::server::{Home, Setup};
-use crate::wire_client::Conditions;
+use crate::operating::cli::run;
+use crate::support::patience::soon;
+use crate::support::server::{Home, Setup};
+use crate::support::wire_client::Conditions;
 
 /// Done at once, whichever way it is asked.
 fn done(asked: &Asked) -> Script {

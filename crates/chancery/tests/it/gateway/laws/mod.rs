@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::scripted::{Asked, Scripted};
 use super::{in_front_of, in_front_of_with};
-use crate::cli::run;
-use crate::scenarios::lines;
-use crate::server::Server;
-use crate::wire_client::{Combination, Conditions, Refusal, WireClient};
+use crate::operating::cli::run;
+use crate::support::server::Server;
+use crate::support::wire_client::{Combination, Conditions, Refusal, WireClient};
+use crate::tasks::scenarios::lines;
 
 const UNARY: &str = "SendMessage";
 const STREAM: &str = "SendStreamingMessage";

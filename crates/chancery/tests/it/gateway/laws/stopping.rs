@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 
 use super::{Carried, GET, STREAM, UNARY, WORDS, client, gateway, gateway_with, get, message, task};
 use crate::gateway::scripted::{Asked, Script, Scripted};
-use crate::patience::soon;
-use crate::wire_client::{Conditions, Refusal, WireClient};
+use crate::support::patience::soon;
+use crate::support::wire_client::{Conditions, Refusal, WireClient};
 
 const CANCEL: &str = "CancelTask";
 const LIST: &str = "ListTasks";
@@ -176,7 +176,7 @@ async fn a_task_that_the_agent_does_not_name_ends_here_and_is_cancelled_there_on
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blocking_call_goes_on_after_a_restart_if_the_agent_lists_its_task() {
-    use crate::server::{Home, Setup};
+    use crate::support::server::{Home, Setup};
     let context = Arc::new(std::sync::Mutex::new(serde_json::Value::Null));
     let agent = Scripted::agent(move |asked| {
         let named = |state, parts: &[&str]| {

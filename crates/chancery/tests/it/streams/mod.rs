@@ -1,0 +1,3 @@
+//! Streams and answers that nobody reads.
+
+pub(crate) mod unread;
