@@ -53,11 +53,11 @@ impl Serialize for Tagged<'_> {
             }
             PartContent::Raw(bytes) => {
                 map.serialize_entry(self.tag, "file")?;
-                map.serialize_entry("file", &File { bytes: Some(AsBase64(bytes)), uri: None, ..File::described(self.part) })?;
+                map.serialize_entry("file", &FileObject { member: "bytes", content: AsBase64(bytes), part: self.part })?;
             }
             PartContent::Url(url) => {
                 map.serialize_entry(self.tag, "file")?;
-                map.serialize_entry("file", &File { bytes: None, uri: Some(url), ..File::described(self.part) })?;
+                map.serialize_entry("file", &FileObject { member: "uri", content: url, part: self.part })?;
             }
             PartContent::Data(json) => {
                 map.serialize_entry(self.tag, "data")?;
@@ -84,36 +84,24 @@ pub(crate) fn with_unknown<M: SerializeMap>(mut map: M, part: &Part) -> Result<M
     map.end()
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct File<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<AsBase64<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uri: Option<&'a str>,
-    #[serde(flatten)]
-    label: FileLabel<'a>,
+/// The object of a file: its content under the name that a form has for it, then its media type and its own name.
+pub(crate) struct FileObject<'a, C> {
+    pub(crate) member: &'static str,
+    pub(crate) content: C,
+    pub(crate) part: &'a Part,
 }
 
-impl<'a> File<'a> {
-    fn described(part: &'a Part) -> Self {
-        Self { bytes: None, uri: None, label: FileLabel::of(part) }
-    }
-}
-
-/// The members that a file of older versions has beside its content, in every form.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct FileLabel<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mime_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-}
-
-impl<'a> FileLabel<'a> {
-    pub(crate) fn of(part: &'a Part) -> Self {
-        Self { mime_type: part.media_type.as_deref(), name: part.filename.as_deref() }
+impl<C: Serialize> Serialize for FileObject<'_, C> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry(self.member, &self.content)?;
+        if let Some(media_type) = &self.part.media_type {
+            map.serialize_entry("mimeType", media_type)?;
+        }
+        if let Some(name) = &self.part.filename {
+            map.serialize_entry("name", name)?;
+        }
+        map.end()
     }
 }
 

@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::json::part::{FileLabel, Wrapper, marked, unwrapped, with_unknown};
+use crate::json::part::{FileObject, Wrapper, marked, unwrapped, with_unknown};
 
 pub(super) struct PartView<'a>(pub &'a Part);
 
@@ -20,10 +20,10 @@ impl Serialize for PartView<'_> {
         match &part.content {
             PartContent::Text(text) => map.serialize_entry("text", text)?,
             PartContent::Raw(bytes) => {
-                map.serialize_entry("file", &File { file_with_bytes: Some(AsBase64(bytes)), ..File::described(part) })?;
+                map.serialize_entry("file", &FileObject { member: "fileWithBytes", content: AsBase64(bytes), part })?;
             }
             PartContent::Url(url) => {
-                map.serialize_entry("file", &File { file_with_uri: Some(url), ..File::described(part) })?;
+                map.serialize_entry("file", &FileObject { member: "fileWithUri", content: url, part })?;
             }
             PartContent::Data(json) if json.is_object() => map.serialize_entry("data", &Data { data: json })?,
             PartContent::Data(json) => {
@@ -36,23 +36,6 @@ impl Serialize for PartView<'_> {
             map.serialize_entry("metadata", metadata)?;
         }
         with_unknown(map, part)
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct File<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_with_uri: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_with_bytes: Option<AsBase64<'a>>,
-    #[serde(flatten)]
-    label: FileLabel<'a>,
-}
-
-impl<'a> File<'a> {
-    fn described(part: &'a Part) -> Self {
-        Self { file_with_uri: None, file_with_bytes: None, label: FileLabel::of(part) }
     }
 }
 
