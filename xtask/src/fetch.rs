@@ -171,7 +171,11 @@ mod tests {
         let fetcher = fetcher(folder.path());
         let pins = folder.path().join("requirements.txt");
         let installed = Cell::new(0);
-        let install = || fetcher.once("a", &pins, |_| Ok(installed.set(installed.get() + 1)));
+        let count = |_: &Path| {
+            installed.set(installed.get() + 1);
+            Ok(())
+        };
+        let install = || fetcher.once("a", &pins, count);
         assert!(install().is_err(), "there are no pins");
         for (text, times) in [("a==1", 1), ("a==1", 1), ("a==2", 2), ("a==1", 3)] {
             fs::write(&pins, text).unwrap();
