@@ -186,7 +186,12 @@ impl Follower {
             // Instead of its first word: it did not take the message at all.
             ClientError::Refused(error) if listening.is_first && !listening.looked_again => {
                 self.blameless = !is_about_the_agent(error.kind);
-                Err(refused(error))
+                let mut error = refused(error);
+                // Faults of the agent are named where they are counted.
+                if self.blameless {
+                    error.reason = format!("agent {}: {}", self.replica.agent_name(), error.reason);
+                }
+                Err(error)
             }
             ClientError::Refused(error) => Err(RunError::new(error.message)),
             error => {

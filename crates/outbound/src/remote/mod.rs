@@ -222,8 +222,9 @@ impl RemoteRunner {
                     let reason = format!("agent {}: {error}", replica.agent_name());
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));
                 }
-                AskOutcome::Refused(error) => {
+                AskOutcome::Refused(mut error) => {
                     lease.end(CallOutcome::Unjudged);
+                    error.reason = format!("agent {}: {}", replica.agent_name(), error.reason);
                     return Attempt::Ended(Err(error));
                 }
                 AskOutcome::Lost(mut error) => {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::in_front_of;
 use super::scripted::{Asked, Script, Scripted, card};
+use super::{in_front_of, in_front_of_with};
 use crate::operating::cli::run;
 use crate::support::patience::{eventually, soon};
 use crate::support::ports::lasting_address;
@@ -52,6 +52,42 @@ async fn an_address_with_headers_and_modes_outranks_the_card() {
     let ours: Value = reqwest::get(format!("{}/.well-known/agent-card.json", gateway.url())).await.unwrap().json().await.unwrap();
     assert_eq!(ours["defaultInputModes"], json!(["application/pdf"]));
     assert!(!gateway.log().contains("hush"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_binding_and_a_version_that_are_set_are_the_only_ones_spoken() {
+    let agent = Scripted::start(|own| {
+        let mut shown = card(own, json!({}));
+        let entry = |binding: &str| json!({ "url": own, "protocolBinding": binding, "protocolVersion": "1.0" });
+        shown["supportedInterfaces"] = json!([entry("JSONRPC"), entry("HTTP+JSON")]);
+        move |asked: &Asked| match asked.path.as_str() {
+            path if path.contains(".well-known") => Script::json(&shown),
+            "/message:send" => Script::json(&json!({ "task": { "id": "t", "contextId": "c",
+                "status": { "state": "TASK_STATE_COMPLETED" }, "artifacts": [{ "artifactId": "a", "parts": [{ "text": "alpha" }] }] } })),
+            _ => Script::completed(asked),
+        }
+    })
+    .await;
+    for (setting, path, kind) in [
+        ("", "/", Some("SendMessage")),
+        ("binding = 'HTTP+JSON'", "/message:send", None),
+        ("version = '0.3'", "/", Some("message/send")),
+    ] {
+        let sent = in_front_of_with(&agent.url(), "", setting).send("hi").await;
+        assert_eq!(sent["task"]["artifacts"][0]["parts"][0]["text"], "alpha", "{setting}: {sent}");
+        let called = agent.calls().pop().expect("a call");
+        assert_eq!(called.path, path, "{setting}");
+        assert!(kind.is_none_or(|kind| called.kind() == kind), "{setting}: {}", called.kind());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_takes_longer_than_its_timeout_fails_the_task_with_that_reason() {
+    let agent = Scripted::agent(|_| Script::default().hang()).await;
+    let sent = in_front_of_with(&agent.url(), "", "timeout_ms = 200").send("hi").await;
+    let words = sent["task"]["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+    assert!(words.contains("did not answer in time"), "{sent}");
+    assert_eq!(agent.calls().iter().filter(|asked| asked.kind() == "SendMessage").count(), 1, "not sent again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

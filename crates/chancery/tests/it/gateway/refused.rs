@@ -120,6 +120,30 @@ async fn a_stream_that_is_open_when_the_refusal_comes_ends_with_it() {
     assert_eq!(listed(&WireClient::new(gateway.url(), Combination::ALL[0])).await, 0);
 }
 
+/// The head of a kept-alive answer is out before the agent refuses, so no status can say it any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_after_the_head_of_a_blocking_answer_is_a_task_that_failed() {
+    let cue = Arc::new(Semaphore::new(0));
+    let waiting = Arc::clone(&cue);
+    let agent =
+        Scripted::agent(move |asked| Script::default().wait(&waiting).followed_by(Script::error(asked, -32005, "not with me")))
+            .await;
+    let gateway = in_front_of(&agent.url(), "[limits]\nunary_keepalive_ms = 20\n");
+    let message = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "x" }] } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message });
+    for (path, body, task) in [("", &call, "/result/task"), ("/message:send", &message, "/task")] {
+        let sent = reqwest::Client::new().post(format!("{}{path}", gateway.url())).header("A2A-Version", "1.0").json(body);
+        let answer = sent.send().await.expect("a head while the agent waits");
+        assert_eq!(answer.status(), 200);
+        cue.add_permits(1);
+        let answer: serde_json::Value = serde_json::from_slice(&answer.bytes().await.expect("a body")).expect("JSON");
+        let status = answer.pointer(task).unwrap_or_else(|| panic!("a task: {answer}"))["status"].clone();
+        assert_eq!(status["state"], "TASK_STATE_FAILED", "{answer}");
+        let words = status["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+        assert!(words.contains("front") && words.contains("not with me"), "{answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_agent_has_against_the_gateway_is_not_told_as_if_it_were_the_callers_fault() {
     for (code, words) in [(-32046, "who are you"), (-32047, "not you"), (-32601, "no such method"), (-32603, "broken")] {

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::{Carried, GET, STREAM, UNARY, WORDS, client, gateway, gateway_with, get, message, task};
 use crate::gateway::scripted::{Asked, Script, Scripted};
+use crate::operating::cli::run;
 use crate::support::patience::soon;
 use crate::support::wire_client::{Conditions, Refusal, WireClient};
 
@@ -50,6 +51,7 @@ async fn law_1_3_7_an_agent_that_refuses_a_cancel_works_on_and_its_error_is_the_
     let gateway = gateway(&agent);
     let client = client(&gateway);
     let id = begin(&client).await;
+    soon("the agent works", async || (get(&client, id.clone()).await.status.state == Working).then_some(())).await;
     for _ in 0..2 {
         let refused = cancel(&client, &id).await.expect_err("the agent refused");
         assert!(
@@ -158,6 +160,25 @@ async fn a_blocking_call_that_is_not_answered_is_cancelled_by_the_task_that_the_
     let cancelled = agent.calls().into_iter().find(|asked| asked.kind() == CANCEL).expect("a cancel");
     assert_eq!(cancelled.task().as_deref(), Some("t"));
     assert_eq!(agent.count(UNARY), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocking_call_is_stopped_at_the_agent_by_its_deadline_and_by_the_operator() {
+    let tells = |agent: &Scripted| agent.calls().into_iter().find(|asked| asked.kind() == CANCEL);
+    for deadline in ["", "[policy.default]\nmax_duration_ms = 200\n"] {
+        let (agent, _cue) = silent(true).await;
+        let gateway = crate::gateway::in_front_of(&agent.url(), &format!("{}{deadline}", crate::gateway::QUICK));
+        let client = client(&gateway);
+        let id = begin(&client).await;
+        if deadline.is_empty() {
+            let ran = run(gateway.home(), ["tree", id.as_str(), "--cancel"]);
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        }
+        let told = soon("the agent is told to stop", async || tells(&agent)).await;
+        assert_eq!(told.task().as_deref(), Some("t"), "the task that the agent listed");
+        soon("the task ends", async || get(&client, id.clone()).await.status.state.is_terminal().then_some(())).await;
+        assert_eq!(agent.count(UNARY), 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
