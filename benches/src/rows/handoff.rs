@@ -39,13 +39,13 @@ task_bytes = 1000000000
 ";
 
 /// A receiver that can be started again with nothing but its tier and its keys.
-struct House<'a> {
+struct HandoffNodes<'a> {
     this: &'a Match<'a>,
     program: PathBuf,
     folder: PathBuf,
 }
 
-impl House<'_> {
+impl HandoffNodes<'_> {
     fn start(&self) -> Result<Server> {
         let mut command = self.this.ground.on_server_core(&self.program);
         command.args(["serve", "--config"]).arg(self.folder.join("chancery.toml")).arg("--data").arg(self.folder.join("data"));
@@ -67,11 +67,11 @@ pub(super) fn measure(row: &Row, count: u64, this: &Match<'_>) -> Result<Measure
     let tier = folder.join("tier");
     let config = format!("{CONFIG}body_bytes = {MOST_INLINE}\n[memory]\ntier = '{}'\n", tier.display());
     fs::write(folder.join("chancery.toml"), config)?;
-    let house = House { this, program: program(this)?, folder };
-    let vectors = house.folder.join("vectors.ruvec");
+    let nodes = HandoffNodes { this, program: program(this)?, folder };
+    let vectors = nodes.folder.join("vectors.ruvec");
     write(&vectors, count)?;
-    let server = house.start()?;
-    let reference = by_reference(&house, &vectors)?;
+    let server = nodes.start()?;
+    let reference = by_reference(&nodes, &vectors)?;
     ensure!(serde_json::to_vec(&reference)?.len() <= MOST_BODY, "a handoff of more than {MOST_BODY} bytes");
     let inline = json!([{ "raw": STANDARD.encode(fs::read(&vectors)?), "mediaType": "application/octet-stream" }]);
     fs::remove_file(vectors)?;
@@ -88,7 +88,7 @@ pub(super) fn measure(row: &Row, count: u64, this: &Match<'_>) -> Result<Measure
     drop((server, inline));
     let (mut took_first, mut took_again) = (Vec::new(), Vec::new());
     for _ in 0..rounds(this) {
-        let server = house.start()?;
+        let server = nodes.start()?;
         took_first.push(handed(&server, "/agents/recall", &reference)?);
         took_again.push(handed(&server, "/agents/recall", &reference)?);
     }
@@ -110,19 +110,19 @@ fn rounds(this: &Match<'_>) -> usize {
 }
 
 /// Puts the vectors into the tier and answers the parts of the message that hands them over.
-fn by_reference(house: &House<'_>, vectors: &Path) -> Result<Value> {
+fn by_reference(nodes: &HandoffNodes<'_>, vectors: &Path) -> Result<Value> {
     let patience = Instant::now() + READY_WITHIN;
     // It takes connections before it has written down where it is.
-    while let Err(fault) = house.say(&["memory", "show"]) {
+    while let Err(fault) = nodes.say(&["memory", "show"]) {
         ensure!(Instant::now() < patience, "{fault}");
         sleep(Duration::from_millis(50));
     }
-    let published = house.say(&["memory", "publish", vectors.to_str().context("a path that is text")?])?;
-    let keys = house.say(&["keys", "show"])?;
+    let published = nodes.say(&["memory", "publish", vectors.to_str().context("a path that is text")?])?;
+    let keys = nodes.say(&["keys", "show"])?;
     let of_recall = |key: &&Value| key["owner"] == "recall" && key["agent_id"].is_string();
     let key = keys["keys"].as_array().and_then(|keys| keys.iter().find(of_recall)).context("an agent without a key")?;
     let witness = published["witness"].as_str().context("no witness")?;
-    let grant = house.say(&["memory", "grant", witness, "--to", key["agent_id"].as_str().unwrap_or_default()])?;
+    let grant = nodes.say(&["memory", "grant", witness, "--to", key["agent_id"].as_str().unwrap_or_default()])?;
     Ok(json!([{
         "data": { "kind": "rulake_witness", "witness": witness, "data_ref": published["data_ref"], "capabilities": ["read"] },
         "metadata": { "ruvector": {

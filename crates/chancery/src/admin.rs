@@ -35,10 +35,10 @@ use self::extract::{AdminBody, AdminPath, AdminQuery};
 use self::fault::Fault;
 use self::page::PageQuery;
 pub use self::routes::{ADMIN_ROUTES, AdminRoute};
-use crate::caller_registry::{BookError, CallerRegistry};
+use crate::caller_registry::{CallerRegistry, CallerRegistryError};
 use crate::config::Config;
 use crate::gateway::Gateway;
-use crate::key_registry::{ChestError, KeyRegistry};
+use crate::key_registry::{KeyRegistry, KeyRegistryError};
 use crate::memory::NodeMemory;
 use crate::reload::ReloaderHandle;
 use crate::webhooks::Webhooks;
@@ -51,7 +51,7 @@ pub(crate) struct AdminState {
     pub(crate) clock: Arc<dyn Clock>,
     /// The node was started without callers: it lets everybody in until it is started again.
     pub(crate) open: bool,
-    pub(crate) house: Arc<AdminParts>,
+    pub(crate) parts: Arc<AdminParts>,
     pub(crate) memory: Option<NodeMemory>,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,
@@ -94,20 +94,21 @@ impl AdminParts {
 }
 
 /// The whole admin API, behind the token.
-pub(crate) fn routes(office: AdminState, fleet: &Arc<Gateway>, reloader: &ReloaderHandle, token: SecretString) -> Router {
-    let tasks = tasks::routes(office.house.chancery.clone());
-    let governance =
-        governance::routes(office.clone()).merge(freezes::routes(office.clone())).merge(evidence::routes(office.clone()));
-    let memory = memory::routes(office.clone());
-    let push = push::routes(office.clone());
+pub(crate) fn routes(admin_state: AdminState, gateway: &Arc<Gateway>, reloader: &ReloaderHandle, token: SecretString) -> Router {
+    let tasks = tasks::routes(admin_state.parts.chancery.clone());
+    let governance = governance::routes(admin_state.clone())
+        .merge(freezes::routes(admin_state.clone()))
+        .merge(evidence::routes(admin_state.clone()));
+    let memory = memory::routes(admin_state.clone());
+    let push = push::routes(admin_state.clone());
     let operations = Router::new()
         .route("/admin/v1/callers", get(callers).post(add_caller))
         .route("/admin/v1/callers/{name}/rotate", post(rotate_caller))
         .route("/admin/v1/callers/{name}/revoke", post(revoke_caller))
         .route("/admin/v1/keys", get(keys))
         .route("/admin/v1/keys/rotate", post(rotate_keys))
-        .with_state(office)
-        .merge(agents::routes(fleet))
+        .with_state(admin_state)
+        .merge(agents::routes(gateway))
         .merge(config::routes(reloader))
         .merge(governance)
         .merge(memory)
@@ -116,23 +117,28 @@ pub(crate) fn routes(office: AdminState, fleet: &Arc<Gateway>, reloader: &Reload
     routes::guarded(operations, token)
 }
 
-impl From<BookError> for Fault {
-    fn from(error: BookError) -> Self {
+impl From<CallerRegistryError> for Fault {
+    fn from(error: CallerRegistryError) -> Self {
         let status = match error {
-            BookError::Unknown(_) => StatusCode::NOT_FOUND,
-            BookError::Taken(_) | BookError::Configured(_) | BookError::NoFolder | BookError::Rotate(_) => StatusCode::CONFLICT,
-            BookError::Faulty(_) => StatusCode::BAD_REQUEST,
-            BookError::Folder(_) | BookError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            CallerRegistryError::Unknown(_) => StatusCode::NOT_FOUND,
+            CallerRegistryError::Taken(_)
+            | CallerRegistryError::Configured(_)
+            | CallerRegistryError::NoFolder
+            | CallerRegistryError::Rotate(_) => StatusCode::CONFLICT,
+            CallerRegistryError::Faulty(_) => StatusCode::BAD_REQUEST,
+            CallerRegistryError::Folder(_) | CallerRegistryError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
     }
 }
 
-impl From<ChestError> for Fault {
-    fn from(error: ChestError) -> Self {
+impl From<KeyRegistryError> for Fault {
+    fn from(error: KeyRegistryError) -> Self {
         let status = match error {
-            ChestError::Ring(_) => StatusCode::CONFLICT,
-            ChestError::Folder(_) | ChestError::Given(_) | ChestError::Signers(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            KeyRegistryError::Ring(_) => StatusCode::CONFLICT,
+            KeyRegistryError::Folder(_) | KeyRegistryError::Given(_) | KeyRegistryError::Signers(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         };
         Self::new(status, error.to_string())
     }
@@ -178,20 +184,23 @@ fn state(key: &KeyRecord, now: Timestamp) -> &'static str {
     }
 }
 
-async fn callers(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+async fn callers(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
     let entry = |(record, configured): &(CallerRecord, bool)| (record.name.clone(), show_caller(record, *configured));
-    let (callers, next) = page.cut(office.callers.list().iter().map(entry).collect())?;
-    Ok(Json(json!({ "callers": callers, "open": office.open, "next": next })))
+    let (callers, next) = page.cut(admin_state.callers.list().iter().map(entry).collect())?;
+    Ok(Json(json!({ "callers": callers, "open": admin_state.open, "next": next })))
 }
 
-async fn add_caller(State(office): State<AdminState>, AdminBody(record): AdminBody<CallerRecord>) -> Result<Json<Value>, Fault> {
-    if let Some(fault) = office.house.fault(&record) {
+async fn add_caller(
+    State(admin_state): State<AdminState>,
+    AdminBody(record): AdminBody<CallerRecord>,
+) -> Result<Json<Value>, Fault> {
+    if let Some(fault) = admin_state.parts.fault(&record) {
         return Err(Fault::new(StatusCode::BAD_REQUEST, fault));
     }
     let name = record.name.clone();
-    let key = office.callers.add(record, office.clock.now())?;
+    let key = admin_state.callers.add(record, admin_state.clock.now())?;
     tracing::info!(caller = name, "a caller was added");
-    Ok(Json(with_key(&office, &name, key.as_ref())))
+    Ok(Json(with_key(&admin_state, &name, key.as_ref())))
 }
 
 #[derive(Deserialize)]
@@ -207,32 +216,32 @@ impl Default for RotateCaller {
 }
 
 async fn rotate_caller(
-    State(office): State<AdminState>,
+    State(admin_state): State<AdminState>,
     AdminPath(name): AdminPath<String>,
     AdminBody(how): AdminBody<RotateCaller>,
 ) -> Result<Json<Value>, Fault> {
-    let key = office.callers.rotate(&name, Duration::from_secs(how.overlap_seconds), office.clock.now())?;
+    let key = admin_state.callers.rotate(&name, Duration::from_secs(how.overlap_seconds), admin_state.clock.now())?;
     tracing::info!(caller = name, overlap_seconds = how.overlap_seconds, "a caller got a new key");
-    Ok(Json(with_key(&office, &name, Some(&key))))
+    Ok(Json(with_key(&admin_state, &name, Some(&key))))
 }
 
-async fn revoke_caller(State(office): State<AdminState>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
-    office.callers.revoke(&name)?;
+async fn revoke_caller(State(admin_state): State<AdminState>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
+    admin_state.callers.revoke(&name)?;
     tracing::info!(caller = name, "a caller was revoked");
-    Ok(Json(with_key(&office, &name, None)))
+    Ok(Json(with_key(&admin_state, &name, None)))
 }
 
 /// The one time a key is shown.
-fn with_key(office: &AdminState, name: &str, key: Option<&SecretString>) -> Value {
-    json!({ "name": name, "key": key.map(|key| key.expose_secret()), "open": office.open })
+fn with_key(admin_state: &AdminState, name: &str, key: Option<&SecretString>) -> Value {
+    json!({ "name": name, "key": key.map(|key| key.expose_secret()), "open": admin_state.open })
 }
 
-async fn keys(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
-    let now = office.clock.now();
+async fn keys(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let now = admin_state.clock.now();
     let entry = |key: &KeyRecord| {
         (format!("{}.{}.{}", key.key_use, key.owner.as_deref().unwrap_or_default(), key.kid), show_key(key, now))
     };
-    let (keys, next) = page.cut(office.keys.ring().records().iter().map(entry).collect())?;
+    let (keys, next) = page.cut(admin_state.keys.ring().records().iter().map(entry).collect())?;
     Ok(Json(json!({ "keys": keys, "next": next })))
 }
 
@@ -246,12 +255,12 @@ struct RotateKeys {
     overlap_seconds: Option<u64>,
 }
 
-async fn rotate_keys(State(office): State<AdminState>, AdminBody(how): AdminBody<RotateKeys>) -> Result<Json<Value>, Fault> {
+async fn rotate_keys(State(admin_state): State<AdminState>, AdminBody(how): AdminBody<RotateKeys>) -> Result<Json<Value>, Fault> {
     let key_use: KeyUse = how.key_use.parse().map_err(|fault| Fault::new(StatusCode::BAD_REQUEST, format!("use: {fault}")))?;
     let lead = how.lead_seconds.map_or(KeyRegistry::LEAD, Duration::from_secs);
     let overlap = how.overlap_seconds.map_or(KeyRegistry::OVERLAP, Duration::from_secs);
-    let now = office.clock.now();
-    let made = office.keys.rotate(key_use, how.owner.as_deref(), lead, overlap, now)?;
+    let now = admin_state.clock.now();
+    let made = admin_state.keys.rotate(key_use, how.owner.as_deref(), lead, overlap, now)?;
     tracing::info!(key_use = %key_use, owner = how.owner, "keys were rotated");
     Ok(Json(json!({ "keys": made.iter().map(|key| show_key(key, now)).collect::<Vec<_>>() })))
 }

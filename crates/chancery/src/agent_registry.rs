@@ -16,7 +16,7 @@ use crate::data_folder::{DataFolder, FolderError};
 const FILE: &str = "agents.json";
 
 #[derive(Debug, thiserror::Error)]
-pub enum AgentBookError {
+pub enum AgentRegistryError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("agents.json of the data folder is damaged: {0}")]
@@ -128,10 +128,10 @@ impl std::fmt::Debug for AgentRegistry {
 
 impl AgentRegistry {
     /// Without a folder pins last as long as the process, and nothing can be added.
-    pub fn open(folder: Option<Arc<DataFolder>>) -> Result<Self, AgentBookError> {
+    pub fn open(folder: Option<Arc<DataFolder>>) -> Result<Self, AgentRegistryError> {
         let kept = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
         let file = match kept {
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(|fault| AgentBookError::Damaged(fault.to_string()))?,
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(|fault| AgentRegistryError::Damaged(fault.to_string()))?,
             None => File::default(),
         };
         let facts = Arc::new(FactsFile::open(folder.clone()));
@@ -165,7 +165,7 @@ impl AgentRegistry {
         self.lock().names.values().cloned().collect()
     }
 
-    pub(crate) fn keep_name(&self, url: &str, name: &str) -> Result<(), AgentBookError> {
+    pub(crate) fn keep_name(&self, url: &str, name: &str) -> Result<(), AgentRegistryError> {
         if self.name_of(url).as_deref() == Some(name) {
             return Ok(());
         }
@@ -181,7 +181,7 @@ impl AgentRegistry {
     }
 
     /// Gives an agent another address.
-    pub(crate) fn rotate_address(&self, name: &str, now: Timestamp) -> Result<(), AgentBookError> {
+    pub(crate) fn rotate_address(&self, name: &str, now: Timestamp) -> Result<(), AgentRegistryError> {
         self.change(|file| {
             let rotation = file.addresses.entry(name.to_owned()).or_default();
             *rotation = AddressRotation { generation: rotation.generation.saturating_add(1), rotated_at: now };
@@ -199,18 +199,18 @@ impl AgentRegistry {
     }
 
     /// Refuses what could never be added, without adding it.
-    pub fn check(&self, record: &AgentRecord) -> Result<(), AgentBookError> {
+    pub fn check(&self, record: &AgentRecord) -> Result<(), AgentRegistryError> {
         if self.folder.is_none() {
-            return Err(AgentBookError::NoFolder);
+            return Err(AgentRegistryError::NoFolder);
         }
         match record.fault() {
-            Some(fault) => Err(AgentBookError::Faulty(fault)),
-            None if self.has(&record.name) => Err(AgentBookError::Taken(record.name.clone())),
+            Some(fault) => Err(AgentRegistryError::Faulty(fault)),
+            None if self.has(&record.name) => Err(AgentRegistryError::Taken(record.name.clone())),
             None => Ok(()),
         }
     }
 
-    pub fn add(&self, record: AgentRecord) -> Result<(), AgentBookError> {
+    pub fn add(&self, record: AgentRecord) -> Result<(), AgentRegistryError> {
         self.check(&record)?;
         self.change(|file| {
             file.agents.push(record);
@@ -219,12 +219,12 @@ impl AgentRegistry {
     }
 
     /// Takes an added agent out, and what was approved of it.
-    pub fn remove(&self, name: &str) -> Result<(), AgentBookError> {
+    pub fn remove(&self, name: &str) -> Result<(), AgentRegistryError> {
         self.change(|file| {
             let before = file.agents.len();
             file.agents.retain(|record| record.name != name);
             if file.agents.len() == before {
-                return Err(AgentBookError::Unknown(name.to_owned()));
+                return Err(AgentRegistryError::Unknown(name.to_owned()));
             }
             file.pins.retain(|replica, _| agent_of(replica) != name);
             Ok(())
@@ -233,12 +233,12 @@ impl AgentRegistry {
         Ok(())
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut File) -> Result<T, AgentBookError>) -> Result<T, AgentBookError> {
+    fn change<T>(&self, change: impl FnOnce(&mut File) -> Result<T, AgentRegistryError>) -> Result<T, AgentRegistryError> {
         let mut held = self.lock();
         let mut file = held.clone();
         let made = change(&mut file)?;
         if let Some(folder) = &self.folder {
-            let bytes = serde_json::to_vec_pretty(&file).map_err(|fault| AgentBookError::Damaged(fault.to_string()))?;
+            let bytes = serde_json::to_vec_pretty(&file).map_err(|fault| AgentRegistryError::Damaged(fault.to_string()))?;
             folder.write(FILE, &bytes)?;
         }
         *held = file;
@@ -302,7 +302,7 @@ mod tests {
         let registry = open();
         registry.add(record("a")).unwrap();
         registry.add(record("b")).unwrap();
-        assert!(matches!(registry.add(record("a")), Err(AgentBookError::Taken(_))));
+        assert!(matches!(registry.add(record("a")), Err(AgentRegistryError::Taken(_))));
         for replica in ["a#1", "b#1"] {
             registry.keep(replica, pin()).unwrap();
         }
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(registry.added(), [record("a"), record("b")]);
         assert_eq!(registry.pin("a#1").as_deref(), Some(&pin()));
         registry.remove("a").unwrap();
-        assert!(matches!(registry.remove("a"), Err(AgentBookError::Unknown(_))));
+        assert!(matches!(registry.remove("a"), Err(AgentRegistryError::Unknown(_))));
         drop(registry);
         let registry = open();
         assert_eq!(registry.added(), [record("b")]);
@@ -340,11 +340,11 @@ mod tests {
         let nowhere = AgentRecord { urls: Vec::new(), ..record("a") };
         let strange = AgentRecord { urls: vec!["ftp://h".to_owned()], ..record("a") };
         for bad in [record("A"), record(""), record("a#b"), nowhere, strange] {
-            assert!(matches!(registry.add(bad.clone()), Err(AgentBookError::Faulty(_))), "{bad:?}");
+            assert!(matches!(registry.add(bad.clone()), Err(AgentRegistryError::Faulty(_))), "{bad:?}");
         }
-        assert!(matches!(AgentRegistry::open(None).unwrap().add(record("a")), Err(AgentBookError::NoFolder)));
+        assert!(matches!(AgentRegistry::open(None).unwrap().add(record("a")), Err(AgentRegistryError::NoFolder)));
         std::fs::write(home.path().join(FILE), "{").unwrap();
-        assert!(matches!(AgentRegistry::open(Some(folder)), Err(AgentBookError::Damaged(_))));
+        assert!(matches!(AgentRegistry::open(Some(folder)), Err(AgentRegistryError::Damaged(_))));
         assert_eq!(std::fs::read_to_string(home.path().join(FILE)).unwrap(), "{");
     }
 }

@@ -9,11 +9,11 @@ use chancery_outbound::{Guard, JwksCache};
 use chancery_protocol::Timestamp;
 
 use crate::admin::{self, AdminParts, AdminState};
-use crate::agent_lineup::AgentLineup;
 use crate::agents::BuiltIn;
 use crate::authentication::{authenticator, check_grants, key_sets};
 use crate::build_error::BuildError;
 use crate::config::{AgentConfig, AgentSource, Config};
+use crate::configured_agents::ConfiguredAgents;
 use crate::gateway::{GatewayParts, Remote, RemoteParts, ServedAgents, gather};
 use crate::key_registry::KeyRegistry;
 use crate::mount::MountedAgent;
@@ -62,8 +62,8 @@ pub(crate) async fn assemble(
     {
         return Err(BuildError::WouldOpen);
     }
-    let lineup = lineup(config, parts, replaced);
-    let agent_routes = Arc::new(lineup.agent_routes.clone());
+    let configured_agents = configured_agents(config, parts, replaced);
+    let agent_routes = Arc::new(configured_agents.agent_routes.clone());
     let caller_directory = &parts.caller_directory;
     let mount = MountedAgent::new(caller_directory.public_url.clone(), &authenticator, agent_routes, config)
         .also_at(caller_directory.swp_url.clone());
@@ -74,11 +74,11 @@ pub(crate) async fn assemble(
         clock: Arc::clone(&caller_directory.clock),
         agent_registry: Arc::clone(&parts.agent_registry),
         knows_callers: mount.knows_callers(),
-        in_code: lineup.in_code.clone(),
+        in_code: configured_agents.in_code.clone(),
         known_names: parts.keys.agents(),
     };
     let standing = replaced.and_then(|replaced| replaced.standing_for(config, &authenticator));
-    let (given, remotes) = gather(&remote_parts, lineup, standing.as_ref()).await?;
+    let (given, remotes) = gather(&remote_parts, configured_agents, standing.as_ref()).await?;
     let agents = mount.all(given)?;
     check_grants(&callers, &caller_directory.callers, &agents)?;
     let now = caller_directory.clock.now();
@@ -146,7 +146,7 @@ fn who_is_who(
     })
 }
 
-fn lineup(config: &Config, parts: &NodeParts, replaced: Option<&Replaced>) -> AgentLineup {
+fn configured_agents(config: &Config, parts: &NodeParts, replaced: Option<&Replaced>) -> ConfiguredAgents {
     let own = parts.own.clone();
     if !parts.serves_configured {
         return own;
@@ -171,12 +171,12 @@ fn door_settings(
     signposts: Arc<Signposts>,
 ) -> DoorSettings {
     let caller_directory = &parts.caller_directory;
-    let office = AdminState {
+    let admin_state = AdminState {
         callers: Arc::clone(&caller_directory.callers),
         keys: Arc::clone(&parts.keys),
         clock: Arc::clone(&caller_directory.clock),
         open: authenticator.is_open(),
-        house: Arc::new(AdminParts::of(config, service.chancery.clone())),
+        parts: Arc::new(AdminParts::of(config, service.chancery.clone())),
         memory: service.memory.clone(),
         engine: service.engine.clone(),
         webhooks: service.webhooks.clone(),
@@ -190,7 +190,7 @@ fn door_settings(
         headerless: config.card.headerless,
         limits: config.limits.inbound.clone(),
         json: config.limits.json.clone(),
-        admin_routes: parts.admin_token.clone().map(|token| admin::routes(office, &service.gateway, &parts.behind, token)),
+        admin_routes: parts.admin_token.clone().map(|token| admin::routes(admin_state, &service.gateway, &parts.behind, token)),
         authenticator,
         signposts,
         swp: config.swp.settings(),

@@ -5,11 +5,11 @@ use chancery_identity::KeyError;
 use chancery_identity::cards::CardFault;
 use chancery_inbound::TlsError;
 
-use crate::agent_registry::AgentBookError;
-use crate::caller_registry::BookError;
+use crate::agent_registry::AgentRegistryError;
+use crate::caller_registry::CallerRegistryError;
 use crate::config::TlsFileError;
 use crate::data_folder::FolderError;
-use crate::key_registry::ChestError;
+use crate::key_registry::KeyRegistryError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -24,11 +24,11 @@ pub enum BuildError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error(transparent)]
-    Keys(#[from] ChestError),
+    Keys(#[from] KeyRegistryError),
     #[error(transparent)]
-    Callers(#[from] BookError),
+    Callers(#[from] CallerRegistryError),
     #[error(transparent)]
-    Agents(#[from] AgentBookError),
+    Agents(#[from] AgentRegistryError),
     #[error("{0}")]
     Credentials(String),
     #[error("agents.{name}: {fault}")]

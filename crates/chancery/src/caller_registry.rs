@@ -15,7 +15,7 @@ use crate::data_folder::{DataFolder, FolderError};
 const FILE: &str = "callers.json";
 
 #[derive(Debug, thiserror::Error)]
-pub enum BookError {
+pub enum CallerRegistryError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("callers.json of the data folder is damaged: {0}")]
@@ -60,23 +60,23 @@ struct CallerLists {
 }
 
 impl CallerLists {
-    fn callers(configured: &[CallerRecord], added: &[CallerRecord]) -> Result<Callers, BookError> {
-        Callers::new(configured.iter().chain(added).cloned().collect()).map_err(BookError::Faulty)
+    fn callers(configured: &[CallerRecord], added: &[CallerRecord]) -> Result<Callers, CallerRegistryError> {
+        Callers::new(configured.iter().chain(added).cloned().collect()).map_err(CallerRegistryError::Faulty)
     }
 
-    fn added_by(&mut self, name: &str) -> Result<&mut CallerRecord, BookError> {
+    fn added_by(&mut self, name: &str) -> Result<&mut CallerRecord, CallerRegistryError> {
         if self.configured.iter().any(|record| record.name == name) {
-            return Err(BookError::Configured(name.to_owned()));
+            return Err(CallerRegistryError::Configured(name.to_owned()));
         }
-        self.added.iter_mut().find(|record| record.name == name).ok_or_else(|| BookError::Unknown(name.to_owned()))
+        self.added.iter_mut().find(|record| record.name == name).ok_or_else(|| CallerRegistryError::Unknown(name.to_owned()))
     }
 }
 
 impl CallerRegistry {
-    pub fn open(folder: Option<Arc<DataFolder>>, configured: Vec<CallerRecord>) -> Result<Self, BookError> {
+    pub fn open(folder: Option<Arc<DataFolder>>, configured: Vec<CallerRecord>) -> Result<Self, CallerRegistryError> {
         let kept = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
         let File { callers: added } = match kept {
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(|fault| BookError::Damaged(fault.to_string()))?,
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(|fault| CallerRegistryError::Damaged(fault.to_string()))?,
             None => File::default(),
         };
         let live = CallerLists::callers(&configured, &added)?;
@@ -116,12 +116,12 @@ impl CallerRegistry {
     }
 
     /// What the callers would be if the config had these.
-    pub(crate) fn preview(&self, configured: &[CallerRecord]) -> Result<Callers, BookError> {
+    pub(crate) fn preview(&self, configured: &[CallerRecord]) -> Result<Callers, CallerRegistryError> {
         CallerLists::callers(configured, &self.lock().added)
     }
 
     /// Puts others in the place of the callers of the config, for the next call.
-    pub(crate) fn configure(&self, configured: Vec<CallerRecord>) -> Result<(), BookError> {
+    pub(crate) fn configure(&self, configured: Vec<CallerRecord>) -> Result<(), CallerRegistryError> {
         let mut kept = self.lock();
         let live = CallerLists::callers(&configured, &kept.added)?;
         kept.configured = configured;
@@ -132,9 +132,9 @@ impl CallerRegistry {
     }
 
     /// Adds a caller. It gets a key, shown this once, unless the record brings another way to prove itself.
-    pub fn add(&self, mut record: CallerRecord, now: Timestamp) -> Result<Option<SecretString>, BookError> {
+    pub fn add(&self, mut record: CallerRecord, now: Timestamp) -> Result<Option<SecretString>, CallerRegistryError> {
         if self.list().iter().any(|(known, _)| known.name == record.name) {
-            return Err(BookError::Taken(record.name));
+            return Err(CallerRegistryError::Taken(record.name));
         }
         let proves = !(record.certificates.is_empty() && record.agent_ids.is_empty() && record.tokens.is_empty());
         let key = if proves { None } else { Some(record.rotate(now, Duration::ZERO)?) };
@@ -146,26 +146,29 @@ impl CallerRegistry {
     }
 
     /// A new key for a caller; the ones it has work on for `overlap`.
-    pub fn rotate(&self, name: &str, overlap: Duration, now: Timestamp) -> Result<SecretString, BookError> {
+    pub fn rotate(&self, name: &str, overlap: Duration, now: Timestamp) -> Result<SecretString, CallerRegistryError> {
         self.change(|kept| Ok(kept.added_by(name)?.rotate(now, overlap)?))
     }
 
     /// Takes all credentials from a caller, at once. What it made stays its own.
-    pub fn revoke(&self, name: &str) -> Result<(), BookError> {
+    pub fn revoke(&self, name: &str) -> Result<(), CallerRegistryError> {
         self.change(|kept| {
             kept.added_by(name)?.revoke();
             Ok(())
         })
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut CallerLists) -> Result<T, BookError>) -> Result<T, BookError> {
-        let folder = self.folder.as_ref().ok_or(BookError::NoFolder)?;
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut CallerLists) -> Result<T, CallerRegistryError>,
+    ) -> Result<T, CallerRegistryError> {
+        let folder = self.folder.as_ref().ok_or(CallerRegistryError::NoFolder)?;
         let mut held = self.lock();
         let mut kept = CallerLists { configured: held.configured.clone(), added: held.added.clone() };
         let made = change(&mut kept)?;
         let live = CallerLists::callers(&kept.configured, &kept.added)?;
         let file = serde_json::to_vec_pretty(&File { callers: kept.added.clone() });
-        folder.write(FILE, &file.map_err(|fault| BookError::Damaged(fault.to_string()))?)?;
+        folder.write(FILE, &file.map_err(|fault| CallerRegistryError::Damaged(fault.to_string()))?)?;
         *held = kept;
         self.live.store(Arc::new(live));
         self.changes.send_modify(|count| *count += 1);
@@ -193,7 +196,7 @@ mod tests {
         let key = registry.add(CallerRecord::new("ci"), NOW).unwrap().expect("a key");
         let live = registry.live();
         assert_eq!(&*live.load().by_key(key.expose_secret(), NOW).unwrap().caller.name, "ci");
-        assert!(matches!(registry.add(CallerRecord::new("ci"), NOW), Err(BookError::Taken(_))));
+        assert!(matches!(registry.add(CallerRecord::new("ci"), NOW), Err(CallerRegistryError::Taken(_))));
 
         let again = CallerRegistry::open(folder.clone(), Vec::new()).unwrap();
         assert!(again.live().load().by_key(key.expose_secret(), NOW).is_ok());
@@ -212,9 +215,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = Some(Arc::new(DataFolder::claim(home.path()).unwrap()));
         let registry = CallerRegistry::open(folder.clone(), vec![CallerRecord::new("ci")]).unwrap();
-        assert!(matches!(registry.revoke("ci"), Err(BookError::Configured(_))));
-        assert!(matches!(registry.revoke("who"), Err(BookError::Unknown(_))));
+        assert!(matches!(registry.revoke("ci"), Err(CallerRegistryError::Configured(_))));
+        assert!(matches!(registry.revoke("who"), Err(CallerRegistryError::Unknown(_))));
         let homeless = CallerRegistry::open(None, Vec::new()).unwrap();
-        assert!(matches!(homeless.add(CallerRecord::new("x"), NOW), Err(BookError::NoFolder)));
+        assert!(matches!(homeless.add(CallerRecord::new("x"), NOW), Err(CallerRegistryError::NoFolder)));
     }
 }

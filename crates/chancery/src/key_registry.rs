@@ -25,7 +25,7 @@ const FILE: &str = "keys.json";
 const SIGNERS: &str = "receipt-keys.json";
 
 #[derive(Debug, thiserror::Error)]
-pub enum ChestError {
+pub enum KeyRegistryError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("the node's keys: {0}")]
@@ -54,7 +54,7 @@ impl KeyRegistry {
     pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// Without a folder the keys last as long as the process.
-    pub fn open(folder: Option<Arc<DataFolder>>) -> Result<Self, ChestError> {
+    pub fn open(folder: Option<Arc<DataFolder>>) -> Result<Self, KeyRegistryError> {
         let kept = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
         let ring = match &kept {
             Some(bytes) => KeyRing::from_json(&String::from_utf8_lossy(bytes))?,
@@ -69,7 +69,7 @@ impl KeyRegistry {
                  {FILE} back from a backup to keep the old keys"
             );
         }
-        let signers = signers.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(ChestError::Signers)?;
+        let signers = signers.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(KeyRegistryError::Signers)?;
         let signers = Mutex::new(signers.unwrap_or_default());
         let record_mark = RecordMark::open(folder.clone())?;
         Ok(Self { ring: Mutex::new(ring), signers, folder, changes: watch::Sender::new(0), record_mark })
@@ -94,14 +94,14 @@ impl KeyRegistry {
     }
 
     /// Before any of them signs.
-    fn remember_signers(&self, ring: &KeyRing) -> Result<(), ChestError> {
+    fn remember_signers(&self, ring: &KeyRing) -> Result<(), KeyRegistryError> {
         let mut signers = self.signers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = signers.clone();
         let of_receipts = ring.records().iter().filter(|record| record.key_use == KeyUse::Receipts);
         all.extend(of_receipts.map(|record| record.kid.to_string()));
         if all != *signers {
             if let Some(folder) = &self.folder {
-                folder.write(SIGNERS, &serde_json::to_vec(&all).map_err(ChestError::Signers)?)?;
+                folder.write(SIGNERS, &serde_json::to_vec(&all).map_err(KeyRegistryError::Signers)?)?;
             }
             *signers = all;
         }
@@ -114,7 +114,7 @@ impl KeyRegistry {
         agents: &[(String, Option<KeySource>)],
         given: &KeysConfig,
         now: Timestamp,
-    ) -> Result<(), ChestError> {
+    ) -> Result<(), KeyRegistryError> {
         self.change(|ring| {
             ring.prune(now);
             for (agent, source) in agents {
@@ -142,7 +142,7 @@ impl KeyRegistry {
     }
 
     /// Makes sure that the node has a key for one more use.
-    pub fn ensure(&self, key_use: KeyUse, now: Timestamp) -> Result<(), ChestError> {
+    pub fn ensure(&self, key_use: KeyUse, now: Timestamp) -> Result<(), KeyRegistryError> {
         let has = self.lock().published(now).any(|key| key.key_use == key_use && key.owner.is_none());
         if has {
             return Ok(());
@@ -158,7 +158,7 @@ impl KeyRegistry {
         lead: Duration,
         overlap: Duration,
         now: Timestamp,
-    ) -> Result<Vec<KeyRecord>, ChestError> {
+    ) -> Result<Vec<KeyRecord>, KeyRegistryError> {
         self.change(|ring| Ok(ring.rotate(key_use, owner, lead, overlap, now)?))
     }
 
@@ -167,7 +167,7 @@ impl KeyRegistry {
         self.lock().clone()
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut KeyRing) -> Result<T, ChestError>) -> Result<T, ChestError> {
+    fn change<T>(&self, change: impl FnOnce(&mut KeyRing) -> Result<T, KeyRegistryError>) -> Result<T, KeyRegistryError> {
         let mut held = self.lock();
         let mut ring = held.clone();
         let made = change(&mut ring)?;
@@ -300,7 +300,7 @@ mod tests {
         drop(registry(home.path()));
         std::fs::write(home.path().join(FILE), "{").unwrap();
         let refused = KeyRegistry::open(Some(Arc::new(DataFolder::claim(home.path()).unwrap())));
-        assert!(matches!(refused, Err(ChestError::Ring(_))));
+        assert!(matches!(refused, Err(KeyRegistryError::Ring(_))));
         assert_eq!(std::fs::read_to_string(home.path().join(FILE)).unwrap(), "{");
     }
 }

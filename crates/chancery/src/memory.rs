@@ -8,7 +8,7 @@ use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_memory::{MemoryConfig, MemoryError, MemoryGate, MemoryRequest, Tier, Witness};
 use chancery_protocol::{AgentId, Error, ErrorKind, Timestamp};
 
-use crate::key_registry::{ChestError, KeyRegistry};
+use crate::key_registry::{KeyRegistry, KeyRegistryError};
 
 #[derive(Clone, Debug)]
 pub(crate) struct NodeMemory {
@@ -21,7 +21,7 @@ pub enum MemoryBuildError {
     #[error("memory.tier: {0}")]
     Tier(#[from] MemoryError),
     #[error(transparent)]
-    Keys(#[from] ChestError),
+    Keys(#[from] KeyRegistryError),
 }
 
 impl NodeMemory {

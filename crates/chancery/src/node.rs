@@ -14,7 +14,6 @@ use chancery_inbound::{DoorsHandle, Tls};
 use chancery_protocol::AgentCard;
 
 use self::running::EndsWithLast;
-use crate::agent_lineup::AgentLineup;
 use crate::agent_registry::AgentRegistry;
 use crate::assembly::assemble;
 use crate::authentication::{CallerDirectory, configured_callers};
@@ -22,6 +21,7 @@ use crate::build_error::BuildError;
 use crate::caller_registry::CallerRegistry;
 use crate::certificate_check::warn_of_uncovered_hosts;
 use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpUrl, TlsConfig};
+use crate::configured_agents::ConfiguredAgents;
 use crate::data_folder::DataFolder;
 use crate::key_registry::{KeyRegistry, Signers, keep_published};
 use crate::node_parts::{NodeParts, Service, StoreWrapper};
@@ -47,7 +47,7 @@ pub struct Node {
 #[derive(Default)]
 #[must_use]
 pub struct NodeBuilder {
-    own: AgentLineup,
+    own: ConfiguredAgents,
     serves_configured: bool,
     source: Option<ConfigSource>,
     resolver: Option<Arc<dyn IdentityResolver>>,

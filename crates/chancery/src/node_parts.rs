@@ -10,11 +10,11 @@ use chancery_outbound::Guard;
 use secrecy::SecretString;
 
 use crate::agent_identities::NodeIdentities;
-use crate::agent_lineup::AgentLineup;
 use crate::agent_registry::AgentRegistry;
 use crate::authentication::CallerDirectory;
 use crate::build_error::BuildError;
 use crate::config::Config;
+use crate::configured_agents::ConfiguredAgents;
 use crate::data_folder::DataFolder;
 use crate::gateway::{Gateway, GatewayParts};
 use crate::hops::SignedHops;
@@ -40,7 +40,7 @@ pub(crate) struct NodeParts {
     pub(crate) keys: Arc<KeyRegistry>,
     pub(crate) agent_registry: Arc<AgentRegistry>,
     /// Agents that were given in code.
-    pub(crate) own: AgentLineup,
+    pub(crate) own: ConfiguredAgents,
     /// Whether the agents of the config are served too.
     pub(crate) serves_configured: bool,
     pub(crate) admin_token: Option<SecretString>,

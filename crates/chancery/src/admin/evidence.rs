@@ -19,8 +19,8 @@ use super::AdminState;
 use super::extract::AdminQuery;
 use super::fault::Fault;
 
-pub(super) fn routes(office: AdminState) -> Router {
-    Router::new().route("/admin/v1/evidence", get(stand)).route("/admin/v1/evidence/bundle", get(bundle)).with_state(office)
+pub(super) fn routes(admin_state: AdminState) -> Router {
+    Router::new().route("/admin/v1/evidence", get(stand)).route("/admin/v1/evidence/bundle", get(bundle)).with_state(admin_state)
 }
 
 impl From<ExportFault> for Fault {
@@ -36,12 +36,12 @@ impl From<ExportFault> for Fault {
 }
 
 /// The record, if only keys of this node signed it and no checkpoint of it is gone.
-async fn record(office: &AdminState) -> Result<Arc<dyn Record>, Fault> {
+async fn record(admin_state: &AdminState) -> Result<Arc<dyn Record>, Fault> {
     let none = "this node keeps no record: its tasks are in memory, or evidence.record is false in its config";
-    let record = office.house.chancery.record().ok_or_else(|| Fault::new(StatusCode::CONFLICT, none.to_owned()))?;
+    let record = admin_state.parts.chancery.record().ok_or_else(|| Fault::new(StatusCode::CONFLICT, none.to_owned()))?;
     let checkpoints = record.checkpoints(0).await.map_err(ExportFault::from)?;
-    check_signers(&checkpoints, &office.keys.signers()).map_err(ExportFault::from)?;
-    let missing = office.keys.record_mark.compare(&checkpoints);
+    check_signers(&checkpoints, &admin_state.keys.signers()).map_err(ExportFault::from)?;
+    let missing = admin_state.keys.record_mark.compare(&checkpoints);
     missing.map_err(|missing| Fault::new(StatusCode::CONFLICT, format!("the record is damaged: {missing}")))?;
     Ok(record)
 }
@@ -53,8 +53,8 @@ async fn aside<T: Send + 'static>(work: impl Future<Output = Result<T, ExportFau
     Ok(done.map_err(|fault| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, fault.to_string()))??)
 }
 
-async fn stand(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
-    let record = record(&office).await?;
+async fn stand(State(admin_state): State<AdminState>) -> Result<Json<Value>, Fault> {
+    let record = record(&admin_state).await?;
     let looked_at = Arc::clone(&record);
     let stand = aside(async move { examine(&*looked_at).await }).await?;
     let newest = record.checkpoints(0).await.map_err(ExportFault::from)?.pop();
@@ -92,13 +92,13 @@ impl ExportQuery {
     }
 }
 
-async fn bundle(State(office): State<AdminState>, AdminQuery(asked): AdminQuery<ExportQuery>) -> Result<Response, Fault> {
+async fn bundle(State(admin_state): State<AdminState>, AdminQuery(asked): AdminQuery<ExportQuery>) -> Result<Response, Fault> {
     let mut wanted = asked.wanted().map_err(Fault::bad)?;
     if let ExportSelection::Trace(trace, known) = &mut wanted {
-        let trees = office.house.chancery.trees(&trace.to_string()).await?;
+        let trees = admin_state.parts.chancery.trees(&trace.to_string()).await?;
         known.extend(trees.iter().flat_map(|tree| &tree.tasks).map(|task| task.task.as_str().to_owned()));
     }
-    let (record, now) = (record(&office).await?, office.clock.now());
+    let (record, now) = (record(&admin_state).await?, admin_state.clock.now());
     let bundle = aside(async move { export(&*record, &wanted, now).await }).await?;
     Ok(([(header::CONTENT_TYPE, "application/gzip")], bundle).into_response())
 }

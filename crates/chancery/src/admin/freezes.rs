@@ -17,12 +17,12 @@ const OPERATOR: &str = "operator";
 /// Of a reason: enough for a sentence or two, and it is shown to every caller that is kept out.
 const WHY_BYTES: usize = 1024;
 
-pub(super) fn routes(office: AdminState) -> Router {
-    Router::new().route("/admin/v1/freezes", get(freezes).post(freeze).delete(thaw)).with_state(office)
+pub(super) fn routes(admin_state: AdminState) -> Router {
+    Router::new().route("/admin/v1/freezes", get(freezes).post(freeze).delete(thaw)).with_state(admin_state)
 }
 
-async fn freezes(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
-    let freezes = office.house.chancery.freezes().await;
+async fn freezes(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let freezes = admin_state.parts.chancery.freezes().await;
     let (freezes, next) = page.cut(freezes.iter().map(|freeze| (freeze.scope.to_string(), json!(freeze))).collect())?;
     Ok(Json(json!({ "freezes": freezes, "next": next })))
 }
@@ -38,23 +38,24 @@ struct FreezeRequest {
 }
 
 async fn freeze(
-    State(office): State<AdminState>,
+    State(admin_state): State<AdminState>,
     AdminBody(FreezeRequest { scope, name, why, unknown_ok }): AdminBody<FreezeRequest>,
 ) -> Result<Json<Value>, Fault> {
     if why.as_ref().is_some_and(|why| why.len() > WHY_BYTES) {
         return Err(Fault::bad(format!("why: at most {WHY_BYTES} bytes")));
     }
-    let ResolvedScope { scope, known } = scopes::resolved(&office, &ScopeQuery { scope: Some(scope), name, unknown_ok }).await?;
-    let frozen = office.house.chancery.freeze(scope, OPERATOR, why.as_deref()).await?;
+    let ResolvedScope { scope, known } =
+        scopes::resolved(&admin_state, &ScopeQuery { scope: Some(scope), name, unknown_ok }).await?;
+    let frozen = admin_state.parts.chancery.freeze(scope, OPERATOR, why.as_deref()).await?;
     let mut shown = json!(frozen);
     shown["known"] = json!(known);
     Ok(Json(shown))
 }
 
-async fn thaw(State(office): State<AdminState>, AdminQuery(query): AdminQuery<ScopeQuery>) -> Result<Json<Value>, Fault> {
-    let scope = scopes::frozen(&office, &query).await?;
+async fn thaw(State(admin_state): State<AdminState>, AdminQuery(query): AdminQuery<ScopeQuery>) -> Result<Json<Value>, Fault> {
+    let scope = scopes::frozen(&admin_state, &query).await?;
     let thawed = match &scope {
-        Some(scope) => office.house.chancery.thaw(scope, OPERATOR).await?,
+        Some(scope) => admin_state.parts.chancery.thaw(scope, OPERATOR).await?,
         None => false,
     };
     if !thawed && !query.unknown_ok {

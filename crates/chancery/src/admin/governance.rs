@@ -21,7 +21,7 @@ use super::scopes::{self, ScopeQuery};
 /// A bill goes back no further than a hundred years.
 const LONGEST_BILL_SECONDS: u64 = 36_525 * 24 * 60 * 60;
 
-pub(super) fn routes(office: AdminState) -> Router {
+pub(super) fn routes(admin_state: AdminState) -> Router {
     Router::new()
         .route("/admin/v1/trees/{id}", get(trees))
         .route("/admin/v1/trees/{id}/cancel", post(cancel))
@@ -29,7 +29,7 @@ pub(super) fn routes(office: AdminState) -> Router {
         .route("/admin/v1/decisions", get(decisions))
         .route("/admin/v1/budgets", get(budgets))
         .route("/admin/v1/bill", get(bill))
-        .with_state(office)
+        .with_state(admin_state)
 }
 
 #[derive(Deserialize)]
@@ -44,12 +44,12 @@ struct TreeQuery {
 }
 
 async fn trees(
-    State(office): State<AdminState>,
+    State(admin_state): State<AdminState>,
     AdminPath(id): AdminPath<String>,
     AdminQuery(query): AdminQuery<TreeQuery>,
 ) -> Result<Json<Value>, Fault> {
     let limit = page_limit(query.limit, USUAL_PAGE)?;
-    let chancery = &office.house.chancery;
+    let chancery = &admin_state.parts.chancery;
     let roots = chancery.tree_roots(&id).await?;
     let after = query.after.as_deref().map(TaskId::from);
     let first = match &after {
@@ -93,8 +93,8 @@ fn with_subtrees(tree: &CallTree, costs: &[TreeCost]) -> Value {
     shown
 }
 
-async fn cancel(State(office): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
-    let chancery = &office.house.chancery;
+async fn cancel(State(admin_state): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
+    let chancery = &admin_state.parts.chancery;
     let task = task_of(chancery, &id).await?;
     let mut cascade = chancery.cancel_tree(&task).await;
     if cascade.iter().all(|one| one.task != task) {
@@ -127,8 +127,8 @@ async fn task_of(chancery: &Chancery, id: &str) -> Result<TaskId, Fault> {
     scopes::root_of(chancery, id).await?.ok_or_else(|| Fault::unknown(format!("no tree is kept with the trace {id}")))
 }
 
-async fn explain(State(office): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
-    let chancery = &office.house.chancery;
+async fn explain(State(admin_state): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
+    let chancery = &admin_state.parts.chancery;
     let task = TaskId::from(id.as_str());
     if let Some((governed, later)) = chancery.explain_task(&task).await? {
         let (stored, shown) = chancery.operator_get(&id).await?;
@@ -168,9 +168,9 @@ fn with_page(decision: &Decision) -> Value {
     shown
 }
 
-async fn decisions(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+async fn decisions(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
     let limit = page_limit(page.limit, USUAL_PAGE)?;
-    let chancery = &office.house.chancery;
+    let chancery = &admin_state.parts.chancery;
     let mut decisions = match &page.after {
         Some(after) if chancery.explain_decision(after).await?.is_none() => {
             return Err(Fault::bad(format!("after: no decision {after} is kept; begin again without after")));
@@ -196,11 +196,14 @@ struct BudgetsQuery {
 }
 
 /// All budgets, or those of the scope that is asked for, which is named.
-async fn budgets(State(office): State<AdminState>, AdminQuery(query): AdminQuery<BudgetsQuery>) -> Result<Json<Value>, Fault> {
+async fn budgets(
+    State(admin_state): State<AdminState>,
+    AdminQuery(query): AdminQuery<BudgetsQuery>,
+) -> Result<Json<Value>, Fault> {
     let BudgetsQuery { scope, name, unknown_ok, limit, after } = query;
-    let mut budgets = office.house.chancery.budgets();
+    let mut budgets = admin_state.parts.chancery.budgets();
     budgets.sort_by(|(one, _), (other, _)| one.scope().cmp(other.scope()));
-    let wanted = scopes::of_budgets(&office, &ScopeQuery { scope, name, unknown_ok }, &budgets).await?;
+    let wanted = scopes::of_budgets(&admin_state, &ScopeQuery { scope, name, unknown_ok }, &budgets).await?;
     budgets.retain(|(account, _)| wanted.as_ref().is_none_or(|wanted| wanted.has(account)));
     let entry = |(account, standing): &(Account, BudgetStanding)| {
         let shown = budget(account, standing);
@@ -245,12 +248,12 @@ fn by_agent() -> BillBy {
 }
 
 /// What was spent. The lines add up to the total, to the millionth of a dollar.
-async fn bill(State(office): State<AdminState>, AdminQuery(query): AdminQuery<BillQuery>) -> Result<Json<Value>, Fault> {
+async fn bill(State(admin_state): State<AdminState>, AdminQuery(query): AdminQuery<BillQuery>) -> Result<Json<Value>, Fault> {
     let BillQuery { since_seconds, by, limit, after } = query;
     if since_seconds > LONGEST_BILL_SECONDS {
         return Err(Fault::bad(format!("since_seconds: must be at most {LONGEST_BILL_SECONDS}, which is 100 years")));
     }
-    let bill = office.house.chancery.bill(Duration::from_secs(since_seconds), by).await?;
+    let bill = admin_state.parts.chancery.bill(Duration::from_secs(since_seconds), by).await?;
     let shown = |cost: Amount| json!({ "usd": cost.usd, "tokens": cost.tokens, "tasks": cost.tasks });
     let line = |name: Option<&str>, cost: Amount| {
         let mut line = shown(cost);

@@ -37,7 +37,7 @@ impl AdminState {
     }
 }
 
-pub(super) fn routes(office: AdminState) -> Router {
+pub(super) fn routes(admin_state: AdminState) -> Router {
     Router::new()
         .route("/admin/v1/memory", get(shown))
         .route("/admin/v1/memory/collections", put(publish))
@@ -45,17 +45,17 @@ pub(super) fn routes(office: AdminState) -> Router {
         .route("/admin/v1/memory/search", post(search))
         .route("/admin/v1/memory/grants", get(grants).post(grant))
         .route("/admin/v1/memory/grants/{id}/revoke", post(revoke))
-        .with_state(office)
+        .with_state(admin_state)
 }
 
 fn json_of(value: impl Serialize) -> Json<Value> {
     Json(serde_json::to_value(value).unwrap_or_default())
 }
 
-async fn shown(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
-    let memory = office.memory()?;
+async fn shown(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let memory = admin_state.memory()?;
     let ring = memory.keys.ring();
-    let key = ring.signing::<MemoryGrants>(None, Algorithm::EdDsa, office.clock.now());
+    let key = ring.signing::<MemoryGrants>(None, Algorithm::EdDsa, admin_state.clock.now());
     let issuer = key.map(|key| URL_SAFE_NO_PAD.encode(key.public().raw()));
     let tier = memory.gate.tier();
     let (shard, url) = (tier.shard().to_owned(), tier.url().to_owned());
@@ -72,11 +72,11 @@ struct PublishQuery {
 
 /// The body is a `ruvec1` file of any length up to the limit; no more than a few pieces of it are held.
 async fn publish(
-    State(office): State<AdminState>,
+    State(admin_state): State<AdminState>,
     AdminQuery(how): AdminQuery<PublishQuery>,
     body: Body,
 ) -> Result<Json<Value>, Fault> {
-    let memory = office.memory()?.clone();
+    let memory = admin_state.memory()?.clone();
     let (pieces, mut taken) = mpsc::channel::<bytes::Bytes>(PIECES);
     let writing = spawn_watched("upload of a collection", async move {
         memory
@@ -118,11 +118,11 @@ struct Resolve {
     data_ref: Option<String>,
 }
 
-async fn resolve(State(office): State<AdminState>, AdminBody(body): AdminBody<Resolve>) -> Result<Json<Value>, Fault> {
+async fn resolve(State(admin_state): State<AdminState>, AdminBody(body): AdminBody<Resolve>) -> Result<Json<Value>, Fault> {
     let Resolve { witness, data_ref } = body;
     let wanted = (witness.to_string(), data_ref.clone().unwrap_or_default());
-    let found = office.memory()?.blocking(move |gate, _| gate.tier().resolve(&witness, data_ref.as_deref())).await;
-    Ok(json_of(office.house.chancery.operator_looked("resolve", &wanted.0, &wanted.1, found).await?))
+    let found = admin_state.memory()?.blocking(move |gate, _| gate.tier().resolve(&witness, data_ref.as_deref())).await;
+    Ok(json_of(admin_state.parts.chancery.operator_looked("resolve", &wanted.0, &wanted.1, found).await?))
 }
 
 #[derive(Deserialize)]
@@ -133,14 +133,14 @@ struct Search {
     k: usize,
 }
 
-async fn search(State(office): State<AdminState>, AdminBody(body): AdminBody<Search>) -> Result<Json<Value>, Fault> {
+async fn search(State(admin_state): State<AdminState>, AdminBody(body): AdminBody<Search>) -> Result<Json<Value>, Fault> {
     let Search { witness, queries, k } = body;
     if queries.is_empty() || queries.len() > MAX_QUERIES {
         return Err(Fault::new(StatusCode::BAD_REQUEST, "queries: must be from 1 to 256".to_owned()));
     }
     let wanted = witness.to_string();
-    let found = office.memory()?.blocking(move |gate, _| gate.tier().search(&witness, &queries, k)).await;
-    let found = office.house.chancery.operator_looked("search", &wanted, "", found).await?;
+    let found = admin_state.memory()?.blocking(move |gate, _| gate.tier().search(&witness, &queries, k)).await;
+    let found = admin_state.parts.chancery.operator_looked("search", &wanted, "", found).await?;
     Ok(Json(json!({ "neighbours": found })))
 }
 
@@ -155,7 +155,7 @@ struct NewGrant {
     lasts_seconds: Option<u64>,
 }
 
-async fn grant(State(office): State<AdminState>, AdminBody(body): AdminBody<NewGrant>) -> Result<Json<Value>, Fault> {
+async fn grant(State(admin_state): State<AdminState>, AdminBody(body): AdminBody<NewGrant>) -> Result<Json<Value>, Fault> {
     let NewGrant { witness, mut capabilities, grantee, presenter, lasts_seconds } = body;
     capabilities.sort_unstable();
     capabilities.dedup();
@@ -163,8 +163,8 @@ async fn grant(State(office): State<AdminState>, AdminBody(body): AdminBody<NewG
         return Err(Fault::new(StatusCode::BAD_REQUEST, "capabilities: at least one of read, write, search".to_owned()));
     }
     let lasts = Duration::from_secs(lasts_seconds.unwrap_or(DAY_SECONDS));
-    let now = office.clock.now();
-    let issued = office.memory()?.blocking(move |gate, ring| {
+    let now = admin_state.clock.now();
+    let issued = admin_state.memory()?.blocking(move |gate, ring| {
         let grant = gate.draw_up(witness, capabilities, grantee, presenter, now, lasts);
         let text = gate.grants(ring).issue(&grant)?;
         Ok((grant, text))
@@ -174,9 +174,9 @@ async fn grant(State(office): State<AdminState>, AdminBody(body): AdminBody<NewG
     Ok(Json(json!({ "id": grant.id, "grant": text, "says": grant })))
 }
 
-async fn grants(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
-    let now = office.clock.now();
-    let listed = office.memory()?.blocking(|gate, ring| gate.grants(ring).list()).await?;
+async fn grants(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let now = admin_state.clock.now();
+    let listed = admin_state.memory()?.blocking(|gate, ring| gate.grants(ring).list()).await?;
     let state = |revoked, expires_at| match revoked {
         true => "revoked",
         false if expires_at <= now => "expired",
@@ -189,10 +189,10 @@ async fn grants(State(office): State<AdminState>, AdminQuery(page): AdminQuery<P
     Ok(Json(json!({ "grants": grants, "next": next })))
 }
 
-async fn revoke(State(office): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
-    let now = office.clock.now();
+async fn revoke(State(admin_state): State<AdminState>, AdminPath(id): AdminPath<String>) -> Result<Json<Value>, Fault> {
+    let now = admin_state.clock.now();
     let revoked = id.clone();
-    office.memory()?.blocking(move |gate, ring| gate.grants(ring).revoke(&revoked, now)).await?;
+    admin_state.memory()?.blocking(move |gate, ring| gate.grants(ring).revoke(&revoked, now)).await?;
     tracing::info!(grant = id, "a grant was revoked");
     Ok(Json(json!({ "id": id, "state": "revoked" })))
 }

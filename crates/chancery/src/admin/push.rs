@@ -29,8 +29,8 @@ const MOST_CHANGED: usize = 10_000;
 /// The attempts that are shown of a registration.
 const ATTEMPTS: usize = 100;
 
-pub(super) fn routes(office: AdminState) -> Router {
-    let secrets = secrets::routes(office.clone());
+pub(super) fn routes(admin_state: AdminState) -> Router {
+    let secrets = secrets::routes(admin_state.clone());
     Router::new()
         .route("/admin/v1/push/lanes", get(lanes))
         .route("/admin/v1/push/lanes/{lane}", get(lane))
@@ -46,7 +46,7 @@ pub(super) fn routes(office: AdminState) -> Router {
         .route("/admin/v1/push/dead/purge", post(purge))
         .route("/admin/v1/push/receipts", get(receipts))
         .route("/admin/v1/push/metrics", get(metrics))
-        .with_state(office)
+        .with_state(admin_state)
         .merge(secrets)
 }
 
@@ -118,8 +118,8 @@ fn change_limit(given: Option<usize>) -> Result<usize, Fault> {
     }
 }
 
-async fn lanes(State(office): State<AdminState>, AdminQuery(which): AdminQuery<LaneQuery>) -> Result<Json<Value>, Fault> {
-    let page = office.engine()?.outbox().lanes(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
+async fn lanes(State(admin_state): State<AdminState>, AdminQuery(which): AdminQuery<LaneQuery>) -> Result<Json<Value>, Fault> {
+    let page = admin_state.engine()?.outbox().lanes(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
     Ok(Json(json!({ "lanes": page.lanes.iter().map(shown::lane).collect::<Vec<_>>(), "next": page.next })))
 }
 
@@ -129,8 +129,8 @@ async fn found(engine: &Engine, lane: u64) -> Result<Lane, Fault> {
     found.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("there is no lane {lane}")))
 }
 
-async fn lane(State(office): State<AdminState>, AdminPath(number): AdminPath<u64>) -> Result<Json<Value>, Fault> {
-    let engine = office.engine()?;
+async fn lane(State(admin_state): State<AdminState>, AdminPath(number): AdminPath<u64>) -> Result<Json<Value>, Fault> {
+    let engine = admin_state.engine()?;
     let found = found(engine, number).await?;
     let attempts = engine.outbox().attempts(number, Timestamp::default(), ATTEMPTS).await?;
     let mut shown = shown::lane(&found);
@@ -138,32 +138,32 @@ async fn lane(State(office): State<AdminState>, AdminPath(number): AdminPath<u64
     Ok(Json(shown))
 }
 
-async fn origins(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
-    let (in_flight, standings) = office.engine()?.standings();
+async fn origins(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let (in_flight, standings) = admin_state.engine()?.standings();
     let key = |standing: &OriginStanding| format!("{} {}", standing.origin.tenant, standing.origin.origin);
     let (origins, next) = page.cut(standings.iter().map(|standing| (key(standing), shown::origin(standing))).collect())?;
     Ok(Json(json!({ "in_flight": in_flight, "origins": origins, "next": next })))
 }
 
-async fn pause(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
-    change(&office, &which, StateChange::Pause).await
+async fn pause(State(admin_state): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
+    change(&admin_state, &which, StateChange::Pause).await
 }
 
-async fn resume(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
-    change(&office, &which, StateChange::Resume).await
+async fn resume(State(admin_state): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
+    change(&admin_state, &which, StateChange::Resume).await
 }
 
-async fn disable(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
-    change(&office, &which, StateChange::Disable).await
+async fn disable(State(admin_state): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
+    change(&admin_state, &which, StateChange::Disable).await
 }
 
-async fn enable(State(office): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
-    change(&office, &which, StateChange::Enable).await
+async fn enable(State(admin_state): State<AdminState>, AdminBody(which): AdminBody<LaneQuery>) -> Result<Json<Value>, Fault> {
+    change(&admin_state, &which, StateChange::Enable).await
 }
 
-async fn change(office: &AdminState, which: &LaneQuery, change: StateChange) -> Result<Json<Value>, Fault> {
+async fn change(admin_state: &AdminState, which: &LaneQuery, change: StateChange) -> Result<Json<Value>, Fault> {
     let (filter, most) = (which.named()?, change_limit(which.limit)?);
-    let changed = office.engine()?.change_state(&filter, change, which.after, most).await?;
+    let changed = admin_state.engine()?.change_state(&filter, change, which.after, most).await?;
     let next = changed.last().filter(|_| changed.len() == most).map(|(lane, _)| *lane);
     tracing::info!(lanes = changed.len(), ?change, "an operator changed webhooks");
     let changed: Vec<Value> = changed.iter().map(|(lane, state)| json!({ "lane": lane, "state": state.as_str() })).collect();
@@ -177,10 +177,10 @@ struct LaneIdQuery {
 }
 
 async fn test(
-    State(office): State<AdminState>,
+    State(admin_state): State<AdminState>,
     AdminBody(LaneIdQuery { lane }): AdminBody<LaneIdQuery>,
 ) -> Result<Json<Value>, Fault> {
-    let engine = office.engine()?;
+    let engine = admin_state.engine()?;
     let found = found(engine, lane).await?;
     let outcome = engine.try_out(&found).await.map_err(|error| Fault::new(StatusCode::CONFLICT, error.message.into_owned()))?;
     let http = match outcome.answer {
@@ -222,20 +222,20 @@ impl Letters {
     }
 }
 
-async fn dead(State(office): State<AdminState>, AdminQuery(which): AdminQuery<Letters>) -> Result<Json<Value>, Fault> {
+async fn dead(State(admin_state): State<AdminState>, AdminQuery(which): AdminQuery<Letters>) -> Result<Json<Value>, Fault> {
     let page =
-        office.engine()?.outbox().dead_letters(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
+        admin_state.engine()?.outbox().dead_letters(&which.filter()?, which.after, page_limit(which.limit, USUAL_PAGE)?).await?;
     Ok(Json(json!({ "letters": page.letters.iter().map(shown::letter).collect::<Vec<_>>(), "next": page.next })))
 }
 
-async fn letter(State(office): State<AdminState>, AdminPath(id): AdminPath<u64>) -> Result<Json<Value>, Fault> {
-    let found = office.engine()?.outbox().dead_letter(id).await?;
+async fn letter(State(admin_state): State<AdminState>, AdminPath(id): AdminPath<u64>) -> Result<Json<Value>, Fault> {
+    let found = admin_state.engine()?.outbox().dead_letter(id).await?;
     let letter = found.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("there is no dead letter {id}")))?;
     Ok(Json(shown::whole_letter(&letter)))
 }
 
-async fn replay(State(office): State<AdminState>, AdminBody(which): AdminBody<Letters>) -> Result<Json<Value>, Fault> {
-    let (engine, filter, most) = (office.engine()?, which.filter()?, change_limit(which.limit)?);
+async fn replay(State(admin_state): State<AdminState>, AdminBody(which): AdminBody<Letters>) -> Result<Json<Value>, Fault> {
+    let (engine, filter, most) = (admin_state.engine()?, which.filter()?, change_limit(which.limit)?);
     let ids: Vec<u64> = if which.dry_run {
         engine.outbox().dead_letters(&filter, which.after, most).await?.letters.iter().map(|letter| letter.id).collect()
     } else {
@@ -245,8 +245,8 @@ async fn replay(State(office): State<AdminState>, AdminBody(which): AdminBody<Le
     Ok(Json(json!({ "letters": ids, "next": next, "dry_run": which.dry_run })))
 }
 
-async fn purge(State(office): State<AdminState>, AdminBody(which): AdminBody<Letters>) -> Result<Json<Value>, Fault> {
-    let (engine, filter, most) = (office.engine()?, which.filter()?, change_limit(which.limit)?);
+async fn purge(State(admin_state): State<AdminState>, AdminBody(which): AdminBody<Letters>) -> Result<Json<Value>, Fault> {
+    let (engine, filter, most) = (admin_state.engine()?, which.filter()?, change_limit(which.limit)?);
     let purged = if which.dry_run {
         engine.outbox().dead_letters(&filter, which.after, most).await?.letters.len() as u64
     } else {
@@ -264,18 +264,18 @@ struct Receipts {
     limit: Option<usize>,
 }
 
-async fn receipts(State(office): State<AdminState>, AdminQuery(which): AdminQuery<Receipts>) -> Result<Json<Value>, Fault> {
+async fn receipts(State(admin_state): State<AdminState>, AdminQuery(which): AdminQuery<Receipts>) -> Result<Json<Value>, Fault> {
     let most = page_limit(which.limit, USUAL_PAGE)?;
-    let receipts = office.engine()?.outbox().receipts(which.lane, which.after, most).await?;
+    let receipts = admin_state.engine()?.outbox().receipts(which.lane, which.after, most).await?;
     let next = receipts.last().filter(|_| receipts.len() == most).map(|(number, _)| *number);
     let shown: Vec<Value> = receipts.iter().map(|(number, receipt)| shown::receipt(*number, receipt)).collect();
     Ok(Json(json!({ "receipts": shown, "next": next })))
 }
 
-async fn metrics(State(office): State<AdminState>) -> Result<Response, Fault> {
+async fn metrics(State(admin_state): State<AdminState>) -> Result<Response, Fault> {
     // Calls are placed whether or not there are webhooks.
-    let mut text = figures::placed(&office.house.chancery.placement_totals());
-    if let Some(engine) = &office.engine {
+    let mut text = figures::placed(&admin_state.parts.chancery.placement_totals());
+    if let Some(engine) = &admin_state.engine {
         let load = engine.outbox().outbox_load().await?;
         text += &figures::text(engine, load);
     }

@@ -49,20 +49,20 @@ pub(super) struct ResolvedScope {
 }
 
 /// The scope that is meant, as freezes are kept: trees by their root, callers with their tenant.
-pub(super) async fn resolved(office: &AdminState, query: &ScopeQuery) -> Result<ResolvedScope, Fault> {
+pub(super) async fn resolved(admin_state: &AdminState, query: &ScopeQuery) -> Result<ResolvedScope, Fault> {
     let (kind, name) = match read(query)? {
         (_, None) => return Ok(ResolvedScope { scope: FreezeScope::Everything, known: true }),
         (kind, Some(name)) => (kind, name),
     };
     if kind == "tree" {
-        let chancery = &office.house.chancery;
+        let chancery = &admin_state.parts.chancery;
         return match root_of(chancery, name).await? {
             Some(root) => Ok(ResolvedScope { scope: FreezeScope::Tree(root.as_str().into()), known: true }),
             None if query.unknown_ok => Ok(ResolvedScope { scope: FreezeScope::Tree(name.into()), known: false }),
             None => Err(unknown_tree(chancery, name).await?),
         };
     }
-    match resolve(kind, name, &known(office, kind).await?) {
+    match resolve(kind, name, &known(admin_state, kind).await?) {
         Ok(whole) => Ok(ResolvedScope { scope: of_kind(kind, whole), known: true }),
         Err(_) if query.unknown_ok => Ok(ResolvedScope { scope: of_kind(kind, &as_written(kind, name)), known: false }),
         Err(unresolved) => Err(unresolved.into()),
@@ -70,9 +70,9 @@ pub(super) async fn resolved(office: &AdminState, query: &ScopeQuery) -> Result<
 }
 
 /// The one of these freezes that is meant. `None`: what is meant is not among them.
-pub(super) async fn frozen(office: &AdminState, query: &ScopeQuery) -> Result<Option<FreezeScope>, Fault> {
+pub(super) async fn frozen(admin_state: &AdminState, query: &ScopeQuery) -> Result<Option<FreezeScope>, Fault> {
     let (kind, name) = read(query)?;
-    let scopes: Vec<FreezeScope> = office.house.chancery.freezes().await.into_iter().map(|freeze| freeze.scope).collect();
+    let scopes: Vec<FreezeScope> = admin_state.parts.chancery.freezes().await.into_iter().map(|freeze| freeze.scope).collect();
     let Some(name) = name else {
         return Ok(scopes.into_iter().find(|scope| *scope == FreezeScope::Everything));
     };
@@ -82,7 +82,7 @@ pub(super) async fn frozen(office: &AdminState, query: &ScopeQuery) -> Result<Op
         Err(UnresolvedName::Ambiguous { .. }) if query.unknown_ok => Ok(None),
         Err(unresolved @ UnresolvedName::Ambiguous { .. }) => Err(unresolved.into()),
         // A tree is frozen by its root, and is named by any of its tasks.
-        Err(_) => match resolved(office, query).await {
+        Err(_) => match resolved(admin_state, query).await {
             Ok(ResolvedScope { scope, .. }) if scopes.contains(&scope) => Ok(Some(scope)),
             Ok(ResolvedScope { scope, .. }) if !query.unknown_ok => Err(Fault::unknown(format!("{scope} is not frozen"))),
             Ok(_) => Ok(None),
@@ -117,7 +117,7 @@ impl fmt::Display for BudgetScopeFilter {
 
 /// Which budgets are asked for: all, those of a kind, or those of one scope.
 pub(super) async fn of_budgets(
-    office: &AdminState,
+    admin_state: &AdminState,
     query: &ScopeQuery,
     budgets: &[(Account, BudgetStanding)],
 ) -> Result<Option<BudgetScopeFilter>, Fault> {
@@ -139,7 +139,7 @@ pub(super) async fn of_budgets(
             }
         }
         (Some(kind), Some(_)) if kinds[1..].contains(&kind) => {
-            Ok(Some(BudgetScopeFilter::One(resolved(office, query).await?.scope.to_string())))
+            Ok(Some(BudgetScopeFilter::One(resolved(admin_state, query).await?.scope.to_string())))
         }
         (Some("global"), Some(_)) => Err(Fault::bad("name: there is only one global budget; leave the name out")),
         (Some(kind), _) => Err(Fault::bad(format!("scope: is one of {}; not {kind:?}", kinds.join(", ")))),
@@ -191,14 +191,14 @@ fn read(query: &ScopeQuery) -> Result<(&'static str, Option<&str>), Fault> {
 }
 
 /// The names of a kind that the node knows: of records, and of whoever sent one of the latest tasks.
-async fn known(office: &AdminState, kind: &str) -> Result<BTreeSet<String>, Fault> {
-    let chancery = &office.house.chancery;
+async fn known(admin_state: &AdminState, kind: &str) -> Result<BTreeSet<String>, Fault> {
+    let chancery = &admin_state.parts.chancery;
     if kind == "agent" {
         return Ok(chancery.agents().iter().map(|agent| agent.name.to_string()).collect());
     }
-    let records = office.callers.list();
+    let records = admin_state.callers.list();
     let mut callers: Vec<(String, String)> = records.into_iter().map(|(record, _)| (record.tenant, record.name)).collect();
-    if office.open {
+    if admin_state.open {
         callers.push((CallerRecord::new("").tenant, ANONYMOUS.to_owned()));
     }
     let (tasks, _) = chancery.operator_list(&ListFilter::default(), None, LATEST_TASKS).await?;

@@ -19,22 +19,22 @@ use super::naming::renamed;
 use super::observed::ObservedCards;
 use super::remote::{Remote, RemoteParts, ShownCards};
 use super::report;
-use crate::agent_registry::{AgentBookError, AgentRecord, AgentRegistry};
+use crate::agent_registry::{AgentRecord, AgentRegistry, AgentRegistryError};
 use crate::config::{AgentConfig, KeysConfig};
-use crate::key_registry::{ChestError, KeyRegistry};
+use crate::key_registry::{KeyRegistry, KeyRegistryError};
 use crate::mount::{Given, MountedAgent};
 
 /// How often to see whether a card has changed, or an agent has come up.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FleetError {
+pub(crate) enum GatewayError {
     #[error(transparent)]
-    Book(#[from] AgentBookError),
+    Book(#[from] AgentRegistryError),
     #[error(transparent)]
     Refused(#[from] DiscoveryError),
     #[error(transparent)]
-    Keys(#[from] ChestError),
+    Keys(#[from] KeyRegistryError),
     #[error("its card cannot be signed: {0}")]
     Card(#[from] CardFault),
     #[error("{0} runs in this node: it has no remote card to approve and no health checks")]
@@ -101,14 +101,14 @@ impl Gateway {
 
     /// Adds an agent and serves it at once. One that cannot be reached yet is served when it can; one whose card is refused is
     /// not added.
-    pub(crate) async fn add(&self, record: AgentRecord) -> Result<Value, FleetError> {
+    pub(crate) async fn add(&self, record: AgentRecord) -> Result<Value, GatewayError> {
         let _alone = self.changing.lock().await;
         if self.chancery.agents().get(&record.name).is_some() {
-            return Err(AgentBookError::Taken(record.name).into());
+            return Err(AgentRegistryError::Taken(record.name).into());
         }
         self.agent_registry.check(&record)?;
         let gateway_parts = self.gateway_parts.load_full();
-        let faulty = |fault: String| FleetError::Book(AgentBookError::Faulty(fault));
+        let faulty = |fault: String| GatewayError::Book(AgentRegistryError::Faulty(fault));
         let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &gateway_parts.remote_parts).map_err(faulty)?;
         let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
         let ShownCards { card, extended } = remote.first_cards(self.chancery.now()).await;
@@ -142,11 +142,11 @@ impl Gateway {
     }
 
     /// Takes an added agent out. What it is working on goes on and is recorded; new calls find nobody.
-    pub(crate) async fn remove(&self, name: &str) -> Result<(), FleetError> {
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), GatewayError> {
         let _alone = self.changing.lock().await;
         let remote = self.remotes().get(name).cloned().filter(|remote| remote.added);
         if remote.is_none() && self.chancery.agents().get(name).is_some() && !self.agent_registry.has(name) {
-            return Err(AgentBookError::Configured(name.to_owned()).into());
+            return Err(AgentRegistryError::Configured(name.to_owned()).into());
         }
         self.agent_registry.remove(name)?;
         if let Some(remote) = remote {
@@ -160,28 +160,28 @@ impl Gateway {
 
     /// Takes over what waits, if it is the card of that digest where one is named; `anew`, whichever card the agent has now, whoever
     /// signed it.
-    pub(crate) async fn approve(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, FleetError> {
+    pub(crate) async fn approve(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, GatewayError> {
         let _alone = self.changing.lock().await;
         let remote = self.remote(name)?;
         let now = self.chancery.now();
         let before = report::pending(&remote);
         if before.is_empty() && !anew {
-            return Err(FleetError::NothingWaits(name.to_owned()));
+            return Err(GatewayError::NothingWaits(name.to_owned()));
         }
         let mut taken_over = false;
         for replica in remote.pool().replicas() {
             if anew {
-                replica.unpin().map_err(FleetError::NotKept)?;
+                replica.unpin().map_err(GatewayError::NotKept)?;
                 replica.refresh(now).await?;
                 taken_over = true;
                 continue;
             }
             let is_meant = |structure: &str| digest.is_none_or(|digest| structure == digest);
             let Some(pending) = replica.seen().pending.filter(|pending| is_meant(&pending.structure)) else { continue };
-            taken_over |= replica.approve(&pending.structure, now).map_err(FleetError::NotKept)?.is_some();
+            taken_over |= replica.approve(&pending.structure, now).map_err(GatewayError::NotKept)?.is_some();
         }
         if !taken_over {
-            return Err(FleetError::AnotherWaits(name.to_owned()));
+            return Err(GatewayError::AnotherWaits(name.to_owned()));
         }
         self.show(&remote).await;
         tracing::info!(agent = name, anew, "the card of an agent was approved");
@@ -222,22 +222,22 @@ impl Gateway {
         }
     }
 
-    pub(crate) fn health(&self, name: &str) -> Result<Value, FleetError> {
+    pub(crate) fn health(&self, name: &str) -> Result<Value, GatewayError> {
         let remote = self.remote(name)?;
         Ok(json!({ "name": name, "state": report::state(&remote), "replicas": report::health(&remote) }))
     }
 
     /// One agent, with how it is called and what was learnt about it.
-    pub(crate) fn one(&self, name: &str) -> Result<Value, FleetError> {
+    pub(crate) fn one(&self, name: &str) -> Result<Value, GatewayError> {
         let mut shown = report::agent(&*self.remote(name)?);
         shown["health"] = self.health(name)?["replicas"].take();
         Ok(shown)
     }
 
     /// The address of an agent: the base to give to it in the place of the node's own. `rotate` makes another one.
-    pub(crate) fn address(&self, name: &str, rotate: bool) -> Result<Value, FleetError> {
+    pub(crate) fn address(&self, name: &str, rotate: bool) -> Result<Value, GatewayError> {
         if self.chancery.agents().get(name).is_none() {
-            return Err(AgentBookError::Unknown(name.to_owned()).into());
+            return Err(AgentRegistryError::Unknown(name.to_owned()).into());
         }
         if rotate {
             self.agent_registry.rotate_address(name, self.chancery.now())?;
@@ -380,11 +380,11 @@ impl Gateway {
         self.remotes().values().cloned().collect()
     }
 
-    fn remote(&self, name: &str) -> Result<Arc<Remote>, FleetError> {
+    fn remote(&self, name: &str) -> Result<Arc<Remote>, GatewayError> {
         match self.remotes().get(name) {
             Some(remote) => Ok(Arc::clone(remote)),
-            None if self.chancery.agents().get(name).is_some() => Err(FleetError::BuiltIn(name.to_owned())),
-            None => Err(AgentBookError::Unknown(name.to_owned()).into()),
+            None if self.chancery.agents().get(name).is_some() => Err(GatewayError::BuiltIn(name.to_owned())),
+            None => Err(AgentRegistryError::Unknown(name.to_owned()).into()),
         }
     }
 

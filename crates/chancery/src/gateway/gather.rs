@@ -8,9 +8,9 @@ use chancery_protocol::{AgentName, Timestamp};
 
 use super::naming::settle_names;
 use super::remote::{Remote, RemoteParts, ShownCards};
-use crate::agent_lineup::AgentLineup;
 use crate::build_error::BuildError;
 use crate::config::AgentConfig;
+use crate::configured_agents::ConfiguredAgents;
 use crate::mount::Given;
 
 /// What is there already: agents elsewhere, and all agents as they are served now.
@@ -50,10 +50,10 @@ impl GatheredAgent {
 /// stays the same goes on as it is.
 pub(crate) async fn gather(
     remote_parts: &RemoteParts,
-    lineup: AgentLineup,
+    configured_agents: ConfiguredAgents,
     standing: Option<&ServedAgents>,
 ) -> Result<(Vec<Given>, Vec<Arc<Remote>>), BuildError> {
-    let AgentLineup { here: mut given, elsewhere, .. } = lineup;
+    let ConfiguredAgents { here: mut given, elsewhere, .. } = configured_agents;
     let now = remote_parts.clock.now();
     let others = given
         .iter()

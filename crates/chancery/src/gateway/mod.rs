@@ -10,7 +10,7 @@ mod observed;
 mod remote;
 mod report;
 
-pub(crate) use self::gateway_agents::{FleetError, Gateway, GatewayParts};
+pub(crate) use self::gateway_agents::{Gateway, GatewayError, GatewayParts};
 pub(crate) use self::gather::{ServedAgents, gather};
 pub(crate) use self::in_code::InCode;
 pub use self::naming::agent_slug;

@@ -62,13 +62,13 @@ impl TaskRunner for Parrot {
     }
 }
 
-struct House {
+struct OffloadScene {
     tier: TempDir,
     store: Arc<MemoryStore>,
     clock: Arc<ManualClock>,
 }
 
-impl House {
+impl OffloadScene {
     fn new() -> Self {
         let made = Uuid::now_v7().get_timestamp().expect("ids have a time").to_unix().0;
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(i64::try_from(made).expect("a time") * 1_000_000)));
@@ -191,14 +191,14 @@ mod others;
 
 #[tokio::test]
 async fn what_callers_and_agents_say_is_kept_as_links_and_read_whole() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let task = task_of(&chancery, &call_context(), "complete", large()).await;
     assert_eq!(both(&task), [large().content, large().content], "the agent was told the whole, and so is the caller");
-    let log = house.store.entries(&task.id, 0, 100).await.unwrap();
+    let log = scene.store.entries(&task.id, 0, 100).await.unwrap();
     assert!(log.len() >= 2);
     assert!(!format!("{log:?}").contains("long story"), "the log has links");
-    assert_eq!(house.folders("one"), [task.id.to_string()]);
+    assert_eq!(scene.folders("one"), [task.id.to_string()]);
     let links = get(&chancery, &takes_references(), &task.id).await;
     assert!(both(&links).iter().all(|content| is_link(content, &task.id)), "{links:?}");
     assert_eq!(both(&*get(&chancery, &call_context(), &task.id).await), [large().content, large().content]);
@@ -222,8 +222,8 @@ async fn what_callers_and_agents_say_is_kept_as_links_and_read_whole() {
 
 #[tokio::test]
 async fn a_message_that_is_the_answer_comes_whole_or_as_a_link() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let Sent::Message(message) = say(&chancery, &call_context(), "reply", large()).await else { panic!("a task") };
     assert_eq!(message.parts[0], large());
     let Sent::Message(message) = say(&chancery, &takes_references(), "reply", large()).await else { panic!("a task") };
@@ -232,8 +232,8 @@ async fn a_message_that_is_the_answer_comes_whole_or_as_a_link() {
 
 #[tokio::test]
 async fn a_stream_opens_with_the_task_as_its_reader_takes_it() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let task = task_of(&chancery, &call_context(), "ask", large()).await;
     for (context, whole) in [(call_context(), true), (takes_references(), false)] {
         let subscribe = SubscribeToTask { tenant: None, id: task.id.clone() };
@@ -249,36 +249,36 @@ async fn a_stream_opens_with_the_task_as_its_reader_takes_it() {
 
 #[tokio::test]
 async fn a_turn_that_is_taken_up_again_has_the_whole_message() {
-    let house = House::new();
-    let id = task_of(&house.plane("one"), &call_context(), "hang", large()).await.id.clone();
-    let restarted = house.plane("one");
+    let scene = OffloadScene::new();
+    let id = task_of(&scene.plane("one"), &call_context(), "hang", large()).await.id.clone();
+    let restarted = scene.plane("one");
     assert_eq!(restarted.recover().await.unwrap().resumed, 1);
     assert_eq!(both(&*get(&restarted, &call_context(), &id).await), [large().content, large().content]);
 }
 
 #[tokio::test]
 async fn what_was_put_away_goes_with_its_task_and_other_nodes_keep_theirs() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let task = task_of(&chancery, &call_context(), "complete", large()).await;
-    let theirs = house.tier.path().join("offload/two").join(Uuid::now_v7().to_string());
+    let theirs = scene.tier.path().join("offload/two").join(Uuid::now_v7().to_string());
     std::fs::create_dir_all(&theirs).unwrap();
     // Put away for a message that is about to be recorded.
-    let coming = house.tier.path().join("offload/one").join(Uuid::now_v7().to_string());
+    let coming = scene.tier.path().join("offload/one").join(Uuid::now_v7().to_string());
     std::fs::create_dir_all(&coming).unwrap();
     chancery.clear_part_store().await.unwrap();
-    assert!(coming.exists() && house.folders("one").contains(&task.id.to_string()));
-    house.clock.advance(Duration::from_secs(2 * 3600));
+    assert!(coming.exists() && scene.folders("one").contains(&task.id.to_string()));
+    scene.clock.advance(Duration::from_secs(2 * 3600));
     assert_eq!(chancery.sweep().await, 1);
     chancery.clear_part_store().await.unwrap();
-    assert_eq!(house.folders("one"), [] as [String; 0]);
+    assert_eq!(scene.folders("one"), [] as [String; 0]);
     assert!(theirs.exists(), "its node knows whether it is needed");
 }
 
 #[tokio::test]
 async fn a_link_that_only_looks_like_ours_is_left_alone() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let digest = "0".repeat(64);
     let ours = format!("http://here/artifacts/{}/{digest}", Uuid::now_v7());
     for (url, bytes) in [(ours.clone(), u64::MAX), (ours, 10), ("https://elsewhere/x".to_owned(), 10)] {
@@ -292,8 +292,8 @@ async fn a_link_that_only_looks_like_ours_is_left_alone() {
 
 #[tokio::test]
 async fn an_artifact_without_end_comes_to_one_at_the_limit() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let most = task_of(&chancery, &call_context(), "pieces", Part::text("3")).await;
     assert_eq!((most.status.state, most.artifacts[0].parts.len()), (TaskState::Completed, 3));
     let more = task_of(&chancery, &call_context(), "pieces", Part::text("4")).await;

@@ -1,13 +1,13 @@
 //! Where in a config file somebody has to look for what is wrong with a node.
 
 use crate::build_error::BuildError;
-use crate::caller_registry::BookError;
+use crate::caller_registry::CallerRegistryError;
 use crate::config::{ConfigFault, Places};
 
 /// The faults behind an error, each at the key it is about.
 pub(crate) fn placed(error: BuildError, places: &Places) -> Vec<ConfigFault> {
     let (key, message) = match &error {
-        BuildError::Callers(BookError::Faulty(faults)) => {
+        BuildError::Callers(CallerRegistryError::Faulty(faults)) => {
             return faults.iter().map(|fault| places.fault(&format!("callers.{}", fault.name), &fault.reason)).collect();
         }
         BuildError::Agent { name, fault } => return vec![places.fault(&format!("agents.{name}"), fault)],

@@ -14,10 +14,10 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 /// Emits as many pieces as it is told, yielding now and then, and ends in one of several ways.
-struct Piecework;
+struct RandomPieces;
 
 #[async_trait]
-impl TaskRunner for Piecework {
+impl TaskRunner for RandomPieces {
     async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
         let mut script = turn.message.first_text().unwrap_or_default().split(' ');
         let pieces: usize = script.next().and_then(|word| word.parse().ok()).unwrap_or(0);
@@ -46,7 +46,7 @@ impl TaskRunner for Piecework {
 fn plane(store: Arc<HookedStore>) -> Chancery {
     let limits =
         TaskLimits { streams_per_caller: 1000, streams_per_task: 1000, stream_buffer_events: 4, ..TaskLimits::default() };
-    chancery_testkit::plane(store, Piecework, limits)
+    chancery_testkit::plane(store, RandomPieces, limits)
 }
 
 fn context(last_event_id: Option<u64>, key: Option<String>) -> CallContext {

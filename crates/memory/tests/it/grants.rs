@@ -12,28 +12,28 @@ use crate::common::{DIM, config, publish, tier, vectors};
 const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 const HOUR: Duration = Duration::from_secs(3600);
 
-struct House {
+struct GrantScene {
     folder: tempfile::TempDir,
     ring: KeyRing,
     gate: MemoryGate,
     held: PublishedCollection,
 }
 
-fn house() -> House {
+fn scene() -> GrantScene {
     let folder = tempfile::tempdir().unwrap();
     let tier = tier(folder.path());
     let held = publish(&tier, &vectors(5, 50, DIM));
     let mut ring = KeyRing::default();
     ring.ensure(KeyUse::MemoryGrants, None, Algorithm::EdDsa, Timestamp::from_micros(0)).unwrap();
     let gate = MemoryGate::new(tier, &config(folder.path()));
-    House { folder, ring, gate, held }
+    GrantScene { folder, ring, gate, held }
 }
 
 fn agent(digit: u8) -> AgentId {
     AgentId::from_digest(&[digit; 32])
 }
 
-impl House {
+impl GrantScene {
     fn grant(&self, capabilities: &[Capability]) -> String {
         let witness = Some(self.held.witness.clone());
         let grant = self.gate.draw_up(witness, capabilities.to_vec(), agent(1), None, NOW, HOUR);
@@ -59,47 +59,47 @@ impl House {
 
 #[test]
 fn a_grant_opens_what_it_says_and_nothing_else() {
-    let house = house();
+    let scene = scene();
     let [one, two] = [[agent(1)], [agent(2)]];
-    let read = house.grant(&[Capability::Read]);
-    assert_eq!(house.refusal(&house.ask(None, &one)), "no_grant");
-    assert_eq!(house.refusal(&house.ask(Some(&read), &two)), "other_grantee");
-    assert_eq!(house.refusal(&house.ask(Some(&read), &[])), "other_grantee");
-    assert_eq!(house.gate.resolve(&house.ask(Some(&read), &one), &house.ring).unwrap().count, 50);
+    let read = scene.grant(&[Capability::Read]);
+    assert_eq!(scene.refusal(&scene.ask(None, &one)), "no_grant");
+    assert_eq!(scene.refusal(&scene.ask(Some(&read), &two)), "other_grantee");
+    assert_eq!(scene.refusal(&scene.ask(Some(&read), &[])), "other_grantee");
+    assert_eq!(scene.gate.resolve(&scene.ask(Some(&read), &one), &scene.ring).unwrap().count, 50);
     let query = [vec![0.0; DIM as usize]];
-    let searched = house.gate.search(&house.ask(Some(&read), &one), &query, 1, &house.ring);
+    let searched = scene.gate.search(&scene.ask(Some(&read), &one), &query, 1, &scene.ring);
     assert_eq!(searched.unwrap_err().to_string(), GrantRefusal::Capability("search").to_string());
-    let search = house.grant(&[Capability::Search]);
-    assert_eq!(house.refusal(&house.ask(Some(&search), &one)), "capability");
-    assert_eq!(house.gate.search(&house.ask(Some(&search), &one), &query, 3, &house.ring).unwrap()[0].len(), 3);
+    let search = scene.grant(&[Capability::Search]);
+    assert_eq!(scene.refusal(&scene.ask(Some(&search), &one)), "capability");
+    assert_eq!(scene.gate.search(&scene.ask(Some(&search), &one), &query, 3, &scene.ring).unwrap()[0].len(), 3);
 }
 
 #[test]
 fn a_grant_ends_at_its_moment() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let read = house.grant(&[Capability::Read]);
-    let at = |now| MemoryRequest { now, ..house.ask(Some(&read), &one) };
-    assert_eq!(house.refusal(&at(NOW + HOUR)), "expired");
-    house.gate.resolve(&at(Timestamp::from_micros((NOW + HOUR).micros() - 1)), &house.ring).unwrap();
-    assert_eq!(house.refusal(&at(Timestamp::from_micros(NOW.micros() - 30_000_001))), "not_yet");
-    let long = house.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR * 24 * 365);
+    let read = scene.grant(&[Capability::Read]);
+    let at = |now| MemoryRequest { now, ..scene.ask(Some(&read), &one) };
+    assert_eq!(scene.refusal(&at(NOW + HOUR)), "expired");
+    scene.gate.resolve(&at(Timestamp::from_micros((NOW + HOUR).micros() - 1)), &scene.ring).unwrap();
+    assert_eq!(scene.refusal(&at(Timestamp::from_micros(NOW.micros() - 30_000_001))), "not_yet");
+    let long = scene.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR * 24 * 365);
     assert_eq!(long.expires_at, NOW + HOUR * 24 * 30);
 }
 
 #[test]
 fn what_was_revoked_stays_revoked_on_every_node_and_after_a_restart() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let read = house.grant(&[Capability::Read]);
-    house.gate.resolve(&house.ask(Some(&read), &one), &house.ring).unwrap();
-    let book = house.gate.grants(&house.ring);
+    let read = scene.grant(&[Capability::Read]);
+    scene.gate.resolve(&scene.ask(Some(&read), &one), &scene.ring).unwrap();
+    let book = scene.gate.grants(&scene.ring);
     let [(grant, false)] = &book.list().unwrap()[..] else { panic!() };
     book.revoke(&grant.id, NOW).unwrap();
-    assert_eq!(house.refusal(&house.ask(Some(&read), &one)), "revoked");
+    assert_eq!(scene.refusal(&scene.ask(Some(&read), &one)), "revoked");
     assert!(book.list().unwrap()[0].1);
-    let again = MemoryGate::new(tier(house.folder.path()), &config(house.folder.path()));
-    assert_eq!(again.resolve(&house.ask(Some(&read), &one), &house.ring).unwrap_err().code(), "revoked");
+    let again = MemoryGate::new(tier(scene.folder.path()), &config(scene.folder.path()));
+    assert_eq!(again.resolve(&scene.ask(Some(&read), &one), &scene.ring).unwrap_err().code(), "revoked");
     for bad in ["", "../grants/x", "../../etc/passwd"] {
         assert_eq!(book.revoke(bad, NOW).unwrap_err().code(), "reference", "{bad}");
     }
@@ -107,169 +107,169 @@ fn what_was_revoked_stays_revoked_on_every_node_and_after_a_restart() {
 
 #[test]
 fn a_grant_is_presented_whole_or_by_its_id() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let text = house.grant(&[Capability::Read]);
-    let book = house.gate.grants(&house.ring);
+    let text = scene.grant(&[Capability::Read]);
+    let book = scene.gate.grants(&scene.ring);
     let id = book.list().unwrap()[0].0.id.clone();
     for presented in [&text, &id] {
-        assert!(house.gate.resolve(&house.ask(Some(presented), &one), &house.ring).is_ok());
+        assert!(scene.gate.resolve(&scene.ask(Some(presented), &one), &scene.ring).is_ok());
     }
-    let other = house.gate.draw_up(None, vec![Capability::Read], agent(2), None, NOW, HOUR);
+    let other = scene.gate.draw_up(None, vec![Capability::Read], agent(2), None, NOW, HOUR);
     book.issue(&other).unwrap();
-    assert_eq!(house.refusal(&house.ask(Some(&other.id), &one)), "other_grantee");
+    assert_eq!(scene.refusal(&scene.ask(Some(&other.id), &one)), "other_grantee");
     // A file under another id is not the grant of that id.
-    let place = |id: &str| house.folder.path().join("grants").join(id);
+    let place = |id: &str| scene.folder.path().join("grants").join(id);
     std::fs::copy(place(&id), place(&other.id)).unwrap();
-    assert_eq!(house.refusal(&house.ask(Some(&other.id), &one)), "malformed_grant");
+    assert_eq!(scene.refusal(&scene.ask(Some(&other.id), &one)), "malformed_grant");
     let nobody = "01a1e0cd-a55f-7395-a9b2-a22216016c43";
-    assert_eq!(house.refusal(&house.ask(Some(nobody), &one)), "no_grant");
+    assert_eq!(scene.refusal(&scene.ask(Some(nobody), &one)), "no_grant");
 }
 
 #[test]
 fn another_hand_than_the_one_named_cannot_pass_a_grant_on() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let grant = house.gate.draw_up(None, vec![Capability::Read], agent(1), Some(agent(3)), NOW, HOUR);
-    let text = house.gate.grants(&house.ring).issue(&grant).unwrap();
+    let grant = scene.gate.draw_up(None, vec![Capability::Read], agent(1), Some(agent(3)), NOW, HOUR);
+    let text = scene.gate.grants(&scene.ring).issue(&grant).unwrap();
     let (right, wrong) = (agent(3), agent(4));
     for presenter in [None, Some(&wrong), Some(&one[0])] {
-        assert_eq!(house.refusal(&MemoryRequest { presenter, ..house.ask(Some(&text), &one) }), "other_presenter");
+        assert_eq!(scene.refusal(&MemoryRequest { presenter, ..scene.ask(Some(&text), &one) }), "other_presenter");
     }
-    let ask = MemoryRequest { presenter: Some(&right), ..house.ask(Some(&text), &one) };
-    assert!(house.gate.resolve(&ask, &house.ring).is_ok());
+    let ask = MemoryRequest { presenter: Some(&right), ..scene.ask(Some(&text), &one) };
+    assert!(scene.gate.resolve(&ask, &scene.ring).is_ok());
 }
 
 #[test]
 fn a_grant_for_another_witness_or_shard_does_not_open_this_one() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let other = publish(house.gate.tier(), &vectors(6, 50, DIM));
-    let mut grant = house.gate.draw_up(Some(other.witness), vec![Capability::Read], agent(1), None, NOW, HOUR);
-    let elsewhere = house.gate.grants(&house.ring).issue(&grant).unwrap();
-    assert_eq!(house.refusal(&house.ask(Some(&elsewhere), &one)), "other_witness");
+    let other = publish(scene.gate.tier(), &vectors(6, 50, DIM));
+    let mut grant = scene.gate.draw_up(Some(other.witness), vec![Capability::Read], agent(1), None, NOW, HOUR);
+    let elsewhere = scene.gate.grants(&scene.ring).issue(&grant).unwrap();
+    assert_eq!(scene.refusal(&scene.ask(Some(&elsewhere), &one)), "other_witness");
     grant.witness = None;
     "staging".clone_into(&mut grant.shard);
-    let staged = house.gate.grants(&house.ring).issue(&grant).unwrap();
-    assert_eq!(house.refusal(&house.ask(Some(&staged), &one)), "other_shard");
+    let staged = scene.gate.grants(&scene.ring).issue(&grant).unwrap();
+    assert_eq!(scene.refusal(&scene.ask(Some(&staged), &one)), "other_shard");
 }
 
 #[test]
 fn a_changed_or_foreign_grant_is_nothing() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let good = house.grant(&[Capability::Read]);
+    let good = scene.grant(&[Capability::Read]);
     for at in 0..good.len() {
         let mut bad = good.clone().into_bytes();
         bad[at] = if bad[at] == b'A' { b'B' } else { b'A' };
         let bad = String::from_utf8(bad).unwrap();
         // The last letter of a base64 text has bits that stand for nothing.
-        let refused = house.gate.resolve(&house.ask(Some(&bad), &one), &house.ring);
+        let refused = scene.gate.resolve(&scene.ask(Some(&bad), &one), &scene.ring);
         assert!(refused.is_err(), "byte {at}");
     }
     let too_long = "a".repeat(5000);
     for bad in ["", ".", "..", "a.b.c", too_long.as_str()] {
-        assert_eq!(house.refusal(&house.ask(Some(bad), &one)), "malformed_grant", "{bad}");
+        assert_eq!(scene.refusal(&scene.ask(Some(bad), &one)), "malformed_grant", "{bad}");
     }
     let mut stranger = KeyRing::default();
     stranger.ensure(KeyUse::MemoryGrants, None, Algorithm::EdDsa, Timestamp::from_micros(0)).unwrap();
-    let grant = house.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR);
-    let foreign = house.gate.grants(&stranger).issue(&grant).unwrap();
-    assert_eq!(house.refusal(&house.ask(Some(&foreign), &one)), "unknown_issuer");
+    let grant = scene.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR);
+    let foreign = scene.gate.grants(&stranger).issue(&grant).unwrap();
+    assert_eq!(scene.refusal(&scene.ask(Some(&foreign), &one)), "unknown_issuer");
     let key = stranger.signing::<MemoryGrants>(None, Algorithm::EdDsa, NOW).unwrap();
-    let trusting = MemoryConfig { issuers: vec![IssuerKey(key.public().clone())], ..config(house.folder.path()) };
-    let trusting = MemoryGate::new(house.gate.tier().clone(), &trusting);
-    assert!(trusting.resolve(&house.ask(Some(&foreign), &one), &house.ring).is_ok());
+    let trusting = MemoryConfig { issuers: vec![IssuerKey(key.public().clone())], ..config(scene.folder.path()) };
+    let trusting = MemoryGate::new(scene.gate.tier().clone(), &trusting);
+    assert!(trusting.resolve(&scene.ask(Some(&foreign), &one), &scene.ring).is_ok());
 }
 
 /// The same key, used for something else, signs no grants.
 #[test]
 fn a_signature_made_for_a_receipt_is_not_one_of_a_grant() {
-    let house = house();
+    let scene = scene();
     let seed = "11".repeat(32);
     let mut ring = KeyRing::default();
     ring.give(&SigningKey::<MemoryGrants>::from_seed(&seed).unwrap(), None, NOW).unwrap();
     let good = {
-        let grant = house.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR);
-        house.gate.grants(&ring).issue(&grant).unwrap()
+        let grant = scene.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR);
+        scene.gate.grants(&ring).issue(&grant).unwrap()
     };
     let one = [agent(1)];
-    assert!(house.gate.resolve(&house.ask(Some(&good), &one), &ring).is_ok());
+    assert!(scene.gate.resolve(&scene.ask(Some(&good), &one), &ring).is_ok());
     let (signed, _) = good.rsplit_once('.').unwrap();
     let receipt = SigningKey::<Receipts>::from_seed(&seed).unwrap().sign(signed.as_bytes()).unwrap();
     use base64::Engine as _;
     let forged = format!("{signed}.{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(receipt));
-    assert_eq!(house.gate.resolve(&house.ask(Some(&forged), &one), &ring).unwrap_err().code(), "bad_signature");
+    assert_eq!(scene.gate.resolve(&scene.ask(Some(&forged), &one), &ring).unwrap_err().code(), "bad_signature");
 }
 
 #[test]
 fn who_may_write_publishes_a_new_generation_and_may_do_with_it_what_it_might_before() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
     let new = vec![(1000, vec![9.0; DIM as usize]), (7, vec![-9.0; DIM as usize])];
     for (can, code) in [(vec![Capability::Read, Capability::Search], "capability"), (vec![Capability::Write], "")] {
-        let grant = house.grant(&can);
-        let written = house.gate.write(&house.ask(Some(&grant), &one), &new, &house.ring);
+        let grant = scene.grant(&can);
+        let written = scene.gate.write(&scene.ask(Some(&grant), &one), &new, &scene.ring);
         assert_eq!(written.as_ref().err().map_or("", |error| error.code()), code);
     }
-    let all = house.grant(&Capability::ALL);
+    let all = scene.grant(&Capability::ALL);
     let stranger = [agent(2)];
-    let refused = house.gate.write(&house.ask(Some(&all), &stranger), &new, &house.ring).unwrap_err();
+    let refused = scene.gate.write(&scene.ask(Some(&all), &stranger), &new, &scene.ring).unwrap_err();
     assert_eq!(refused.code(), "other_grantee");
     for (wrong, code) in
         [(vec![], "reference"), (vec![(1, vec![0.5; 3])], "dimensions"), (vec![(1, vec![f32::NAN; 16])], "not_vectors")]
     {
-        assert_eq!(house.gate.write(&house.ask(Some(&all), &one), &wrong, &house.ring).unwrap_err().code(), code);
+        assert_eq!(scene.gate.write(&scene.ask(Some(&all), &one), &wrong, &scene.ring).unwrap_err().code(), code);
     }
-    let written = house.gate.write(&house.ask(Some(&all), &one), &new, &house.ring).unwrap();
+    let written = scene.gate.write(&scene.ask(Some(&all), &one), &new, &scene.ring).unwrap();
     assert_eq!(written.published.count, 51, "one took the place of another, one is more");
-    assert_ne!(written.published.witness, house.held.witness);
+    assert_ne!(written.published.witness, scene.held.witness);
     let of_new = |grant| MemoryRequest {
         witness: &written.published.witness,
         data_ref: Some(&written.published.data_ref),
-        ..house.ask(Some(grant), &one)
+        ..scene.ask(Some(grant), &one)
     };
     let near = |id: u64, numbers: f32| {
-        let found = house.gate.search(&of_new(&written.grant), &[vec![numbers; DIM as usize]], 1, &house.ring).unwrap();
+        let found = scene.gate.search(&of_new(&written.grant), &[vec![numbers; DIM as usize]], 1, &scene.ring).unwrap();
         assert_eq!(found[0][0].id, id);
     };
     near(1000, 9.0);
     near(7, -9.0);
-    assert_eq!(house.gate.resolve(&house.ask(Some(&all), &one), &house.ring).unwrap().count, 50, "the old one stays");
-    assert_eq!(house.gate.resolve(&of_new(&all), &house.ring).unwrap_err().code(), "other_witness");
-    let again = house.gate.write(&of_new(&written.grant), &new[..1], &house.ring).unwrap();
+    assert_eq!(scene.gate.resolve(&scene.ask(Some(&all), &one), &scene.ring).unwrap().count, 50, "the old one stays");
+    assert_eq!(scene.gate.resolve(&of_new(&all), &scene.ring).unwrap_err().code(), "other_witness");
+    let again = scene.gate.write(&of_new(&written.grant), &new[..1], &scene.ring).unwrap();
     assert_eq!(again.published.witness, written.published.witness, "nothing is new");
     // What was taken back takes along all that was written with it.
-    let first = house.gate.grants(&house.ring).open(&all, NOW).unwrap();
-    house.gate.grants(&house.ring).revoke(&first.id, NOW).unwrap();
+    let first = scene.gate.grants(&scene.ring).open(&all, NOW).unwrap();
+    scene.gate.grants(&scene.ring).revoke(&first.id, NOW).unwrap();
     for grant in [&all, &written.grant, &again.grant] {
-        assert_eq!(house.gate.check(&of_new(grant), Capability::Write, &house.ring).unwrap_err().code(), "revoked");
+        assert_eq!(scene.gate.check(&of_new(grant), Capability::Write, &scene.ring).unwrap_err().code(), "revoked");
     }
-    assert!(house.gate.grants(&house.ring).list().unwrap().iter().filter(|(grant, _)| !grant.after.is_empty()).count() >= 3);
+    assert!(scene.gate.grants(&scene.ring).list().unwrap().iter().filter(|(grant, _)| !grant.after.is_empty()).count() >= 3);
 }
 
 #[test]
 fn no_grant_counts_for_longer_than_this_node_would_give_one() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let mut grant = house.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR);
+    let mut grant = scene.gate.draw_up(None, vec![Capability::Read], agent(1), None, NOW, HOUR);
     let longest = Duration::from_secs(MemoryConfig::default().max_grant_hours * 3600);
     grant.expires_at = NOW + longest + HOUR;
-    let text = house.gate.grants(&house.ring).issue(&grant).unwrap();
-    let at = |now| MemoryRequest { now, ..house.ask(Some(&text), &one) };
-    assert!(house.gate.resolve(&at(NOW + (longest - Duration::from_micros(1))), &house.ring).is_ok());
-    assert_eq!(house.refusal(&at(NOW + longest)), "expired");
+    let text = scene.gate.grants(&scene.ring).issue(&grant).unwrap();
+    let at = |now| MemoryRequest { now, ..scene.ask(Some(&text), &one) };
+    assert!(scene.gate.resolve(&at(NOW + (longest - Duration::from_micros(1))), &scene.ring).is_ok());
+    assert_eq!(scene.refusal(&at(NOW + longest)), "expired");
 }
 
 #[test]
 fn what_is_handed_over_for_less_than_was_granted_is_good_for_no_more() {
-    let house = house();
+    let scene = scene();
     let one = [agent(1)];
-    let all = house.grant(&Capability::ALL);
+    let all = scene.grant(&Capability::ALL);
     for (handed, taken) in [(vec!["read".to_owned()], [true, false, false]), (vec![], [false; 3])] {
-        let ask = MemoryRequest { handed_for: Some(&handed), ..house.ask(Some(&all), &one) };
+        let ask = MemoryRequest { handed_for: Some(&handed), ..scene.ask(Some(&all), &one) };
         for (needs, taken) in Capability::ALL.into_iter().zip(taken) {
-            let code = house.gate.check(&ask, needs, &house.ring).map_or_else(|error| error.code(), |_| "");
+            let code = scene.gate.check(&ask, needs, &scene.ring).map_or_else(|error| error.code(), |_| "");
             assert_eq!(code, if taken { "" } else { "handed_for" }, "{needs} of {handed:?}");
         }
     }

@@ -20,14 +20,14 @@ use crate::admin::fault::Fault;
 use crate::admin::page::PageQuery;
 use crate::webhooks::{SecretsError, VaultError, Webhooks};
 
-pub(super) fn routes(office: AdminState) -> Router {
+pub(super) fn routes(admin_state: AdminState) -> Router {
     Router::new()
         .route("/admin/v1/push/vault", get(vault))
         .route("/admin/v1/push/vault/rotate", post(rotate))
         .route("/admin/v1/push/vault/retire", post(retire))
         .route("/admin/v1/push/secrets", get(secrets).post(agree))
         .route("/admin/v1/push/secrets/remove", post(remove))
-        .with_state(office)
+        .with_state(admin_state)
 }
 
 impl From<VaultError> for Fault {
@@ -58,9 +58,9 @@ impl AdminState {
     }
 }
 
-async fn keys(office: &AdminState) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64>), Fault> {
-    let sealed = office.engine()?.sealed_by().await?;
-    let keys = office.webhooks()?.vault.keys();
+async fn keys(admin_state: &AdminState) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64>), Fault> {
+    let sealed = admin_state.engine()?.sealed_by().await?;
+    let keys = admin_state.webhooks()?.vault.keys();
     let current = keys.len().saturating_sub(1);
     let shown = keys.iter().enumerate().map(|(at, (id, made_at))| {
         let registrations = sealed.get(id).copied().unwrap_or(0);
@@ -69,20 +69,20 @@ async fn keys(office: &AdminState) -> Result<(Vec<Value>, BTreeMap<Arc<str>, u64
     Ok((shown.collect(), sealed))
 }
 
-async fn vault(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+async fn vault(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
     let key = |shown: Value| (shown["id"].as_str().unwrap_or_default().to_owned(), shown);
-    let (keys, next) = page.cut(keys(&office).await?.0.into_iter().map(key).collect())?;
+    let (keys, next) = page.cut(keys(&admin_state).await?.0.into_iter().map(key).collect())?;
     Ok(Json(json!({ "keys": keys, "next": next })))
 }
 
 /// The new key seals, what others sealed is brought over, and they stay until they are retired: whatever was under way is not lost.
-async fn rotate(State(office): State<AdminState>) -> Result<Json<Value>, Fault> {
-    let webhooks = office.webhooks()?;
-    let id = webhooks.vault.rotate(office.clock.now())?;
+async fn rotate(State(admin_state): State<AdminState>) -> Result<Json<Value>, Fault> {
+    let webhooks = admin_state.webhooks()?;
+    let id = webhooks.vault.rotate(admin_state.clock.now())?;
     webhooks.secrets.reseal()?;
-    let done = office.engine()?.reseal().await?;
+    let done = admin_state.engine()?.reseal().await?;
     tracing::info!(key = &*id, moved = done.moved, lost = done.lost, "the vault has a new key");
-    Ok(Json(json!({ "id": id, "moved": done.moved, "lost": done.lost, "keys": keys(&office).await?.0 })))
+    Ok(Json(json!({ "id": id, "moved": done.moved, "lost": done.lost, "keys": keys(&admin_state).await?.0 })))
 }
 
 #[derive(Deserialize)]
@@ -91,19 +91,19 @@ struct Key {
     id: String,
 }
 
-async fn retire(State(office): State<AdminState>, AdminBody(Key { id }): AdminBody<Key>) -> Result<Json<Value>, Fault> {
-    let (_, sealed) = keys(&office).await?;
+async fn retire(State(admin_state): State<AdminState>, AdminBody(Key { id }): AdminBody<Key>) -> Result<Json<Value>, Fault> {
+    let (_, sealed) = keys(&admin_state).await?;
     if let Some(count) = sealed.get(&*id) {
         let message = format!("{count} registrations are still sealed by {id}; rotate the vault first");
         return Err(Fault::new(StatusCode::CONFLICT, message));
     }
-    office.webhooks()?.vault.retire(&id)?;
+    admin_state.webhooks()?.vault.retire(&id)?;
     tracing::info!(key = id, "a key of the vault was retired");
-    Ok(Json(json!({ "keys": keys(&office).await?.0 })))
+    Ok(Json(json!({ "keys": keys(&admin_state).await?.0 })))
 }
 
-async fn secrets(State(office): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
-    let agreed = office.webhooks()?.secrets.shown(office.clock.now());
+async fn secrets(State(admin_state): State<AdminState>, AdminQuery(page): AdminQuery<PageQuery>) -> Result<Json<Value>, Fault> {
+    let agreed = admin_state.webhooks()?.secrets.shown(admin_state.clock.now());
     let (secrets, next) = page.cut(agreed.iter().map(|one| (one.origin.clone(), json!(one))).collect())?;
     Ok(Json(json!({ "secrets": secrets, "next": next })))
 }
@@ -117,7 +117,7 @@ struct NewSecret {
     grace_s: Option<u64>,
 }
 
-async fn agree(State(office): State<AdminState>, AdminBody(new): AdminBody<NewSecret>) -> Result<Json<Value>, Fault> {
+async fn agree(State(admin_state): State<AdminState>, AdminBody(new): AdminBody<NewSecret>) -> Result<Json<Value>, Fault> {
     let origin = push_origin(&new.origin).map_err(|fault| Fault::bad(format!("origin: {fault}")))?;
     let given = new.secret.map(SecretString::from);
     let secret = match &given {
@@ -128,7 +128,7 @@ async fn agree(State(office): State<AdminState>, AdminBody(new): AdminBody<NewSe
     // Only what was made here is told, and only now.
     let shown = given.is_none().then(|| secret.to_text().expose_secret().to_owned());
     let grace = new.grace_s.map_or(DEFAULT_GRACE, Duration::from_secs);
-    office.webhooks()?.agree(&origin, secret, grace, office.clock.now())?;
+    admin_state.webhooks()?.agree(&origin, secret, grace, admin_state.clock.now())?;
     tracing::info!(origin, "an operator set a secret for webhooks");
     Ok(Json(json!({ "origin": origin, "secret": shown })))
 }
@@ -139,9 +139,9 @@ struct OfOrigin {
     origin: String,
 }
 
-async fn remove(State(office): State<AdminState>, AdminBody(of): AdminBody<OfOrigin>) -> Result<Json<Value>, Fault> {
+async fn remove(State(admin_state): State<AdminState>, AdminBody(of): AdminBody<OfOrigin>) -> Result<Json<Value>, Fault> {
     let origin = push_origin(&of.origin).map_err(|fault| Fault::bad(format!("origin: {fault}")))?;
-    office.webhooks()?.disagree(&origin)?;
+    admin_state.webhooks()?.disagree(&origin)?;
     tracing::info!(origin, "an operator took a secret for webhooks away");
     Ok(Json(json!({ "origin": origin })))
 }

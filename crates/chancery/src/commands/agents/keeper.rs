@@ -1,6 +1,6 @@
 //! Whoever has the agents: the node that runs, or the file of the added ones in the folder of one that does not.
 
-use chancery::{AgentBookError, AgentRecord, AgentRegistry, show_added};
+use chancery::{AgentRecord, AgentRegistry, AgentRegistryError, show_added};
 use chancery_outbound::{Admin, CallError};
 use serde_json::{Value, json};
 
@@ -38,7 +38,9 @@ impl AgentsAccess {
             Self::Node(admin) => admin.remove_agent(name).await.map_err(failure),
             Self::Book(book) => match book.remove(name) {
                 Ok(()) => Ok(json!({ "name": name })),
-                Err(fault @ AgentBookError::Unknown(_)) => Err(Failure::Refused(format!("{fault} that was added; {SEE_LIST}"))),
+                Err(fault @ AgentRegistryError::Unknown(_)) => {
+                    Err(Failure::Refused(format!("{fault} that was added; {SEE_LIST}")))
+                }
                 Err(fault) => Err(Failure::Refused(fault.to_string())),
             },
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chancery::identity::credentials::CallerRecord;
 use chancery::protocol::MayCall;
-use chancery::{BookError, CallerRegistry, show_caller};
+use chancery::{CallerRegistry, CallerRegistryError, show_caller};
 use chancery_core::{Clock as _, SystemClock};
 use chancery_outbound::{Admin, CallError};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -87,14 +87,14 @@ fn given(name: &str, key: Option<&SecretString>) -> Value {
 
 const SEE_LIST: &str = "see who there is with `chancery callers ls`";
 
-fn book_failure(fault: BookError) -> Failure {
+fn book_failure(fault: CallerRegistryError) -> Failure {
     match fault {
-        BookError::Faulty(_) => Failure::Usage(fault.to_string()),
+        CallerRegistryError::Faulty(_) => Failure::Usage(fault.to_string()),
         // Without a folder there is nobody to change.
-        BookError::NoFolder => {
+        CallerRegistryError::NoFolder => {
             Failure::Refused("there are no callers here yet; add one with `chancery callers add NAME`".to_owned())
         }
-        BookError::Unknown(_) => Failure::Refused(format!("{fault}; {SEE_LIST}")),
+        CallerRegistryError::Unknown(_) => Failure::Refused(format!("{fault}; {SEE_LIST}")),
         fault => Failure::Refused(fault.to_string()),
     }
 }

@@ -21,8 +21,8 @@ fn said(status: &TaskStatus) -> &str {
 
 #[tokio::test]
 async fn a_link_that_somebody_else_wrote_is_not_followed_however_well_it_guesses() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let links: Vec<Part> =
         [None, Some(""), Some("00000000000000000000000000000000")].map(|seal| forged(&large(), "a", seal)).into();
     // Beside the part itself, so that there is something by that name.
@@ -40,8 +40,8 @@ async fn a_link_that_somebody_else_wrote_is_not_followed_however_well_it_guesses
 
 #[tokio::test]
 async fn a_link_of_ours_that_somebody_says_again_is_theirs() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let task = task_of(&chancery, &takes_references(), "ask", large()).await;
     let link = task.history[0].parts[1].clone();
     assert!(is_link(&link.content, &task.id) && link.metadata.as_ref().is_some_and(|metadata| metadata.text().contains("seal")));
@@ -56,8 +56,8 @@ async fn a_link_of_ours_that_somebody_says_again_is_theirs() {
 
 #[tokio::test]
 async fn an_ending_for_which_there_is_no_room_brings_no_links_of_ours_either() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let much = Part::text("x".repeat(3000));
     let task = task_of(&chancery, &takes_references(), "ask", much).await;
     let link = task.history[0].parts[1].clone();
@@ -75,8 +75,8 @@ fn both_first(task: &Task) -> PartContent {
 
 #[tokio::test]
 async fn a_new_stream_opens_with_links_if_there_is_more_than_is_put_back_at_once() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     for (length, whole) in [(1000, true), (1001, false)] {
         let part = Part::text("x".repeat(length));
         let send = Request::StreamMessage(sending(None, "complete", vec![part.clone()]));
@@ -89,11 +89,11 @@ async fn a_new_stream_opens_with_links_if_there_is_more_than_is_put_back_at_once
 
 #[tokio::test]
 async fn callers_too_put_away_no_more_for_a_task_than_the_limit() {
-    let house = House::new();
-    let chancery = house.plane("one");
+    let scene = OffloadScene::new();
+    let chancery = scene.plane("one");
     let part = |letter: &str| Part::text(letter.repeat(1500));
     let task = task_of(&chancery, &call_context(), "ask", part("a")).await;
-    let weight = || house.weight("one", &task.id);
+    let weight = || scene.weight("one", &task.id);
     assert_eq!(weight(), 1500, "the same twice is one");
     let told = say_all(&chancery, &call_context(), Some(&task.id), "ask", vec![part("b")]).await;
     assert!(told.is_ok());
@@ -111,8 +111,8 @@ async fn a_kind_of_a_version_nobody_knows_is_refused_on_every_node_and_in_every_
         let tags = format!(r#"{{"ruvector":{{"artifact_kind":"text","artifact_kind_version":"{version}"}}}}"#);
         Part { metadata: Some(serde_json::from_str(&tags).expect("metadata")), ..Part::text("typed") }
     };
-    let house = House::new();
-    for chancery in [house.plane_with("bare", &ArtifactsConfig::default()), house.plane("one")] {
+    let scene = OffloadScene::new();
+    for chancery in [scene.plane_with("bare", &ArtifactsConfig::default()), scene.plane("one")] {
         let cases = [
             (vec![tagged("1")], true),
             (vec![tagged("2")], false),
@@ -129,6 +129,6 @@ async fn a_kind_of_a_version_nobody_knows_is_refused_on_every_node_and_in_every_
         }
     }
     let content = ArtifactsConfig { accept_lower_version_artifacts: true, ..ArtifactsConfig::default() };
-    let task = task_of(&house.plane_with("content", &content), &call_context(), "artifact", tagged("2")).await;
+    let task = task_of(&scene.plane_with("content", &content), &call_context(), "artifact", tagged("2")).await;
     assert_eq!(task.status.state, TaskState::Completed);
 }

@@ -7,7 +7,7 @@ use chancery_protocol::CallContext;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::governance::house::{Acts, House, Plan, agent_caller, caller, metadata, quick, to, until};
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, agent_caller, caller, metadata, quick, to, until};
 
 /// Stands for a node elsewhere: it is done when it may be, and says what all that was done for the task cost.
 fn gateway(leave: &Arc<Notify>, says: Value) -> impl TaskRunner {
@@ -26,13 +26,13 @@ fn gateway(leave: &Arc<Notify>, says: Value) -> impl TaskRunner {
 async fn cost(says: Value, asked: bool) -> (MicroUsd, MicroUsd) {
     let leave = Arc::new(Notify::new());
     let rules = json!({ "budget": { "tree": { "max_usd": "1" } }, "prices": { "c": "0.01" } });
-    let house: House = Plan::new(&rules).agent("p", gateway(&leave, says)).agent("c", quick()).build();
-    let root = house.begin(&caller("ada"), json!({ "ruvector": { "estimate": { "usd": "0.50" } } })).await.unwrap();
+    let governed_plane: GovernedPlane = Plan::new(&rules).agent("p", gateway(&leave, says)).agent("c", quick()).build();
+    let root = governed_plane.begin(&caller("ada"), json!({ "ruvector": { "estimate": { "usd": "0.50" } } })).await.unwrap();
     let extensions = if asked { vec![GOVERNANCE_EXTENSION.to_owned()] } else { Vec::new() };
-    house.say(&CallContext { extensions, ..to("c", agent_caller("p")) }, "around").await.unwrap();
+    governed_plane.say(&CallContext { extensions, ..to("c", agent_caller("p")) }, "around").await.unwrap();
     leave.notify_one();
-    until(|| house.store.logs().iter().all(|(stored, _)| stored.progress.state.is_terminal())).await;
-    let tasks = house.plane.trees(root.id.as_str()).await.unwrap().remove(0).tasks;
+    until(|| governed_plane.store.logs().iter().all(|(stored, _)| stored.progress.state.is_terminal())).await;
+    let tasks = governed_plane.plane.trees(root.id.as_str()).await.unwrap().remove(0).tasks;
     assert_eq!(tasks.len(), 2, "the call was put under the task");
     let all = tasks.iter().map(|task| task.spend.settled.usd.0).sum();
     (tasks[0].spend.settled.usd, MicroUsd(all))

@@ -7,13 +7,13 @@ use chancery_core::{MicroUsd, TaskUpdateSink, Turn};
 use chancery_protocol::{ErrorKind, Request, TaskState};
 use serde_json::{Value, json};
 
-use crate::governance::house::{Acts, House, Plan, caller, message, metadata, quick, reason, reporting, to};
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, caller, message, metadata, quick, reason, reporting, to};
 
 fn spawn(
-    house: &House,
+    governed_plane: &GovernedPlane,
     context: chancery_protocol::CallContext,
 ) -> tokio::task::JoinHandle<Result<(), chancery_protocol::Error>> {
-    let plane = house.plane.clone();
+    let plane = governed_plane.plane.clone();
     tokio::spawn(async move { plane.call(&context, Request::SendMessage(message("work", Value::Null))).await.map(drop) })
 }
 
@@ -40,20 +40,20 @@ async fn two_hundred_tasks_that_report_five_dollars_under_a_cap_of_one() {
                 }
             })
         };
-        let house = Plan::new(&rules).agent("a", lying).build();
-        let calls: Vec<_> = (0..200).map(|_| spawn(&house, caller("ada"))).collect();
+        let governed_plane = Plan::new(&rules).agent("a", lying).build();
+        let calls: Vec<_> = (0..200).map(|_| spawn(&governed_plane, caller("ada"))).collect();
         for call in calls {
             if let Err(error) = call.await.unwrap() {
                 assert_eq!(error.kind, ErrorKind::BudgetExhausted, "{error}");
             }
-            let standing = house.standing("caller:tenant/ada").unwrap();
+            let standing = governed_plane.standing("caller:tenant/ada").unwrap();
             assert!(standing.settled.usd.0 + standing.reserved.usd.0 <= 1_000_000, "{standing:?}");
         }
         let ran = ran.load(Ordering::Relaxed);
         assert!(ran <= 100, "{ran} ran; a hundred at a cent each is all that fits before the first report");
-        let standing = house.standing("caller:tenant/ada").unwrap();
+        let standing = governed_plane.standing("caller:tenant/ada").unwrap();
         assert!(standing.overrun.usd > MicroUsd(0), "what was reported past the cap is shown: {standing:?}");
-        assert_eq!(house.say(&caller("ada"), "more").await.unwrap_err().kind, ErrorKind::BudgetExhausted);
+        assert_eq!(governed_plane.say(&caller("ada"), "more").await.unwrap_err().kind, ErrorKind::BudgetExhausted);
     }
 }
 
@@ -75,9 +75,9 @@ async fn one_at_a_time_with_fifty_at_once() {
             }
         })
     };
-    let house = Plan::new(&rules).agent("a", slow).build();
+    let governed_plane = Plan::new(&rules).agent("a", slow).build();
     let mut passed = 0;
-    for call in (0..50).map(|_| spawn(&house, caller("ada"))).collect::<Vec<_>>() {
+    for call in (0..50).map(|_| spawn(&governed_plane, caller("ada"))).collect::<Vec<_>>() {
         match call.await.unwrap() {
             Ok(()) => passed += 1,
             Err(error) => assert_eq!(error.kind, ErrorKind::ConcurrencyFull),
@@ -85,7 +85,7 @@ async fn one_at_a_time_with_fifty_at_once() {
     }
     assert_eq!(most.load(Ordering::SeqCst), 1, "never two at once");
     assert!(passed >= 1);
-    assert_eq!(house.say(&caller("ada"), "the slot is free again").await.unwrap().status.state, TaskState::Completed);
+    assert_eq!(governed_plane.say(&caller("ada"), "the slot is free again").await.unwrap().status.state, TaskState::Completed);
 }
 
 #[tokio::test]
@@ -97,8 +97,8 @@ async fn a_legitimate_child_at_depth_one_passes() {
         }
     });
     let rules = json!({ "recursion": { "max_call_depth": 1 } });
-    let house = Plan::new(&rules).agent("a", parent).agent("b", quick()).build();
-    let task = house.say(&to("a", caller("ada")), "go").await.unwrap();
+    let governed_plane = Plan::new(&rules).agent("a", parent).agent("b", quick()).build();
+    let task = governed_plane.say(&to("a", caller("ada")), "go").await.unwrap();
     assert_eq!(task.status.state, TaskState::Completed, "{}", reason(&task));
 }
 
@@ -113,16 +113,16 @@ async fn forged_visited_agents_stop_their_own_call_and_let_none_through() {
             Err(error) => Ok(updates.fail(error.message.into_owned())),
         }
     });
-    let house = Plan::new(&rules).agent("a", loops).build();
+    let governed_plane = Plan::new(&rules).agent("a", loops).build();
     for (claim, kind) in [
         (json!({ "visited_agents": ["a"], "depth": 99 }), ErrorKind::RecursionDepth),
         (json!({ "visited_agents": vec!["a"; 10_000], "depth": 0 }), ErrorKind::RecursionRevisit),
     ] {
         let blamed = json!({ "ruvector": { "context": claim } });
-        let refused = house.send(&caller("ada"), message("go", blamed)).await.unwrap_err();
+        let refused = governed_plane.send(&caller("ada"), message("go", blamed)).await.unwrap_err();
         assert_eq!(refused.kind, kind, "{refused}");
     }
-    let task = house.send(&caller("ada"), message("go", Value::Null)).await.expect("nobody claims anything");
+    let task = governed_plane.send(&caller("ada"), message("go", Value::Null)).await.expect("nobody claims anything");
     assert!(reason(&task).starts_with("RECURSION_REVISIT"), "a claim lets nobody through: {}", reason(&task));
 }
 
@@ -142,14 +142,14 @@ async fn reports_that_make_no_sense_change_nothing() {
     ];
     for usage in nonsense {
         let rules = json!({ "budget": { "caller": { "*": { "max_usd": "1", "window": "1h" } } }, "prices": { "a": "0.25" } });
-        let house = Plan::new(&rules).agent("a", reporting(usage.clone())).build();
+        let governed_plane = Plan::new(&rules).agent("a", reporting(usage.clone())).build();
         for _ in 0..4 {
-            let task = house.say(&caller("ada"), "go").await.unwrap_or_else(|error| panic!("{usage}: {error}"));
+            let task = governed_plane.say(&caller("ada"), "go").await.unwrap_or_else(|error| panic!("{usage}: {error}"));
             assert_eq!(task.status.state, TaskState::Completed, "{usage}: {}", reason(&task));
         }
-        let standing = house.standing("caller:tenant/ada").unwrap();
+        let standing = governed_plane.standing("caller:tenant/ada").unwrap();
         assert_eq!((standing.settled.usd, standing.overrun.usd), (MicroUsd(1_000_000), MicroUsd(0)), "{usage}");
-        house.say(&caller("ada"), "a fifth").await.unwrap_err();
+        governed_plane.say(&caller("ada"), "a fifth").await.unwrap_err();
     }
 }
 
@@ -157,24 +157,24 @@ async fn reports_that_make_no_sense_change_nothing() {
 #[tokio::test]
 async fn work_without_a_price_runs_one_at_a_time() {
     let rules = json!({ "budget": { "caller": { "*": { "max_usd": "1", "window": "1h" } } } });
-    let house = Plan::new(&rules).agent("a", crate::governance::house::patient()).build();
-    let first = house.begin(&caller("ada"), Value::Null).await.unwrap();
-    assert_eq!(house.begin(&caller("ada"), Value::Null).await.unwrap_err().kind, ErrorKind::BudgetExhausted);
-    house.begin(&caller("bob"), Value::Null).await.unwrap();
-    house.cancel(&caller("ada"), &first.id).await.unwrap();
-    house.begin(&caller("ada"), Value::Null).await.unwrap();
+    let governed_plane = Plan::new(&rules).agent("a", crate::governance::governed_plane::patient()).build();
+    let first = governed_plane.begin(&caller("ada"), Value::Null).await.unwrap();
+    assert_eq!(governed_plane.begin(&caller("ada"), Value::Null).await.unwrap_err().kind, ErrorKind::BudgetExhausted);
+    governed_plane.begin(&caller("bob"), Value::Null).await.unwrap();
+    governed_plane.cancel(&caller("ada"), &first.id).await.unwrap();
+    governed_plane.begin(&caller("ada"), Value::Null).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_completed_task_is_not_cancelled_and_a_stranger_learns_nothing_of_it() {
-    let house = Plan::new(&json!({})).agent("a", quick()).build();
-    let task = house.say(&caller("ada"), "go").await.unwrap();
-    let none = house.cancel(&caller("eve"), &"no-such-task".into()).await.unwrap_err();
-    let foreign = house.cancel(&caller("eve"), &task.id).await.unwrap_err();
+    let governed_plane = Plan::new(&json!({})).agent("a", quick()).build();
+    let task = governed_plane.say(&caller("ada"), "go").await.unwrap();
+    let none = governed_plane.cancel(&caller("eve"), &"no-such-task".into()).await.unwrap_err();
+    let foreign = governed_plane.cancel(&caller("eve"), &task.id).await.unwrap_err();
     assert_eq!((foreign.kind, &foreign.message, &foreign.facts), (none.kind, &none.message, &none.facts));
     assert_eq!(foreign.kind, ErrorKind::TaskNotFound);
-    assert_eq!(house.cancel(&caller("ada"), &task.id).await.unwrap_err().kind, ErrorKind::TaskNotCancelable);
-    assert!(house.plane.cancel_tree(&task.id).await.is_empty(), "nothing of it is open");
-    let (stored, _) = house.plane.operator_get(task.id.as_str()).await.unwrap();
+    assert_eq!(governed_plane.cancel(&caller("ada"), &task.id).await.unwrap_err().kind, ErrorKind::TaskNotCancelable);
+    assert!(governed_plane.plane.cancel_tree(&task.id).await.is_empty(), "nothing of it is open");
+    let (stored, _) = governed_plane.plane.operator_get(task.id.as_str()).await.unwrap();
     assert_eq!(stored.progress.state, TaskState::Completed);
 }

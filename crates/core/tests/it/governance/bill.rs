@@ -17,7 +17,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use crate::governance::house::{Acts, caller, message, metadata, rulebook, to};
+use crate::governance::governed_plane::{Acts, caller, message, metadata, rulebook, to};
 
 const AGENTS: [&str; 3] = ["a", "b", "c"];
 const CALLERS: [(&str, &str); 4] = [("acme", "ada"), ("acme", "bob"), ("lab", "ada"), ("lab", "=eve")];

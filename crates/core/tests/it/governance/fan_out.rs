@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use crate::governance::house::{Acts, House, Plan, caller, message, metadata, until};
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, caller, message, metadata, until};
 
 const LEVELS: u64 = 10;
 const PRICE: i64 = 10_000;
@@ -128,7 +128,7 @@ impl Drop for Running<'_> {
     }
 }
 
-fn house(rules: &Value, nature: Nature, seen: &Arc<Seen>) -> House {
+fn governed_plane(rules: &Value, nature: Nature, seen: &Arc<Seen>) -> GovernedPlane {
     let mut plan = Plan::new(rules);
     plan.limits = TaskLimits { cancel_grace_ms: 50, cascade_ms: 60_000, ..TaskLimits::default() };
     (0..LEVELS).fold(plan, |plan, level| plan.agent(&format!("a{level}"), member(level, nature, seen))).build()
@@ -157,9 +157,9 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn of(house: &House) -> Self {
+    fn of(governed_plane: &GovernedPlane) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (plane, stopped) = (house.plane.clone(), Arc::clone(&stop));
+        let (plane, stopped) = (governed_plane.plane.clone(), Arc::clone(&stop));
         let looking = std::thread::spawn(move || {
             let mut looks = 0;
             while !stopped.load(Ordering::Relaxed) {
@@ -182,18 +182,18 @@ impl Watcher {
     }
 }
 
-async fn grow(house: &House, roots: u64, seed: u64) -> Vec<tokio::task::JoinHandle<()>> {
+async fn grow(governed_plane: &GovernedPlane, roots: u64, seed: u64) -> Vec<tokio::task::JoinHandle<()>> {
     let send = |root: u64| {
-        let (plane, context) = (house.plane.clone(), caller(&format!("c{root}")));
+        let (plane, context) = (governed_plane.plane.clone(), caller(&format!("c{root}")));
         let text = (seed + root).to_string();
         async move { drop(plane.call(&context, Request::SendMessage(message(&text, Value::Null))).await) }
     };
     (0..roots).map(|root| tokio::spawn(send(root))).collect()
 }
 
-async fn all_given_back(house: &House) {
-    until(|| house.plane.budgets().iter().all(|(_, standing)| standing.reserved == Amount::default())).await;
-    for (account, standing) in house.plane.budgets() {
+async fn all_given_back(governed_plane: &GovernedPlane) {
+    until(|| governed_plane.plane.budgets().iter().all(|(_, standing)| standing.reserved == Amount::default())).await;
+    for (account, standing) in governed_plane.plane.budgets() {
         assert_eq!(standing.reserved, Amount::default(), "{}", account.scope());
     }
 }
@@ -205,9 +205,9 @@ async fn truthful_agents_never_spend_past_the_cap_of_their_tree() {
     // All 1,023 would cost up to 10.23; the first tree has room for about half of them.
     for (cap, micros) in [("5", 5_000_000), ("20", 20_000_000)] {
         let seen = Arc::new(Seen::default());
-        let house = house(&rules(cap, LEVELS), Nature::Truthful, &seen);
-        let watcher = Watcher::of(&house);
-        let calls = grow(&house, 1, seed).await;
+        let governed_plane = governed_plane(&rules(cap, LEVELS), Nature::Truthful, &seen);
+        let watcher = Watcher::of(&governed_plane);
+        let calls = grow(&governed_plane, 1, seed).await;
         seen.settle_down().await;
         seen.go.send_replace(true);
         for call in calls {
@@ -217,13 +217,13 @@ async fn truthful_agents_never_spend_past_the_cap_of_their_tree() {
         watcher.end();
         let spent = seen.spent.load(Ordering::Relaxed);
         assert!(spent <= micros, "{spent} under {cap}");
-        let tasks = house.store.logs();
+        let tasks = governed_plane.store.logs();
         assert!(tasks.len() > 300, "only {} tasks were made", tasks.len());
-        let tree = house.plane.trees(tasks[0].0.task.id.as_str()).await.unwrap().remove(0);
+        let tree = governed_plane.plane.trees(tasks[0].0.task.id.as_str()).await.unwrap().remove(0);
         let booked: i64 = tree.tasks.iter().map(|task| task.spend.settled.usd.0 + task.spend.overrun.usd.0).sum();
         assert_eq!(booked, spent, "the books say what was spent");
         assert!(tree.tasks.iter().all(|task| task.spend.overrun.usd == MicroUsd(0)));
-        all_given_back(&house).await;
+        all_given_back(&governed_plane).await;
     }
 }
 
@@ -233,14 +233,14 @@ async fn a_thousand_at_once_that_lie_crash_and_never_return_pass_no_cap() {
     for (seed, priced_below) in [(1, LEVELS), (2, LEVELS), (3, LEVELS - 1)] {
         println!("seed {seed}");
         let seen = Arc::new(Seen::default());
-        let house = house(&rules("20", priced_below), Nature::Wild, &seen);
-        let watcher = Watcher::of(&house);
-        let calls = grow(&house, 3, seed * 1_000).await;
+        let governed_plane = governed_plane(&rules("20", priced_below), Nature::Wild, &seen);
+        let watcher = Watcher::of(&governed_plane);
+        let calls = grow(&governed_plane, 3, seed * 1_000).await;
         // Some never return: wait until nothing moves any more, then stop what is left.
         seen.settle_down().await;
         seen.go.send_replace(true);
         seen.settle_down().await;
-        let roots: Vec<_> = house
+        let roots: Vec<_> = governed_plane
             .store
             .logs()
             .into_iter()
@@ -248,14 +248,14 @@ async fn a_thousand_at_once_that_lie_crash_and_never_return_pass_no_cap() {
             .map(|(stored, _)| stored.task.id.clone())
             .collect();
         for root in &roots {
-            let cascaded = house.plane.cancel_tree(root).await;
+            let cascaded = governed_plane.plane.cancel_tree(root).await;
             let left: Vec<_> = cascaded.iter().filter(|one| one.outcome == CascadeOutcome::Unreachable).collect();
             assert!(left.is_empty(), "{left:?}");
         }
         for call in calls {
             call.await.unwrap();
         }
-        all_given_back(&house).await;
+        all_given_back(&governed_plane).await;
         watcher.end();
         let (ran, most) = (seen.ran.load(Ordering::Relaxed), seen.most.load(Ordering::Relaxed));
         println!("seed {seed}: {ran} ran, {most} at once");

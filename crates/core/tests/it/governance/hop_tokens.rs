@@ -10,7 +10,7 @@ use chancery_protocol::{CallContext, Caller, ErrorKind, Timestamp, TraceId};
 use chancery_testkit::PlainSeal;
 use serde_json::{Value, json};
 
-use crate::governance::house::{House, Plan, agent_caller, caller, message, patient, quick, to};
+use crate::governance::governed_plane::{GovernedPlane, Plan, agent_caller, caller, message, patient, quick, to};
 
 /// What stands for the token of another node.
 const OF_FOREIGN: &str = "0a1b2c3d@chancery=aGFuZGxl";
@@ -56,7 +56,7 @@ impl HopTokenService for Desk {
 }
 
 struct Scene {
-    house: House,
+    governed_plane: GovernedPlane,
     desk: Arc<Desk>,
     parent: Arc<chancery_protocol::Task>,
 }
@@ -67,19 +67,21 @@ async fn scene(rules: &Value) -> Scene {
     let mut plan = Plan::new(rules)
         .agent(
             "a",
-            crate::governance::house::Acts(|turn: chancery_core::Turn, updates: chancery_core::TaskUpdateSink| async move {
-                turn.delegation.hop_token().expect("a token is made");
-                turn.cancelled.cancelled().await;
-                Ok(updates.canceled())
-            }),
+            crate::governance::governed_plane::Acts(
+                |turn: chancery_core::Turn, updates: chancery_core::TaskUpdateSink| async move {
+                    turn.delegation.hop_token().expect("a token is made");
+                    turn.cancelled.cancelled().await;
+                    Ok(updates.canceled())
+                },
+            ),
         )
         .agent("b", quick())
         .agent("c", patient());
     plan.hops = Some(Arc::clone(&desk) as _);
-    let house = plan.build();
-    let parent = house.begin(&to("a", caller("ada")), Value::Null).await.unwrap();
+    let governed_plane = plan.build();
+    let parent = governed_plane.begin(&to("a", caller("ada")), Value::Null).await.unwrap();
     assert_eq!(desk.0.lock().unwrap().len(), 1);
-    Scene { house, desk, parent }
+    Scene { governed_plane, desk, parent }
 }
 
 fn with(token: &str, context: CallContext) -> CallContext {
@@ -88,10 +90,10 @@ fn with(token: &str, context: CallContext) -> CallContext {
 
 impl Scene {
     async fn refused(&self, context: &CallContext, check: &str) {
-        let error = self.house.say(context, "go").await.map(drop).unwrap_err();
+        let error = self.governed_plane.say(context, "go").await.map(drop).unwrap_err();
         assert_eq!(error.kind, ErrorKind::LineageInvalid, "{check}: {error}");
         assert!(error.facts.contains(&("check", check.to_owned())), "{check}: {:?}", error.facts);
-        let decision = self.house.plane.decisions(1).await.unwrap().remove(0);
+        let decision = self.governed_plane.plane.decisions(1).await.unwrap().remove(0);
         assert_eq!(decision.refused.as_deref(), Some("LINEAGE_INVALID"));
         assert_eq!(decision.caller, context.caller.name, "the record says who brought it");
         let facts = &decision.verdicts.last().unwrap().facts;
@@ -102,8 +104,8 @@ impl Scene {
     }
 
     async fn attribution(&self, context: &CallContext, said: Value) -> (Attribution, Option<chancery_protocol::TaskId>, u32) {
-        let task = self.house.send(context, message("go", said)).await.unwrap();
-        let (governed, _) = self.house.plane.explain_task(&task.id).await.unwrap().unwrap();
+        let task = self.governed_plane.send(context, message("go", said)).await.unwrap();
+        let (governed, _) = self.governed_plane.plane.explain_task(&task.id).await.unwrap().unwrap();
         (governed.kinship.attribution, governed.kinship.parent.clone(), governed.kinship.depth)
     }
 
@@ -149,14 +151,14 @@ async fn tokens_that_do_not_hold_are_refused_and_recorded() {
     scene.refused(&with("hop-0", to("b", caller("eve"))), "audience").await;
     let abroad = CallContext { caller: Caller::new("other-tenant", "key-of-a"), ..by_a() };
     scene.refused(&with("hop-0", abroad), "tenant").await;
-    let tasks = scene.house.store.logs().len();
+    let tasks = scene.governed_plane.store.logs().len();
     assert_eq!(tasks, 1, "none of them made a task");
 }
 
 #[tokio::test]
 async fn widened_tokens_do_not_agree_with_the_task_they_name() {
     let scene = scene(&json!({})).await;
-    let other = scene.house.begin(&to("c", caller("bob")), Value::Null).await.unwrap();
+    let other = scene.governed_plane.begin(&to("c", caller("bob")), Value::Null).await.unwrap();
     let by_a = || to("b", agent_caller("a"));
     for token in [
         scene.changed(|named| named.place[0] ^= 1),
@@ -173,12 +175,12 @@ async fn widened_tokens_do_not_agree_with_the_task_they_name() {
 async fn a_token_that_is_kept_beyond_its_task_or_its_time_is_refused() {
     let scene = scene(&json!({})).await;
     let by_a = with("hop-0", to("b", agent_caller("a")));
-    scene.house.say(&by_a, "while it is good").await.unwrap();
-    scene.house.say(&by_a, "as often as it likes").await.unwrap();
-    scene.house.clock.advance(std::time::Duration::from_secs(3_601));
+    scene.governed_plane.say(&by_a, "while it is good").await.unwrap();
+    scene.governed_plane.say(&by_a, "as often as it likes").await.unwrap();
+    scene.governed_plane.clock.advance(std::time::Duration::from_secs(3_601));
     scene.refused(&by_a, "expired").await;
     let other = scene_again().await;
-    other.house.cancel(&to("a", caller("ada")), &other.parent.id).await.unwrap();
+    other.governed_plane.cancel(&to("a", caller("ada")), &other.parent.id).await.unwrap();
     other.refused(&by_a, "closed_parent").await;
 }
 
@@ -209,7 +211,7 @@ async fn edited_claims_beside_a_good_token_decide_nothing() {
     let said = json!({ "ruvector": { "context": { "depth": 0, "visited_agents": [], "trace_id": "0".repeat(31) + "9" } } });
     let placed = scene.attribution(&with("hop-0", to("b", agent_caller("a"))), said.clone()).await;
     assert_eq!(placed, (Attribution::Verified, Some(scene.parent.id.clone()), 1));
-    let back = scene.house.send(&with("hop-0", to("a", agent_caller("a"))), message("back", said)).await.unwrap_err();
+    let back = scene.governed_plane.send(&with("hop-0", to("a", agent_caller("a"))), message("back", said)).await.unwrap_err();
     assert_eq!(back.kind, ErrorKind::RecursionRevisit);
 }
 
@@ -220,49 +222,50 @@ async fn on_an_open_node_the_token_itself_says_who_calls() {
     let open = to("b", chancery_testkit::call_context());
     let expected = (Attribution::Verified, Some(scene.parent.id.clone()), 1);
     assert_eq!(scene.attribution(&with("hop-0", open), Value::Null).await, expected);
-    let back = scene.house.say(&with("hop-0", to("a", chancery_testkit::call_context())), "back").await.unwrap_err();
+    let back = scene.governed_plane.say(&with("hop-0", to("a", chancery_testkit::call_context())), "back").await.unwrap_err();
     assert_eq!(back.kind, ErrorKind::RecursionRevisit);
 }
 
 /// What the running turn of the agent can send along.
-async fn delegation(said: Value, rules: &Value, context: CallContext) -> (House, Delegation) {
+async fn delegation(said: Value, rules: &Value, context: CallContext) -> (GovernedPlane, Delegation) {
     let kept: Arc<Mutex<Option<Delegation>>> = Arc::default();
     let keeping = Arc::clone(&kept);
-    let keeps = crate::governance::house::Acts(move |turn: chancery_core::Turn, updates: chancery_core::TaskUpdateSink| {
-        *keeping.lock().unwrap() = Some(turn.delegation.clone());
-        async move {
-            turn.cancelled.cancelled().await;
-            Ok(updates.canceled())
-        }
-    });
+    let keeps =
+        crate::governance::governed_plane::Acts(move |turn: chancery_core::Turn, updates: chancery_core::TaskUpdateSink| {
+            *keeping.lock().unwrap() = Some(turn.delegation.clone());
+            async move {
+                turn.cancelled.cancelled().await;
+                Ok(updates.canceled())
+            }
+        });
     let mut plan = Plan::new(rules).agent("a", keeps);
     plan.hops = Some(Arc::new(Desk::default()));
-    let house = plan.build();
-    house.begin(&context, said).await.unwrap();
+    let governed_plane = plan.build();
+    governed_plane.begin(&context, said).await.unwrap();
     let delegation = kept.lock().unwrap().take().unwrap();
-    (house, delegation)
+    (governed_plane, delegation)
 }
 
 #[tokio::test]
 async fn a_token_is_made_anew_ten_minutes_before_its_end_while_the_task_goes_on() {
-    let (house, delegation) = delegation(Value::Null, &json!({}), caller("ada")).await;
+    let (governed_plane, delegation) = delegation(Value::Null, &json!({}), caller("ada")).await;
     let token = || delegation.hop_token().unwrap().to_string();
     assert_eq!(token(), "hop-0");
-    house.clock.advance(std::time::Duration::from_micros(3_000_000_000 - 1));
+    governed_plane.clock.advance(std::time::Duration::from_micros(3_000_000_000 - 1));
     assert_eq!(token(), "hop-0", "it is still good for long enough");
-    house.clock.advance(std::time::Duration::from_micros(1));
+    governed_plane.clock.advance(std::time::Duration::from_micros(1));
     assert_eq!((token(), token()), ("hop-1".to_owned(), "hop-1".to_owned()));
-    house.clock.advance(std::time::Duration::from_secs(7_200));
+    governed_plane.clock.advance(std::time::Duration::from_secs(7_200));
     assert_eq!(token(), "hop-2");
 }
 
 #[tokio::test]
 async fn a_token_that_ends_with_its_task_is_not_made_anew() {
     let rules = json!({ "policy": { "default": { "max_duration_ms": 3_000_000 } } });
-    let (house, delegation) = delegation(Value::Null, &rules, caller("ada")).await;
+    let (governed_plane, delegation) = delegation(Value::Null, &rules, caller("ada")).await;
     for _ in 0..3 {
         assert_eq!(delegation.hop_token().as_deref(), Some("hop-0"));
-        house.clock.advance(std::time::Duration::from_secs(1_000));
+        governed_plane.clock.advance(std::time::Duration::from_secs(1_000));
     }
 }
 

@@ -11,7 +11,7 @@ use chancery_protocol::ErrorKind;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::governance::house::{Acts, House, Plan, caller, metadata, until};
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, caller, metadata, until};
 
 const CENT: i64 = 10_000;
 
@@ -44,10 +44,10 @@ impl Teller {
     }
 
     /// One call that reports so much, from its beginning to its end.
-    async fn one(&self, house: &House, cost: i64) {
+    async fn one(&self, governed_plane: &GovernedPlane, cost: i64) {
         self.says.store(cost, Ordering::Relaxed);
         self.go.send_replace(true);
-        house.say(&caller("ada"), "work").await.unwrap();
+        governed_plane.say(&caller("ada"), "work").await.unwrap();
     }
 
     fn hold(&self) {
@@ -62,48 +62,48 @@ fn own(usd: &str) -> Value {
     })
 }
 
-fn reserved(house: &House) -> i64 {
-    house.standing("caller:tenant/ada").unwrap().reserved.usd.0
+fn reserved(governed_plane: &GovernedPlane) -> i64 {
+    governed_plane.standing("caller:tenant/ada").unwrap().reserved.usd.0
 }
 
-async fn ended(house: &House) {
-    until(|| house.plane.budgets().iter().all(|(_, standing)| standing.reserved.tasks == 0)).await;
+async fn ended(governed_plane: &GovernedPlane) {
+    until(|| governed_plane.plane.budgets().iter().all(|(_, standing)| standing.reserved.tasks == 0)).await;
 }
 
-async fn begin(house: &House) -> Result<(), ErrorKind> {
+async fn begin(governed_plane: &GovernedPlane) -> Result<(), ErrorKind> {
     let hint = json!({ "ruvector": { "estimate": { "usd": "0" } } });
-    house.begin(&caller("ada"), hint).await.map(drop).map_err(|error| error.kind)
+    governed_plane.begin(&caller("ada"), hint).await.map(drop).map_err(|error| error.kind)
 }
 
 #[tokio::test]
 async fn the_largest_of_the_last_hundred_is_held_for_the_next() {
     let teller = Teller::new();
-    let house = Plan::new(&own("1000")).agent("a", teller.agent()).build();
+    let governed_plane = Plan::new(&own("1000")).agent("a", teller.agent()).build();
     for cost in [CENT, 30 * CENT, CENT, 2 * CENT] {
-        teller.one(&house, cost).await;
+        teller.one(&governed_plane, cost).await;
     }
     teller.hold();
-    begin(&house).await.unwrap();
-    assert_eq!(reserved(&house), 30 * CENT, "a mean would be 0.085");
+    begin(&governed_plane).await.unwrap();
+    assert_eq!(reserved(&governed_plane), 30 * CENT, "a mean would be 0.085");
     teller.says.store(CENT, Ordering::Relaxed);
     teller.go.send_replace(true);
-    ended(&house).await;
+    ended(&governed_plane).await;
     for _ in 0..OBSERVED_CALLS {
-        teller.one(&house, CENT).await;
+        teller.one(&governed_plane, CENT).await;
     }
     teller.hold();
-    begin(&house).await.unwrap();
-    assert_eq!(reserved(&house), CENT, "a hundred calls later it is forgotten");
+    begin(&governed_plane).await.unwrap();
+    assert_eq!(reserved(&governed_plane), CENT, "a hundred calls later it is forgotten");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_agent_that_lies_passes_a_cap_by_no_more_than_was_in_flight_and_is_not_believed_again_so_soon() {
     let teller = Teller::new();
-    let house = Plan::new(&own("1")).agent("a", teller.agent()).build();
-    teller.one(&house, CENT).await;
+    let governed_plane = Plan::new(&own("1")).agent("a", teller.agent()).build();
+    teller.one(&governed_plane, CENT).await;
     teller.hold();
     let mut in_flight = 0;
-    while begin(&house).await.is_ok() {
+    while begin(&governed_plane).await.is_ok() {
         in_flight += 1;
     }
     assert_eq!(in_flight, 99, "each at the 0.01 that was learnt");
@@ -112,34 +112,34 @@ async fn an_agent_that_lies_passes_a_cap_by_no_more_than_was_in_flight_and_is_no
     teller.says.store(lie, Ordering::Relaxed);
     teller.go.send_replace(true);
     // Others ask all the while.
-    while house.standing("caller:tenant/ada").unwrap().reserved.tasks > 0 {
-        if let Ok(()) = begin(&house).await {
+    while governed_plane.standing("caller:tenant/ada").unwrap().reserved.tasks > 0 {
+        if let Ok(()) = begin(&governed_plane).await {
             panic!("a call was admitted beyond the cap");
         }
     }
     let told = teller.told.load(Ordering::Relaxed);
     let bound = in_flight * (lie - CENT);
     assert!(told <= 100 * CENT + bound, "{told}: 1.00 and {bound} above reservations");
-    let standing = house.standing("caller:tenant/ada").unwrap();
+    let standing = governed_plane.standing("caller:tenant/ada").unwrap();
     assert_eq!(standing.settled.usd.0 + standing.overrun.usd.0, told, "all of it is on the books");
-    assert_eq!(begin(&house).await, Err(ErrorKind::BudgetExhausted), "and keeps others out");
+    assert_eq!(begin(&governed_plane).await, Err(ErrorKind::BudgetExhausted), "and keeps others out");
 
     // The hour is over, and the agent is not believed: one call at a time, which holds all there is.
-    house.clock.advance(Duration::from_secs(3_700));
+    governed_plane.clock.advance(Duration::from_secs(3_700));
     for calm in 0..CALM_CALLS {
         teller.hold();
-        begin(&house).await.unwrap();
-        assert_eq!(reserved(&house), 100 * CENT, "after {calm} that stayed within");
-        assert_eq!(begin(&house).await, Err(ErrorKind::BudgetExhausted));
+        begin(&governed_plane).await.unwrap();
+        assert_eq!(reserved(&governed_plane), 100 * CENT, "after {calm} that stayed within");
+        assert_eq!(begin(&governed_plane).await, Err(ErrorKind::BudgetExhausted));
         teller.says.store(1, Ordering::Relaxed);
         teller.go.send_replace(true);
-        ended(&house).await;
-        house.clock.advance(Duration::from_secs(3_700));
+        ended(&governed_plane).await;
+        governed_plane.clock.advance(Duration::from_secs(3_700));
     }
     teller.hold();
-    begin(&house).await.unwrap();
-    assert_eq!(reserved(&house), lie, "believed again, at the largest it ever said");
-    begin(&house).await.unwrap();
+    begin(&governed_plane).await.unwrap();
+    assert_eq!(reserved(&governed_plane), lie, "believed again, at the largest it ever said");
+    begin(&governed_plane).await.unwrap();
 }
 
 #[tokio::test]
@@ -148,13 +148,14 @@ async fn an_overrun_counts_for_the_agent_whoever_calls_it_and_takes_a_quarter_of
     let rules = json!({
         "budget": { "caller": { "ada": { "max_usd": "0.10", "window": "1h" } }, "tenant": { "*": { "max_usd": "8", "window": "1h" } } },
     });
-    let house = Plan::new(&rules).agent("a", teller.agent()).agent("b", crate::governance::house::patient()).build();
-    teller.one(&house, CENT).await;
-    teller.one(&house, 20 * CENT).await;
+    let governed_plane =
+        Plan::new(&rules).agent("a", teller.agent()).agent("b", crate::governance::governed_plane::patient()).build();
+    teller.one(&governed_plane, CENT).await;
+    teller.one(&governed_plane, 20 * CENT).await;
     teller.hold();
     for (number, other) in ["bob", "cleo", "dan"].into_iter().enumerate() {
-        house.begin(&caller(other), Value::Null).await.unwrap();
-        let held = house.standing("tenant:tenant").unwrap().reserved.usd.0;
+        governed_plane.begin(&caller(other), Value::Null).await.unwrap();
+        let held = governed_plane.standing("tenant:tenant").unwrap().reserved.usd.0;
         assert_eq!(held, (number as i64 + 1) * 200 * CENT, "a quarter of 8.00 each");
     }
 }
@@ -163,15 +164,15 @@ async fn an_overrun_counts_for_the_agent_whoever_calls_it_and_takes_a_quarter_of
 async fn an_overrun_is_not_forgiven_by_a_restart() {
     for liar in [false, true] {
         let teller = Teller::new();
-        let house = Plan::new(&own("1")).agent("a", teller.agent()).build();
-        teller.one(&house, CENT).await;
+        let governed_plane = Plan::new(&own("1")).agent("a", teller.agent()).build();
+        teller.one(&governed_plane, CENT).await;
         teller.hold();
-        begin(&house).await.unwrap();
+        begin(&governed_plane).await.unwrap();
         teller.says.store(if liar { 101 * CENT } else { CENT }, Ordering::Relaxed);
         teller.go.send_replace(true);
-        ended(&house).await;
+        ended(&governed_plane).await;
         let mut plan = Plan::new(&own("5")).agent("a", teller.agent());
-        (plan.store, plan.clock) = (Arc::clone(&house.store), Arc::clone(&house.clock));
+        (plan.store, plan.clock) = (Arc::clone(&governed_plane.store), Arc::clone(&governed_plane.clock));
         let after = plan.build();
         after.plane.recover().await.unwrap();
         teller.one(&after, CENT).await;

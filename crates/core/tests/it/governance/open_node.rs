@@ -9,7 +9,7 @@ use chancery_protocol::{CallContext, Caller, Error, ErrorKind, TaskId, TraceId};
 use chancery_testkit::call_context;
 use serde_json::{Value, json};
 
-use crate::governance::house::{Elsewhere, House, Plan, caller, message, to};
+use crate::governance::governed_plane::{Elsewhere, GovernedPlane, Plan, caller, message, to};
 
 /// What an agent was given with a task.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ fn agent(desk: &Desk, quick: bool) -> impl TaskRunner {
 }
 
 struct Scene {
-    house: House,
+    governed_plane: GovernedPlane,
     desk: Desk,
 }
 
@@ -55,20 +55,20 @@ const AGENTS: [&str; 5] = ["a", "b", "c", "d", "quick"];
 fn scene(rules: &Value) -> Scene {
     let desk = Desk::default();
     let plan = AGENTS.iter().fold(Plan::new(rules), |plan, name| plan.agent(name, agent(&desk, *name == "quick")));
-    Scene { house: plan.build(), desk }
+    Scene { governed_plane: plan.build(), desk }
 }
 
 impl Scene {
     /// Begins a task, and answers what its agent was given.
     async fn begin(&self, context: &CallContext, said: Value) -> Result<Given, Error> {
-        let task = self.house.begin(context, said).await?;
+        let task = self.governed_plane.begin(context, said).await?;
         let given = self.desk.lock().unwrap().iter().find(|given| given.task == task.id).cloned();
         Ok(given.expect("the agent was asked"))
     }
 
     async fn placed(&self, context: &CallContext, said: Value) -> Result<LineageRecord, ErrorKind> {
-        let task = self.house.begin(context, said).await.map_err(|error| error.kind)?;
-        let (governed, _) = self.house.plane.explain_task(&task.id).await.unwrap().unwrap();
+        let task = self.governed_plane.begin(context, said).await.map_err(|error| error.kind)?;
+        let (governed, _) = self.governed_plane.plane.explain_task(&task.id).await.unwrap().unwrap();
         Ok(LineageRecord::clone(&governed.kinship))
     }
 }
@@ -115,7 +115,7 @@ async fn a_loop_of_two_is_refused_at_its_second_visit_whatever_the_agents_pass_o
         let of_a = scene.begin(&open_to("a"), Value::Null).await.unwrap();
         let (context, said) = pass(&of_a, "a", "b");
         let of_b = scene.begin(&context, said).await.unwrap_or_else(|error| panic!("{way}: {error}"));
-        let (governed, _) = scene.house.plane.explain_task(&of_b.task).await.unwrap().unwrap();
+        let (governed, _) = scene.governed_plane.plane.explain_task(&of_b.task).await.unwrap().unwrap();
         let kinship = &governed.kinship;
         assert_eq!((kinship.attribution, kinship.depth, &kinship.root), (attribution, 1, &of_a.task), "{way}");
         let (context, said) = pass(&of_b, "b", "a");
@@ -158,15 +158,15 @@ async fn many_calls_of_a_client_in_one_trace_of_its_own_are_roots() {
         assert_eq!((kinship.attribution, kinship.made), (Attribution::Root, false));
     }
     // Neither does its context, nor what it refers to.
-    let first = scene.house.begin(&open_to("a"), Value::Null).await.unwrap();
+    let first = scene.governed_plane.begin(&open_to("a"), Value::Null).await.unwrap();
     let mut again = message("more", Value::Null);
     let mut said = again.message.as_ref().clone();
     said.context_id = Some(first.context_id.clone());
     said.reference_task_ids = vec![first.id.clone()];
     again.message = Arc::new(said);
     again.configuration.return_immediately = true;
-    let second = scene.house.send(&open_to("a"), again).await.unwrap();
-    let (governed, _) = scene.house.plane.explain_task(&second.id).await.unwrap().unwrap();
+    let second = scene.governed_plane.send(&open_to("a"), again).await.unwrap();
+    let (governed, _) = scene.governed_plane.plane.explain_task(&second.id).await.unwrap().unwrap();
     assert_eq!(governed.kinship.attribution, Attribution::Root);
 }
 
@@ -232,20 +232,20 @@ async fn agents_that_answer_first_and_call_on_afterwards_are_bounded_by_depth_an
                 Err(error) => break error,
             }
             depth += 1;
-            let (governed, _) = scene.house.plane.explain_task(&given.task).await.unwrap().unwrap();
+            let (governed, _) = scene.governed_plane.plane.explain_task(&given.task).await.unwrap().unwrap();
             let kinship = &governed.kinship;
             assert_eq!((kinship.attribution, kinship.depth, &kinship.root), (Attribution::Late, depth, &root));
             assert!(depth <= 8);
         };
         assert_eq!((refused.kind, depth), (ErrorKind::RecursionDepth, 8), "{refused}");
-        let tree = scene.house.standing("tree").expect("it is kept for as long as somebody may call for it");
+        let tree = scene.governed_plane.standing("tree").expect("it is kept for as long as somebody may call for it");
         assert_eq!(tree.settled.usd, chancery_core::MicroUsd(450_000));
         // A minute later it is forgotten, and so is its budget.
-        scene.house.clock.advance(Duration::from_secs(60));
+        scene.governed_plane.clock.advance(Duration::from_secs(60));
         let context = if by_address { at_address_of("quick", "b") } else { instrumented(&given, "b") };
         let kinship = scene.placed(&context, Value::Null).await.unwrap();
         assert_eq!(kinship.attribution, Attribution::Root);
-        let open: Vec<_> = scene.house.plane.budgets().iter().map(|(account, _)| account.scope().to_string()).collect();
+        let open: Vec<_> = scene.governed_plane.plane.budgets().iter().map(|(account, _)| account.scope().to_string()).collect();
         assert!(!open.iter().any(|scope| scope.contains(root.as_str())), "{open:?}");
     }
 }
@@ -273,9 +273,9 @@ async fn a_mark_of_another_tenants_task_places_nothing_where_callers_prove_who_t
 #[tokio::test]
 async fn an_agent_at_the_address_of_another_is_refused() {
     let scene = scene(&json!({}));
-    let of_a = crate::governance::house::agent_caller("a");
+    let of_a = crate::governance::governed_plane::agent_caller("a");
     let context = CallContext { via: Some("b".into()), ..to("c", of_a) };
-    let refused = scene.house.begin(&context, Value::Null).await.unwrap_err();
+    let refused = scene.governed_plane.begin(&context, Value::Null).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::LineageInvalid);
     assert!(refused.facts.contains(&("check", "address".to_owned())), "{:?}", refused.facts);
     // A caller that is no agent by its credentials is the one whose address it uses.
@@ -287,7 +287,7 @@ async fn an_agent_at_the_address_of_another_is_refused() {
 #[tokio::test]
 async fn an_address_is_its_agents_until_a_day_after_it_was_rotated() {
     let scene = scene(&json!({}));
-    let plane = &scene.house.plane;
+    let plane = &scene.governed_plane.plane;
     let secret = plane.agent_secret("a");
     assert_eq!((secret.len(), plane.agent_at(&secret).as_deref()), (26, Some("a")));
     assert_ne!(secret, plane.agent_secret("b"));
@@ -299,7 +299,7 @@ async fn an_address_is_its_agents_until_a_day_after_it_was_rotated() {
     let newer = plane.agent_secret("a");
     assert_ne!(secret, newer);
     for (hours, old_holds) in [(0, true), (23, true), (1, false)] {
-        scene.house.clock.advance(Duration::from_secs(hours * 3_600));
+        scene.governed_plane.clock.advance(Duration::from_secs(hours * 3_600));
         assert_eq!(plane.agent_at(&newer).as_deref(), Some("a"));
         assert_eq!(plane.agent_at(&secret).is_some(), old_holds, "after {hours} hours more");
     }

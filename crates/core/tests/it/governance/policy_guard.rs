@@ -9,7 +9,7 @@ use chancery_store::MemoryStore;
 use chancery_testkit::{FaultPlan, HookedStore};
 use serde_json::{Value, json};
 
-use crate::governance::house::{Acts, House, Plan, caller, message, metadata, patient, quick, reason, until};
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, caller, message, metadata, patient, quick, reason, until};
 
 /// An agent whose work is counted.
 fn counted(ran: &Arc<AtomicU32>) -> impl TaskRunner {
@@ -24,55 +24,55 @@ fn counted(ran: &Arc<AtomicU32>) -> impl TaskRunner {
 async fn a_skill_that_is_not_allowed_is_refused_before_any_work() {
     let ran = Arc::default();
     let rules = json!({ "policy": { "default": { "allowed_skills": ["search"] } } });
-    let house = Plan::new(&rules).skilled("a", &["search", "write"], counted(&ran)).build();
+    let governed_plane = Plan::new(&rules).skilled("a", &["search", "write"], counted(&ran)).build();
     for said in [json!({ "skill": "write" }), json!({ "ruvector": { "skill": "write" } }), Value::Null] {
-        let error = house.send(&caller("ada"), message("work", said.clone())).await.unwrap_err();
+        let error = governed_plane.send(&caller("ada"), message("work", said.clone())).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::SkillDenied, "{said}");
     }
     assert_eq!(ran.load(Ordering::Relaxed), 0);
-    house.send(&caller("ada"), message("work", json!({ "skill": "search" }))).await.unwrap();
+    governed_plane.send(&caller("ada"), message("work", json!({ "skill": "search" }))).await.unwrap();
     assert_eq!(ran.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
 async fn two_places_that_name_different_skills_are_not_played_against_each_other() {
     let rules = json!({ "policy": { "default": { "allowed_skills": ["search"] } } });
-    let house = Plan::new(&rules).skilled("a", &["search", "write"], quick()).build();
+    let governed_plane = Plan::new(&rules).skilled("a", &["search", "write"], quick()).build();
     let both = json!({ "skill": "search", "ruvector": { "skill": "write" } });
-    let error = house.send(&caller("ada"), message("work", both)).await.map(drop).unwrap_err();
+    let error = governed_plane.send(&caller("ada"), message("work", both)).await.map(drop).unwrap_err();
     assert!(matches!(error.kind, ErrorKind::SkillDenied | ErrorKind::InvalidParams), "{error}");
 }
 
 #[tokio::test]
 async fn one_more_than_may_run_at_once_is_refused_before_any_work() {
     let rules = json!({ "policy": { "default": { "max_concurrency": 2 } } });
-    let house = Plan::new(&rules).agent("a", patient()).build();
+    let governed_plane = Plan::new(&rules).agent("a", patient()).build();
     let ada = caller("ada");
-    let first = house.begin(&ada, Value::Null).await.unwrap();
-    house.begin(&ada, Value::Null).await.unwrap();
-    let error = house.begin(&ada, Value::Null).await.unwrap_err();
+    let first = governed_plane.begin(&ada, Value::Null).await.unwrap();
+    governed_plane.begin(&ada, Value::Null).await.unwrap();
+    let error = governed_plane.begin(&ada, Value::Null).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::ConcurrencyFull);
-    assert_eq!(house.store.logs().len(), 2, "the refused call made no task");
-    house.begin(&caller("bob"), Value::Null).await.expect("each caller has slots of its own");
-    house.cancel(&ada, &first.id).await.unwrap();
-    house.begin(&ada, Value::Null).await.expect("a slot came free");
+    assert_eq!(governed_plane.store.logs().len(), 2, "the refused call made no task");
+    governed_plane.begin(&caller("bob"), Value::Null).await.expect("each caller has slots of its own");
+    governed_plane.cancel(&ada, &first.id).await.unwrap();
+    governed_plane.begin(&ada, Value::Null).await.expect("a slot came free");
 }
 
 #[tokio::test]
 async fn work_that_costs_more_than_the_policy_allows_is_refused_before_any_work() {
     let ran = Arc::default();
     let rules = json!({ "policy": { "default": { "max_cost_usd": "0.05" } }, "prices": { "a": "0.06", "b": "0.05" } });
-    let house = Plan::new(&rules).agent("a", counted(&ran)).agent("b", counted(&ran)).build();
-    let error = house.say(&caller("ada"), "work").await.unwrap_err();
+    let governed_plane = Plan::new(&rules).agent("a", counted(&ran)).agent("b", counted(&ran)).build();
+    let error = governed_plane.say(&caller("ada"), "work").await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::CostOverPolicy);
     assert_eq!(ran.load(Ordering::Relaxed), 0);
-    house.say(&crate::governance::house::to("b", caller("ada")), "work").await.unwrap();
+    governed_plane.say(&crate::governance::governed_plane::to("b", caller("ada")), "work").await.unwrap();
     assert_eq!(ran.load(Ordering::Relaxed), 1);
 }
 
 /// The task of a call that is waited for, once it has ended.
-async fn ended(house: &House, said: Value) -> Arc<chancery_protocol::Task> {
-    house.send(&caller("ada"), message("work", said)).await.unwrap()
+async fn ended(governed_plane: &GovernedPlane, said: Value) -> Arc<chancery_protocol::Task> {
+    governed_plane.send(&caller("ada"), message("work", said)).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,14 +90,14 @@ async fn a_task_that_takes_too_long_is_told_to_stop_and_fails_with_the_reason() 
             }
         })
     };
-    let house = Plan::new(&rules).agent("a", cooperative).build();
+    let governed_plane = Plan::new(&rules).agent("a", cooperative).build();
     let began = tokio::time::Instant::now();
-    let task = ended(&house, Value::Null).await;
+    let task = ended(&governed_plane, Value::Null).await;
     assert_eq!(task.status.state, TaskState::Failed);
     assert!(reason(&task).starts_with("POLICY_TIMEOUT"), "{}", reason(&task));
     assert_eq!(told.load(Ordering::Relaxed), 1, "it was told");
     assert_eq!(began.elapsed().as_millis(), 5_000, "in its own time");
-    ended(&house, Value::Null).await;
+    ended(&governed_plane, Value::Null).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,13 +106,13 @@ async fn a_task_that_ignores_being_told_is_dropped_after_its_grace() {
     let deaf = Acts(|_turn: Turn, _updates: TaskUpdateSink| async move { std::future::pending().await });
     let mut plan = Plan::new(&rules).agent("a", deaf);
     plan.limits = TaskLimits { cancel_grace_ms: 700, ..TaskLimits::default() };
-    let house = plan.build();
+    let governed_plane = plan.build();
     let began = tokio::time::Instant::now();
-    let task = ended(&house, Value::Null).await;
+    let task = ended(&governed_plane, Value::Null).await;
     assert_eq!(task.status.state, TaskState::Failed);
     assert!(reason(&task).starts_with("POLICY_TIMEOUT"), "{}", reason(&task));
     assert_eq!(began.elapsed().as_millis(), 5_700);
-    assert_eq!(ended(&house, Value::Null).await.status.state, TaskState::Failed, "its slot is free again");
+    assert_eq!(ended(&governed_plane, Value::Null).await.status.state, TaskState::Failed, "its slot is free again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,12 +137,12 @@ async fn a_task_that_takes_too_many_tokens_is_stopped_on_the_way() {
             }
         })
     };
-    let house = Plan::new(&rules).agent("a", greedy).build();
-    let task = ended(&house, Value::Null).await;
+    let governed_plane = Plan::new(&rules).agent("a", greedy).build();
+    let task = ended(&governed_plane, Value::Null).await;
     assert_eq!(task.status.state, TaskState::Failed);
     assert!(reason(&task).contains("max_tokens"), "{}", reason(&task));
     assert_eq!(said.load(Ordering::Relaxed), 4, "at 120 tokens, the first report past 100");
-    ended(&house, Value::Null).await;
+    ended(&governed_plane, Value::Null).await;
 }
 
 /// Whatever happens to a task, the one slot there is comes free once: the next gets it, and a second beside it does not.
@@ -165,31 +165,31 @@ async fn a_slot_is_given_back_exactly_once_whatever_happens() {
             }
         }
     });
-    let house = Plan::new(&rules).agent("a", agent).build();
+    let governed_plane = Plan::new(&rules).agent("a", agent).build();
     let ada = caller("ada");
     for round in 0..3 {
         for how in ["complete", "fail", "error", "panic", "ask", "time out"] {
-            house.say(&ada, how).await.unwrap_or_else(|error| panic!("{round} {how}: {error}"));
-            one_slot_is_free(&house, how).await;
+            governed_plane.say(&ada, how).await.unwrap_or_else(|error| panic!("{round} {how}: {error}"));
+            one_slot_is_free(&governed_plane, how).await;
         }
     }
     // A task that waits for its caller gives its slot back, and asks for one when it goes on.
-    let asking = house.say(&ada, "ask").await.unwrap();
-    let held = house.begin(&ada, Value::Null).await.unwrap();
+    let asking = governed_plane.say(&ada, "ask").await.unwrap();
+    let held = governed_plane.begin(&ada, Value::Null).await.unwrap();
     let mut more = message("complete", Value::Null);
     more.message = Arc::new(Message { task_id: Some(asking.id.clone()), ..more.message.as_ref().clone() });
-    assert_eq!(house.send(&ada, more.clone()).await.unwrap_err().kind, ErrorKind::ConcurrencyFull);
-    house.cancel(&ada, &held.id).await.unwrap();
-    house.send(&ada, more).await.unwrap();
-    one_slot_is_free(&house, "a second turn").await;
+    assert_eq!(governed_plane.send(&ada, more.clone()).await.unwrap_err().kind, ErrorKind::ConcurrencyFull);
+    governed_plane.cancel(&ada, &held.id).await.unwrap();
+    governed_plane.send(&ada, more).await.unwrap();
+    one_slot_is_free(&governed_plane, "a second turn").await;
 }
 
-async fn one_slot_is_free(house: &House, after: &str) {
+async fn one_slot_is_free(governed_plane: &GovernedPlane, after: &str) {
     let ada = caller("ada");
-    let task = house.begin(&ada, Value::Null).await.unwrap_or_else(|error| panic!("no slot after {after}: {error}"));
-    let second = house.begin(&ada, Value::Null).await.map(drop);
+    let task = governed_plane.begin(&ada, Value::Null).await.unwrap_or_else(|error| panic!("no slot after {after}: {error}"));
+    let second = governed_plane.begin(&ada, Value::Null).await.map(drop);
     assert_eq!(second.unwrap_err().kind, ErrorKind::ConcurrencyFull, "two slots after {after}");
-    house.cancel(&ada, &task.id).await.unwrap();
+    governed_plane.cancel(&ada, &task.id).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,30 +204,30 @@ async fn a_store_that_refuses_gives_slot_and_budget_back() {
     let store = Arc::new(HookedStore::with_faults(MemoryStore::new(), seed, FaultPlan { delay: 2, faults_per_mille: 300 }));
     let mut plan = Plan::new(&rules).agent("a", quick());
     plan.store = Arc::clone(&store);
-    let house = plan.build();
+    let governed_plane = plan.build();
     let (mut refused, mut taken) = (0, 0);
     for round in 0..300 {
-        match house.say(&caller("ada"), "work").await {
+        match governed_plane.say(&caller("ada"), "work").await {
             Ok(_) => taken += 1,
             Err(error) => {
                 assert_eq!(error.kind, ErrorKind::Unavailable, "round {round}: {error}");
                 refused += 1;
             }
         }
-        until(|| house.standing("global").is_none_or(|standing| standing.reserved.tasks == 0)).await;
+        until(|| governed_plane.standing("global").is_none_or(|standing| standing.reserved.tasks == 0)).await;
     }
     assert!(refused > 50 && taken > 50, "{refused} were refused, {taken} taken");
 }
 
 #[tokio::test]
 async fn callers_that_prove_nothing_have_no_slots_to_count() {
-    let house = Plan::new(&json!({})).agent("a", patient()).build();
+    let governed_plane = Plan::new(&json!({})).agent("a", patient()).build();
     let known = caller("ada");
     let nobody = chancery_testkit::call_context();
     for _ in 0..16 {
-        house.begin(&known, Value::Null).await.unwrap();
-        house.begin(&nobody, Value::Null).await.unwrap();
+        governed_plane.begin(&known, Value::Null).await.unwrap();
+        governed_plane.begin(&nobody, Value::Null).await.unwrap();
     }
-    assert_eq!(house.begin(&known, Value::Null).await.unwrap_err().kind, ErrorKind::ConcurrencyFull);
-    house.begin(&nobody, Value::Null).await.unwrap();
+    assert_eq!(governed_plane.begin(&known, Value::Null).await.unwrap_err().kind, ErrorKind::ConcurrencyFull);
+    governed_plane.begin(&nobody, Value::Null).await.unwrap();
 }

@@ -7,7 +7,7 @@ use chancery_core::{TaskRunner, TaskUpdateSink, Turn};
 use chancery_protocol::{ErrorKind, Sent};
 use serde_json::{Value, json};
 
-use crate::governance::house::{Acts, Plan, caller, message, quick, reason, to};
+use crate::governance::governed_plane::{Acts, Plan, caller, message, quick, reason, to};
 
 /// Calls the agent its message names first, with the rest of the message, and says what came of it.
 fn passes_on() -> impl TaskRunner {
@@ -47,8 +47,8 @@ async fn depth_eight_is_dispatched_and_nine_is_refused() {
             }),
         );
     }
-    let house = plan.build();
-    let task = house.say(&caller("ada"), "go").await.unwrap();
+    let governed_plane = plan.build();
+    let task = governed_plane.say(&caller("ada"), "go").await.unwrap();
     assert_eq!(last.load(Ordering::Relaxed), 8, "the deepest that ran");
     let reason = reason(&task);
     assert!(reason.starts_with("RECURSION_DEPTH"), "{reason}");
@@ -58,14 +58,14 @@ async fn depth_eight_is_dispatched_and_nine_is_refused() {
 
 #[tokio::test]
 async fn a_call_that_comes_back_is_refused_with_its_path_and_kept_as_a_decision_of_its_tree() {
-    let house = Plan::new(&json!({})).agent("A", passes_on()).agent("B", passes_on()).agent("C", passes_on()).build();
-    let task = house.say(&caller("ada"), "B C A end").await.unwrap();
+    let governed_plane = Plan::new(&json!({})).agent("A", passes_on()).agent("B", passes_on()).agent("C", passes_on()).build();
+    let task = governed_plane.say(&caller("ada"), "B C A end").await.unwrap();
     let reason = reason(&task);
     assert!(reason.starts_with("RECURSION_REVISIT"), "{reason}");
     assert!(reason.contains("A → B → C → A"), "{reason}");
-    let tree = house.plane.trees(task.id.as_str()).await.unwrap();
+    let tree = governed_plane.plane.trees(task.id.as_str()).await.unwrap();
     assert_eq!(tree[0].tasks.len(), 3, "the refused call made no task");
-    let decision = house.plane.decisions(10).await.unwrap().pop().expect("the refusal is kept");
+    let decision = governed_plane.plane.decisions(10).await.unwrap().pop().expect("the refusal is kept");
     assert_eq!(decision.refused.as_deref(), Some("RECURSION_REVISIT"));
     assert_eq!(decision.root.as_ref(), Some(&task.id), "it says in which tree");
     assert_eq!(decision.trace, Some(tree[0].trace));
@@ -74,20 +74,20 @@ async fn a_call_that_comes_back_is_refused_with_its_path_and_kept_as_a_decision_
 #[tokio::test]
 async fn who_is_on_the_allowlist_may_be_come_back_to() {
     let rules = json!({ "recursion": { "revisit_allowlist": ["A"] } });
-    let house = Plan::new(&rules).agent("A", passes_on()).agent("B", passes_on()).agent("C", passes_on()).build();
-    let task = house.say(&caller("ada"), "B C A end").await.unwrap();
+    let governed_plane = Plan::new(&rules).agent("A", passes_on()).agent("B", passes_on()).agent("C", passes_on()).build();
+    let task = governed_plane.say(&caller("ada"), "B C A end").await.unwrap();
     assert_eq!(task.status.state, chancery_protocol::TaskState::Completed, "{}", reason(&task));
-    let task = house.say(&caller("ada"), "B C B end").await.unwrap();
+    let task = governed_plane.say(&caller("ada"), "B C B end").await.unwrap();
     assert!(reason(&task).contains("A → B → C → B"), "{}", reason(&task));
 }
 
 #[tokio::test]
 async fn without_the_revisit_rule_a_loop_runs_to_the_depth_limit() {
     let rules = json!({ "recursion": { "deny_revisit": false, "max_call_depth": 3 } });
-    let house = Plan::new(&rules).agent("A", passes_on()).agent("B", passes_on()).build();
-    let task = house.say(&caller("ada"), "B A B A B A").await.unwrap();
+    let governed_plane = Plan::new(&rules).agent("A", passes_on()).agent("B", passes_on()).build();
+    let task = governed_plane.say(&caller("ada"), "B A B A B A").await.unwrap();
     assert!(reason(&task).starts_with("RECURSION_DEPTH"), "{}", reason(&task));
-    assert_eq!(house.plane.trees(task.id.as_str()).await.unwrap()[0].tasks.len(), 4, "depths 0 to 3");
+    assert_eq!(governed_plane.plane.trees(task.id.as_str()).await.unwrap()[0].tasks.len(), 4, "depths 0 to 3");
 }
 
 #[tokio::test]
@@ -102,15 +102,15 @@ async fn an_agent_that_has_ended_may_be_called_again() {
         }
         Ok(updates.complete(None))
     });
-    let house = Plan::new(&json!({})).agent("A", twice).agent("B", quick()).build();
-    let task = house.say(&to("A", caller("ada")), "go").await.unwrap();
+    let governed_plane = Plan::new(&json!({})).agent("A", twice).agent("B", quick()).build();
+    let task = governed_plane.say(&to("A", caller("ada")), "go").await.unwrap();
     assert_eq!(task.status.state, chancery_protocol::TaskState::Completed, "{}", reason(&task));
 }
 
 #[tokio::test]
 async fn a_caller_by_an_agents_name_is_not_taken_for_the_agent() {
-    let house = Plan::new(&json!({})).agent("A", quick()).build();
-    house.say(&to("A", caller("A")), "go").await.expect("nobody waits for this call");
-    let error = house.say(&to("nobody", caller("A")), "go").await.unwrap_err();
+    let governed_plane = Plan::new(&json!({})).agent("A", quick()).build();
+    governed_plane.say(&to("A", caller("A")), "go").await.expect("nobody waits for this call");
+    let error = governed_plane.say(&to("nobody", caller("A")), "go").await.unwrap_err();
     assert_ne!(error.kind, ErrorKind::RecursionRevisit);
 }

@@ -10,8 +10,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, agent_caller, caller, message, to};
 use crate::governance::hop_tokens::Desk;
-use crate::governance::house::{Acts, House, Plan, agent_caller, caller, message, to};
 
 const RING: [&str; 3] = ["a", "b", "c"];
 
@@ -61,13 +61,13 @@ fn member(ring: &Arc<Ring>, place: usize, echo: Echo) -> impl TaskRunner {
     })
 }
 
-fn house(ring: &Arc<Ring>, echo: Echo) -> House {
+fn governed_plane(ring: &Arc<Ring>, echo: Echo) -> GovernedPlane {
     let mut plan = Plan::new(&json!({ "policy": { "default": { "max_concurrency": 1000 } } }));
     plan.hops = Some(Arc::new(Desk::default()));
     let plan = RING.iter().enumerate().fold(plan, |plan, (place, name)| plan.agent(name, member(ring, place, echo)));
-    let house = plan.build();
-    assert!(ring.plane.set(house.plane.clone()).is_ok());
-    house
+    let governed_plane = plan.build();
+    assert!(ring.plane.set(governed_plane.plane.clone()).is_ok());
+    governed_plane
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -78,10 +78,10 @@ async fn a_ring_is_gone_round_once_for_each_of_many_roots_with_tokens_echoed_dro
         for echo in [Echo::Always, Echo::Never, Echo::HalfTheTime] {
             let seed = first + round as u64;
             let ring = Arc::new(Ring { seed, ..Ring::default() });
-            let house = house(&ring, echo);
+            let governed_plane = governed_plane(&ring, echo);
             let calls: Vec<_> = (0..roots)
                 .map(|_| {
-                    let plane = house.plane.clone();
+                    let plane = governed_plane.plane.clone();
                     let call = Request::SendMessage(message("go", Value::Null));
                     tokio::spawn(async move { plane.call(&to("a", caller("ada")), call).await })
                 })
@@ -92,8 +92,8 @@ async fn a_ring_is_gone_round_once_for_each_of_many_roots_with_tokens_echoed_dro
             let (runs, refusals) = (ring.runs.load(Ordering::Relaxed), ring.refusals.lock().unwrap().clone());
             assert_eq!(runs, 3 * roots, "{roots} roots, {echo:?}, seed {seed}: {refusals:?}");
             assert_eq!(refusals, vec![ErrorKind::RecursionRevisit; roots], "{roots} roots, {echo:?}, seed {seed}");
-            for (stored, _) in house.store.logs() {
-                let governed = house.store.governed(&stored.task.id).await.unwrap().unwrap();
+            for (stored, _) in governed_plane.store.logs() {
+                let governed = governed_plane.store.governed(&stored.task.id).await.unwrap().unwrap();
                 ambiguous += usize::from(governed.kinship.attribution == Attribution::Ambiguous);
             }
         }

@@ -14,7 +14,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::governance::fan_out::within_caps_or;
-use crate::governance::house::{Acts, House, Plan, caller, message, metadata};
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, caller, message, metadata};
 
 const AGENTS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -89,7 +89,7 @@ fn rules(seed: u64) -> Value {
     })
 }
 
-fn house(seed: u64, store: &Arc<HookedStore>, clock: &Arc<chancery_testkit::ManualClock>) -> House {
+fn governed_plane(seed: u64, store: &Arc<HookedStore>, clock: &Arc<chancery_testkit::ManualClock>) -> GovernedPlane {
     let mut plan = Plan::new(&rules(seed));
     plan.limits = TaskLimits { cancel_grace_ms: 20, budget_wait_ms: 2_000, ..TaskLimits::default() };
     plan.store = Arc::clone(store);
@@ -126,30 +126,34 @@ async fn one_caller(plane: chancery_core::Chancery, seed: u64) {
 }
 
 /// Lives until its time is up. The last life goes on until nothing is left to do.
-async fn live(seed: u64, life: u64, house: &House, last: bool) {
+async fn live(seed: u64, life: u64, governed_plane: &GovernedPlane, last: bool) {
     let mut dice = SmallRng::seed_from_u64(seed ^ (life << 32));
-    house.plane.recover().await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    governed_plane.plane.recover().await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     // What a task of several turns cost counts as of its last turn, so a window may hold more than it did. Nothing comes to it.
-    let windows = house.plane.budgets().into_iter().filter(|(_, standing)| standing.limit.window != BudgetWindow::Tree);
+    let windows = governed_plane.plane.budgets().into_iter().filter(|(_, standing)| standing.limit.window != BudgetWindow::Tree);
     let taken =
         windows.map(|(account, standing)| (account.scope().to_string(), standing.settled.saturating_add(standing.reserved)));
     let at_first: HashMap<String, Amount> = taken.collect();
-    let check = |seed, life, house: &House, when: &str| {
-        within_caps_or(&house.plane, &at_first).unwrap_or_else(|passed| panic!("seed {seed}, life {life}, {when}: {passed}"));
+    let check = |seed, life, governed_plane: &GovernedPlane, when: &str| {
+        within_caps_or(&governed_plane.plane, &at_first)
+            .unwrap_or_else(|passed| panic!("seed {seed}, life {life}, {when}: {passed}"));
     };
-    check(seed, life, house, "after a start");
-    let calls: Vec<_> =
-        (0..4).map(|number| tokio::spawn(one_caller(house.plane.clone(), seed.wrapping_mul(31) + life * 7 + number))).collect();
+    check(seed, life, governed_plane, "after a start");
+    let calls: Vec<_> = (0..4)
+        .map(|number| tokio::spawn(one_caller(governed_plane.plane.clone(), seed.wrapping_mul(31) + life * 7 + number)))
+        .collect();
     for step in 0..dice.random_range(20..300) {
         tokio::task::yield_now().await;
-        check(seed, life, house, &format!("at step {step}"));
+        check(seed, life, governed_plane, &format!("at step {step}"));
         match dice.random_range(0..60) {
-            0 => house.clock.advance(Duration::from_millis(dice.random_range(1..20_000))),
+            0 => governed_plane.clock.advance(Duration::from_millis(dice.random_range(1..20_000))),
             1 => tokio::time::sleep(Duration::from_millis(dice.random_range(1..200))).await,
-            2 => drop(house.plane.freeze(FreezeScope::Agent(AGENTS[dice.random_range(0..5)].into()), "dice", None).await),
+            2 => {
+                drop(governed_plane.plane.freeze(FreezeScope::Agent(AGENTS[dice.random_range(0..5)].into()), "dice", None).await)
+            }
             3 => {
                 for agent in AGENTS {
-                    house.plane.thaw(&FreezeScope::Agent(agent.into()), "dice").await.unwrap();
+                    governed_plane.plane.thaw(&FreezeScope::Agent(agent.into()), "dice").await.unwrap();
                 }
             }
             _ => {}
@@ -163,22 +167,23 @@ async fn live(seed: u64, life: u64, house: &House, last: bool) {
     }
     // Time passes, so whatever never returns is stopped; then all that waits for its caller is cancelled.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    check(seed, life, house, "near the end");
-    let open: Vec<_> = house.store.logs().into_iter().filter(|(stored, _)| !stored.progress.state.is_terminal()).collect();
+    check(seed, life, governed_plane, "near the end");
+    let open: Vec<_> =
+        governed_plane.store.logs().into_iter().filter(|(stored, _)| !stored.progress.state.is_terminal()).collect();
     for (stored, _) in open {
         assert_eq!(stored.progress.state, TaskState::InputRequired, "seed {seed}: {}", stored.task.id);
         // One of them may have been below another.
-        if let Err(error) = house.plane.operator_cancel(stored.task.id.as_str()).await {
+        if let Err(error) = governed_plane.plane.operator_cancel(stored.task.id.as_str()).await {
             assert_eq!(error.kind, ErrorKind::TaskNotCancelable, "seed {seed}: {error}");
         }
     }
     tokio::time::sleep(Duration::from_secs(10)).await;
-    check(seed, life, house, "at the end");
-    for (account, standing) in house.plane.budgets() {
+    check(seed, life, governed_plane, "at the end");
+    for (account, standing) in governed_plane.plane.budgets() {
         assert_eq!(standing.reserved, Amount::default(), "seed {seed}: {} holds something for nobody", account.scope());
     }
-    for (stored, _) in house.store.logs() {
-        let governed = house.store.governed(&stored.task.id).await.unwrap().unwrap();
+    for (stored, _) in governed_plane.store.logs() {
+        let governed = governed_plane.store.governed(&stored.task.id).await.unwrap().unwrap();
         assert_eq!(governed.spend.reserved, Amount::default(), "seed {seed}: the store holds something for {}", stored.task.id);
     }
 }
@@ -198,8 +203,8 @@ fn no_schedule_and_no_restart_passes_a_cap_or_leaves_something_held() {
         let lives = 1 + seed % 3;
         for life in 1..=lives {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-            let house = house(seed, &store, &clock);
-            runtime.block_on(live(seed, life, &house, life == lives));
+            let governed_plane = governed_plane(seed, &store, &clock);
+            runtime.block_on(live(seed, life, &governed_plane, life == lives));
             // Everything that runs is gone in the middle of what it does.
             drop(runtime);
         }

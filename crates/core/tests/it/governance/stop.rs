@@ -10,11 +10,16 @@ use chancery_store::MemoryStore;
 use chancery_testkit::{FaultPlan, HookedStore};
 use serde_json::{Value, json};
 
-use crate::governance::house::{Acts, House, Plan, agent_caller, caller, message, patient, quick, to, until};
+use crate::governance::governed_plane::{Acts, GovernedPlane, Plan, agent_caller, caller, message, patient, quick, to, until};
 
-fn load(house: &House, callers: u32, stop: &Arc<AtomicBool>, refused: &Arc<AtomicU32>) -> Vec<tokio::task::JoinHandle<u32>> {
+fn load(
+    governed_plane: &GovernedPlane,
+    callers: u32,
+    stop: &Arc<AtomicBool>,
+    refused: &Arc<AtomicU32>,
+) -> Vec<tokio::task::JoinHandle<u32>> {
     let calling = |number: u32| {
-        let (plane, stop, refused) = (house.plane.clone(), Arc::clone(stop), Arc::clone(refused));
+        let (plane, stop, refused) = (governed_plane.plane.clone(), Arc::clone(stop), Arc::clone(refused));
         async move {
             let context = caller(&format!("c{number}"));
             let mut passed = 0;
@@ -38,16 +43,16 @@ fn load(house: &House, callers: u32, stop: &Arc<AtomicBool>, refused: &Arc<Atomi
 async fn nothing_is_admitted_after_a_freeze_has_returned() {
     let scopes = [FreezeScope::Everything, FreezeScope::Tenant("tenant".into()), FreezeScope::Agent("a".into())];
     for scope in scopes {
-        let house = Plan::new(&json!({})).agent("a", quick()).build();
+        let governed_plane = Plan::new(&json!({})).agent("a", quick()).build();
         let (stop, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
-        let calls = load(&house, 16, &stop, &refused);
-        until(|| house.store.logs().len() > 200).await;
-        house.plane.freeze(scope.clone(), "operator", Some("a drill")).await.unwrap();
-        let admitted = house.store.logs().len();
+        let calls = load(&governed_plane, 16, &stop, &refused);
+        until(|| governed_plane.store.logs().len() > 200).await;
+        governed_plane.plane.freeze(scope.clone(), "operator", Some("a drill")).await.unwrap();
+        let admitted = governed_plane.store.logs().len();
         until(|| refused.load(Ordering::Relaxed) > 500).await;
-        assert_eq!(house.store.logs().len(), admitted, "{scope} let calls in after it was frozen");
-        assert!(house.plane.thaw(&scope, "operator").await.unwrap());
-        until(|| house.store.logs().len() > admitted + 50).await;
+        assert_eq!(governed_plane.store.logs().len(), admitted, "{scope} let calls in after it was frozen");
+        assert!(governed_plane.plane.thaw(&scope, "operator").await.unwrap());
+        until(|| governed_plane.store.logs().len() > admitted + 50).await;
         stop.store(true, Ordering::Relaxed);
         for call in calls {
             assert!(call.await.unwrap() > 0, "each caller got through");
@@ -75,29 +80,29 @@ fn busy(next: &'static str, refused: &Arc<AtomicU32>) -> impl TaskRunner {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_frozen_tree_admits_nothing_more_and_others_go_on() {
     let refused = Arc::new(AtomicU32::new(0));
-    let house = Plan::new(&json!({})).agent("a", busy("b", &refused)).agent("b", quick()).build();
-    let frozen = house.begin(&caller("ada"), Value::Null).await.unwrap();
-    let other = house.begin(&caller("bob"), Value::Null).await.unwrap();
-    let size = async |root: &chancery_protocol::TaskId| house.plane.trees(root.as_str()).await.unwrap()[0].tasks.len();
-    until(|| house.store.logs().len() > 100).await;
-    house.plane.freeze(FreezeScope::Tree(frozen.id.as_str().into()), "operator", None).await.unwrap();
+    let governed_plane = Plan::new(&json!({})).agent("a", busy("b", &refused)).agent("b", quick()).build();
+    let frozen = governed_plane.begin(&caller("ada"), Value::Null).await.unwrap();
+    let other = governed_plane.begin(&caller("bob"), Value::Null).await.unwrap();
+    let size = async |root: &chancery_protocol::TaskId| governed_plane.plane.trees(root.as_str()).await.unwrap()[0].tasks.len();
+    until(|| governed_plane.store.logs().len() > 100).await;
+    governed_plane.plane.freeze(FreezeScope::Tree(frozen.id.as_str().into()), "operator", None).await.unwrap();
     let (before, other_before) = (size(&frozen.id).await, size(&other.id).await);
     until(|| refused.load(Ordering::Relaxed) > 100).await;
     assert_eq!(size(&frozen.id).await, before, "the frozen tree grew");
     while size(&other.id).await < other_before + 10 {
         tokio::task::yield_now().await;
     }
-    house.cancel(&caller("ada"), &frozen.id).await.expect("what is frozen can be cancelled");
-    house.cancel(&caller("bob"), &other.id).await.unwrap();
+    governed_plane.cancel(&caller("ada"), &frozen.id).await.expect("what is frozen can be cancelled");
+    governed_plane.cancel(&caller("bob"), &other.id).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_freeze_and_its_reason_outlive_the_node() {
-    let house = Plan::new(&json!({})).agent("a", quick()).build();
+    let governed_plane = Plan::new(&json!({})).agent("a", quick()).build();
     let scope = FreezeScope::caller(&caller("ada").caller);
-    house.plane.freeze(scope.clone(), "operator", Some("too busy")).await.unwrap();
+    governed_plane.plane.freeze(scope.clone(), "operator", Some("too busy")).await.unwrap();
     let mut plan = Plan::new(&json!({})).agent("a", quick());
-    plan.store = Arc::clone(&house.store);
+    plan.store = Arc::clone(&governed_plane.store);
     let after = plan.build();
     after.plane.recover().await.unwrap();
     let error = after.say(&caller("ada"), "go").await.unwrap_err();
@@ -115,16 +120,16 @@ async fn a_call_that_waits_in_line_is_kept_out_by_a_freeze() {
         json!({ "budget": { "global": { "max_tasks_per_minute": 1, "overflow": { "queue": { "max_queue_depth": 9 } } } } });
     let mut plan = Plan::new(&rules).agent("a", quick());
     plan.limits = TaskLimits { budget_wait_ms: 600_000, ..TaskLimits::default() };
-    let house = plan.build();
-    house.say(&caller("ada"), "fits").await.unwrap();
-    let plane = house.plane.clone();
+    let governed_plane = plan.build();
+    governed_plane.say(&caller("ada"), "fits").await.unwrap();
+    let plane = governed_plane.plane.clone();
     let waiting =
         tokio::spawn(
             async move { plane.call(&caller("ada"), Request::SendMessage(message("waits", Value::Null))).await.map(drop) },
         );
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    house.plane.freeze(FreezeScope::Everything, "operator", None).await.unwrap();
-    house.clock.advance(std::time::Duration::from_secs(120));
+    governed_plane.plane.freeze(FreezeScope::Everything, "operator", None).await.unwrap();
+    governed_plane.clock.advance(std::time::Duration::from_secs(120));
     assert_eq!(waiting.await.unwrap().unwrap_err().kind, ErrorKind::Frozen);
 }
 
@@ -175,7 +180,7 @@ impl TaskRunner for Silent {
 
 #[tokio::test(start_paused = true)]
 async fn a_cascade_over_three_levels_reports_the_dead_peers_and_cancels_the_rest() {
-    let house = Plan::new(&json!({}))
+    let governed_plane = Plan::new(&json!({}))
         .agent("root", calls(&["left", "right"]))
         .agent("left", calls(&["leaf", "dead"]))
         .agent("right", calls(&["other-leaf", "silent"]))
@@ -184,10 +189,10 @@ async fn a_cascade_over_three_levels_reports_the_dead_peers_and_cancels_the_rest
         .agent("dead", Dead)
         .agent("silent", Silent)
         .build();
-    let root = house.begin(&to("root", caller("ada")), Value::Null).await.unwrap();
-    until(|| house.store.logs().len() == 7).await;
-    let bystander = house.begin(&to("leaf", caller("bob")), Value::Null).await.unwrap();
-    let cascaded = house.plane.cancel_tree(&root.id).await;
+    let root = governed_plane.begin(&to("root", caller("ada")), Value::Null).await.unwrap();
+    until(|| governed_plane.store.logs().len() == 7).await;
+    let bystander = governed_plane.begin(&to("leaf", caller("bob")), Value::Null).await.unwrap();
+    let cascaded = governed_plane.plane.cancel_tree(&root.id).await;
     let depths: Vec<u32> = cascaded.iter().map(|one| one.depth).collect();
     assert_eq!(depths, [2, 2, 2, 2, 1, 1, 0], "from the leaves up");
     for one in &cascaded {
@@ -196,7 +201,8 @@ async fn a_cascade_over_three_levels_reports_the_dead_peers_and_cancels_the_rest
         assert_eq!(one.outcome, expected, "{one:?}");
         assert_eq!(one.reason.is_some(), expected == CascadeOutcome::Unreachable, "{one:?}");
     }
-    let open: Vec<_> = house.store.logs().into_iter().filter(|(stored, _)| !stored.progress.state.is_terminal()).collect();
+    let open: Vec<_> =
+        governed_plane.store.logs().into_iter().filter(|(stored, _)| !stored.progress.state.is_terminal()).collect();
     assert_eq!(open.len(), 1, "{open:?}");
     assert_eq!(open[0].0.task.id, bystander.id, "another tree of the same agent goes on");
 }
@@ -204,14 +210,15 @@ async fn a_cascade_over_three_levels_reports_the_dead_peers_and_cancels_the_rest
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_cancels_its_task_ends_all_that_was_done_for_it_and_so_does_the_operator() {
     for operator in [false, true] {
-        let house = Plan::new(&json!({})).agent("a", calls(&["b"])).agent("b", calls(&["c"])).agent("c", patient()).build();
-        let root = house.begin(&caller("ada"), Value::Null).await.unwrap();
-        until(|| house.store.logs().len() == 3).await;
+        let governed_plane =
+            Plan::new(&json!({})).agent("a", calls(&["b"])).agent("b", calls(&["c"])).agent("c", patient()).build();
+        let root = governed_plane.begin(&caller("ada"), Value::Null).await.unwrap();
+        until(|| governed_plane.store.logs().len() == 3).await;
         match operator {
-            true => drop(house.plane.operator_cancel(root.id.as_str()).await.unwrap()),
-            false => drop(house.cancel(&caller("ada"), &root.id).await.unwrap()),
+            true => drop(governed_plane.plane.operator_cancel(root.id.as_str()).await.unwrap()),
+            false => drop(governed_plane.cancel(&caller("ada"), &root.id).await.unwrap()),
         }
-        let states: Vec<_> = house.store.logs().iter().map(|(stored, _)| stored.progress.state).collect();
+        let states: Vec<_> = governed_plane.store.logs().iter().map(|(stored, _)| stored.progress.state).collect();
         assert_eq!(states, [TaskState::Canceled; 3], "operator: {operator}");
     }
 }
@@ -234,12 +241,12 @@ async fn nothing_is_begun_for_a_task_that_is_being_cancelled() {
             }
         })
     };
-    let house = Plan::new(&json!({})).agent("a", stubborn).agent("b", patient()).build();
-    let root = house.begin(&caller("ada"), Value::Null).await.unwrap();
-    until(|| house.store.logs().len() == 2).await;
-    let cascaded = house.plane.cancel_tree(&root.id).await;
+    let governed_plane = Plan::new(&json!({})).agent("a", stubborn).agent("b", patient()).build();
+    let root = governed_plane.begin(&caller("ada"), Value::Null).await.unwrap();
+    until(|| governed_plane.store.logs().len() == 2).await;
+    let cascaded = governed_plane.plane.cancel_tree(&root.id).await;
     assert!(cascaded.iter().all(|one| one.outcome == CascadeOutcome::Cancelled), "{cascaded:?}");
-    let tasks = house.store.logs();
+    let tasks = governed_plane.store.logs();
     assert_eq!(tasks.len(), 2, "nothing was begun for what was being cancelled");
     assert!(tasks.iter().all(|(stored, _)| stored.progress.state.is_terminal()));
     assert!(refused.load(Ordering::Relaxed) > 0, "it tried");
@@ -252,19 +259,19 @@ async fn a_call_that_waits_in_line_is_refused_once_the_task_it_is_for_has_ended(
         json!({ "budget": { "global": { "max_tasks_per_minute": 1, "overflow": { "queue": { "max_queue_depth": 9 } } } } });
     let mut plan = Plan::new(&rules).agent("a", patient()).agent("b", quick());
     plan.limits = TaskLimits { budget_wait_ms: 600_000, ..TaskLimits::default() };
-    let house = plan.build();
-    let parent = house.begin(&caller("ada"), Value::Null).await.unwrap();
-    let plane = house.plane.clone();
+    let governed_plane = plan.build();
+    let parent = governed_plane.begin(&caller("ada"), Value::Null).await.unwrap();
+    let plane = governed_plane.plane.clone();
     let for_parent = to("b", agent_caller("a"));
     let waiting =
         tokio::spawn(async move { plane.call(&for_parent, Request::SendMessage(message("waits", Value::Null))).await.map(drop) });
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    house.cancel(&caller("ada"), &parent.id).await.unwrap();
-    house.clock.advance(std::time::Duration::from_secs(120));
+    governed_plane.cancel(&caller("ada"), &parent.id).await.unwrap();
+    governed_plane.clock.advance(std::time::Duration::from_secs(120));
     let error = waiting.await.unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::LineageInvalid, "{error}");
     assert!(error.facts.contains(&("check", "closed_parent".to_owned())), "{:?}", error.facts);
-    assert_eq!(house.store.logs().len(), 1, "nothing was begun for it");
+    assert_eq!(governed_plane.store.logs().len(), 1, "nothing was begun for it");
 }
 
 /// What a task was asked for goes on after the one that asked has ended, and so may what waits in line to be said to it.
@@ -289,18 +296,18 @@ async fn a_message_that_waits_in_line_reaches_its_task_although_the_one_above_ha
     };
     let mut plan = Plan::new(&rules).agent("a", ends).agent("b", asks);
     plan.limits = TaskLimits { budget_wait_ms: 600_000, ..TaskLimits::default() };
-    let house = plan.build();
-    house.begin(&caller("ada"), Value::Null).await.unwrap();
+    let governed_plane = plan.build();
+    governed_plane.begin(&caller("ada"), Value::Null).await.unwrap();
     let by_a = to("b", agent_caller("a"));
-    let child = house.say(&by_a, "ask").await.unwrap();
+    let child = governed_plane.say(&by_a, "ask").await.unwrap();
     let mut answer = message("more", Value::Null);
     answer.message = Arc::new(chancery_protocol::Message { task_id: Some(child.id.clone()), ..answer.message.as_ref().clone() });
-    let plane = house.plane.clone();
+    let plane = governed_plane.plane.clone();
     let waiting = tokio::spawn(async move { plane.call(&by_a, Request::SendMessage(answer)).await.map(drop) });
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     leave.notify_one();
-    until(|| house.store.logs()[0].0.progress.state == TaskState::Completed).await;
-    house.clock.advance(std::time::Duration::from_secs(120));
+    until(|| governed_plane.store.logs()[0].0.progress.state == TaskState::Completed).await;
+    governed_plane.clock.advance(std::time::Duration::from_secs(120));
     waiting.await.unwrap().unwrap();
 }
 
@@ -309,21 +316,21 @@ async fn a_message_that_waits_in_line_reaches_its_task_although_the_one_above_ha
 async fn a_freeze_that_nobody_waits_for_any_more_is_carried_out() {
     let mut plan = Plan::new(&json!({})).agent("a", quick());
     plan.store = Arc::new(HookedStore::with_faults(MemoryStore::new(), 1, FaultPlan { delay: 1, ..FaultPlan::default() }));
-    let house = plan.build();
+    let governed_plane = plan.build();
     for thawed in [false, true] {
         let mut changing = Box::pin(async {
             match thawed {
-                false => house.plane.freeze(FreezeScope::Everything, "operator", None).await.map(drop),
-                true => house.plane.thaw(&FreezeScope::Everything, "operator").await.map(drop),
+                false => governed_plane.plane.freeze(FreezeScope::Everything, "operator", None).await.map(drop),
+                true => governed_plane.plane.thaw(&FreezeScope::Everything, "operator").await.map(drop),
             }
         });
         assert!(futures::poll!(&mut changing).is_pending(), "the store has written it and not yet said so");
         drop(changing);
         let frozen = usize::from(!thawed);
-        assert_eq!(house.store.freezes().await.unwrap().len(), frozen);
+        assert_eq!(governed_plane.store.freezes().await.unwrap().len(), frozen);
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(house.plane.freezes().await.len(), frozen, "thawed: {thawed}");
+        assert_eq!(governed_plane.plane.freezes().await.len(), frozen, "thawed: {thawed}");
     }
 }

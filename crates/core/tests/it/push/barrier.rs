@@ -7,47 +7,47 @@ use chancery_protocol::{Request, SubscribeToTask};
 use chancery_testkit::call_context;
 use tokio::time::Instant;
 
-use crate::push::house::House;
 use crate::push::network::{Act, Network};
+use crate::push::push_plane::PushPlane;
 
 const HOOK: &str = "https://hooks.example/a";
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_first_attempts() {
-    let house = House::new(Network::new(|_, _, _| Act::Slow(200, Duration::from_millis(20))));
-    house.start();
-    house.task("3", HOOK).await;
-    assert_eq!(house.network.taken().len(), 5);
+    let push_plane = PushPlane::new(Network::new(|_, _, _| Act::Slow(200, Duration::from_millis(20))));
+    push_plane.start();
+    push_plane.task("3", HOOK).await;
+    assert_eq!(push_plane.network.taken().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_no_longer_than_it_was_told_to() {
-    let house = House::new(Network::new(|_, _, _| Act::Hang));
-    house.start();
+    let push_plane = PushPlane::new(Network::new(|_, _, _| Act::Hang));
+    push_plane.start();
     let began = Instant::now();
-    house.task("3", HOOK).await;
+    push_plane.task("3", HOOK).await;
     let waited = began.elapsed();
     assert!((Duration::from_millis(250)..Duration::from_millis(300)).contains(&waited), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_a_retry_or_without_a_webhook() {
-    let house = House::new(Network::new(|_, _, _| Act::Answer(503)));
-    house.start();
+    let push_plane = PushPlane::new(Network::new(|_, _, _| Act::Answer(503)));
+    push_plane.start();
     let began = Instant::now();
-    house.task("3", HOOK).await;
-    house.send("3", None, None, false).await;
+    push_plane.task("3", HOOK).await;
+    push_plane.send("3", None, None, false).await;
     assert!(began.elapsed() < Duration::from_millis(50), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_hangs_delays_no_event_of_a_stream_and_its_end_only_a_little() {
-    let house = House::new(Network::new(|_, _, _| Act::Hang));
-    house.start();
+    let push_plane = PushPlane::new(Network::new(|_, _, _| Act::Hang));
+    push_plane.start();
     let began = Instant::now();
-    let task = house.begun("5 100", HOOK).await;
+    let task = push_plane.begun("5 100", HOOK).await;
     let subscribe = Request::SubscribeToTask(SubscribeToTask { tenant: None, id: task.id.clone() });
-    let Ok(Answer::Stream(mut stream)) = house.chancery.call(&call_context(), subscribe).await else { panic!("no stream") };
+    let Ok(Answer::Stream(mut stream)) = push_plane.chancery.call(&call_context(), subscribe).await else { panic!("no stream") };
     let mut events = 0;
     while let NextEvents::Events(entries) = stream.next().await.unwrap() {
         events += entries.len();

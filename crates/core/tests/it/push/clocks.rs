@@ -8,8 +8,8 @@ use chancery_core::Clock;
 use chancery_protocol::Timestamp;
 use tokio::time::Instant;
 
-use crate::push::house::{House, config};
 use crate::push::network::{Act, Network, Seen};
+use crate::push::push_plane::{PushPlane, config};
 
 const SETTINGS: [i64; 4] = [3_600, -3_600, 86_400, -86_400];
 
@@ -20,15 +20,15 @@ fn waits(seen: &[Seen]) -> Vec<f64> {
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_fails_is_tried_again_as_planned_however_the_clock_is_set() {
     for seconds in SETTINGS {
-        let house = House::new(Network::new(|_, _, _| Act::Answer(503)));
-        house.start();
-        house.task("0", "https://hooks.example/").await;
+        let push_plane = PushPlane::new(Network::new(|_, _, _| Act::Answer(503)));
+        push_plane.start();
+        push_plane.task("0", "https://hooks.example/").await;
         for set_after in [3, 20, 60] {
             tokio::time::sleep(Duration::from_secs(set_after)).await;
-            house.clock.set_by(seconds);
+            push_plane.clock.set_by(seconds);
         }
         tokio::time::sleep(Duration::from_secs(1_000)).await;
-        let waits = waits(&house.network.seen());
+        let waits = waits(&push_plane.network.seen());
         // The schedule has 1, 5, 30, 120 and 600 seconds, a fifth more or less.
         let planned = [1.0, 5.0, 30.0, 120.0, 600.0];
         assert_eq!(waits.len(), planned.len(), "set by {seconds}: {waits:?}");
@@ -41,52 +41,52 @@ async fn a_receiver_that_fails_is_tried_again_as_planned_however_the_clock_is_se
 #[tokio::test(start_paused = true)]
 async fn what_is_under_way_stays_with_its_holder_and_comes_once() {
     for seconds in SETTINGS {
-        let house = House::new(Network::new(|_, _, _| Act::Slow(200, Duration::from_secs(10))));
-        house.start();
+        let push_plane = PushPlane::new(Network::new(|_, _, _| Act::Slow(200, Duration::from_secs(10))));
+        push_plane.start();
         let mut tasks = Vec::new();
         for number in 0..20 {
-            tasks.push(house.begun("0", &format!("https://h{number}.example/")).await);
+            tasks.push(push_plane.begun("0", &format!("https://h{number}.example/")).await);
         }
         tokio::time::sleep(Duration::from_secs(4)).await;
-        house.clock.set_by(seconds);
+        push_plane.clock.set_by(seconds);
         // Something new makes the engine look.
-        tasks.push(house.begun("0", "https://new.example/").await);
+        tasks.push(push_plane.begun("0", "https://new.example/").await);
         tokio::time::sleep(Duration::from_secs(4)).await;
-        house.clock.set_by(-seconds);
-        tasks.push(house.begun("0", "https://newer.example/").await);
-        assert!(house.drained(Duration::from_secs(120)).await, "set by {seconds}");
+        push_plane.clock.set_by(-seconds);
+        tasks.push(push_plane.begun("0", "https://newer.example/").await);
+        assert!(push_plane.drained(Duration::from_secs(120)).await, "set by {seconds}");
         // Two at once of one lane would have been noticed by the network.
-        assert_eq!(house.network.seen().len(), 2 * tasks.len(), "set by {seconds}: each entry once");
-        assert_eq!(house.engine.metrics().fenced.read(), 0, "set by {seconds}");
+        assert_eq!(push_plane.network.seen().len(), 2 * tasks.len(), "set by {seconds}: each entry once");
+        assert_eq!(push_plane.engine.metrics().fenced.read(), 0, "set by {seconds}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_is_hurried_and_what_is_new_is_told_at_once() {
     for seconds in SETTINGS {
-        let house = House::new(Network::new(|registration, _, _| match registration.url.contains("failing") {
+        let push_plane = PushPlane::new(Network::new(|registration, _, _| match registration.url.contains("failing") {
             true => Act::Answer(503),
             false => Act::Answer(200),
         }));
-        house.start();
+        push_plane.start();
         for number in 0..200 {
-            house.begun("0", &format!("https://failing-{number}.example/")).await;
+            push_plane.begun("0", &format!("https://failing-{number}.example/")).await;
         }
         // Everybody has failed at 0, about 1 and about 6 seconds, and waits for half a minute now.
         tokio::time::sleep(Duration::from_secs(12)).await;
-        let before = house.network.seen().len();
+        let before = push_plane.network.seen().len();
         assert_eq!(before, 600);
-        house.clock.set_by(seconds);
+        push_plane.clock.set_by(seconds);
         let set = Instant::now();
-        house.begun("0", "https://healthy.example/").await;
+        push_plane.begun("0", "https://healthy.example/").await;
         tokio::time::sleep(Duration::from_secs(10)).await;
-        let after = house.network.seen();
+        let after = push_plane.network.seen();
         let (herd, told): (Vec<_>, Vec<_>) = after[before..].iter().partition(|seen| !seen.taken);
         assert!(herd.is_empty(), "set by {seconds}: {} were tried too soon", herd.len());
         assert_eq!(told.len(), 2);
         assert!(told.iter().all(|seen| seen.at - set < Duration::from_secs(1)), "set by {seconds}");
         tokio::time::sleep(Duration::from_secs(30)).await;
-        let again = house.network.seen().len() - before - 2;
+        let again = push_plane.network.seen().len() - before - 2;
         assert_eq!(again, 200, "set by {seconds}: and then everybody was tried again, once");
     }
 }
@@ -95,7 +95,7 @@ async fn nobody_is_hurried_and_what_is_new_is_told_at_once() {
 async fn signatures_have_the_time_of_the_clock_as_it_is_now() {
     for seconds in SETTINGS {
         let told: Arc<Mutex<Vec<Timestamp>>> = Arc::default();
-        let house = House::with(
+        let push_plane = PushPlane::with(
             Network::new({
                 let told = Arc::clone(&told);
                 move |_, _, how| {
@@ -105,12 +105,12 @@ async fn signatures_have_the_time_of_the_clock_as_it_is_now() {
             }),
             config(),
         );
-        house.start();
-        house.task("0", "https://hooks.example/").await;
-        house.clock.set_by(seconds);
-        house.task("0", "https://hooks.example/").await;
-        assert!(house.drained(Duration::from_secs(60)).await);
-        let (told, now) = (told.lock().unwrap().clone(), house.clock.now());
+        push_plane.start();
+        push_plane.task("0", "https://hooks.example/").await;
+        push_plane.clock.set_by(seconds);
+        push_plane.task("0", "https://hooks.example/").await;
+        assert!(push_plane.drained(Duration::from_secs(60)).await);
+        let (told, now) = (told.lock().unwrap().clone(), push_plane.clock.now());
         let off = |told: Timestamp| (now.micros() - told.micros()).abs() / 1_000_000;
         assert!(told[2..].iter().all(|told| off(*told) < 120), "set by {seconds}: {told:?}, but it is {now}");
     }

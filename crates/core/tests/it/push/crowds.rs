@@ -7,8 +7,8 @@ use chancery_core::notify::{Bounds, EngineConfig};
 use chancery_protocol::{TaskEvent, TaskState};
 use tokio::time::Instant;
 
-use crate::push::house::{House, config};
 use crate::push::network::{Act, Network};
+use crate::push::push_plane::{PushPlane, config};
 
 fn full_counts(reduced: usize, full: usize) -> usize {
     if std::env::var_os("CHANCERY_SOAK").is_some_and(|set| set == "1") { full } else { reduced }
@@ -20,24 +20,24 @@ async fn healthy(crowd: usize) -> Vec<Duration> {
         true => Act::Slow(200, Duration::from_secs(2)),
         false => Act::Slow(200, Duration::from_millis(10)),
     });
-    let house = House::new(network);
-    house.start();
+    let push_plane = PushPlane::new(network);
+    push_plane.start();
     for _ in 0..crowd {
-        house.begun("0", "https://crowded.example/").await;
+        push_plane.begun("0", "https://crowded.example/").await;
     }
     let mut waits = Vec::new();
     for round in 0..50 {
         let began = Instant::now();
-        let before = house.network.seen().len();
+        let before = push_plane.network.seen().len();
         for number in 0..20 {
-            house.begun("0", &format!("https://healthy-{number}.example/{round}")).await;
+            push_plane.begun("0", &format!("https://healthy-{number}.example/{round}")).await;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let taken = house.network.seen()[before..].to_vec();
+        let taken = push_plane.network.seen()[before..].to_vec();
         let well: Vec<_> = taken.iter().filter(|seen| seen.taken && seen.at >= began).collect();
         waits.extend(well.iter().map(|seen| seen.at - began));
     }
-    let pending = house.lanes().await.iter().filter(|lane| lane.cursor.is_pending()).count();
+    let pending = push_plane.lanes().await.iter().filter(|lane| lane.cursor.is_pending()).count();
     assert!(crowd == 0 || pending > crowd / 2, "the crowd was there all the while: {pending}");
     waits.sort_unstable();
     waits
@@ -59,16 +59,17 @@ async fn however_long_the_past_a_receiver_that_comes_back_gets_few_requests_and_
     let pieces = full_counts(20_000, 1_000_000);
     // Some of the pieces are put together while they fit into one message, and all the rest is the task as it is.
     for bounds in [Bounds::default(), Bounds { backlog_bytes: 50_000, ..Bounds::default() }] {
-        let house = House::with(Network::new(|_, _, _| Act::Answer(503)), EngineConfig { bounds: bounds.clone(), ..config() });
-        house.start();
-        let task = house.task(&pieces.to_string(), "https://hooks.example/").await;
-        let tried = house.network.seen().len();
-        house.network.now_does(|_, _, _| Act::Answer(200));
-        assert!(house.drained(Duration::from_secs(400_000)).await);
-        let requests = house.network.seen().len() - tried;
+        let push_plane =
+            PushPlane::with(Network::new(|_, _, _| Act::Answer(503)), EngineConfig { bounds: bounds.clone(), ..config() });
+        push_plane.start();
+        let task = push_plane.task(&pieces.to_string(), "https://hooks.example/").await;
+        let tried = push_plane.network.seen().len();
+        push_plane.network.now_does(|_, _, _| Act::Answer(200));
+        assert!(push_plane.drained(Duration::from_secs(400_000)).await);
+        let requests = push_plane.network.seen().len() - tried;
         println!("{pieces} pieces, {requests} requests after it came back");
         assert!(requests <= 5, "{requests} instead of {pieces}");
-        let taken = house.network.taken();
+        let taken = push_plane.network.taken();
         let told: Vec<(u64, u64)> = taken.iter().map(|seen| (seen.from, seen.to)).collect();
         assert_eq!((told[0].0, told.last().map(|last| last.1)), (1, Some(pieces as u64 + 2)), "{told:?}");
         assert!(told.windows(2).all(|pair| pair[1].0 <= pair[0].1 + 1), "nothing is left out: {told:?}");
@@ -76,7 +77,7 @@ async fn however_long_the_past_a_receiver_that_comes_back_gets_few_requests_and_
         // Whatever came in whichever form, it amounts to what can be asked for.
         let mut parts = Vec::new();
         for seen in &taken {
-            match (house.network.task(&seen.id), house.network.event(&seen.id)) {
+            match (push_plane.network.task(&seen.id), push_plane.network.event(&seen.id)) {
                 (Some(whole), _) => parts.clone_from(&whole.artifacts[0].parts),
                 (None, Some(TaskEvent::Artifact(chunk))) => parts.extend(chunk.artifact.parts.iter().cloned()),
                 _ => {}

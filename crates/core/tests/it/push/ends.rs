@@ -12,9 +12,9 @@ use chancery_core::Store;
 use chancery_core::notify::{Bounds, EngineConfig};
 use chancery_store::{SqliteOptions, SqliteStore};
 
-use crate::push::doomed::{Doing, Doomed, Side};
-use crate::push::house::{House, config};
+use crate::push::ending_outbox::{Doing, EndingOutbox, Side};
 use crate::push::network::Network;
+use crate::push::push_plane::{PushPlane, config};
 
 const HOOK: &str = "https://hooks.example/a";
 const BOUND: Duration = Duration::from_secs(60);
@@ -34,18 +34,18 @@ enum Story {
 }
 
 impl Story {
-    async fn happen(self, house: &House) {
+    async fn happen(self, push_plane: &PushPlane) {
         match self {
-            Self::Entries => drop(house.task("3", HOOK).await),
+            Self::Entries => drop(push_plane.task("3", HOOK).await),
             Self::FollowUps => {
-                let task = house.task("0 0 ask", HOOK).await;
-                house.send("0 0 ask", Some(task.id.clone()), None, false).await;
+                let task = push_plane.task("0 0 ask", HOOK).await;
+                push_plane.send("0 0 ask", Some(task.id.clone()), None, false).await;
             }
-            Self::Pieces => drop(house.task("30", HOOK).await),
+            Self::Pieces => drop(push_plane.task("30", HOOK).await),
             Self::Picture => {
-                let task = house.task("0 0 ask", HOOK).await;
+                let task = push_plane.task("0 0 ask", HOOK).await;
                 for _ in 0..9 {
-                    house.send("1 0 ask", Some(task.id.clone()), None, false).await;
+                    push_plane.send("1 0 ask", Some(task.id.clone()), None, false).await;
                 }
             }
         }
@@ -61,27 +61,27 @@ async fn copies(story: Story, doing: Doing, side: Side, well: usize) -> (usize, 
     config.notify.lease_ms = 600_000;
     config.notify.barrier_ms = 0;
     let store = open(folder.path());
-    let doomed = Doomed::new(store.clone(), doing, side, well);
-    let house = House::built(store.clone(), doomed.clone(), network.clone(), config.clone());
+    let ending = EndingOutbox::new(store.clone(), doing, side, well);
+    let push_plane = PushPlane::built(store.clone(), ending.clone(), network.clone(), config.clone());
     // Everything has happened before the first is told, so that there is a backlog.
-    story.happen(&house).await;
-    let engine = house.start();
+    story.happen(&push_plane).await;
+    let engine = push_plane.start();
     tokio::select! {
-        () = doomed.ended.cancelled() => {}
-        drained = house.drained(BOUND) => assert!(drained),
+        () = ending.ended.cancelled() => {}
+        drained = push_plane.drained(BOUND) => assert!(drained),
     }
     // The last of all may be kept, and seen to be, a moment before its answer does not come.
-    let ended = tokio::time::timeout(BOUND / 10, doomed.ended.cancelled()).await.is_ok();
+    let ended = tokio::time::timeout(BOUND / 10, ending.ended.cancelled()).await.is_ok();
     engine.abort();
-    house.engine.abandon();
+    push_plane.engine.abandon();
     drop(engine.await);
     store.close(BOUND).await.unwrap();
-    drop((house, doomed, store));
+    drop((push_plane, ending, store));
 
     let store = open(folder.path());
-    let house = House::built(store.clone(), store, network.clone(), config);
-    house.start();
-    assert!(house.drained(BOUND).await, "{story:?} {doing:?} {side:?} {well}: {:?}", house.lanes().await);
+    let push_plane = PushPlane::built(store.clone(), store, network.clone(), config);
+    push_plane.start();
+    assert!(push_plane.drained(BOUND).await, "{story:?} {doing:?} {side:?} {well}: {:?}", push_plane.lanes().await);
     let point = format!("{story:?} {doing:?} {side:?} {well}");
     let mut bodies: HashMap<Arc<str>, Arc<[u8]>> = HashMap::new();
     let (mut next, mut copies) = (1, 0);
@@ -96,7 +96,7 @@ async fn copies(story: Story, doing: Doing, side: Side, well: usize) -> (usize, 
         assert!(fits, "{point}: {} to {} came where {next} was next", seen.from, seen.to);
         next = seen.to + 1;
     }
-    let lane = house.lanes().await.remove(0);
+    let lane = push_plane.lanes().await.remove(0);
     assert_eq!((next, lane.cursor.head), (lane.cursor.tail + 1, lane.cursor.tail + 1), "{point}: not everything was told");
     (copies, ended)
 }

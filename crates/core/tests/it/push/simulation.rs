@@ -11,8 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::Instant;
 
-use crate::push::house::{House, config};
 use crate::push::network::{Act, Network, Seen};
+use crate::push::push_plane::{PushPlane, config};
 
 /// 30 % 503, 10 % resets, 5 % hang, 5 % taken and then reset, 5 % 429, some slow, some rejected.
 fn flapping(seed: u64, rejects: bool) -> Arc<Network> {
@@ -30,7 +30,7 @@ fn flapping(seed: u64, rejects: bool) -> Arc<Network> {
 }
 
 /// What holds of every lane, whatever happened.
-fn check(house: &House, seen: &[Seen], tails: &HashMap<u64, u64>, seed: u64) {
+fn check(push_plane: &PushPlane, seen: &[Seen], tails: &HashMap<u64, u64>, seed: u64) {
     let mut bodies: HashMap<&str, &[u8]> = HashMap::new();
     let mut next: HashMap<u64, u64> = HashMap::new();
     for request in seen {
@@ -45,11 +45,11 @@ fn check(house: &House, seen: &[Seen], tails: &HashMap<u64, u64>, seed: u64) {
     for (lane, tail) in tails {
         assert_eq!(next.get(lane), Some(&(tail + 1)), "seed {seed}: lane {lane} was not told everything");
     }
-    let _ = house;
+    let _ = push_plane;
 }
 
-async fn tails(house: &House) -> HashMap<u64, u64> {
-    house.lanes().await.iter().map(|lane| (lane.number(), lane.cursor.tail)).collect()
+async fn tails(push_plane: &PushPlane) -> HashMap<u64, u64> {
+    push_plane.lanes().await.iter().map(|lane| (lane.number(), lane.cursor.tail)).collect()
 }
 
 /// Nobody gives up: what is lost is lost by us.
@@ -69,37 +69,45 @@ async fn a_flapping_network_loses_nothing_and_keeps_the_order() {
         let mut random = SmallRng::seed_from_u64(!seed);
         let mut config = config();
         config.notify.schedule_s = patient();
-        let house = House::with(flapping(seed, false), config);
-        house.start();
+        let push_plane = PushPlane::with(flapping(seed, false), config);
+        push_plane.start();
         for number in 0..12 {
             let pieces = random.random_range(0..12);
             let pause = random.random_range(0..400);
-            house.begun(&format!("{pieces} {pause}"), &format!("https://h{}.example/{number}", number % 3)).await;
+            push_plane.begun(&format!("{pieces} {pause}"), &format!("https://h{}.example/{number}", number % 3)).await;
             tokio::time::sleep(Duration::from_millis(random.random_range(0..500))).await;
         }
         // Everything has happened by then; now it has to arrive.
         tokio::time::sleep(Duration::from_secs(30)).await;
-        assert!(house.drained(Duration::from_secs(50_000)).await, "seed {seed}: not drained, {:?}", house.lanes().await);
-        check(&house, &house.network.seen(), &tails(&house).await, seed);
-        assert!(house.outbox.dead_letters(&DeadFilter::default(), 0, 1).await.unwrap().letters.is_empty(), "seed {seed}");
+        assert!(
+            push_plane.drained(Duration::from_secs(50_000)).await,
+            "seed {seed}: not drained, {:?}",
+            push_plane.lanes().await
+        );
+        check(&push_plane, &push_plane.network.seen(), &tails(&push_plane).await, seed);
+        assert!(push_plane.outbox.dead_letters(&DeadFilter::default(), 0, 1).await.unwrap().letters.is_empty(), "seed {seed}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_rejected_meanwhile_is_a_letter_and_nothing_else_is_lost() {
     for seed in seeds(10) {
-        let house = House::new(flapping(seed, true));
-        house.start();
+        let push_plane = PushPlane::new(flapping(seed, true));
+        push_plane.start();
         for number in 0..8 {
-            house.begun("6 50", &format!("https://h{number}.example/")).await;
+            push_plane.begun("6 50", &format!("https://h{number}.example/")).await;
         }
         tokio::time::sleep(Duration::from_secs(30)).await;
         // Each of a lane's eight entries may need all of its schedule, up to 327,000 s, before the last attempt takes it.
-        assert!(house.drained(Duration::from_secs(3_000_000)).await, "seed {seed}: not drained, {:?}", house.lanes().await);
-        let letters = house.outbox.dead_letters(&DeadFilter::default(), 0, 1_000).await.unwrap().letters;
-        for lane in house.lanes().await {
+        assert!(
+            push_plane.drained(Duration::from_secs(3_000_000)).await,
+            "seed {seed}: not drained, {:?}",
+            push_plane.lanes().await
+        );
+        let letters = push_plane.outbox.dead_letters(&DeadFilter::default(), 0, 1_000).await.unwrap().letters;
+        for lane in push_plane.lanes().await {
             let mine = |request: &&Seen| request.lane == lane.number() && request.taken;
-            let seen = house.network.seen();
+            let seen = push_plane.network.seen();
             for seq in 1..=lane.cursor.tail {
                 let told = seen.iter().filter(mine).any(|request| (request.from..=request.to).contains(&seq));
                 let dead = letters.iter().any(|letter| letter.lane == lane.number() && (letter.from..=letter.to).contains(&seq));
@@ -119,23 +127,23 @@ async fn an_engine_that_is_killed_leaves_nothing_behind_that_the_next_one_does_n
         config.notify.schedule_s = patient();
         let mut tasks: Vec<TaskId> = Vec::new();
         for life in 0..6 {
-            let house = House::over(Arc::clone(&store), Arc::clone(&network), config.clone());
-            let engine = house.start();
+            let push_plane = PushPlane::over(Arc::clone(&store), Arc::clone(&network), config.clone());
+            let engine = push_plane.start();
             for number in 0..4 {
                 let pieces = random.random_range(0..6);
                 let url = format!("https://h{number}.example/{life}");
-                tasks.push(house.begun(&format!("{pieces} 20"), &url).await.id.clone());
+                tasks.push(push_plane.begun(&format!("{pieces} 20"), &url).await.id.clone());
             }
             tokio::time::sleep(Duration::from_millis(random.random_range(20..5_000))).await;
             // Like the end of the process: whatever it was doing, it says no more.
             engine.abort();
-            house.engine.abandon();
+            push_plane.engine.abandon();
             let _ = engine.await;
         }
         let killed = Instant::now();
-        let house = House::over(store, network, config);
-        house.start();
-        assert!(house.drained(Duration::from_secs(50_000)).await, "seed {seed}: not drained {:?} after", killed.elapsed());
-        check(&house, &house.network.seen(), &tails(&house).await, seed);
+        let push_plane = PushPlane::over(store, network, config);
+        push_plane.start();
+        assert!(push_plane.drained(Duration::from_secs(50_000)).await, "seed {seed}: not drained {:?} after", killed.elapsed());
+        check(&push_plane, &push_plane.network.seen(), &tails(&push_plane).await, seed);
     }
 }

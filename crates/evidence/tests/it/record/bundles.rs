@@ -9,7 +9,7 @@ use chancery_evidence::bundle::{BundleFaultCode, BundleReport, verify};
 use chancery_evidence::export::{ExportFault, ExportSelection, examine, export};
 use chancery_protocol::{Timestamp, TraceId};
 
-use crate::record::house::{ListedRecord, TRACE, at};
+use crate::record::listed_record::{ListedRecord, TRACE, at};
 
 async fn bundled(record: &ListedRecord, wanted: &ExportSelection) -> (Vec<serde_json::Value>, BundleReport) {
     let bundle = export(record, wanted, at(1000)).await.unwrap();

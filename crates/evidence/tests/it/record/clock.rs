@@ -7,7 +7,7 @@ use chancery_evidence::record::{BACK_DATED_MICROS, Entry, NOTHING, RecordFault, 
 use chancery_protocol::Version;
 use serde_json::json;
 
-use crate::record::house::{self, ListedRecord, at};
+use crate::record::listed_record::{self, ListedRecord, at};
 
 const HOUR: i64 = 60 * 60 * 1_000_000;
 
@@ -28,12 +28,12 @@ fn entries(blocks: &[Block]) -> Vec<Entry> {
 async fn a_clock_that_is_set_back_is_noted_and_the_record_stays_whole() {
     for segment in [1, 2, 3, 1000] {
         let record = ListedRecord::new(segment, 2);
-        let task = house::record("t", Version::V1_0, 1);
-        record.commit(&[RecordedWrite::Append(&house::creation(&task, 1))]);
+        let task = listed_record::record("t", Version::V1_0, 1);
+        record.commit(&[RecordedWrite::Append(&listed_record::creation(&task, 1))]);
         record.commit(&[RecordedWrite::Note(&thawed(HOUR))]);
         // A process that ended leaves the time to the next one, also if its last segment is sealed.
         record.restart();
-        record.commit(&[RecordedWrite::Append(&house::working(&task, 1)), RecordedWrite::Note(&thawed(12))]);
+        record.commit(&[RecordedWrite::Append(&listed_record::working(&task, 1)), RecordedWrite::Note(&thawed(12))]);
         let all = entries(&record.blocks.lock().unwrap());
         let clocks: Vec<_> = all.iter().filter(|entry| entry.kind == types::CLOCK).collect();
         assert_eq!(clocks.len(), 1, "once: {all:?}");
@@ -62,10 +62,10 @@ async fn a_little_is_not_worth_a_word() {
 async fn a_task_whose_clock_went_back_in_small_steps_is_not_taken_for_back_dated() {
     let step = BACK_DATED_MICROS / 10 * 9 / 10;
     let record = ListedRecord::new(1000, 1000);
-    let task = house::record("t", Version::V1_0, 2 * step);
-    record.commit(&[RecordedWrite::Append(&house::creation(&task, 2 * step))]);
+    let task = listed_record::record("t", Version::V1_0, 2 * step);
+    record.commit(&[RecordedWrite::Append(&listed_record::creation(&task, 2 * step))]);
     record.commit(&[RecordedWrite::Note(&thawed(10 * step))]);
-    record.commit(&[RecordedWrite::Append(&house::working(&task, 1))]);
+    record.commit(&[RecordedWrite::Append(&listed_record::working(&task, 1))]);
     assert!(entries(&record.blocks.lock().unwrap()).iter().all(|entry| entry.kind != types::CLOCK));
     examine(&record).await.unwrap();
     for wanted in [ExportSelection::Between(None, None), ExportSelection::Task("t".to_owned())] {

@@ -9,7 +9,7 @@ use chancery_evidence::record::types;
 use chancery_protocol::Version;
 use serde_json::json;
 
-use crate::record::house::{self, ListedRecord, at};
+use crate::record::listed_record::{self, ListedRecord, at};
 use crate::record::tampering::{found, links, opened, remove_entry, sealed};
 
 fn task(id: &str) -> ExportSelection {
@@ -23,13 +23,16 @@ fn named(tasks: &[&str]) -> BTreeSet<String> {
 /// A task with something else between its beginning, its end and what became of a notification.
 fn interrupted(record: &ListedRecord, others: usize) {
     let (task, thaw) = (
-        house::record("t", Version::V1_0, 1),
+        listed_record::record("t", Version::V1_0, 1),
         RecordNote::Thawed { scope: FreezeScope::Everything, by: "operator".into(), at: at(12) },
     );
-    record.commit(&[RecordedWrite::Append(&house::creation(&task, 1)), RecordedWrite::Append(&house::working(&task, 1))]);
+    record.commit(&[
+        RecordedWrite::Append(&listed_record::creation(&task, 1)),
+        RecordedWrite::Append(&listed_record::working(&task, 1)),
+    ]);
     (0..others).for_each(|_| record.commit(&[RecordedWrite::Note(&thaw)]));
-    record.commit(&[RecordedWrite::Append(&house::ending(&task, 1)), RecordedWrite::Note(&thaw)]);
-    record.commit(&[RecordedWrite::Note(&house::delivery("t", None))]);
+    record.commit(&[RecordedWrite::Append(&listed_record::ending(&task, 1)), RecordedWrite::Note(&thaw)]);
+    record.commit(&[RecordedWrite::Note(&listed_record::delivery("t", None))]);
 }
 
 /// Leaves only the entries of these indexes, with all that ties them to their record.

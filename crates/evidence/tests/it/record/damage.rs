@@ -5,7 +5,7 @@ use chancery_evidence::export::{ExportFault, ExportSelection, examine, export};
 use chancery_evidence::record::{Entry, NOTHING, RecordFault, entries_of, text_of};
 use chancery_protocol::Version;
 
-use crate::record::house::{self, ListedRecord, at, rewrite, ring};
+use crate::record::listed_record::{self, ListedRecord, at, rewrite, ring};
 
 async fn found(change: impl FnOnce(&mut Vec<Block>, &mut Vec<Checkpoint>)) -> RecordFault {
     let record = ListedRecord::new(16, 5).busy();
@@ -33,9 +33,12 @@ async fn a_changed_letter_is_found_in_its_block() {
 #[tokio::test]
 async fn every_byte_that_is_changed_where_it_is_kept_is_found() {
     let record = ListedRecord::new(1000, 1000);
-    let task = house::record("01a1e220-704d-75d6-a5a8-6c51a987b428", Version::V0_3, 1);
-    record.commit(&[RecordedWrite::Append(&house::creation(&task, 1))]);
-    record.commit(&[RecordedWrite::Append(&house::working(&task, 1)), RecordedWrite::Append(&house::ending(&task, 1))]);
+    let task = listed_record::record("01a1e220-704d-75d6-a5a8-6c51a987b428", Version::V0_3, 1);
+    record.commit(&[RecordedWrite::Append(&listed_record::creation(&task, 1))]);
+    record.commit(&[
+        RecordedWrite::Append(&listed_record::working(&task, 1)),
+        RecordedWrite::Append(&listed_record::ending(&task, 1)),
+    ]);
     let whole = record.blocks.lock().unwrap().clone();
     for (number, kept) in whole.iter().enumerate() {
         for place in 0..kept.entries.len() {

@@ -11,11 +11,11 @@ use chancery_evidence::record::{text_of, types};
 use chancery_protocol::{TraceId, Version};
 use serde_json::{Value, json};
 
-use crate::record::house::{self, ListedRecord, TRACE, at, rewrite};
+use crate::record::listed_record::{self, ListedRecord, TRACE, at, rewrite};
 
 /// A task of 0.3 that the agent `planner` asked `echo` for.
 fn delegated(parent: bool, remote: bool) -> (Append, RecordNote) {
-    let task = house::record("task-1", Version::V0_3, 1);
+    let task = listed_record::record("task-1", Version::V0_3, 1);
     let kinship = LineageRecord {
         root: if parent { "task-0".into() } else { "task-1".into() },
         trace: TraceId(TRACE + 1),
@@ -30,7 +30,7 @@ fn delegated(parent: bool, remote: bool) -> (Append, RecordNote) {
     };
     let note =
         RecordNote::Delegated(Box::new(Delegated { task: Arc::clone(&task), kinship: Arc::new(kinship), remote, at: at(10) }));
-    (Append { notes: vec![note.clone()], ..house::creation(&task, 1) }, note)
+    (Append { notes: vec![note.clone()], ..listed_record::creation(&task, 1) }, note)
 }
 
 fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {

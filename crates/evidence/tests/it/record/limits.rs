@@ -8,7 +8,7 @@ use chancery_evidence::export::{ExportFault, ExportSelection, export};
 use chancery_protocol::{Artifact, Part, TaskEvent, Version};
 use serde_json::json;
 
-use crate::record::house::{self, ListedRecord, at};
+use crate::record::listed_record::{self, ListedRecord, at};
 
 fn stamp() -> Stamp {
     let text = |text: &str| text.to_owned();
@@ -43,17 +43,17 @@ fn there_are_no_more_events_than_a_reader_takes() {
 /// A task with an artifact of such a name, before and after others.
 fn recorded(name: &str) -> ListedRecord {
     let record = ListedRecord::new(1000, 1000);
-    let task = house::record("t", Version::V0_3, 1);
-    let mut work = house::working(&task, 1);
+    let task = listed_record::record("t", Version::V0_3, 1);
+    let mut work = listed_record::working(&task, 1);
     let entry = Arc::make_mut(&mut work.entries[0]);
     let TaskEvent::Artifact(chunk) = &mut entry.event else { panic!("an artifact") };
     chunk.artifact = Arc::new(Artifact::new(name, vec![Part::text("x")]));
     record.commit(&[
-        RecordedWrite::Append(&house::creation(&task, 1)),
+        RecordedWrite::Append(&listed_record::creation(&task, 1)),
         RecordedWrite::Append(&work),
-        RecordedWrite::Append(&house::ending(&task, 1)),
+        RecordedWrite::Append(&listed_record::ending(&task, 1)),
     ]);
-    record.commit(&[RecordedWrite::Note(&house::card("1.0"))]);
+    record.commit(&[RecordedWrite::Note(&listed_record::card("1.0"))]);
     record
 }
 

@@ -8,7 +8,7 @@ use chancery_evidence::record::types;
 use chancery_protocol::Timestamp;
 use serde_json::{Value, json};
 
-use crate::record::house::{ListedRecord, at};
+use crate::record::listed_record::{ListedRecord, at};
 
 #[tokio::test]
 async fn a_task_of_0_3_is_told_through_the_adapter_as_well() {

@@ -9,7 +9,7 @@ use chancery_evidence::record::{hex, sha256, types};
 use chancery_protocol::TraceId;
 use serde_json::{Value, json};
 
-use crate::record::house::{ListedRecord, TRACE, at};
+use crate::record::listed_record::{ListedRecord, TRACE, at};
 
 pub(crate) async fn bundle(wanted: ExportSelection) -> Vec<u8> {
     let record = ListedRecord::new(16, 1000).busy();
@@ -249,7 +249,7 @@ async fn exchanged_removed_and_forged_checkpoints_and_proofs_are_found() {
     assert_eq!(code, BundleFaultCode::CheckpointSwapped, "{message}");
     // Of another record of the same node, with the same numbers.
     let other = ListedRecord::new(16, 1000);
-    other.commit(&[RecordedWrite::Note(&crate::record::house::card("1.0"))]);
+    other.commit(&[RecordedWrite::Note(&crate::record::listed_record::card("1.0"))]);
     let wanted = || ExportSelection::Task("task-7".to_owned());
     let other = export(&other.busy(), &wanted(), at(1000)).await.unwrap();
     let theirs: Vec<_> = opened(&other).into_iter().filter(|event| event.kind == types::CHECKPOINT).collect();

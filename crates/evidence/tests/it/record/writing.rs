@@ -7,7 +7,7 @@ use chancery_evidence::{bundle, record};
 use chancery_protocol::Version;
 use serde_json::{Value, json};
 
-use crate::record::house::{self, ListedRecord, at};
+use crate::record::listed_record::{self, ListedRecord, at};
 
 fn entries(blocks: &[Block]) -> Vec<Entry> {
     let (mut prev, mut all) = (NOTHING, Vec::new());
@@ -127,8 +127,8 @@ const GOLDEN: [(&str, &str); 5] = [
 /// What lies in databases can always be read: the numbers of the words do not change.
 #[test]
 fn shorthand_stays_what_it_is() {
-    let task = house::record("01a1e220-704d-75d6-a5a8-6c51a987b428", Version::V1_0, 1);
-    let lines = record::EntryWriter::write(RecordedWrite::Append(&house::ending(&task, 1)));
+    let task = listed_record::record("01a1e220-704d-75d6-a5a8-6c51a987b428", Version::V1_0, 1);
+    let lines = record::EntryWriter::write(RecordedWrite::Append(&listed_record::ending(&task, 1)));
     let (short, long): (Vec<_>, Vec<_>) = GOLDEN.into_iter().unzip();
     assert_eq!(record::hex(&lines.0), short.concat());
     let block = Block { first: 0, count: 5, at: at(0), hash: NOTHING, entries: [&[1], &*lines.0].concat() };
@@ -140,8 +140,8 @@ fn shorthand_stays_what_it_is() {
 async fn a_transaction_that_failed_leaves_no_trace_and_a_restart_goes_on_where_the_record_ends() {
     let (calm, rough) = (ListedRecord::new(7, 3), ListedRecord::new(7, 3));
     for number in 0..12 {
-        let task = house::record(&format!("t-{number}"), Version::V1_0, number);
-        let made = house::creation(&task, number);
+        let task = listed_record::record(&format!("t-{number}"), Version::V1_0, number);
+        let made = listed_record::creation(&task, number);
         calm.commit(&[RecordedWrite::Append(&made)]);
         if number % 2 == 0 {
             rough.fail(&[RecordedWrite::Append(&made), RecordedWrite::Append(&made), RecordedWrite::Append(&made)]);
@@ -162,14 +162,14 @@ async fn checkpoints_come_by_number_and_when_asked_and_segments_are_sealed_with_
     use chancery_core::Record as _;
     let record = ListedRecord::new(10, 4);
     for number in 0..9 {
-        let task = house::record(&format!("t-{number}"), Version::V1_0, number);
-        record.commit(&[RecordedWrite::Append(&house::creation(&task, number))]);
+        let task = listed_record::record(&format!("t-{number}"), Version::V1_0, number);
+        record.commit(&[RecordedWrite::Append(&listed_record::creation(&task, number))]);
     }
     let ends: Vec<_> = record.checkpoints.lock().unwrap().iter().map(|one| (one.end, one.sealed)).collect();
     assert_eq!(ends, [(4, false), (8, false), (10, true), (14, false), (18, false)]);
     record.sign(at(5)).await.unwrap();
     assert_eq!(record.checkpoints.lock().unwrap().len(), 5, "what is signed is not signed again");
-    record.note(house::card("1.0")).await.unwrap();
+    record.note(listed_record::card("1.0")).await.unwrap();
     record.sign(at(6)).await.unwrap();
     let newest = record.checkpoints.lock().unwrap().last().unwrap().clone();
     assert_eq!((newest.end, newest.sealed), (19, false));

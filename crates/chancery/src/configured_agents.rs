@@ -13,7 +13,7 @@ use crate::mount::Given;
 
 /// Agents in their order; the first one answers at the root.
 #[derive(Clone, Default)]
-pub(crate) struct AgentLineup {
+pub(crate) struct ConfiguredAgents {
     pub(crate) here: Vec<Given>,
     /// Agents elsewhere, each with its place among all of them.
     pub(crate) elsewhere: Vec<(usize, String, AgentConfig)>,
@@ -23,7 +23,7 @@ pub(crate) struct AgentLineup {
     pub(crate) in_code: InCode,
 }
 
-impl AgentLineup {
+impl ConfiguredAgents {
     pub(crate) fn here(&mut self, name: String, card: AgentCard, runner: Arc<dyn TaskRunner>, exposed: bool) {
         self.here.push(Given { name, card, extended: None, runner, exposed });
     }

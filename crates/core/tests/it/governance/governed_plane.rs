@@ -74,7 +74,7 @@ pub(crate) fn reporting(usage: Value) -> impl TaskRunner {
     })
 }
 
-pub(crate) struct House {
+pub(crate) struct GovernedPlane {
     pub(crate) plane: Chancery,
     pub(crate) store: Arc<HookedStore>,
     pub(crate) clock: Arc<ManualClock>,
@@ -140,7 +140,7 @@ impl Plan {
         self
     }
 
-    pub(crate) fn build(self) -> House {
+    pub(crate) fn build(self) -> GovernedPlane {
         let clock = self.clock;
         let mut agents = self.agents.into_iter();
         let first = Agents::new(agents.next().expect("a node has an agent"));
@@ -156,7 +156,7 @@ impl Plan {
             hops: self.hops,
             push: None,
         });
-        House { plane, store: self.store, clock }
+        GovernedPlane { plane, store: self.store, clock }
     }
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn message(text: &str, said: Value) -> SendMessage {
     }
 }
 
-impl House {
+impl GovernedPlane {
     pub(crate) async fn send(&self, context: &CallContext, send: SendMessage) -> Result<Arc<Task>, Error> {
         match self.plane.call(context, Request::SendMessage(send)).await? {
             Answer::Reply(Reply::Sent(Sent::Task(shown))) => Ok(shown.task),

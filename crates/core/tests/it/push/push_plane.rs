@@ -52,10 +52,10 @@ impl Clock for TokioClock {
 }
 
 /// `PIECES [PAUSE_MS] [ask]`: so many pieces of one artifact, with a pause after each, and an end.
-struct Piecework;
+struct PieceRunner;
 
 #[async_trait]
-impl TaskRunner for Piecework {
+impl TaskRunner for PieceRunner {
     async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
         let mut words = turn.message.first_text().unwrap_or_default().split(' ');
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
@@ -115,7 +115,7 @@ impl PushTargets for AnyTarget {
     }
 }
 
-pub(crate) struct House {
+pub(crate) struct PushPlane {
     pub(crate) chancery: Chancery,
     pub(crate) engine: Arc<Engine>,
     pub(crate) network: Arc<Network>,
@@ -130,7 +130,7 @@ pub(crate) fn config() -> EngineConfig {
     EngineConfig { exchange: EXCHANGE, slots, ..EngineConfig::default() }
 }
 
-impl House {
+impl PushPlane {
     pub(crate) fn new(network: Arc<Network>) -> Self {
         Self::with(network, config())
     }
@@ -149,7 +149,7 @@ impl House {
         let vault = Arc::<OpenVault>::default();
         let clock = TokioClock::new();
         let card = AgentCard { default_input_modes: vec!["*/*".into()], ..AgentCard::default() };
-        let runner = Arc::new(Piecework);
+        let runner = Arc::new(PieceRunner);
         let agent = Agent {
             name: "agent".into(),
             card: Arc::new(card),

@@ -34,7 +34,7 @@ pub(crate) enum Side {
 }
 
 #[derive(Debug)]
-pub(crate) struct Doomed {
+pub(crate) struct EndingOutbox {
     inner: Arc<dyn Outbox>,
     doing: Doing,
     side: Side,
@@ -43,7 +43,7 @@ pub(crate) struct Doomed {
     pub(crate) ended: CancellationToken,
 }
 
-impl Doomed {
+impl EndingOutbox {
     pub(crate) fn new(inner: Arc<dyn Outbox>, doing: Doing, side: Side, well: usize) -> Arc<Self> {
         Arc::new(Self { inner, doing, side, left: AtomicUsize::new(well), ended: CancellationToken::new() })
     }
@@ -73,7 +73,7 @@ impl Doomed {
 }
 
 #[async_trait]
-impl Outbox for Doomed {
+impl Outbox for EndingOutbox {
     async fn claim(
         &self,
         now: Timestamp,
