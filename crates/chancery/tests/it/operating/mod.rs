@@ -7,6 +7,7 @@ pub(crate) mod config_commands;
 pub(crate) mod config_reload;
 pub(crate) mod config_start;
 pub(crate) mod demo;
+pub(crate) mod documents;
 pub(crate) mod dropped_node;
 pub(crate) mod mount;
 pub(crate) mod operator_api;
