@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_set_names_its_package_its_binary_and_its_filter() {
         let set = Set { name: "crash", package: "chancery", binary: Some("it"), filter: "tasks::crash::" };
-        let expected = "test --release --locked -p chancery --test it crash:: -- --nocapture";
+        let expected = "test --release --locked -p chancery --test it tasks::crash:: -- --nocapture";
         assert_eq!(set.arguments().join(" "), expected);
     }
 

@@ -178,14 +178,15 @@ mod tests {
     }
 
     #[test]
-    fn adapters_never_depend_on_each_other_and_only_one_does_in_its_tests() {
+    fn adapters_never_depend_on_each_other_and_only_two_do_in_their_tests() {
         let adapters = ["chancery-store", "chancery-memory", "chancery-evidence", "chancery-inbound", "chancery-outbound"];
         for one in adapters {
             for other in adapters.into_iter().filter(|other| *other != one) {
                 assert_eq!(faults(&[package(one, &[other])]).len(), 1, "{one} -> {other}");
                 let in_tests = format!("dev:{other}");
-                let tries_its_record = (one, other) == ("chancery-store", "chancery-evidence");
-                assert_eq!(faults(&[package(one, &[&in_tests])]).is_empty(), tries_its_record, "{one} -> {other}");
+                let is_tried_with =
+                    [("chancery-store", "chancery-evidence"), ("chancery-inbound", "chancery-store")].contains(&(one, other));
+                assert_eq!(faults(&[package(one, &[&in_tests])]).is_empty(), is_tried_with, "{one} -> {other}");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Follows a task at an agent elsewhere to the end of its turn: by its stream, by another after a cut, or by polling.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_core::routing::CallOutcome;
 use chancery_core::{Finished, Link, MicroUsd, Passed, ReplyMode, RunError, TaskUpdateSink, WaitingTask};
@@ -17,6 +18,9 @@ use super::replica::{Replica, ReplicaClient};
 use super::rounds::{RoundOutcome, Rounds};
 use super::{RemoteTurn, link};
 use crate::client::ClientError;
+
+/// An agent that does not show a task within this time has nothing to add to it.
+const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
 /// How following a task ended.
 pub(super) enum FollowEnd {
@@ -209,7 +213,9 @@ impl Follower {
     /// Passes on what a look at the task shows, with an ending held back if one is. A look that fails leaves things as they are.
     pub(super) async fn look(&mut self) -> Result<Result<RoundOutcome, ClientError>, RunError> {
         let Some(id) = self.remote.mirror.names().0 else { return Ok(Ok(RoundOutcome::Nothing)) };
-        let conditions = self.replica.conditions(&self.remote.turn, &self.replica_client);
+        let mut conditions = self.replica.conditions(&self.remote.turn, &self.replica_client);
+        // A caller waits for it, and the agent has said already how the task stands.
+        conditions.deadline = Some(conditions.deadline.map_or(LOOK_WITHIN, |deadline| deadline.min(LOOK_WITHIN)));
         let task = match whole(self.replica_client.client.call(&get(id), &conditions).await) {
             Ok(AgentAnswer::Whole(TaskEvent::Created(task))) => task,
             Ok(_) => return Ok(Ok(RoundOutcome::Nothing)),

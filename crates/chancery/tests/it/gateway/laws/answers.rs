@@ -43,6 +43,18 @@ async fn law_1_2_9_a_message_is_the_answer_only_if_the_stream_ends_with_it() {
     assert_eq!(stream(&client(&gateway(&within))).await, Carried::completed(&[WORDS], &["hello"]));
 }
 
+/// A task that ended without content is looked up once. Its caller does not wait until the connection of that look breaks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_cannot_be_looked_up_ends_as_its_agent_said() {
+    let silent = Scripted::agent(|asked: &Asked| match asked.kind().as_str() {
+        STREAM => Script::events(asked, &[json!({ "task": task(Working, &[]) }), status(Completed)]).end(),
+        _ => Script::stream().hang(),
+    })
+    .await;
+    let carried = stream(&client(&gateway(&silent))).await;
+    assert_eq!((carried.state.as_str(), silent.count(GET)), ("completed", 1), "{carried:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn law_1_2_9_pieces_of_one_message_are_joined() {
     let pieces = ["alpha ", "beta ", "gamma"].map(|text| json!({ "message": words("m1", text) }));

@@ -150,6 +150,8 @@ async fn what_happens_to_a_task_whose_webhook_is_behind_writes_nothing_but_that(
 async fn appends_to_tasks_without_webhooks_touch_no_lane() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
+    // The writer prepares its statements when it begins, and those name the tables: it has begun once it has written.
+    store.append(creation(&self::task("t0"))).await.unwrap();
     let task = task("t1");
     Connection::open(folder.path().join("chancery.db"))
         .unwrap()
