@@ -125,8 +125,11 @@ impl HttpAgent {
         reading: &ReadingTerms,
     ) -> Result<Reply, ClientError> {
         let operation = request.operation();
+        let until = Instant::now() + left;
         let mut fetched = self.client.fetch(outgoing.signed(self.fetch_one(request, outgoing, left)?)?).await;
         if let Some(url) = self.other_slash(fetched.as_ref().err(), reading) {
+            // Both calls share the time there is for one.
+            let left = until.saturating_duration_since(Instant::now());
             let again = Fetch { url: url.clone(), ..self.fetch_one(request, outgoing, left)? };
             let answered = self.client.fetch(outgoing.signed(again)?).await;
             if self.is_there(answered.as_ref().ok().map(|fetched| fetched.status), url, reading) {
@@ -152,6 +155,7 @@ impl HttpAgent {
         let until = Instant::now() + left;
         let mut opened = self.client.stream(outgoing.signed(self.fetch_stream(request, outgoing, left)?)?).await;
         if let Some(url) = self.other_slash(opened.as_ref().err(), reading) {
+            let left = until.saturating_duration_since(Instant::now());
             let again = Fetch { url: url.clone(), ..self.fetch_stream(request, outgoing, left)? };
             let answered = self.client.stream(outgoing.signed(again)?).await;
             if self.is_there(answered.as_ref().ok().map(|opened| opened.status), url, reading) {
