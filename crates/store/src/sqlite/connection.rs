@@ -54,3 +54,22 @@ fn prepare_once(connection: &Connection) -> Result<(), SqliteFault> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlite_is_built_for_connections_that_belong_to_one_thread_each() {
+        let connection = Connection::open_in_memory().unwrap();
+        let mut statement = connection.prepare("PRAGMA compile_options").unwrap();
+        let options: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        let built_with = |option: &str| options.iter().any(|name| name == option);
+        for option in ["THREADSAFE=2", "DEFAULT_MEMSTATUS=0", "OMIT_SHARED_CACHE"] {
+            assert!(built_with(option), "{option} of .cargo/config.toml is not in force: {options:?}");
+        }
+        for option in ["ENABLE_API_ARMOR", "ENABLE_STAT4"] {
+            assert!(!built_with(option), "{option} is in force: {options:?}");
+        }
+    }
+}
