@@ -1,14 +1,20 @@
 //! Writes one append inside the transaction of its batch.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
 use chancery_core::push::{NewRegistration, Registered};
-use chancery_core::{Append, Appended, Idempotency, Keyed, RecordLines, Spend, StoreError};
+use chancery_core::{Append, Appended, Idempotency, Keyed, Progress, RecordLines, Spend, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use foldhash::fast::RandomState;
+use rusqlite::{Connection, OptionalExtension, Statement};
 
 use super::entries::{self, LogRow, place};
 use super::fault::SqliteFault;
 use super::keys::KeyTable;
-use super::ledger::Ledgering;
+use super::ledger::{self, BoundRow, LINEAGE_COLUMNS, Ledgering, SPEND_COLUMNS};
 use super::nonces::NonceTable;
 use super::outbox::Laning;
 use super::schema::TaskStage;
@@ -49,16 +55,25 @@ pub(super) struct Statements<'c> {
     connection: &'c Connection,
     known_client_id: Statement<'c>,
     make: Statement<'c>,
+    make_governed: Statement<'c>,
     stand: Statement<'c>,
     advance: Statement<'c>,
+    /// The same with what the task cost.
+    advance_settled: Statement<'c>,
     log: Statement<'c>,
     ledger: Ledgering<'c>,
     pub(super) keys: KeyTable<'c>,
     pub(super) nonces: NonceTable<'c>,
     laning: Laning<'c>,
+    /// The rows of open tasks that were made here, by their ids: a hint that saves a look-up. Each use checks the id again, so a
+    /// hint from a transaction that failed does no harm.
+    open_rows: HashMap<TaskId, i64, RandomState>,
     /// How many finished tasks there are. Counting them anew for each sweep would take longer than the sweep.
     pub(super) finished: u64,
 }
+
+/// So many open tasks have hints; then they are collected anew.
+const MOST_HINTS: usize = 100_000;
 
 /// Why an append was not recorded.
 enum Stop {
@@ -83,25 +98,23 @@ impl From<rusqlite::Error> for Stop {
 
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, SqliteFault> {
+        let governed = [&TASK_COLUMNS[..], &LINEAGE_COLUMNS, &SPEND_COLUMNS].concat();
+        let settled = [&PROGRESS_COLUMNS[..], &SPEND_COLUMNS].concat();
         Ok(Self {
             connection,
             known_client_id: connection
                 .prepare("SELECT id FROM tasks WHERE tenant = ?1 AND owner = ?2 AND client_task_id = ?3")?,
-            make: connection.prepare(
-                "INSERT INTO tasks (id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes,
-                                    message_only, stage, client_task_id, key, lanes)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-                 ON CONFLICT (id) DO NOTHING",
-            )?,
+            make: connection.prepare(&insert(&TASK_COLUMNS))?,
+            make_governed: connection.prepare(&insert(&governed))?,
             stand: connection.prepare("SELECT num, seq, stage = 3, lanes FROM tasks WHERE id = ?1")?,
-            advance: connection.prepare(
-                "UPDATE tasks SET state = ?2, status_at = ?3, seq = ?4, bytes = ?5, message_only = ?6, stage = ?7 WHERE num = ?1",
-            )?,
+            advance: connection.prepare(&update(&PROGRESS_COLUMNS))?,
+            advance_settled: connection.prepare(&update(&settled))?,
             log: connection.prepare("INSERT INTO log (place, last_seq, entries) VALUES (?1, ?2, ?3)")?,
             ledger: Ledgering::prepare(connection)?,
             keys: KeyTable::prepare(connection)?,
             nonces: NonceTable::prepare(connection)?,
             laning: Laning::prepare(connection)?,
+            open_rows: HashMap::default(),
             finished: connection.query_row("SELECT count(*) FROM tasks WHERE stage = 3", [], |row| row.get(0))?,
         })
     }
@@ -134,7 +147,6 @@ impl<'c> Statements<'c> {
         if let Some(link) = &prepared.append.link {
             links::keep(self.connection, task, &prepared.append.task, link)?;
         }
-        self.count(task, prepared)?;
         if let Some(decision) = &prepared.decision {
             decisions::keep(self.connection, decision)?;
         }
@@ -143,20 +155,6 @@ impl<'c> Statements<'c> {
             None if lanes == 0 => Ok(Appended::Recorded),
             None => Ok(self.laning.tell(task, lanes, &prepared.append.progress, prepared.at)?),
         }
-    }
-
-    /// A task from before costs were counted has no row, and gets none.
-    fn count(&mut self, num: i64, prepared: &PreparedAppend) -> Result<(), Stop> {
-        let Append { task, governed, spend, .. } = &prepared.append;
-        match (governed, spend) {
-            (Some(governed), spend) => {
-                let spend = spend.as_ref().unwrap_or(&governed.spend);
-                self.ledger.put_down(num, &task.id, &governed.kinship, spend, &prepared.facts)?;
-            }
-            (None, Some(spend)) => drop(self.ledger.settle(num, spend)?),
-            (None, None) => {}
-        }
-        Ok(())
     }
 
     /// A webhook for a task that is there.
@@ -172,26 +170,22 @@ impl<'c> Statements<'c> {
     }
 
     fn make(&mut self, prepared: &PreparedAppend, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {
-        let Append { task, progress, register, .. } = &prepared.append;
+        let Append { task, progress, register, governed, spend, .. } = &prepared.append;
         self.refuse_known_names(&prepared.append, idempotency)?;
-        let made = self.make.execute(params![
-            task.id.as_str(),
-            task.context_id.as_str(),
-            &*task.agent,
-            &*task.owner.tenant,
-            &*task.owner.name,
-            task.dialect.as_str(),
-            task.created_at.micros(),
-            progress.state.number(),
-            progress.status_at.micros(),
-            progress.seq,
-            progress.bytes,
-            progress.message_only,
-            TaskStage::of(progress) as i64,
-            task.client_task_id.as_deref(),
-            idempotency.map(|idempotency| &*idempotency.key),
-            register.is_some(),
-        ])?;
+        let made = match governed {
+            Some(governed) => {
+                let mut row = BoundRow::of(&mut self.make_governed);
+                bind_task(&mut row, &prepared.append, idempotency)?;
+                row.bind_lineage(&task.id, &governed.kinship, &prepared.facts)?;
+                row.bind_spend(spend.as_ref().unwrap_or(&governed.spend))?;
+                row.execute()?
+            }
+            None => {
+                let mut row = BoundRow::of(&mut self.make);
+                bind_task(&mut row, &prepared.append, idempotency)?;
+                row.execute()?
+            }
+        };
         if made == 0 {
             if register.is_some() {
                 outbox::uncount(self.connection, &task.owner.tenant)?;
@@ -201,6 +195,12 @@ impl<'c> Statements<'c> {
         let num = self.connection.last_insert_rowid();
         if let Some(idempotency) = idempotency {
             self.keys.keep(task, idempotency)?;
+        }
+        if !numbering::is_finished(progress) {
+            if self.open_rows.len() >= MOST_HINTS {
+                self.open_rows.clear();
+            }
+            self.open_rows.insert(task.id.clone(), num);
         }
         Ok(num)
     }
@@ -229,9 +229,20 @@ impl<'c> Statements<'c> {
         Ok(())
     }
 
-    /// The task's number, and how many webhooks are told of it.
+    /// The task's number, and how many webhooks are told of it. One statement for an open task that was made here and has no
+    /// webhooks: it changes the row only if that is still so.
     fn advance(&mut self, prepared: &PreparedAppend) -> Result<(i64, usize), Stop> {
-        let Append { task, progress, .. } = &prepared.append;
+        let Append { task, progress, spend, .. } = &prepared.append;
+        let hint = self.open_rows.get(&task.id).copied();
+        if numbering::is_finished(progress) {
+            self.open_rows.remove(&task.id);
+        }
+        let of_one_turn = !spend.as_ref().is_some_and(ledger::has_earlier_turns);
+        if let Some(num) = hint.filter(|_| of_one_turn)
+            && self.change(num, prepared, OPEN_WITHOUT_WEBHOOKS)? > 0
+        {
+            return Ok((num, 0));
+        }
         let stand = self.stand.query_row([task.id.as_str()], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, usize>(3)?))
         });
@@ -241,16 +252,88 @@ impl<'c> Statements<'c> {
         if seq != prepared.follows {
             return Err(Stop::Refused(numbering::out_of_turn(task, seq, prepared.follows)));
         }
-        self.advance.execute((
-            num,
-            progress.state.number(),
-            progress.status_at.micros(),
-            progress.seq,
-            progress.bytes,
-            progress.message_only,
-            TaskStage::of(progress) as i64,
-        ))?;
+        if let Some(spend) = spend {
+            self.ledger.part_turns(num, spend)?;
+        }
+        self.change(num, prepared, WHATEVER_IT_IS)?;
         self.finished -= u64::from(was_finished);
         Ok((num, lanes))
     }
+
+    /// Writes how far a task has come and what it cost, if its row is as expected. Answers how many rows changed.
+    fn change(&mut self, num: i64, prepared: &PreparedAppend, (below_stage, most_lanes): (i64, i64)) -> rusqlite::Result<usize> {
+        let Append { task, progress, spend, .. } = &prepared.append;
+        let mut row = BoundRow::of(if spend.is_some() { &mut self.advance_settled } else { &mut self.advance });
+        bind_progress(&mut row, progress)?;
+        if let Some(spend) = spend {
+            row.bind_spend(spend)?;
+        }
+        row.put(num)?;
+        row.put(task.id.as_str())?;
+        row.put(prepared.follows)?;
+        row.put(below_stage)?;
+        row.put(most_lanes)?;
+        row.execute()
+    }
+}
+
+/// What `bind_progress` binds, in its order.
+const PROGRESS_COLUMNS: [&str; 6] = ["state", "status_at", "seq", "bytes", "message_only", "stage"];
+
+/// What `bind_task` binds, in its order.
+const TASK_COLUMNS: [&str; 16] = [
+    "id",
+    "context_id",
+    "agent",
+    "tenant",
+    "owner",
+    "dialect",
+    "created_at",
+    "state",
+    "status_at",
+    "seq",
+    "bytes",
+    "message_only",
+    "stage",
+    "client_task_id",
+    "key",
+    "lanes",
+];
+
+/// The row that `change` expects: a stage below the first number, and at most so many webhooks.
+const OPEN_WITHOUT_WEBHOOKS: (i64, i64) = (TaskStage::Finished as i64, 0);
+const WHATEVER_IT_IS: (i64, i64) = (i64::MAX, i64::MAX);
+
+fn insert(columns: &[&str]) -> String {
+    let places = vec!["?"; columns.len()].join(", ");
+    format!("INSERT INTO tasks ({}) VALUES ({places}) ON CONFLICT (id) DO NOTHING", columns.join(", "))
+}
+
+fn update(columns: &[&str]) -> String {
+    let values = columns.iter().map(|column| format!("{column} = ?")).collect::<Vec<_>>().join(", ");
+    format!("UPDATE tasks SET {values} WHERE num = ? AND id = ? AND seq = ? AND stage < ? AND lanes <= ?")
+}
+
+fn bind_task(row: &mut BoundRow<'_, '_>, append: &Append, idempotency: Option<&Idempotency>) -> rusqlite::Result<()> {
+    let Append { task, progress, register, .. } = append;
+    row.put(task.id.as_str())?;
+    row.put(task.context_id.as_str())?;
+    row.put(&*task.agent)?;
+    row.put(&*task.owner.tenant)?;
+    row.put(&*task.owner.name)?;
+    row.put(task.dialect.as_str())?;
+    row.put(task.created_at.micros())?;
+    bind_progress(row, progress)?;
+    row.put(task.client_task_id.as_deref())?;
+    row.put(idempotency.map(|idempotency| &*idempotency.key))?;
+    row.put(register.is_some())
+}
+
+fn bind_progress(row: &mut BoundRow<'_, '_>, progress: &Progress) -> rusqlite::Result<()> {
+    row.put(progress.state.number())?;
+    row.put(progress.status_at.micros())?;
+    row.put(progress.seq)?;
+    row.put(progress.bytes)?;
+    row.put(progress.message_only)?;
+    row.put(TaskStage::of(progress) as i64)
 }

@@ -75,8 +75,7 @@ pub(super) fn examine(path: &Path) -> Result<Examined, StoreError> {
     examined.part("the file", |examined| structure(&connection, examined));
     examined.part("table tasks", |examined| tasks(&connection, examined));
     examined.part("table log", |examined| orphans(&connection, examined, "log", "place >> 24"));
-    examined.part("table ledger", |examined| orphans(&connection, examined, "ledger", "task"));
-    examined.part("table ledger", |examined| costs(&connection, examined));
+    examined.part("the costs in table tasks", |examined| costs(&connection, examined));
     examined.part("table links", |examined| orphans(&connection, examined, "links", "task"));
     examined.part("table decisions", |examined| decided(&connection, examined));
     Ok(examined)
@@ -169,7 +168,7 @@ fn orphans(connection: &Connection, examined: &mut Examined, table: &str, task: 
 
 fn costs(connection: &Connection, examined: &mut Examined) -> Result<(), SqliteFault> {
     let columns = ledger::COLUMNS;
-    let sql = format!("SELECT {columns}, id FROM ledger JOIN tasks ON num = task ORDER BY task");
+    let sql = format!("SELECT {columns}, id FROM tasks WHERE trace IS NOT NULL ORDER BY num");
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

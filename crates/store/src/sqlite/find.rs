@@ -29,8 +29,13 @@ pub(super) fn find_any(connection: &Connection, id: &str) -> Result<Option<Store
     one(connection.prepare_cached(&sql)?.query_row([id], |row| Ok(stored(row))))
 }
 
+/// The index has to be named: SQLite does not see that stage 1 is below 3.
+pub(super) fn unfinished_query() -> String {
+    format!("SELECT {COLUMNS} FROM tasks INDEXED BY tasks_open WHERE stage < 3 AND stage = 1")
+}
+
 pub(super) fn unfinished(connection: &Connection) -> Result<Vec<Stored>, SqliteFault> {
-    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM tasks WHERE stage = 1"))?;
+    let mut statement = connection.prepare(&unfinished_query())?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {

@@ -5,107 +5,123 @@ use std::sync::Arc;
 use chancery_core::budget::{ActualSource, Amount, EstimateSource, SettledReservation};
 use chancery_core::{Governed, LineageRecord, MicroUsd, Spend};
 use chancery_protocol::{TaskId, Timestamp, TraceId};
-use rusqlite::{Connection, Row, Statement, params};
+use rusqlite::{Connection, Row, Statement, ToSql};
 
 use super::fault::SqliteFault;
 use super::{facts, spent};
 
-/// Of the table `ledger`, in the order `governed` reads them. The last six are put down when a task has a second turn.
+/// Of the table `tasks`, in the order `governed` reads them. The last six are put down when a task has a second turn.
 pub(super) const COLUMNS: &str = "root, trace, parent, depth, settled_usd, settled_tokens, settled_tasks, reserved_usd, \
                                   reserved_tokens, reserved_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, \
                                   estimated_by, known_by, facts, earlier_usd, earlier_tokens, earlier_tasks, \
                                   earlier_overrun_usd, earlier_overrun_tokens, earlier_overrun_tasks";
 pub(super) const COLUMN_COUNT: usize = 23;
 
-/// Prepared once for the writer's connection: every task is put down when it is made and settled when it ends.
+/// What `bind_spend` binds, in its order.
+pub(super) const SPEND_COLUMNS: [&str; 12] = [
+    "settled_usd",
+    "settled_tokens",
+    "settled_tasks",
+    "reserved_usd",
+    "reserved_tokens",
+    "reserved_tasks",
+    "overrun_usd",
+    "overrun_tokens",
+    "overrun_tasks",
+    "settled_at",
+    "estimated_by",
+    "known_by",
+];
+
+/// What `bind_lineage` binds, in its order.
+pub(super) const LINEAGE_COLUMNS: [&str; 5] = ["root", "trace", "parent", "depth", "facts"];
+
+/// Values for a statement's parameters, one after the other.
+#[derive(Debug)]
+pub(super) struct BoundRow<'s, 'c> {
+    statement: &'s mut Statement<'c>,
+    bound: usize,
+}
+
+impl<'s, 'c> BoundRow<'s, 'c> {
+    pub(super) fn of(statement: &'s mut Statement<'c>) -> Self {
+        Self { statement, bound: 0 }
+    }
+
+    pub(super) fn put(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+        self.bound += 1;
+        self.statement.raw_bind_parameter(self.bound, value)
+    }
+
+    /// Answers how many rows changed.
+    pub(super) fn execute(self) -> rusqlite::Result<usize> {
+        self.statement.raw_execute()
+    }
+
+    pub(super) fn bind_lineage(&mut self, task: &TaskId, kinship: &LineageRecord, facts: &str) -> rusqlite::Result<()> {
+        self.put((kinship.root != *task).then_some(kinship.root.as_str()))?;
+        self.put(kinship.trace.0.to_be_bytes())?;
+        self.put(kinship.parent.as_ref().map(TaskId::as_str))?;
+        self.put(kinship.depth)?;
+        self.put(facts)
+    }
+
+    pub(super) fn bind_spend(&mut self, spend: &Spend) -> rusqlite::Result<()> {
+        let Spend { reserved, settled, overrun, .. } = spend;
+        for Amount { usd, tokens, tasks } in [settled, reserved, overrun] {
+            self.put(usd.0)?;
+            self.put(tokens.cast_signed())?;
+            self.put(tasks.cast_signed())?;
+        }
+        self.put(spend.settled_at.map(|at| at.micros()))?;
+        self.put(number_of_estimate(spend.estimated_by))?;
+        self.put(spend.known_by.map(number_of_actual))
+    }
+}
+
+/// Prepared once for the writer's connection: what a turn cost that ended without its task.
 #[derive(Debug)]
 pub(super) struct Ledgering<'c> {
     connection: &'c Connection,
-    put_down: Statement<'c>,
     settle: Statement<'c>,
 }
 
 impl<'c> Ledgering<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, SqliteFault> {
-        let put_down = "INSERT INTO ledger (task, root, trace, parent, depth, settled_usd, settled_tokens, settled_tasks,
-                               reserved_usd, reserved_tokens, reserved_tasks, overrun_usd, overrun_tokens, overrun_tasks,
-                               settled_at, estimated_by, known_by, facts)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
-        let settle = "UPDATE ledger SET settled_usd = ?2, settled_tokens = ?3, settled_tasks = ?4, reserved_usd = ?5,
-                             reserved_tokens = ?6, reserved_tasks = ?7, overrun_usd = ?8, overrun_tokens = ?9,
-                             overrun_tasks = ?10, settled_at = ?11, estimated_by = ?12, known_by = ?13 WHERE task = ?1";
-        Ok(Self { connection, put_down: connection.prepare(put_down)?, settle: connection.prepare(settle)? })
+        let columns = SPEND_COLUMNS.map(|column| format!("{column} = ?")).join(", ");
+        let settle = format!("UPDATE tasks SET {columns} WHERE num = ? AND trace IS NOT NULL");
+        Ok(Self { connection, settle: connection.prepare(&settle)? })
     }
 
-    pub(super) fn put_down(
-        &mut self,
-        num: i64,
-        task: &TaskId,
-        kinship: &LineageRecord,
-        spend: &Spend,
-        facts: &str,
-    ) -> rusqlite::Result<()> {
-        let Spend { reserved, settled, overrun, .. } = spend;
-        self.put_down.execute(params![
-            num,
-            (kinship.root != *task).then_some(kinship.root.as_str()),
-            kinship.trace.0.to_be_bytes(),
-            kinship.parent.as_ref().map(TaskId::as_str),
-            kinship.depth,
-            settled.usd.0,
-            settled.tokens.cast_signed(),
-            settled.tasks.cast_signed(),
-            reserved.usd.0,
-            reserved.tokens.cast_signed(),
-            reserved.tasks.cast_signed(),
-            overrun.usd.0,
-            overrun.tokens.cast_signed(),
-            overrun.tasks.cast_signed(),
-            spend.settled_at.map(|at| at.micros()),
-            number_of_estimate(spend.estimated_by),
-            spend.known_by.map(number_of_actual),
-            facts,
-        ])?;
-        Ok(())
-    }
-
-    /// Answers whether the task has a row.
+    /// Answers whether the cost of the task is kept.
     pub(super) fn settle(&mut self, num: i64, spend: &Spend) -> Result<bool, SqliteFault> {
-        // Most tasks have one turn, and pay nothing for those that have more.
-        if spend.earlier != SettledReservation::default() {
-            self.part_turns(num, spend)?;
-        }
-        let Spend { reserved, settled, overrun, .. } = spend;
-        let changed = self.settle.execute(params![
-            num,
-            settled.usd.0,
-            settled.tokens.cast_signed(),
-            settled.tasks.cast_signed(),
-            reserved.usd.0,
-            reserved.tokens.cast_signed(),
-            reserved.tasks.cast_signed(),
-            overrun.usd.0,
-            overrun.tokens.cast_signed(),
-            overrun.tasks.cast_signed(),
-            spend.settled_at.map(|at| at.micros()),
-            number_of_estimate(spend.estimated_by),
-            spend.known_by.map(number_of_actual),
-        ])?;
-        Ok(changed > 0)
+        self.part_turns(num, spend)?;
+        let mut row = BoundRow::of(&mut self.settle);
+        row.bind_spend(spend)?;
+        row.put(num)?;
+        Ok(row.execute()? > 0)
     }
 
     /// If another turn was settled, those that were kept before count by themselves from now on: see [`Spend::in_place_of`].
-    fn part_turns(&self, num: i64, spend: &Spend) -> Result<(), SqliteFault> {
+    pub(super) fn part_turns(&self, num: i64, spend: &Spend) -> Result<(), SqliteFault> {
+        // Most tasks have one turn, and pay nothing for those that have more.
+        if !has_earlier_turns(spend) {
+            return Ok(());
+        }
         let kept = spent::of_task(self.connection, num, Timestamp::from_micros(i64::MIN))?;
         let Some(turn) = kept.filter(|turn| Some(turn.at) != spend.settled_at) else { return Ok(()) };
         spent::keep(self.connection, &turn)?;
         let earlier =
-            "UPDATE ledger SET earlier_usd = settled_usd, earlier_tokens = settled_tokens, earlier_tasks = settled_tasks,
+            "UPDATE tasks SET earlier_usd = settled_usd, earlier_tokens = settled_tokens, earlier_tasks = settled_tasks,
                               earlier_overrun_usd = overrun_usd, earlier_overrun_tokens = overrun_tokens,
-                              earlier_overrun_tasks = overrun_tasks WHERE task = ?1";
+                              earlier_overrun_tasks = overrun_tasks WHERE num = ?1";
         self.connection.prepare_cached(earlier)?.execute([num])?;
         Ok(())
     }
+}
+
+pub(super) fn has_earlier_turns(spend: &Spend) -> bool {
+    spend.earlier != SettledReservation::default()
 }
 
 /// Reads `COLUMNS` from the start of a row.

@@ -1,6 +1,6 @@
 //! Pages of tasks, newest status first.
 
-use chancery_core::{ListCursor, ListFilter, TaskListing};
+use chancery_core::{ListCursor, ListFilter, Stored, TaskListing};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -8,7 +8,6 @@ use super::fault::SqliteFault;
 use super::find::{COLUMNS, stored};
 
 /// A `WHERE` clause that grows by what the filter asks for, so that SQLite can choose an index for exactly that.
-#[derive(Clone)]
 struct Conditions {
     sql: String,
     values: Vec<Value>,
@@ -55,11 +54,31 @@ impl Conditions {
         self.sql.push_str(&format!(" AND {column} IN ({places})"));
     }
 
-    fn starting_after(mut self, cursor: &ListCursor) -> Self {
+    fn starting_after(&mut self, cursor: &ListCursor) {
         self.sql.push_str(" AND (status_at, id) < (?, ?)");
         self.values.extend([cursor.status_at.micros().into(), cursor.id.to_string().into()]);
-        self
     }
+}
+
+/// Which tasks come from where: those that ended from one index, those that are open from another, each in the order of lists.
+fn sources(filter: &ListFilter) -> [&'static str; 2] {
+    let ended = match (&filter.owner, &filter.tenant) {
+        // Without a name of the index SQLite would take that of owners and sort what it finds there.
+        (None, None) => "tasks INDEXED BY tasks_finished WHERE stage = 3",
+        _ => "tasks WHERE stage = 3",
+    };
+    [ended, "tasks INDEXED BY tasks_open WHERE stage < 3"]
+}
+
+/// A page without its limit, which is the last parameter, and the values of the other parameters.
+pub(super) fn page_query(filter: &ListFilter, after: Option<&ListCursor>) -> (String, Vec<Value>) {
+    let mut matching = Conditions::of(filter);
+    if let Some(cursor) = after {
+        matching.starting_after(cursor);
+    }
+    let [ended, open] = sources(filter).map(|source| format!("SELECT {COLUMNS} FROM {source} AND {}", matching.sql));
+    let values = [matching.values.clone(), matching.values].concat();
+    (format!("{ended} UNION ALL {open} ORDER BY status_at DESC, id DESC LIMIT ?"), values)
 }
 
 pub(super) fn list(
@@ -68,24 +87,42 @@ pub(super) fn list(
     after: Option<&ListCursor>,
     limit: usize,
 ) -> Result<TaskListing, SqliteFault> {
-    let matching = Conditions::of(filter);
+    if lists_no_agent(filter) {
+        return Ok(TaskListing { tasks: Vec::new(), total: 0 });
+    }
     // One view for both, or the total could contradict the page.
     let view = connection.transaction()?;
-    let total = view
-        .prepare_cached(&format!("SELECT count(*) FROM tasks WHERE {}", matching.sql))?
-        .query_row(params_from_iter(&matching.values), |row| row.get(0))?;
+    let matching = Conditions::of(filter);
+    let mut total = 0;
+    for source in sources(filter) {
+        let sql = format!("SELECT count(*) FROM {source} AND {}", matching.sql);
+        total += view.prepare_cached(&sql)?.query_row(params_from_iter(&matching.values), |row| row.get::<_, u64>(0))?;
+    }
+    Ok(TaskListing { tasks: page(&view, filter, after, limit)?, total })
+}
 
-    let page = match after {
-        Some(cursor) => matching.starting_after(cursor),
-        None => matching,
-    };
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {} ORDER BY status_at DESC, id DESC LIMIT {limit}", page.sql);
+/// A list of no agent's tasks is empty. SQLite knows that too, and then refuses to use an index that the query names.
+fn lists_no_agent(filter: &ListFilter) -> bool {
+    filter.agents.as_ref().is_some_and(Vec::is_empty)
+}
+
+/// A page, without how many match in all.
+pub(super) fn page(
+    connection: &Connection,
+    filter: &ListFilter,
+    after: Option<&ListCursor>,
+    limit: usize,
+) -> Result<Vec<Stored>, SqliteFault> {
+    if lists_no_agent(filter) {
+        return Ok(Vec::new());
+    }
+    let (sql, mut values) = page_query(filter, after);
+    values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
     let mut tasks = Vec::new();
-    let mut statement = view.prepare(&sql)?;
-    let mut rows = statement.query(params_from_iter(&page.values))?;
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(&values))?;
     while let Some(row) = rows.next()? {
         tasks.push(stored(row)?);
     }
-    Ok(TaskListing { tasks, total })
+    Ok(tasks)
 }

@@ -1,5 +1,7 @@
 //! The tables, version by version, and the way from any version to the newest.
 
+mod one_row;
+
 use chancery_core::{Progress, StoreError};
 use chancery_protocol::TaskState;
 use rusqlite::Connection;
@@ -11,7 +13,7 @@ use crate::numbering;
 const APPLICATION_ID: i32 = 0x4368_6379;
 
 /// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     include_str!("schema/v1.sql"),
     include_str!("schema/v2.sql"),
     include_str!("schema/v3.sql"),
@@ -22,7 +24,11 @@ const STEPS: [&str; 10] = [
     include_str!("schema/v8.sql"),
     include_str!("schema/v9.sql"),
     include_str!("schema/v10.sql"),
+    include_str!("schema/v11.sql"),
 ];
+
+/// The version in which a task and its ledger became one row. Its rows are carried over in parts, between two halves of the step.
+const ONE_ROW_PER_TASK: usize = 11;
 
 pub(super) const NEWEST: usize = STEPS.len();
 
@@ -43,6 +49,9 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
 fn take_step(connection: &mut Connection, step: &str, to: usize) -> Result<(), SqliteFault> {
     let transaction = connection.transaction()?;
     transaction.execute_batch(step)?;
+    if to == ONE_ROW_PER_TASK {
+        one_row::carry_over(&transaction)?;
+    }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", to as i64)?;
     transaction.commit()?;
@@ -92,7 +101,10 @@ impl TaskStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::{decisions, keys, nonces, outbox, spent, sweep, trees};
+    use chancery_core::{ListCursor, ListFilter};
+    use chancery_protocol::{Caller, Timestamp};
+
+    use crate::sqlite::{decisions, find, keys, list, nonces, outbox, spent, sweep, trees};
 
     fn opened() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -109,25 +121,31 @@ mod tests {
             let lines = statement.raw_query().mapped(|row| row.get::<_, String>(3));
             lines.map(Result::unwrap).collect::<Vec<_>>().join("; ")
         };
-        let unfinished = plan("SELECT id FROM tasks WHERE stage = 1");
-        assert!(unfinished.contains("tasks_unfinished"), "{unfinished}");
-        let finished = plan(sweep::FINISHED);
+        let unfinished = plan(&find::unfinished_query());
+        assert!(unfinished.contains("tasks_open"), "{unfinished}");
+        let finished = plan(&sweep::finished_query());
         assert!(finished.contains("tasks_finished") && !finished.contains("TEMP"), "{finished}");
-        let goes_on = plan(sweep::GOES_ON);
-        assert!(goes_on.contains("ledger_trees") && !goes_on.contains("TEMP"), "{goes_on}");
+        for sql in [sweep::GOES_ON, sweep::SOMETHING_BELOW_GOES_ON] {
+            let goes_on = plan(sql);
+            assert!(goes_on.contains("ledger_trees") && !goes_on.contains("TEMP"), "{goes_on}");
+        }
         let context = "SELECT peer FROM links WHERE tenant = 'a' AND owner = 'b' AND agent = 'c' AND context_id = 'd' \
                        ORDER BY task DESC LIMIT 1";
         let of_context = plan(context);
         assert!(of_context.contains("links_of_context") && !of_context.contains("TEMP"), "{of_context}");
-        let listed = plan(
-            "SELECT id FROM tasks WHERE message_only = 0 AND tenant = 'a' AND owner = 'b' \
-             AND (status_at, id) < (5, 'x') ORDER BY status_at DESC, id DESC LIMIT 5",
-        );
-        assert!(listed.contains("tasks_listed") && !listed.contains("TEMP"), "{listed}");
+        // A page comes in order from two indexes, of ended tasks and of open ones.
+        let cursor = ListCursor { status_at: Timestamp::from_micros(5), id: "x".into() };
+        let owner = ListFilter { owner: Some(Caller::new("acme", "ada")), ..ListFilter::default() };
+        for (filter, index) in [(owner, "tasks_listed"), (ListFilter::default(), "tasks_finished")] {
+            let listed = plan(&list::page_query(&filter, Some(&cursor)).0);
+            assert!(listed.contains(index) && listed.contains("tasks_open"), "{listed}");
+            let whole = listed.split("; ").any(|line| line == "SCAN tasks");
+            assert!(!whole && (filter.owner.is_none() || !listed.contains("TEMP")), "{listed}");
+        }
 
         // Of the ledger: no table is gone through from one end to the other, and what is asked for in order comes in order.
         let counting = plan(&trees::ledger_query());
-        for index in ["tasks_finished", "tasks_unfinished", "tasks_waiting", "ledger_trees"] {
+        for index in ["tasks_finished", "tasks_open", "ledger_trees"] {
             assert!(counting.contains(index), "{index}: {counting}");
         }
         let tree = plan(&trees::tree_query());
@@ -158,9 +176,11 @@ mod tests {
                 assert!(!plan.split("; ").any(goes_through), "{sql}: {plan}");
             }
         }
-        for plan in [finished, goes_on, counting, tree, of_task, spent, plan(decisions::FORGET)] {
+        for plan in [finished, plan(sweep::GOES_ON), counting, tree, of_task, spent, plan(decisions::FORGET)] {
+            // All open tasks are asked for at a start; that index has no others.
+            let plan = plan.replace("SCAN tasks USING INDEX tasks_open", "");
             let scans = |table: &str| plan.contains(&format!("SCAN {table}"));
-            assert!(!["tasks", "ledger", "decisions", "spent"].into_iter().any(scans), "{plan}");
+            assert!(!["tasks", "decisions", "spent"].into_iter().any(scans), "{plan}");
         }
     }
 

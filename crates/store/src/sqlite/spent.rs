@@ -12,31 +12,34 @@ use super::fault::SqliteFault;
 use super::{facts, ledger};
 use crate::past;
 
-/// Of `ledger` and `tasks`, in the order `last_turn` reads them.
-const COLUMNS: &str = "settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, facts,
+/// Of `tasks`, in the order `last_turn_since` reads them.
+pub(super) const COLUMNS: &str =
+    "settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, facts,
                        tenant, owner, agent, earlier_usd, earlier_tokens, earlier_tasks, earlier_overrun_usd,
                        earlier_overrun_tokens, earlier_overrun_tasks, ifnull(root, id)";
+pub(super) const COLUMN_COUNT: usize = 18;
 
 /// What the last turn of a task has cost, if that was since then. Those before it are kept already.
 pub(super) fn of_task(connection: &Connection, num: i64, since: Timestamp) -> Result<Option<PastSpend>, SqliteFault> {
-    let sql = format!("SELECT {COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task = ?1 AND settled_at >= ?2");
+    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE num = ?1 AND trace IS NOT NULL");
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query((num, since.micros()))?;
-    rows.next()?.map(last_turn).transpose()
+    let mut rows = statement.query([num])?;
+    rows.next()?.map_or(Ok(None), |row| last_turn_since(row, since))
 }
 
-/// Reads `COLUMNS`.
-fn last_turn(row: &Row<'_>) -> Result<PastSpend, SqliteFault> {
+/// Reads `COLUMNS` from the start of a row.
+pub(super) fn last_turn_since(row: &Row<'_>, since: Timestamp) -> Result<Option<PastSpend>, SqliteFault> {
+    let Some(at) = row.get::<_, Option<i64>>(6)?.map(Timestamp::from_micros).filter(|at| *at >= since) else { return Ok(None) };
     let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
-    Ok(PastSpend {
+    Ok(Some(PastSpend {
         owner: Caller { tenant: text(8)?, name: text(9)? },
         agent: text(10)?,
         skill: facts::skill(row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?)?,
         root: Some(TaskId::new(text(17)?)),
         settled: ledger::amount(row, 0)?.saturating_sub(ledger::amount(row, 11)?),
         overrun: ledger::amount(row, 3)?.saturating_sub(ledger::amount(row, 14)?),
-        at: Timestamp::from_micros(row.get(6)?),
-    })
+        at,
+    }))
 }
 
 /// What costs are added up by: the owner, the agent, the skill and the root of the tree.
@@ -55,10 +58,10 @@ pub(super) fn all_since(connection: &mut Connection, since: Timestamp, trees: bo
             Entry::Vacant(new) => drop(new.insert(PastSpend { root, ..past })),
         }
     };
-    let mut statement = view.prepare(&format!("SELECT {COLUMNS} FROM ledger JOIN tasks ON num = task WHERE settled_at >= ?1"))?;
+    let mut statement = view.prepare(&format!("SELECT {COLUMNS} FROM tasks WHERE settled_at >= ?1 AND trace IS NOT NULL"))?;
     let mut rows = statement.query([since.micros()])?;
     while let Some(row) = rows.next()? {
-        add(last_turn(row)?);
+        last_turn_since(row, since)?.into_iter().for_each(&mut add);
     }
     self::since(&view, since)?.into_iter().for_each(add);
     Ok(sums.into_values().collect())

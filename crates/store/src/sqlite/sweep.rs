@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chancery_core::SweepPlan;
+use chancery_core::{PastSpend, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
@@ -24,6 +24,8 @@ pub(super) struct SweepCursor {
 
 /// For each task that may go, so many that must stay are passed.
 const PASSED: u64 = 8;
+/// Where the columns of `due` begin in a row of `finished_query`.
+const AFTER_COSTS: usize = spent::COLUMN_COUNT;
 /// So many trees are remembered; then it begins anew.
 const MOST_KNOWN: usize = 10_000;
 
@@ -36,13 +38,10 @@ pub(super) fn sweep(
 ) -> Result<u64, SqliteFault> {
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
     let tasks = due(connection, plan, too_many, place)?;
-    let since = plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX));
-    let mut still_counted = Vec::new();
-    for task in &tasks {
-        still_counted.extend(spent::of_task(connection, task.num, since)?);
-    }
+    let since = since(plan);
     remove(connection, &tasks)?;
-    for past in past::add_up(still_counted) {
+    let gone = tasks.len() as u64;
+    for past in past::add_up(tasks.into_iter().filter_map(|task| task.cost)) {
         spent::keep(connection, &past)?;
     }
     let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX);
@@ -50,7 +49,12 @@ pub(super) fn sweep(
     if let Some(keep) = plan.keep_decisions {
         decisions::keep_newest(connection, keep, at_most)?;
     }
-    Ok(tasks.len() as u64)
+    Ok(gone)
+}
+
+/// From when on costs of tasks that go are kept.
+fn since(plan: SweepPlan) -> Timestamp {
+    plan.spent_since.unwrap_or(Timestamp::from_micros(i64::MAX))
 }
 
 /// A task that goes.
@@ -58,6 +62,8 @@ struct Due {
     num: i64,
     /// Whether there are webhooks for it.
     told: bool,
+    /// What its last turn cost, if that is kept.
+    cost: Option<PastSpend>,
 }
 
 /// What a task was that is taken back.
@@ -84,35 +90,57 @@ pub(super) fn withdraw(
     if let Some((key, tenant, owner)) = names {
         keys.release(connection, (&tenant, &owner), &key, task)?;
     }
-    remove(connection, &[Due { num, told }])?;
+    remove(connection, &[Due { num, told, cost: None }])?;
     Ok(Some(if stage == 3 { Withdrawn::Finished } else { Withdrawn::Unfinished }))
 }
 
+/// Tasks mostly go in the order they were made, so that their rows are neighbours: one statement removes a whole run of them.
 fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), SqliteFault> {
+    for task in tasks.iter().filter(|task| task.told) {
+        outbox::remove_all(connection, task.num)?;
+    }
     let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
-    let mut remove_link = connection.prepare_cached("DELETE FROM links WHERE task = ?1")?;
-    let mut remove_counts = connection.prepare_cached("DELETE FROM ledger WHERE task = ?1")?;
-    let mut remove_task = connection.prepare_cached("DELETE FROM tasks WHERE num = ?1")?;
-    for Due { num: task, told } in tasks {
-        if *told {
-            outbox::remove_all(connection, *task)?;
-        }
-        remove_log.execute(places(*task))?;
-        remove_link.execute([task])?;
-        remove_counts.execute([task])?;
-        remove_task.execute([task])?;
+    let mut remove_links = connection.prepare_cached("DELETE FROM links WHERE task BETWEEN ?1 AND ?2")?;
+    let mut remove_tasks = connection.prepare_cached("DELETE FROM tasks WHERE num BETWEEN ?1 AND ?2")?;
+    for (first, last) in runs(tasks.iter().map(|task| task.num).collect()) {
+        remove_log.execute((places(first).0, places(last).1))?;
+        remove_links.execute((first, last))?;
+        remove_tasks.execute((first, last))?;
     }
     Ok(())
 }
 
-pub(super) const FINISHED: &str = "SELECT num, status_at, lanes > 0, id, root, task FROM tasks LEFT JOIN ledger ON task = num
-     WHERE stage = 3 AND (status_at, id) > (?1, ?2) ORDER BY status_at, id";
+/// Numbers as runs without gaps, each with its first and its last.
+fn runs(mut numbers: Vec<i64>) -> Vec<(i64, i64)> {
+    numbers.sort_unstable();
+    let mut runs: Vec<(i64, i64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    runs
+}
+
+/// The columns of `spent` first, then those of `due`.
+pub(super) fn finished_query() -> String {
+    let costs = spent::COLUMNS;
+    format!(
+        "SELECT {costs}, num, status_at, lanes > 0, id, root, trace IS NOT NULL FROM tasks
+         WHERE stage = 3 AND (status_at, id) > (?1, ?2) ORDER BY status_at, id"
+    )
+}
 
 /// Whether a root goes on, or something that was done for it; that is mostly the newest.
 pub(super) const GOES_ON: &str = "SELECT CASE
-         WHEN EXISTS (SELECT 1 FROM tasks JOIN ledger ON task = num WHERE id = ?1 AND root IS NULL AND stage <> 3) THEN 1
-         ELSE ifnull((SELECT 1 FROM ledger JOIN tasks ON num = task WHERE root = ?1 AND stage <> 3 ORDER BY task DESC LIMIT 1), 0)
+         WHEN EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND root IS NULL AND trace IS NOT NULL AND stage <> 3) THEN 1
+         ELSE ifnull((SELECT 1 FROM tasks WHERE root = ?1 AND stage <> 3 ORDER BY num DESC LIMIT 1), 0)
      END";
+
+/// The same for a root that has ended.
+pub(super) const SOMETHING_BELOW_GOES_ON: &str =
+    "SELECT ifnull((SELECT 1 FROM tasks WHERE root = ?1 AND stage <> 3 ORDER BY num DESC LIMIT 1), 0)";
 
 /// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
 fn goes_on(connection: &Connection, root: &str) -> Result<bool, SqliteFault> {
@@ -141,48 +169,63 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Swee
     let went_on = stopped.is_some();
     let (status_at, id, mut of_trees) = stopped.unwrap_or((i64::MIN, String::new(), 0));
     place.trees.clear();
-    let mut statement = connection.prepare_cached(FINISHED)?;
+    let since = since(plan);
+    let mut statement = connection.prepare_cached(&finished_query())?;
     let mut rows = statement.query((status_at, id))?;
     let mut tasks = Vec::new();
     let mut passed = 0;
     while (tasks.len() as u64) < plan.at_most
         && let Some(row) = rows.next()?
     {
-        let status_at = Timestamp::from_micros(row.get(1)?);
+        let status_at = Timestamp::from_micros(row.get(AFTER_COSTS + 1)?);
         let too_old = plan.older_than.is_some_and(|bound| status_at < bound);
         if !too_old && tasks.len() as u64 + of_trees >= too_many {
             break;
         }
-        let task = Due { num: row.get(0)?, told: row.get(2)? };
+        let (num, told) = (row.get(AFTER_COSTS)?, row.get(AFTER_COSTS + 2)?);
         if in_open_tree(connection, row, place)? {
             of_trees += 1;
             passed += 1;
-        } else if task.told && outbox::holds(connection, task.num)? {
+        } else if told && outbox::holds(connection, num)? {
             passed += 1;
         } else {
-            tasks.push(task);
+            let governed: bool = row.get(AFTER_COSTS + 5)?;
+            let cost = if governed { spent::last_turn_since(row, since)? } else { None };
+            tasks.push(Due { num, told, cost });
         }
         // Where many must stay, those that were passed are not passed again before the end was reached. A few are: what has ended
         // behind them meanwhile goes first.
         let is_full = tasks.len() as u64 == plan.at_most && went_on;
         if is_full || passed >= plan.at_most.saturating_mul(PASSED) {
-            place.stopped = Some((status_at.micros(), row.get(3)?, of_trees));
+            place.stopped = Some((status_at.micros(), row.get(AFTER_COSTS + 3)?, of_trees));
             break;
         }
     }
     Ok(tasks)
 }
 
-/// Of a row of [`FINISHED`].
+/// Of a row of `finished_query`.
 fn in_open_tree(connection: &Connection, row: &Row<'_>, place: &mut SweepCursor) -> Result<bool, SqliteFault> {
-    let text = |at: usize| row.get_ref(at).and_then(|value| value.as_str_or_null().map_err(Into::into));
-    if row.get::<_, Option<i64>>(5)?.is_none() {
+    let text = |at: usize| row.get_ref(AFTER_COSTS + at).and_then(|value| value.as_str_or_null().map_err(Into::into));
+    if !row.get::<_, bool>(AFTER_COSTS + 5)? {
         return Ok(false);
     }
     match (text(4)?, text(3)?) {
         (Some(root), _) => place.above_goes_on(connection, root),
         // Most tasks are roots, and nothing was done for them elsewhere.
-        (None, Some(own)) => goes_on(connection, own),
+        (None, Some(own)) => Ok(connection.prepare_cached(SOMETHING_BELOW_GOES_ON)?.query_row([own], |row| row.get(0))?),
         (None, None) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_go_in_one_run_whatever_order_they_come_in() {
+        assert_eq!(runs(vec![5, 3, 4, 9, 7, 8, 1]), [(1, 1), (3, 5), (7, 9)]);
+        assert_eq!(runs(vec![i64::MAX]), [(i64::MAX, i64::MAX)]);
+        assert_eq!(runs(Vec::new()), []);
     }
 }

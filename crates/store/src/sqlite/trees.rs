@@ -12,21 +12,22 @@ use super::ledger::{self, COLUMN_COUNT, COLUMNS};
 use super::links;
 use super::spent;
 
-/// Of the table `tasks`, after those of `ledger`.
+/// Of the table `tasks`, after those of the ledger.
 const TASK_COLUMNS: &str = "id, agent, tenant, owner, created_at, state, status_at, context_id, dialect";
 
 /// Looks at each shelf of the index that has something on it.
 pub(super) const ROOTS: &str = "WITH RECURSIVE shelves (shelf) AS (
-         SELECT * FROM (SELECT task >> 7 FROM ledger WHERE root IS NULL ORDER BY task >> 7 LIMIT 1)
+         SELECT * FROM (SELECT num >> 7 FROM tasks WHERE root IS NULL AND trace IS NOT NULL ORDER BY num >> 7 LIMIT 1)
          UNION ALL
-         SELECT (SELECT task >> 7 FROM ledger WHERE root IS NULL AND task >> 7 > shelf ORDER BY task >> 7 LIMIT 1)
+         SELECT (SELECT num >> 7 FROM tasks WHERE root IS NULL AND trace IS NOT NULL AND num >> 7 > shelf
+                 ORDER BY num >> 7 LIMIT 1)
          FROM shelves WHERE shelf IS NOT NULL)
-     SELECT id FROM shelves CROSS JOIN ledger ON task >> 7 = shelf AND trace = ?1 AND root IS NULL
-     JOIN tasks ON num = task ORDER BY task";
+     SELECT id FROM shelves CROSS JOIN tasks ON num >> 7 = shelf AND trace = ?1 AND root IS NULL AND trace IS NOT NULL
+     ORDER BY num";
 
 /// The numbers of a tree's tasks. Those that came later name their root; the root itself names none.
-const NUMBERS_OF_TREE: &str = "SELECT task FROM ledger WHERE root = ?1
-         UNION ALL SELECT task FROM ledger WHERE root IS NULL AND task = (SELECT num FROM tasks WHERE id = ?1)";
+const NUMBERS_OF_TREE: &str = "SELECT num FROM tasks WHERE root = ?1
+         UNION ALL SELECT num FROM tasks WHERE id = ?1 AND root IS NULL AND trace IS NOT NULL";
 
 pub(super) fn tree_query() -> String {
     rows_of(NUMBERS_OF_TREE, "")
@@ -34,43 +35,39 @@ pub(super) fn tree_query() -> String {
 
 /// The same from a number on, and no more than so many.
 pub(super) fn tree_page_query() -> String {
-    format!("{} LIMIT ?3", rows_of(NUMBERS_OF_TREE, "AND task > ?2"))
+    format!("{} LIMIT ?3", rows_of(NUMBERS_OF_TREE, "AND num > ?2"))
 }
 
 /// Of each task of a tree what it cost, with the columns in the order `tree_costs` reads them.
 pub(super) fn tree_costs_query() -> String {
     format!(
         "SELECT id, parent, settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks
-         FROM ledger JOIN tasks ON num = task WHERE task IN ({NUMBERS_OF_TREE}) ORDER BY task"
+         FROM tasks WHERE num IN ({NUMBERS_OF_TREE}) ORDER BY num"
     )
 }
 
 /// The tasks that have not ended, all of their trees, and those that ended since then.
 pub(super) fn ledger_query() -> String {
     let rows = rows_of(
-        "SELECT num FROM tasks WHERE stage = 3 AND status_at >= ?1
-         UNION ALL SELECT task FROM ledger WHERE root IN (SELECT id FROM open)
-         UNION ALL SELECT task FROM ledger
-                   WHERE root IS NULL AND task IN (SELECT num FROM tasks WHERE id IN (SELECT id FROM open))",
+        "SELECT num FROM tasks WHERE stage = 3 AND status_at >= ?1 AND trace IS NOT NULL
+         UNION ALL SELECT num FROM tasks WHERE root IN (SELECT id FROM open)
+         UNION ALL SELECT num FROM tasks WHERE id IN (SELECT id FROM open) AND root IS NULL AND trace IS NOT NULL",
         "",
     );
     format!(
         "WITH open (id) AS MATERIALIZED (
-             SELECT ifnull(root, id) FROM tasks JOIN ledger ON task = num WHERE stage = 1
-             UNION ALL SELECT ifnull(root, id) FROM tasks JOIN ledger ON task = num WHERE stage = 2)
+             SELECT ifnull(root, id) FROM tasks INDEXED BY tasks_open WHERE stage < 3 AND trace IS NOT NULL)
          {rows}"
     )
 }
 
 /// The rows of the tasks whose numbers a query answers, each once, in the order they were made.
 fn rows_of(numbers: &str, also: &str) -> String {
-    format!(
-        "SELECT {COLUMNS}, {TASK_COLUMNS} FROM ledger JOIN tasks ON num = task WHERE task IN ({numbers}) {also} ORDER BY task"
-    )
+    format!("SELECT {COLUMNS}, {TASK_COLUMNS} FROM tasks WHERE num IN ({numbers}) {also} ORDER BY num")
 }
 
 pub(super) fn governed(connection: &Connection, task: &TaskId) -> Result<Option<Governed>, SqliteFault> {
-    let sql = format!("SELECT {COLUMNS} FROM ledger WHERE task = (SELECT num FROM tasks WHERE id = ?1)");
+    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1 AND trace IS NOT NULL");
     let found = connection.prepare_cached(&sql)?.query_row([task.as_str()], |row| Ok(ledger::governed(row, task)));
     found.optional()?.transpose()
 }

@@ -89,7 +89,7 @@ pub(super) struct StoreWriter<'c> {
 }
 
 impl<'c> StoreWriter<'c> {
-    fn new(
+    pub(super) fn new(
         connection: &'c Connection,
         options: SqliteOptions,
         chain: Option<Box<dyn Chain>>,
@@ -103,7 +103,7 @@ impl<'c> StoreWriter<'c> {
 
 impl StoreWriter<'_> {
     /// All of it in one transaction. If one job turns out to be impossible, each gets a transaction of its own.
-    fn write(&mut self, batch: &mut Vec<Job>) {
+    pub(super) fn write(&mut self, batch: &mut Vec<Job>) {
         self.write_fleeting(batch);
         if batch.is_empty() {
             return;

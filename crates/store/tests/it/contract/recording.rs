@@ -162,6 +162,20 @@ fn recompute(database: &Connection) {
     }
 }
 
+/// Takes the tasks apart into the two tables that versions up to 10 had, as far as version 5 had their columns.
+const TWO_ROWS_PER_TASK: &str = "
+    CREATE TABLE ledger (task INTEGER PRIMARY KEY, root TEXT, trace BLOB NOT NULL, parent TEXT, depth INTEGER NOT NULL,
+        settled_usd INTEGER NOT NULL, settled_tokens INTEGER NOT NULL, settled_tasks INTEGER NOT NULL,
+        reserved_usd INTEGER NOT NULL, reserved_tokens INTEGER NOT NULL, reserved_tasks INTEGER NOT NULL,
+        overrun_usd INTEGER NOT NULL, overrun_tokens INTEGER NOT NULL, overrun_tasks INTEGER NOT NULL,
+        settled_at INTEGER, estimated_by INTEGER NOT NULL, known_by INTEGER, facts TEXT NOT NULL) STRICT;
+    INSERT INTO ledger SELECT num, root, trace, parent, depth, settled_usd, settled_tokens, settled_tasks, reserved_usd,
+        reserved_tokens, reserved_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, estimated_by, known_by, facts
+        FROM tasks WHERE trace IS NOT NULL;
+    DROP INDEX ledger_trees; DROP INDEX ledger_roots; DROP INDEX tasks_open; DROP INDEX tasks_finished; DROP INDEX tasks_listed;
+    ALTER TABLE tasks ADD COLUMN key_fingerprint BLOB; ALTER TABLE tasks ADD COLUMN key_expires_at INTEGER;
+    DROP TABLE IF EXISTS snapshots;";
+
 #[tokio::test]
 async fn a_record_from_before_the_shorthand_is_read_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -173,8 +187,14 @@ async fn a_record_from_before_the_shorthand_is_read_and_goes_on() {
     let database = Connection::open(&path).unwrap();
     write_all_out(&database, "", "");
     // As version 5 left it.
-    for column in ["usd", "tokens", "tasks", "overrun_usd", "overrun_tokens", "overrun_tasks"] {
-        database.execute_batch(&format!("ALTER TABLE ledger DROP COLUMN earlier_{column}")).unwrap();
+    database.execute_batch(TWO_ROWS_PER_TASK).unwrap();
+    let later = "SELECT name FROM pragma_table_info('tasks') WHERE cid >= 17 AND name NOT LIKE 'key%'";
+    let columns: Vec<String> = {
+        let mut statement = database.prepare(later).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    for column in columns {
+        database.execute_batch(&format!("ALTER TABLE tasks DROP COLUMN {column}")).unwrap();
     }
     let keys = "CREATE UNIQUE INDEX tasks_key ON tasks (tenant, owner, key) WHERE key IS NOT NULL;
                 CREATE INDEX tasks_key_expiry ON tasks (key_expires_at) WHERE key IS NOT NULL; DROP TABLE keys;
