@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, NamedTask, Task, TaskEvent, TaskId, Version};
@@ -10,6 +11,7 @@ use chancery_rules::task_state;
 use crate::agents::Agent;
 use crate::live::LiveTask;
 use crate::service::ChanceryInner;
+use crate::snapshots;
 use crate::{LogEntry, Names, Progress, StoreError, StoreTrouble, Stored, TaskRecord};
 
 /// When a caller is told to try again after the store failed: long enough for somebody to make room on a disk, short enough to wait.
@@ -46,9 +48,10 @@ impl ChanceryInner {
             if let Some(live) = self.open.get(&stored.task.id) {
                 return Ok(live);
             }
-            let (task, progress) = self.read(&stored).await?;
+            let ReadTask { task, progress, snapshot_seq } = self.read(&stored, true).await?;
             let node = self.govern.trees.get(&stored.task.id);
-            let live = self.open.add(LiveTask::loaded(Arc::clone(&stored.task), Arc::new(task), progress, node));
+            let live = self.open.add(LiveTask::loaded(Arc::clone(&stored.task), task, progress, node));
+            live.snapshot_seq.fetch_max(snapshot_seq, Ordering::Relaxed);
             // Between our read and our entry in the list another flow may have opened, moved and left the task. Once
             // listed, every move goes through us, so one more look settles it.
             let now = self.store.find_any(stored.task.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
@@ -64,13 +67,22 @@ impl ChanceryInner {
     pub(crate) async fn current(&self, stored: &Stored) -> Result<Arc<Task>, Error> {
         match self.open.get(&stored.task.id) {
             Some(live) => Ok(live.task()),
-            None => self.read(stored).await.map(|(task, _)| Arc::new(task)),
+            None => self.read(stored, true).await.map(|read| read.task),
         }
     }
 
-    /// Folds the log. It may have grown since `stored` was read: what the entries say is what counts.
-    async fn read(&self, stored: &Stored) -> Result<(Task, Progress), Error> {
-        let mut folded = Folded::default();
+    /// The same for a list that may leave the artifacts out. They are then not read where a snapshot has the rest.
+    pub(crate) async fn current_of_list(&self, stored: &Stored, artifacts: bool) -> Result<Arc<Task>, Error> {
+        match self.open.get(&stored.task.id) {
+            Some(live) => Ok(live.task()),
+            None => self.read(stored, artifacts).await.map(|read| read.task),
+        }
+    }
+
+    /// Folds the log from the last snapshot on. It may have grown since `stored` was read: what the entries say is what counts.
+    async fn read(&self, stored: &Stored, artifacts: bool) -> Result<ReadTask, Error> {
+        let mut folded = self.begin(&stored.task.id, stored.progress.seq, artifacts).await;
+        let mut snapshot_seq = folded.seq;
         while folded.seq < stored.progress.seq || folded.task.is_none() {
             let page = self.page(&stored.task.id, folded.seq, usize::MAX).await?;
             if page.is_empty() && folded.seq > 0 {
@@ -81,7 +93,7 @@ impl ChanceryInner {
             folded.add(&page)?;
         }
         let Folded { task, seq, message_only, later_bytes } = folded;
-        let task = task.ok_or_else(Error::task_not_found)?;
+        let task = Arc::new(task.ok_or_else(Error::task_not_found)?);
         let progress = Progress {
             state: task.status.state,
             status_at: task.status.timestamp.unwrap_or(stored.progress.status_at),
@@ -89,7 +101,19 @@ impl ChanceryInner {
             bytes: stored.progress.bytes + later_bytes,
             message_only,
         };
-        Ok((task, progress))
+        // A log from before there were snapshots is folded once.
+        if artifacts && !message_only && self.keep_snapshot(&task, seq, snapshot_seq).await {
+            snapshot_seq = seq;
+        }
+        Ok(ReadTask { task, progress, snapshot_seq })
+    }
+
+    /// The task as its last snapshot has it that is not after entry `to`, or nothing yet.
+    async fn begin(&self, task: &TaskId, to: u64, artifacts: bool) -> Folded {
+        match snapshots::latest(&*self.store, task, to, artifacts).await {
+            Some((seq, task)) => Folded { task: Some(task), seq, ..Folded::default() },
+            None => Folded::default(),
+        }
     }
 
     /// The fault of a log that ends before the last entry its task counts. A task that was swept while it was read has none.
@@ -106,7 +130,7 @@ impl ChanceryInner {
 
     /// The task as it was after entry `seq`.
     pub(crate) async fn read_at(&self, task: &TaskId, seq: u64) -> Result<Task, Error> {
-        let mut folded = Folded::default();
+        let mut folded = self.begin(task, seq, true).await;
         while folded.seq < seq {
             let left = usize::try_from(seq - folded.seq).unwrap_or(usize::MAX);
             folded.add(&self.page(task, folded.seq, left).await?)?;
@@ -121,6 +145,14 @@ impl ChanceryInner {
     pub(crate) async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Error> {
         self.store.entries(task, after, limit).await.map_err(internal)
     }
+}
+
+/// A task as the store has it.
+struct ReadTask {
+    task: Arc<Task>,
+    progress: Progress,
+    /// The entry of its snapshot, or 0.
+    snapshot_seq: u64,
 }
 
 /// A task as far as its log was read.

@@ -54,6 +54,7 @@ mod send;
 mod service;
 mod sink;
 mod skill_route;
+mod snapshots;
 mod store_error;
 mod streams;
 mod subscribe;
@@ -100,6 +101,7 @@ pub use runner::{AfterRestart, ReplyMode, RunError, SelectorQuery, TaskRunner, T
 pub use service::{Answer, Chancery, ChanceryParts, Dedupe};
 pub use sink::{Finished, Passed, SinkClosed, TaskUpdateSink, WaitingTask};
 pub use skill_route::SkillRouting;
+pub use snapshots::TaskSnapshot;
 pub use store_error::{StoreError, StoreTrouble};
 pub use token_task::TokenTask;
 pub use tracker::{LoopNeed, LoopTracker, spawn_watched, watched};

@@ -181,7 +181,7 @@ impl PageReader {
                 return if self.begun { Ok(self.cut()) } else { Err(full) };
             }
             let Some(stored) = self.rows.front() else { break };
-            let mut task = match self.inner.current(stored).await {
+            let mut task = match self.inner.current_of_list(stored, self.list.include_artifacts).await {
                 Ok(task) => task,
                 // Swept since it was listed.
                 Err(error) if error.kind == ErrorKind::TaskNotFound => {

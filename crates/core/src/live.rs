@@ -10,7 +10,7 @@ mod turns;
 mod withdraw;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use chancery_protocol::{Error, Message, Task, TaskEvent, TaskState, Timestamp};
@@ -43,6 +43,8 @@ pub(crate) struct LiveTask {
     node: OnceLock<Arc<TreeNode>>,
     /// Whether webhooks are told of it.
     told: AtomicBool,
+    /// The entry of its last snapshot, or 0.
+    pub(crate) snapshot_seq: AtomicU64,
 }
 
 impl Drop for LiveTask {
@@ -200,6 +202,7 @@ impl LiveTask {
             list: Weak::new(),
             node: node.map(OnceLock::from).unwrap_or_default(),
             told: false.into(),
+            snapshot_seq: 0.into(),
         }
     }
 

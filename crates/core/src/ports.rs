@@ -14,6 +14,7 @@ use crate::evidence::{Record, RecordNote};
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend, TreeCost};
 use crate::listing::{ListCursor, ListFilter, TaskListing};
 use crate::push::NewRegistration;
+use crate::snapshots::TaskSnapshot;
 use crate::store_error::StoreError;
 use crate::token_task::TokenTask;
 
@@ -302,6 +303,17 @@ pub trait Store: Send + Sync + Debug {
         let mut entries = self.entries(task, after, limit).await?;
         entries.truncate(fitting(&entries, bytes));
         Ok(entries)
+    }
+
+    /// Keeps a task as it is after an entry, in place of an earlier snapshot. One of a task that has no such entry is not kept. A store
+    /// may lose snapshots, and need not keep any: the log says the same.
+    async fn keep_snapshot(&self, _snapshot: TaskSnapshot) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The snapshot of a task, without its artifacts unless they are asked for.
+    async fn snapshot(&self, _task: &TaskId, _artifacts: bool) -> Result<Option<TaskSnapshot>, StoreError> {
+        Ok(None)
     }
 
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError>;

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::live::{LiveTask, ToRecord};
 use crate::service::ChanceryInner;
+use crate::snapshots;
 use crate::{Append, Appended, Spend};
 
 impl ChanceryInner {
@@ -57,6 +58,9 @@ impl ChanceryInner {
                     if visible.terminal {
                         self.retention.one_more_ended();
                         self.govern.queues.ring();
+                    }
+                    if visible.settled == visible.seq && visible.seq >= snapshots::MIN_ENTRIES && !visible.message_only {
+                        self.keep_snapshot_of(&live).await;
                     }
                 }
                 Ok(other) => {

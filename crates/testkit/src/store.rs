@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store, StoreError, StoreTrouble,
-    Stored, SweepPlan, TaskListing, TreeCost, spawn_watched,
+    Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost, spawn_watched,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use futures::future::join_all;
@@ -46,6 +46,8 @@ pub struct HookedStore {
     gate: Semaphore,
     /// Appends that were answered and are still to be committed, where the store breaks its promise.
     uncommitted: Option<mpsc::UnboundedSender<Append>>,
+    /// Snapshots are handed on.
+    snapshots: bool,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -75,6 +77,7 @@ impl HookedStore {
             gated: AtomicBool::new(false),
             gate: Semaphore::new(0),
             uncommitted: None,
+            snapshots: true,
         }
     }
 
@@ -84,6 +87,11 @@ impl HookedStore {
         let (answered, uncommitted) = mpsc::unbounded_channel();
         spawn_watched("late commits", commit_late(Arc::clone(&inner), uncommitted));
         Self { uncommitted: Some(answered), ..Self::around(inner) }
+    }
+
+    /// Wraps a store and keeps no snapshot, as a node from before there were any.
+    pub fn without_snapshots(inner: Arc<dyn Store>) -> Self {
+        Self { snapshots: false, ..Self::around(inner) }
     }
 
     /// Returns how often something was read, for tests that say nothing is.
@@ -221,6 +229,14 @@ impl Store for HookedStore {
         let entries = self.one_read().entries_within(task, after, limit, bytes).await?;
         self.entries_read.fetch_add(entries.len() as u64, Ordering::SeqCst);
         Ok(entries)
+    }
+
+    async fn keep_snapshot(&self, snapshot: TaskSnapshot) -> Result<(), StoreError> {
+        if self.snapshots { self.inner.keep_snapshot(snapshot).await } else { Ok(()) }
+    }
+
+    async fn snapshot(&self, task: &TaskId, artifacts: bool) -> Result<Option<TaskSnapshot>, StoreError> {
+        self.one_read().snapshot(task, artifacts).await
     }
 
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError> {

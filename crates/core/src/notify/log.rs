@@ -9,6 +9,7 @@ use chancery_rules::task_state;
 
 use super::courier::WebhookPayload;
 use crate::push::{PushEvents, PushProfile, Registration};
+use crate::snapshots;
 use crate::{LogEntry, Store, StoreError};
 
 const PAGE: usize = 64;
@@ -164,7 +165,10 @@ impl<'a> Log<'a> {
     pub(super) async fn whole(&mut self, to: u64) -> Result<WebhookPayload, StoreError> {
         let (mut seq, mut task) = match self.folded.take() {
             Some((seq, task)) if seq <= to => (seq, Some(task)),
-            _ => (0, None),
+            _ => {
+                let snapshot = snapshots::latest(self.store, &self.task, to, true).await;
+                snapshot.map_or((0, None), |(seq, task)| (seq, Some(task)))
+            }
         };
         while seq < to {
             let left = usize::try_from(to - seq).unwrap_or(PAGE).min(4 * PAGE);

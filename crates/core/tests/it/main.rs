@@ -6,4 +6,5 @@ mod governance;
 mod late_replies;
 mod push;
 mod restart;
+mod snapshots;
 mod task_simulation;

@@ -1,7 +1,9 @@
 //! Looks tasks up by name, or by having been left unfinished.
 
-use chancery_core::{Link, Names, Stored};
-use chancery_protocol::{AgentName, Caller, ContextId, TaskState};
+use std::sync::Arc;
+
+use chancery_core::{Link, Names, Stored, TaskSnapshot};
+use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState};
 
 use super::{MemoryStore, locked};
 
@@ -14,6 +16,15 @@ pub(super) fn find(store: &MemoryStore, owner: &Caller, id: &str, names: Names) 
             named.and_then(|id| of_owner(id.as_str()))
         }
     })
+}
+
+/// The snapshot is the task itself, which others share: one without artifacts is a copy of the rest.
+pub(super) fn snapshot(store: &MemoryStore, task: &TaskId, artifacts: bool) -> Option<TaskSnapshot> {
+    let mut snapshot = store.shard(task.as_str()).get(task.as_str())?.snapshot.clone()?;
+    if !artifacts && !snapshot.task.artifacts.is_empty() {
+        Arc::make_mut(&mut snapshot.task).artifacts.clear();
+    }
+    Some(snapshot)
 }
 
 /// The one of the task that was made last.

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend, SpentNonce, Store,
-    StoreError, Stored, SweepPlan, TaskListing, TreeCost,
+    StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_identity::credentials::{NonceDenied, NonceMemory, NonceUse};
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
@@ -125,6 +125,18 @@ impl Store for MemoryStore {
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {
         Ok(self.shard(task.as_str()).get(task.as_str()).map(|kept| kept.entries(after, limit)).unwrap_or_default())
+    }
+
+    async fn keep_snapshot(&self, snapshot: TaskSnapshot) -> Result<(), StoreError> {
+        let id = snapshot.task.id.clone();
+        if let Some(kept) = self.shard(id.as_str()).get_mut(id.as_str()) {
+            kept.keep_snapshot(snapshot);
+        }
+        Ok(())
+    }
+
+    async fn snapshot(&self, task: &TaskId, artifacts: bool) -> Result<Option<TaskSnapshot>, StoreError> {
+        Ok(find::snapshot(self, task, artifacts))
     }
 
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use chancery_core::{Append, Governed, Link, LogEntry, Progress, StoreError, Stored, TaskRecord};
+use chancery_core::{Append, Governed, Link, LogEntry, Progress, StoreError, Stored, TaskRecord, TaskSnapshot};
 use chancery_protocol::{TaskId, Timestamp};
 use foldhash::fast::RandomState;
 
@@ -21,6 +21,7 @@ pub(super) struct StoredTask {
     pub(super) governed: Option<Box<Governed>>,
     /// How many webhooks are told of it.
     pub(super) lanes: u32,
+    pub(super) snapshot: Option<TaskSnapshot>,
     /// Entry `n` is at `n - 1`.
     log: Vec<Arc<LogEntry>>,
 }
@@ -28,6 +29,13 @@ pub(super) struct StoredTask {
 impl StoredTask {
     pub(super) fn stored(&self) -> Stored {
         Stored { task: Arc::clone(&self.task), progress: self.progress }
+    }
+
+    pub(super) fn keep_snapshot(&mut self, snapshot: TaskSnapshot) {
+        let is_newer = self.snapshot.as_ref().is_none_or(|kept| kept.seq < snapshot.seq);
+        if is_newer && snapshot.seq <= self.progress.seq {
+            self.snapshot = Some(snapshot);
+        }
     }
 
     pub(super) fn entries(&self, after: u64, limit: usize) -> Vec<Arc<LogEntry>> {
@@ -72,7 +80,7 @@ impl Shard {
             governed.spend = spend;
         }
         let key = creation.and_then(|creation| creation.idempotency).map(|idempotency| idempotency.key);
-        let kept = StoredTask { task, progress, made, key, log: entries, link, governed, lanes: 0 };
+        let kept = StoredTask { task, progress, made, key, log: entries, link, governed, lanes: 0, snapshot: None };
         Ok(self.tasks.entry(id).or_insert(kept))
     }
 

@@ -12,7 +12,7 @@ use super::entries::{decode_row, places};
 use super::fault::SqliteFault;
 use super::find::{COLUMNS, stored};
 use super::schema::{self, MOST_ENTRIES};
-use super::{connection, decisions, ledger};
+use super::{connection, decisions, ledger, snapshots};
 
 /// What was found in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +77,7 @@ pub(super) fn examine(path: &Path) -> Result<Examined, StoreError> {
     examined.part("table log", |examined| orphans(&connection, examined, "log", "place >> 24"));
     examined.part("the costs in table tasks", |examined| costs(&connection, examined));
     examined.part("table links", |examined| orphans(&connection, examined, "links", "task"));
+    examined.part("table snapshots", |examined| orphans(&connection, examined, "snapshots", "task"));
     examined.part("table decisions", |examined| decided(&connection, examined));
     Ok(examined)
 }
@@ -124,12 +125,14 @@ fn tasks(connection: &Connection, examined: &mut Examined) -> Result<(), SqliteF
     Ok(())
 }
 
-/// A log begins with the task, has every number up to the last once, and comes to the state that the task's row has.
+/// A log begins with the task, has every number up to the last once, and comes to the state that the task's row has. On its way it
+/// comes to the task that the snapshot has.
 fn log(connection: &Connection, num: i64, row: &Stored, examined: &mut Examined) -> Result<(), SqliteFault> {
     let mut statement =
         connection.prepare_cached("SELECT place, entries FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
     let mut rows = statement.query(places(num))?;
     let (mut seq, mut task) = (0, None::<Task>);
+    let snapshot = snapshots::of_number(connection, num)?;
     while let Some(found) = rows.next()? {
         let first = found.get::<_, i64>(0)? & MOST_ENTRIES as i64;
         for entry in decode_row(found.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)? {
@@ -143,10 +146,18 @@ fn log(connection: &Connection, num: i64, row: &Stored, examined: &mut Examined)
                 (None, _) => return Err(SqliteFault::unreadable("its log does not begin with the task")),
                 (Some(task), event) => task_state::apply(task, &event),
             }
+            if let Some(snapshot) = snapshot.as_ref().filter(|snapshot| snapshot.seq == seq)
+                && task.as_ref() != Some(&*snapshot.task)
+            {
+                return Err(SqliteFault::unreadable(format!("its snapshot differs from its log at entry {seq}")));
+            }
         }
     }
     if seq != row.progress.seq {
         return Err(SqliteFault::unreadable(format!("its log ends with entry {seq}, and its row says {}", row.progress.seq)));
+    }
+    if let Some(later) = snapshot.map(|snapshot| snapshot.seq).filter(|later| *later > seq) {
+        return Err(SqliteFault::unreadable(format!("its log ends with entry {seq}, and its snapshot says {later}")));
     }
     match task.map(|task| task.status.state) {
         Some(state) if state != row.progress.state && !row.progress.message_only => {

@@ -22,22 +22,23 @@ mod outbox;
 mod readers;
 mod record;
 mod schema;
+mod snapshots;
 mod spent;
 mod sweep;
+mod threads;
 mod trees;
 mod write_job;
 mod writer;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
     Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend,
-    SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing, TreeCost,
+    SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use rusqlite::Connection;
@@ -52,6 +53,8 @@ use self::fault::SqliteFault;
 use self::health::{Health, Outlook};
 use self::readers::Readers;
 use self::record::SqliteRecord;
+use self::snapshots::SnapshotRow;
+use self::threads::{Open, spawn};
 use self::write_job::write_job;
 use self::writer::{Job, StoreWriter};
 use crate::plain_ids;
@@ -65,23 +68,6 @@ pub struct SqliteStore {
     record: Option<Arc<SqliteRecord>>,
     /// Taken by whoever closes. Stays the last field: it waits for threads that end when the queues above are gone.
     open: Mutex<Option<Open>>,
-}
-
-/// What has to end before somebody else may open the files.
-#[derive(Debug)]
-struct Open {
-    threads: Vec<JoinHandle<()>>,
-    _claim: folder::FolderLock,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the store ended in a panic");
-            }
-        }
-    }
 }
 
 impl SqliteStore {
@@ -121,7 +107,7 @@ impl SqliteStore {
                 tracing::error!(%fault, "the store cannot write");
             }
         })?);
-        let open = Mutex::new(Some(Open { threads, _claim: claim }));
+        let open = Mutex::new(Some(Open::new(threads, claim)));
         let record =
             scribe.map(|scribe| Arc::new(SqliteRecord { scribe, writer: writer.downgrade(), readers: readers.downgrade() }));
         Ok(Self { writer, readers, health, record, open })
@@ -194,11 +180,6 @@ impl SqliteStore {
     }
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
-    let thread = std::thread::Builder::new().name(name.into()).spawn(run);
-    thread.map_err(|error| StoreError::caused_by(format!("starting thread {name} failed"), error))
-}
-
 #[async_trait]
 impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
@@ -254,6 +235,16 @@ impl Store for SqliteStore {
     ) -> Result<Vec<Arc<LogEntry>>, StoreError> {
         let task = task.clone();
         self.readers.read("reading a log", move |connection| entries::read(connection, task.as_str(), after, limit, bytes)).await
+    }
+
+    async fn keep_snapshot(&self, snapshot: TaskSnapshot) -> Result<(), StoreError> {
+        let row = SnapshotRow::new(&snapshot)?;
+        self.perform_fleeting("keeping a snapshot", move |connection| snapshots::keep(connection, &row)).await
+    }
+
+    async fn snapshot(&self, task: &TaskId, artifacts: bool) -> Result<Option<TaskSnapshot>, StoreError> {
+        let task = task.clone();
+        self.readers.read("reading a snapshot", move |connection| snapshots::of_task(connection, &task, artifacts)).await
     }
 
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError> {

@@ -13,7 +13,7 @@ use crate::numbering;
 const APPLICATION_ID: i32 = 0x4368_6379;
 
 /// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     include_str!("schema/v1.sql"),
     include_str!("schema/v2.sql"),
     include_str!("schema/v3.sql"),
@@ -25,6 +25,7 @@ const STEPS: [&str; 11] = [
     include_str!("schema/v9.sql"),
     include_str!("schema/v10.sql"),
     include_str!("schema/v11.sql"),
+    include_str!("schema/v12.sql"),
 ];
 
 /// The version in which a task and its ledger became one row. Its rows are carried over in parts, between two halves of the step.

@@ -101,10 +101,12 @@ fn remove(connection: &Connection, tasks: &[Due]) -> Result<(), SqliteFault> {
     }
     let mut remove_log = connection.prepare_cached("DELETE FROM log WHERE place BETWEEN ?1 AND ?2")?;
     let mut remove_links = connection.prepare_cached("DELETE FROM links WHERE task BETWEEN ?1 AND ?2")?;
+    let mut remove_snapshots = connection.prepare_cached("DELETE FROM snapshots WHERE task BETWEEN ?1 AND ?2")?;
     let mut remove_tasks = connection.prepare_cached("DELETE FROM tasks WHERE num BETWEEN ?1 AND ?2")?;
     for (first, last) in runs(tasks.iter().map(|task| task.num).collect()) {
         remove_log.execute((places(first).0, places(last).1))?;
         remove_links.execute((first, last))?;
+        remove_snapshots.execute((first, last))?;
         remove_tasks.execute((first, last))?;
     }
     Ok(())

@@ -17,5 +17,6 @@ mod outbox;
 mod plain_ids;
 mod recording;
 mod sample;
+mod snapshots;
 mod spending;
 mod sweeping;
