@@ -213,6 +213,9 @@ pub struct SweepPlan {
     /// Of the terminal tasks that are left, only this many stay, newest first. Those of trees in which something goes on stay whatever
     /// this or their age says, and nobody goes in their place.
     pub keep_at_most: Option<u64>,
+    /// Of the ended tasks that are left, the newest stay that use at most this many bytes. Only a store in memory applies it; tasks
+    /// of trees that have not ended stay as under `keep_at_most`.
+    pub keep_bytes: Option<u64>,
     /// At most this many tasks go in one sweep, so that writers are never held up for long.
     pub at_most: u64,
     /// What tasks that go have cost since then is kept: budgets still count it. What was spent earlier is forgotten too.

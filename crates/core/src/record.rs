@@ -56,7 +56,7 @@ impl ChanceryInner {
                         self.retention.one_more_decided();
                     }
                     if visible.terminal {
-                        self.retention.one_more_ended();
+                        self.retention.one_more_ended(progress.bytes);
                         self.govern.queues.ring();
                     }
                     if visible.settled == visible.seq && visible.seq >= snapshots::MIN_ENTRIES && !visible.message_only {

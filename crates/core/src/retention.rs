@@ -1,4 +1,4 @@
-//! Forgets ended tasks by age and count, and idempotency keys when they expire, so that memory and disk stay flat.
+//! Deletes ended tasks by age, count and bytes, and idempotency keys when they expire, so that memory and disk stay flat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +20,8 @@ pub struct RetentionConfig {
     pub max_age_hours: u64,
     /// Of the ended tasks at most this many stay, the newest. 0 keeps all.
     pub max_tasks: u64,
+    /// The bytes of memory for ended tasks, of a store in memory alone. The oldest ended tasks are deleted first. 0 sets no bound.
+    pub max_bytes: u64,
     /// Of the decisions about calls that were refused or went on with a task, at most this many stay, the newest.
     pub max_decisions: u64,
     /// Of the idempotency keys at most this many stay, those that expire last. 0 keeps all until they expire.
@@ -36,6 +38,7 @@ impl Default for RetentionConfig {
         Self {
             max_age_hours: 30 * 24,
             max_tasks: 1_000_000,
+            max_bytes: 256 * 1024 * 1024,
             max_decisions: 100_000,
             max_keys: 10_000_000,
             max_cost_age_hours: 35 * 24,
@@ -48,18 +51,22 @@ impl Default for RetentionConfig {
 pub(crate) struct Retention {
     pub(crate) config: ArcSwap<RetentionConfig>,
     ended_since_sweep: AtomicU64,
+    bytes_since_sweep: AtomicU64,
     decided_since_sweep: AtomicU64,
     due: Notify,
 }
 
 /// One sweep removes at most this many tasks, and as many decisions and keys, so that writers never wait long behind it.
 const SWEEP_STEP: u64 = 500;
+/// A sweep is due when the logs that ended since the last one have this part of `max_bytes`.
+const BYTES_STEP: u64 = 16;
 
 impl Retention {
     pub(crate) fn new(config: RetentionConfig) -> Self {
         Self {
             config: ArcSwap::from_pointee(config),
             ended_since_sweep: AtomicU64::new(0),
+            bytes_since_sweep: AtomicU64::new(0),
             decided_since_sweep: AtomicU64::new(0),
             due: Notify::new(),
         }
@@ -73,11 +80,19 @@ impl Retention {
         }
     }
 
-    /// Counts an ended task; enough of them make a sweep due before its time.
-    pub(crate) fn one_more_ended(&self) {
-        let most = self.config.load().max_tasks;
-        if most > 0 && self.ended_since_sweep.fetch_add(1, Ordering::Relaxed) + 1 >= step(most) {
+    /// Counts an ended task and the bytes of its log. Enough of either make a sweep due before its time.
+    pub(crate) fn one_more_ended(&self, bytes: u64) {
+        let config = self.config.load();
+        let ended = self.ended_since_sweep.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes = self.bytes_since_sweep.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let too_many = match (config.max_tasks, config.max_bytes) {
+            (0, 0) => false,
+            (0, _) => ended >= SWEEP_STEP,
+            (most, _) => ended >= step(most),
+        };
+        if too_many || (config.max_bytes > 0 && bytes >= config.max_bytes / BYTES_STEP) {
             self.ended_since_sweep.store(0, Ordering::Relaxed);
+            self.bytes_since_sweep.store(0, Ordering::Relaxed);
             self.due.notify_one();
         }
     }
@@ -99,6 +114,7 @@ impl Retention {
         SweepPlan {
             older_than: (age > 0).then(|| Timestamp::from_micros(now.micros().saturating_sub(age))),
             keep_at_most: (config.max_tasks > 0).then_some(config.max_tasks),
+            keep_bytes: (config.max_bytes > 0).then_some(config.max_bytes),
             at_most: SWEEP_STEP,
             spent_since: Some(self.costs_kept_since(now, counted).unwrap_or(Timestamp::from_micros(i64::MIN))),
             keep_decisions: (config.max_decisions > 0).then_some(config.max_decisions),
@@ -197,5 +213,21 @@ mod tests {
         let keeps_all = Retention::new(RetentionConfig { max_decisions: 0, ..RetentionConfig::default() });
         (0..SWEEP_STEP).for_each(|_| keeps_all.one_more_decided());
         assert!(keeps_all.due.notified().now_or_never().is_none());
+    }
+    #[test]
+    fn ended_tasks_make_a_sweep_due_by_their_number_or_by_their_bytes() {
+        let due_after = |config: RetentionConfig, bytes: u64| {
+            let retention = Retention::new(config);
+            (1..=2 * SWEEP_STEP).find(|_| {
+                retention.one_more_ended(bytes);
+                retention.due.notified().now_or_never().is_some()
+            })
+        };
+        let config = |max_tasks, max_bytes| RetentionConfig { max_tasks, max_bytes, ..RetentionConfig::default() };
+        assert_eq!(due_after(config(8, 0), 1 << 20), Some(2), "a quarter of the number, whatever the bytes");
+        assert_eq!(due_after(config(0, 1600), 99), Some(2), "a sixteenth of the bytes: 100");
+        assert_eq!(due_after(config(0, 1600), 100), Some(1));
+        assert_eq!(due_after(config(0, u64::MAX), 1), Some(SWEEP_STEP), "tasks without content take memory too");
+        assert_eq!(due_after(config(0, 0), 1 << 20), None, "nothing bounds them");
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chancery_identity::credentials::{CredentialRefusal, Known, PresentedCredentials, RequestFacts};
-use chancery_protocol::{Error, ErrorKind, Version};
+use chancery_protocol::{Caller, Error, ErrorKind, Version};
 use chancery_wire::json::methods::method;
 use chancery_wire::{json_rpc, scan};
 use http::header::{ACCEPT, WWW_AUTHENTICATE};
@@ -15,7 +15,6 @@ use crate::context::RequestedVersion;
 use crate::doors::Doors;
 use crate::json_rpc::reads_events_only;
 use crate::origin::ConnectionOrigin;
-use crate::rates::rate_limited;
 use crate::response::{self, DoorResponse};
 
 /// How much of a body is read only to answer a rejected call in its own shape.
@@ -65,10 +64,7 @@ impl Doors {
 
     /// Checks what can be checked before the body is read: the rate of the address, and credentials in headers.
     pub(crate) async fn authenticate_head(&self, head: &Parts, origin: &ConnectionOrigin) -> Result<PendingAuth, Rejection> {
-        if let Some(address) = &origin.address {
-            let taken = self.rates().take_address(address);
-            taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
-        }
+        self.count_address(origin)?;
         let authenticator = &self.settings().authenticator;
         let away = |refusal: CredentialRefusal| self.rejection(&refusal, origin);
         let mut presented = authenticator.present(&head.headers, origin.certificate.as_deref()).map_err(away)?;
@@ -95,13 +91,9 @@ impl Doors {
 
     /// The same for one call over it, which is counted.
     pub(crate) async fn know_caller(&self, origin: &ConnectionOrigin) -> Result<Known, Error> {
-        if let Some(address) = &origin.address {
-            let taken = self.rates().take_address(address);
-            taken.map_err(|wait| rate_limited("limits.calls_per_second_per_address", wait))?;
-        }
+        self.count_address(origin)?;
         let known = self.know_channel(origin).await?;
-        let taken = self.rates().take_caller(&known.caller);
-        taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;
+        self.count_caller(&known.caller, origin)?;
         Ok(known)
     }
 
@@ -128,9 +120,16 @@ impl Doors {
     ) -> Result<Known, Rejection> {
         let checked = self.settings().authenticator.check(&presented, &self.facts(head, body), self.chancery().now()).await;
         let known = checked.map_err(|refusal| self.rejection(&refusal, origin))?;
-        let taken = self.rates().take_caller(&known.caller);
-        taken.map_err(|wait| rate_limited("limits.calls_per_second_per_caller", wait))?;
+        self.count_caller(&known.caller, origin)?;
         Ok(known)
+    }
+
+    fn count_address(&self, origin: &ConnectionOrigin) -> Result<(), Error> {
+        self.rates().take_address(origin.address, self.settings().authenticator.is_open())
+    }
+
+    fn count_caller(&self, caller: &Caller, origin: &ConnectionOrigin) -> Result<(), Error> {
+        self.rates().take_caller(caller, origin.address, self.settings().authenticator.is_open())
     }
 
     fn rejection(&self, refusal: &CredentialRefusal, origin: &ConnectionOrigin) -> Rejection {

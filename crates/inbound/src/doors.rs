@@ -87,7 +87,7 @@ impl Doors {
 
     /// The doors of the same node with other settings, showing these agents. Rates that stay the same go on being counted.
     pub fn renewed(&self, settings: DoorSettings, agents: &Agents, keys: &KeyRing) -> Result<Self, CardFault> {
-        let rates = self.0.rates.renewed(&self.0.settings.limits, &settings.limits);
+        let rates = self.0.rates.renewed(&settings.limits);
         Self::with(self.0.chancery.clone(), settings, agents, keys, rates, self.0.refused_names.clone())
     }
 

@@ -77,6 +77,7 @@ declare_section!(JsonLimits { json_depth: Live, json_nodes: Live, json_key_bytes
 declare_section!(RetentionConfig {
     max_age_hours: Live,
     max_tasks: Live,
+    max_bytes: Live,
     max_decisions: Live,
     max_keys: Live,
     max_cost_age_hours: Live,

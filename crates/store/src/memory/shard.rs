@@ -10,6 +10,11 @@ use foldhash::fast::RandomState;
 use super::index::Made;
 use crate::numbering;
 
+/// The memory of a log entry besides its content.
+const ENTRY_BYTES: u64 = size_of::<LogEntry>() as u64 + 128;
+/// The memory of a task besides its log: its row, its names, its places in the indexes, and what governance holds of it.
+const TASK_BYTES: u64 = 2048;
+
 #[derive(Debug)]
 pub(super) struct StoredTask {
     pub(super) task: Arc<TaskRecord>,
@@ -27,6 +32,12 @@ pub(super) struct StoredTask {
 }
 
 impl StoredTask {
+    /// The memory that the task uses: the content of its log, and an estimate of the structures around it.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let entries = self.progress.seq.saturating_mul(ENTRY_BYTES);
+        self.progress.bytes.saturating_add(entries).saturating_add(TASK_BYTES)
+    }
+
     pub(super) fn stored(&self) -> Stored {
         Stored { task: Arc::clone(&self.task), progress: self.progress }
     }
@@ -52,6 +63,8 @@ pub(super) struct Shard {
     tasks: HashMap<TaskId, StoredTask, RandomState>,
     /// Sorted. Time moves on, so a new one nearly always belongs at the end.
     finished: VecDeque<Departure>,
+    /// The memory of the finished tasks.
+    finished_bytes: u64,
 }
 
 impl Shard {
@@ -73,14 +86,15 @@ impl Shard {
         if self.tasks.contains_key(&id) {
             return Err(numbering::made_twice(&task));
         }
-        if numbering::is_finished(&progress) {
-            self.enqueue((progress.status_at, id.clone()));
-        }
         if let (Some(governed), Some(spend)) = (&mut governed, spend) {
             governed.spend = spend;
         }
         let key = creation.and_then(|creation| creation.idempotency).map(|idempotency| idempotency.key);
         let kept = StoredTask { task, progress, made, key, log: entries, link, governed, lanes: 0, snapshot: None };
+        if numbering::is_finished(&progress) {
+            self.enqueue((progress.status_at, id.clone()));
+            self.finished_bytes += kept.held_bytes();
+        }
         Ok(self.tasks.entry(id).or_insert(kept))
     }
 
@@ -92,15 +106,18 @@ impl Shard {
         if kept.progress.seq != follows {
             return Err(numbering::out_of_turn(&append.task, kept.progress.seq, follows));
         }
+        let bytes_before = kept.held_bytes();
         let before = std::mem::replace(&mut kept.progress, append.progress);
+        let bytes = kept.held_bytes();
         kept.log.extend(append.entries);
         kept.link = append.link.or(kept.link.take());
 
         if numbering::is_finished(&before) {
-            self.dequeue(&(before.status_at, id.clone()));
+            self.dequeue(&(before.status_at, id.clone()), bytes_before);
         }
         if numbering::is_finished(&append.progress) {
             self.enqueue((append.progress.status_at, id.clone()));
+            self.finished_bytes += bytes;
         }
         self.tasks.get_mut(id).ok_or_else(|| numbering::unknown(&append.task))
     }
@@ -109,16 +126,24 @@ impl Shard {
         &self.finished
     }
 
+    /// The memory of the finished tasks.
+    pub(super) fn finished_bytes(&self) -> u64 {
+        self.finished_bytes
+    }
+
     /// Takes out a finished task by its place in the order of forgetting.
     pub(super) fn forget(&mut self, place: usize) -> Option<StoredTask> {
-        self.finished.remove(place).and_then(|(_, id)| self.tasks.remove(&id))
+        let gone = self.finished.remove(place).and_then(|(_, id)| self.tasks.remove(&id))?;
+        self.finished_bytes -= gone.held_bytes();
+        Some(gone)
     }
 
     /// Takes out a task whose log holds nothing but its beginning.
     pub(super) fn withdraw(&mut self, id: &TaskId) -> Option<StoredTask> {
-        let progress = self.tasks.get(id).map(|kept| kept.progress).filter(|progress| progress.seq == 1)?;
+        let kept = self.tasks.get(id).filter(|kept| kept.progress.seq == 1)?;
+        let (progress, bytes) = (kept.progress, kept.held_bytes());
         if numbering::is_finished(&progress) {
-            self.dequeue(&(progress.status_at, id.clone()));
+            self.dequeue(&(progress.status_at, id.clone()), bytes);
         }
         self.tasks.remove(id)
     }
@@ -133,9 +158,11 @@ impl Shard {
         }
     }
 
-    fn dequeue(&mut self, departure: &Departure) {
+    /// Takes a task of this size out of the order of forgetting.
+    fn dequeue(&mut self, departure: &Departure, bytes: u64) {
         if let Ok(place) = self.finished.binary_search(departure) {
             self.finished.remove(place);
+            self.finished_bytes -= bytes;
         }
     }
 }

@@ -18,23 +18,29 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan) -> u64 {
     let mut shards: Vec<_> = store.shards.iter().map(locked).collect();
     let finished: u64 = shards.iter().map(|shard| shard.finished().len() as u64).sum();
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
+    let finished_bytes: u64 = shards.iter().map(|shard| shard.finished_bytes()).sum();
+    let bytes_over = plan.keep_bytes.map_or(0, |keep| finished_bytes.saturating_sub(keep));
 
     let mut next: BinaryHeap<_> =
         shards.iter().enumerate().filter_map(|(at, shard)| Some(Reverse((shard.finished().front()?.clone(), at)))).collect();
     // Tasks that webhooks are yet to be told of stay, and so do those of trees that go on, in whose place nobody else has to go.
     let mut held = [0; SHARDS];
     let (mut of_trees, mut trees) = (0, HashMap::new());
+    // The bytes of the tasks that go, and of those of trees that go on.
+    let mut counted_bytes = 0;
     while let Some(Reverse(((status_at, id), at))) = next.pop() {
         let count = gone.len() as u64;
         let too_old = plan.older_than.is_some_and(|bound| status_at < bound);
-        if count >= plan.at_most || !(too_old || count + of_trees < too_many) {
+        if count >= plan.at_most || !(too_old || count + of_trees < too_many || counted_bytes < bytes_over) {
             break;
         }
+        let bytes = shards[at].get(id.as_str()).map_or(0, StoredTask::held_bytes);
         let told = shards[at].get(id.as_str()).is_some_and(|kept| kept.lanes > 0);
         let root = shards[at].get(id.as_str()).and_then(|kept| kept.governed.as_ref()).map(|governed| &governed.kinship.root);
         if root.is_some_and(|root| *trees.entry(root.clone()).or_insert_with(|| goes_on(store, &shards, root))) {
             held[at] += 1;
             of_trees += 1;
+            counted_bytes += bytes;
         } else if told && locked(&store.outbox).lanes.holds(&id) {
             held[at] += 1;
         } else if let Some(kept) = shards[at].forget(held[at]) {
@@ -43,6 +49,7 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan) -> u64 {
             }
             names.release_name(&kept.task);
             store.indexes.remove(&kept);
+            counted_bytes += bytes;
             gone.push(kept);
         }
         next.extend(shards[at].finished().get(held[at]).map(|departure| Reverse((departure.clone(), at))));

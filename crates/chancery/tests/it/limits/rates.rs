@@ -57,3 +57,19 @@ async fn an_address_over_its_rate_is_told_to_wait_on_every_transport() {
     let rates = "calls_per_second_per_address = 1\ncalls_burst_per_address = 3\ncalls_per_second_per_caller = 0";
     held_on_every_transport(&limited(rates), "limits.calls_per_second_per_address").await;
 }
+
+#[tokio::test]
+async fn the_first_call_over_a_rate_is_logged_with_its_setting_and_the_next_ones_are_not() {
+    let server = limited("calls_per_second_per_address = 1\ncalls_burst_per_address = 3");
+    let client = reqwest::Client::new();
+    let call = async || client.get(format!("{}/tasks/none", server.url())).header("A2A-Version", "1.0").send().await.unwrap();
+    for _ in 0..3 {
+        until_told_to_wait(call).await;
+    }
+    let lines: Vec<String> =
+        server.log().lines().filter(|line| line.contains("over the rate limit")).map(str::to_owned).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for part in ["WARN", "limits.calls_per_second_per_address", "127.0.0.1"] {
+        assert!(lines[0].contains(part), "{part}: {lines:?}");
+    }
+}

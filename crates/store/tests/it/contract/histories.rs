@@ -241,6 +241,7 @@ async fn run(Opened { store, .. }: Opened, steps: Vec<Step>) -> Result<(), TestC
                 let plan = SweepPlan {
                     older_than: older_than.map(at),
                     keep_at_most: *keep,
+                    keep_bytes: None,
                     at_most: *at_most,
                     spent_since: spent_since.map(|since| at(spent_at(since))),
                     keep_decisions: *keep_decisions,

@@ -150,3 +150,56 @@ async fn tasks_of_trees_that_stay_do_not_keep_a_sweep_from_those_behind_them(Ope
     assert_eq!(listed_ids(&*store).await.len(), 42);
     assert!(store.find_any("x 9").await.unwrap().is_some(), "the newest stays");
 }
+
+const MIB: u64 = 1024 * 1024;
+
+/// Makes a task whose log has this much content.
+async fn ended_with_bytes(store: &dyn Store, id: &str, time: i64, bytes: u64) {
+    store.append(creation(&task(id))).await.unwrap();
+    let end = change(&task(id), 2, TaskState::Completed, at(time));
+    let progress = chancery_core::Progress { bytes, ..end.progress };
+    store.append(Append { progress, ..end }).await.unwrap();
+}
+
+fn keep_bytes(bytes: u64) -> SweepPlan {
+    SweepPlan { keep_bytes: Some(bytes), at_most: 100, ..SweepPlan::default() }
+}
+
+#[tokio::test]
+async fn a_store_in_memory_keeps_the_newest_ended_tasks_up_to_its_bytes() {
+    let store = chancery_store::MemoryStore::new();
+    for (id, time) in [("a", 3), ("b", 1), ("c", 2)] {
+        ended_with_bytes(&store, id, time, 10 * MIB).await;
+    }
+    // A task that has not ended counts for nothing and stays.
+    let open = change(&task("open"), 2, TaskState::Working, at(0));
+    store.append(creation(&task("open"))).await.unwrap();
+    store.append(Append { progress: chancery_core::Progress { bytes: 100 * MIB, ..open.progress }, ..open }).await.unwrap();
+
+    // The structures around the three logs take some KiB more than their content.
+    assert_eq!(store.sweep(keep_bytes(30 * MIB + 64 * 1024)).await.unwrap(), 0);
+    assert_eq!(store.sweep(keep_bytes(30 * MIB)).await.unwrap(), 1, "one is enough");
+    assert_eq!(listed_ids(&store).await, ["a", "c", "open"], "the oldest went");
+    assert_eq!(store.sweep(keep_bytes(30 * MIB)).await.unwrap(), 0, "its bytes are free");
+    assert_eq!(store.sweep(SweepPlan { at_most: 1, ..keep_bytes(0) }).await.unwrap(), 1, "a sweep stays bounded");
+    assert_eq!(store.sweep(keep_bytes(0)).await.unwrap(), 1);
+    assert_eq!(store.sweep(keep_bytes(0)).await.unwrap(), 0);
+    assert_eq!(listed_ids(&store).await, ["open"]);
+
+    // The end of the open task brings its bytes with it, and a task that is taken back takes them along.
+    let end = change(&task("open"), 3, TaskState::Failed, at(4));
+    store.append(Append { progress: chancery_core::Progress { bytes: 100 * MIB, ..end.progress }, ..end }).await.unwrap();
+    assert_eq!(store.sweep(keep_bytes(100 * MIB + 64 * 1024)).await.unwrap(), 0);
+    assert_eq!(store.sweep(keep_bytes(100 * MIB)).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_store_in_memory_counts_a_tree_that_goes_on_and_deletes_no_other_task_for_it() {
+    let store = chancery_store::MemoryStore::new();
+    store.append(governed_creation(&task("root"), "root", 1)).await.unwrap();
+    ended_in_tree(&store, "child", "root", 1).await;
+    ended_with_bytes(&store, "x", 2, 10 * MIB).await;
+    assert_eq!(store.sweep(keep_bytes(10 * MIB + 4096)).await.unwrap(), 0, "only the child is over");
+    assert_eq!(store.sweep(keep_bytes(10 * MIB - 4096)).await.unwrap(), 1);
+    assert!(store.find_any("child").await.unwrap().is_some());
+}

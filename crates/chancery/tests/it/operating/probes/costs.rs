@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Kept, serve};
 use crate::support::counts::full_counts;
 use crate::support::line::{Beside, Event, Line};
+use crate::support::patience::soon;
 use crate::support::server::{Home, Server};
 
 /// Processor time so far, in ticks of the kernel.
@@ -93,6 +94,30 @@ async fn memory_does_not_grow_with_requests_once_retention_is_reached() {
         println!("{kept:?}: {growth} bytes a request");
         assert!(growth < 300, "{kept:?}: {growth} bytes a request stay");
     }
+}
+
+#[tokio::test]
+async fn a_node_in_memory_deletes_the_oldest_ended_tasks_over_its_bytes() {
+    let home = Home::new();
+    let (_server, line) = serve(&home, Kept::InMemory, "[retention]\nmax_bytes = 1000000\n");
+    let text = format!("complete {}", "x".repeat(100_000));
+    let mut ids = Vec::new();
+    for number in 0..30 {
+        let message = json!({ "messageId": format!("m{number}"), "role": "ROLE_USER", "parts": [{ "text": text }] });
+        let done =
+            line.call("SendMessage", &json!({ "message": message }), Beside::default()).await.expect("the server is there");
+        ids.push(done["result"]["task"]["id"].as_str().unwrap_or_else(|| panic!("{done}")).to_owned());
+    }
+    // Each task has at least 100,000 bytes, so at most nine fit, and a sweep follows soon after the last.
+    let kept = soon("the sweep", async || {
+        let total = line.admin("/tasks?limit=1").await.unwrap()["total"].as_u64().unwrap();
+        (total <= 9).then_some(total)
+    });
+    assert!(kept.await >= 1, "the bound leaves room for some");
+    let newest = line.call("GetTask", &json!({ "id": ids[29] }), Beside::default()).await.unwrap();
+    assert_eq!(newest["result"]["id"], ids[29], "{newest}");
+    let oldest = line.call("GetTask", &json!({ "id": ids[0] }), Beside::default()).await.unwrap();
+    assert!(oldest["error"].is_object(), "{oldest}");
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ on_every_store! {
 const ALL: SweepPlan = SweepPlan {
     older_than: Some(Timestamp::from_micros(i64::MAX)),
     keep_at_most: None,
+    keep_bytes: None,
     at_most: 100,
     spent_since: None,
     keep_decisions: None,
