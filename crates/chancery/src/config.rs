@@ -20,6 +20,7 @@ mod nearest;
 mod notation;
 mod one_or_more;
 mod places;
+mod plain_faults;
 mod public_url;
 mod push;
 mod renamed_keys;

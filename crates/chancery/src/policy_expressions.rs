@@ -63,12 +63,13 @@ impl Conditions {
     /// What is too deep is not only found but also dropped in here.
     fn parse(&self, text: &str) -> Result<Program, String> {
         let program = self.env.compile(text).map_err(|faults| {
-            let place = |fault: &cel::ParseError| format!("{} at line {} column {}", fault.msg, fault.pos.0, fault.pos.1);
+            let place =
+                |fault: &cel::ParseError| format!("{} (line {} column {} of the condition)", fault.msg, fault.pos.0, fault.pos.1);
             faults.errors.iter().map(place).collect::<Vec<_>>().join("; ")
         })?;
         inspect::check(&program).map_err(|fault| {
             let (line, column) = inspect::place(text, &program, fault.node);
-            format!("{} at line {line} column {column}", fault.what)
+            format!("{} (line {line} column {column} of the condition)", fault.what)
         })?;
         Ok(program)
     }

@@ -145,7 +145,7 @@ pub(crate) fn unmatched(
     named.extend(policy.caller.keys().map(|name| ("caller", format!("policy.caller.{name}"), name.to_string())));
     let fault = |(kind, key, name): &(&'static str, String, String)| {
         let fault = nameable.fault(kind, name)?;
-        Some(places.fault(key, &format!("bounds nobody: {fault}")))
+        Some(places.fault(key, &format!("applies to nothing: {fault}")))
     };
     named.iter().filter_map(fault).collect()
 }
@@ -202,12 +202,12 @@ mod tests {
         );
         let said = found(&wrong);
         for words in [
-            "budget.caller.default/planner: bounds nobody: there is no caller default/planner here; did you mean `acme/planner`?",
-            "budget.tenant.default: bounds nobody: there is no tenant default here, only acme",
-            "budget.agent.ehco: bounds nobody: there is no agent ehco here; did you mean `echo`?",
-            "budget.skill.ehco/any: bounds nobody: there is no agent ehco here",
-            "policy.caller.*: bounds nobody: there is no caller * here",
-            "policy.caller.planer: bounds nobody: there is no caller planer here; did you mean `acme/planner`?",
+            "budget.caller.default/planner: applies to nothing: there is no caller default/planner here; did you mean `acme/planner`?",
+            "budget.tenant.default: applies to nothing: there is no tenant default here, only acme",
+            "budget.agent.ehco: applies to nothing: there is no agent ehco here; did you mean `echo`?",
+            "budget.skill.ehco/any: applies to nothing: there is no agent ehco here",
+            "policy.caller.*: applies to nothing: there is no caller * here",
+            "policy.caller.planer: applies to nothing: there is no caller planer here; did you mean `acme/planner`?",
         ] {
             assert!(said.iter().any(|said| said.contains(words)), "{words}: {said:#?}");
         }

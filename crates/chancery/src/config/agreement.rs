@@ -15,6 +15,7 @@ use super::fault::ConfigFault;
 use super::names::HostName;
 use super::nearest::nearest;
 use super::places::Places;
+use super::plain_faults::high_port;
 
 /// Everything that contradicts itself, whatever else the node is told on its command line or has in its data folder.
 pub(super) fn faults(config: &Config, places: &Places) -> Vec<ConfigFault> {
@@ -81,7 +82,15 @@ fn schedule(config: &Config, places: &Places) -> Vec<ConfigFault> {
 /// Rules in the operator's own words have to be understood.
 fn rules(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let faults = config.rulebook().err().unwrap_or_default();
-    faults.iter().map(|fault| places.fault("policy.rules", fault)).collect()
+    faults.iter().map(|fault| places.fault(&rule_key(config, places, fault), fault)).collect()
+}
+
+/// The key of the condition that a fault of the rules is about. Of two rules with one name it is the second.
+fn rule_key(config: &Config, places: &Places, fault: &str) -> String {
+    let rules = config.governance.policy.rules.iter().enumerate();
+    let named = rules.filter(|(_, rule)| fault.starts_with(&format!("the rule {:?}", rule.name)));
+    let mut keys = named.flat_map(|(index, _)| ["deny_when", "allow_when"].map(|key| format!("policy.rules[{index}].{key}")));
+    keys.rfind(|key| places.has(key)).unwrap_or_else(|| "policy.rules".to_owned())
 }
 
 /// Agents elsewhere need addresses that can be called. Two at one address that are told the same are one by mistake.
@@ -94,7 +103,8 @@ fn addresses(config: &Config, places: &Places) -> Vec<ConfigFault> {
             let url = match Url::parse(text) {
                 Ok(url) if matches!(url.scheme(), "http" | "https" | "swp" | "swps") && url.has_host() => url,
                 _ => {
-                    faults.push(places.fault(&key, &format!("{text:?} is no http, https, swp or swps URL")));
+                    let no_url = || format!("{text:?} is no http, https, swp or swps URL");
+                    faults.push(places.fault(&key, &high_port(text).unwrap_or_else(no_url)));
                     continue;
                 }
             };

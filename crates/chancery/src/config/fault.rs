@@ -80,6 +80,12 @@ impl<'t> Faults<'t> {
         self.found.push((span.start, ConfigFault { line, column, message }));
     }
 
+    /// Whether the line of this place has a fault with this message already.
+    pub(super) fn has(&self, span: &Range<usize>, message: &str) -> bool {
+        let line = place(self.text, span.start).0;
+        self.found.iter().any(|(_, fault)| fault.line == line && fault.message == message)
+    }
+
     pub(super) fn lines(&self) -> Vec<usize> {
         self.found.iter().map(|(_, fault)| fault.line).collect()
     }

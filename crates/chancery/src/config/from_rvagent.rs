@@ -245,7 +245,7 @@ mod tests {
         for (text, words) in [
             ("routing:\n  peers: []\n", "TOML or JSON"),
             ("[budget.global]\noverflow = 'drop'\n", "neither \"shed\" nor \"queue\""),
-            ("[routing]\ndefault_selector = 'fastest'\n", "unknown variant `fastest`"),
+            ("[routing]\ndefault_selector = 'fastest'\n", "unknown value `fastest`"),
             ("this = is = not\n", ""),
         ] {
             let faults = from_rvagent(text).unwrap_err();

@@ -3,8 +3,17 @@
 /// The name closest to `word`, if any is close enough to be a slip of the hand.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let close_enough = (word.chars().count() / 3).max(2);
-    let distances = names.into_iter().map(|name| (distance(word, name), name));
-    distances.min_by_key(|(distance, _)| *distance).filter(|(distance, _)| *distance <= close_enough).map(|(_, name)| name)
+    let names: Vec<&str> = names.into_iter().collect();
+    let distances = names.iter().map(|name| (distance(word, name), *name));
+    let closest = distances.min_by_key(|(distance, _)| *distance).filter(|(distance, _)| *distance <= close_enough);
+    closest.map(|(_, name)| name).or_else(|| only_longer(word, &names))
+}
+
+/// The only name that has every part of `word` between its underscores: `default_selector` for `selector`.
+fn only_longer<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+    let has_all = |name: &&&str| word.split('_').all(|part| part.len() > 2 && name.split('_').any(|other| other == part));
+    let mut longer = names.iter().filter(has_all);
+    longer.next().filter(|_| longer.next().is_none()).copied()
 }
 
 /// How many characters to insert, remove or replace to turn one into the other.
@@ -34,6 +43,8 @@ mod tests {
             ("Listen", Some("listen")),
             ("json_dept", Some("json_depth")),
             ("publicurl", Some("public_url")),
+            ("url", Some("public_url")),
+            ("json", None),
             ("colour", None),
             ("", None),
         ] {

@@ -5,6 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::fault::{ConfigFault, place};
+use super::plain_faults::{WRITE_TOML, is_yaml_line};
 
 /// A JSON text as TOML, with where in the JSON each piece of the TOML comes from.
 pub(super) struct FromJson<'t> {
@@ -23,14 +24,8 @@ pub(super) fn is_json(text: &str) -> bool {
 pub(super) fn yaml_fault(text: &str) -> Option<ConfigFault> {
     let is_first = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let (index, line) = text.lines().enumerate().find(is_first)?;
-    let key = line.trim_start().split_once(':').filter(|(_, rest)| rest.is_empty() || rest.starts_with([' ', '\t']));
-    let bare = |key: &str| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
-    let is_yaml = line.trim_end() == "---" || key.is_some_and(|(key, _)| bare(key));
-    is_yaml.then(|| {
-        let message = "this is YAML; a config is TOML or JSON. Write `key = value`, and `[section]` above the keys of a section; \
-                       `chancery init` writes an example";
-        ConfigFault { line: index + 1, column: 1, message: message.to_owned() }
-    })
+    let fault = || ConfigFault { line: index + 1, column: 1, message: format!("this is YAML; {WRITE_TOML}") };
+    is_yaml_line(line).then(fault)
 }
 
 impl<'t> FromJson<'t> {
@@ -142,7 +137,7 @@ mod tests {
         let found =
             faults("{\n  \"routing\": {\n    \"seed\": 1,\n    \"default_selector\": \"lowest_latancy\" },\n  \"limts\": {} }");
         assert_eq!(found.len(), 2, "{found:#?}");
-        assert!(found[0].starts_with("4:25: routing.default_selector: unknown variant"), "{found:#?}");
+        assert!(found[0].starts_with("4:25: routing.default_selector: unknown value"), "{found:#?}");
         assert!(found[1].starts_with("5:12: unknown key `limts`"), "{found:#?}");
         let found = faults("{ \"hosts\": [],\n \"public_url\": null }");
         assert_eq!(found, ["2:16: null is no value of a config; leave the key out"]);

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::plain_faults::high_port;
+
 /// An absolute http or https URL, without a slash at its end, that paths can be added to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -31,7 +33,8 @@ impl TryFrom<String> for PublicUrl {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let url = Url::parse(&text).map_err(|fault| format!("not a URL: {fault}"))?;
+        let not_a_url = |fault| high_port(&text).unwrap_or_else(|| format!("not a URL: {fault}"));
+        let url = Url::parse(&text).map_err(not_a_url)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("must begin with http:// or https://, not {}:", url.scheme()));
         }

@@ -47,8 +47,8 @@ mod tests {
         let found = faults("[routing]\nseed = 1\ndefault_selector = 'lowest_latancy'\nfallback = 'locl'\n");
         assert_eq!(found.len(), 2, "{found:#?}");
         for (fault, place, meant) in [
-            (&found[0], "3:20: routing.default_selector: unknown variant `lowest_latancy`, expected one of ", "lowest_latency"),
-            (&found[1], "4:12: routing.fallback: unknown variant `locl`, expected one of ", "local"),
+            (&found[0], "3:20: routing.default_selector: unknown value `lowest_latancy`, expected one of ", "lowest_latency"),
+            (&found[1], "4:12: routing.fallback: unknown value `locl`, expected one of ", "local"),
         ] {
             assert!(fault.starts_with(place) && fault.ends_with(&format!("; did you mean `{meant}`?")), "{fault}");
         }
@@ -65,7 +65,7 @@ mod tests {
         );
         let expected = [
             "2:21: routing.latency_budget_ms: must be more than 0",
-            "3:8: routing.seed: invalid value: integer `-1`",
+            "3:8: routing.seed: expected a whole number ≥ 0, got -1",
             "4:19: routing.forget_after_ms: must be more than 0",
             "6:12: health.failures: must be more than 0",
             "7:19: health.failure_percent: must be from 1 to 100",

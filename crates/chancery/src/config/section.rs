@@ -12,6 +12,7 @@ use super::fault::{ConfigFault, Faults};
 use super::fields::field_names;
 use super::nearest::nearest;
 use super::places::Places;
+use super::plain_faults::{line_at, literal_secret, plain, plain_syntax, secret_advice};
 use super::renamed_keys::new_name;
 use super::shape::{closed, shape};
 
@@ -63,7 +64,12 @@ pub(super) fn read<T>(
     let (document, mistakes) = DeTable::parse_recoverable(text);
     let mut faults = Faults::new(text);
     for mistake in mistakes {
-        faults.add(&mistake.span().unwrap_or_default(), mistake.message().to_owned());
+        let span = mistake.span().unwrap_or_default();
+        let message = plain_syntax(line_at(text, span.start), mistake.message());
+        // The parser reports each word of a line that it cannot read. One fault names the line.
+        if !faults.has(&span, &message) {
+            faults.add(&span, message);
+        }
     }
     let mut others = Faults::new(text);
     let mut file = Section::new(String::new(), 0..0, document.into_inner(), &mut others);
@@ -127,19 +133,36 @@ impl<'f, 't> Section<'f, 't> {
         let mut good = DeTable::new();
         for (key, value) in self.take(|key| names.contains(&key)) {
             self.faults.note(format!("{}{}", self.path, key.get_ref()), &value.span());
+            self.note_items(key.get_ref(), &value);
             match read_table::<T>(DeTable::from_iter([(key.clone(), value.clone())])) {
-                Ok(_) => {
-                    good.insert(key, value);
-                }
+                Ok(_) => match literal_secret(key.get_ref(), &value) {
+                    Some((place, fault)) => {
+                        let name = key.into_inner();
+                        self.faults.add(&place, format!("{}{name}: {fault}", self.path));
+                        self.refused.push(name.into_owned());
+                    }
+                    None => drop(good.insert(key, value)),
+                },
                 Err(fault) => {
                     let name = key.into_inner();
-                    let message = format!("{}{name}: {}", self.path, with_what_was_meant(fault.message().trim()));
+                    let message = format!("{}{name}: {}", self.path, plain(fault.message().trim(), value.get_ref().as_str()));
                     self.faults.add(&fault.span().unwrap_or(value.span()), message);
                     self.refused.push(name.into_owned());
                 }
             }
         }
         read_table(good).unwrap_or_default()
+    }
+
+    /// Notes where the keys of the tables in a list stand: `policy.rules[0].deny_when`.
+    fn note_items(&mut self, key: &str, value: &Spanned<DeValue<'t>>) {
+        let DeValue::Array(items) = value.get_ref() else { return };
+        for (index, item) in items.iter().enumerate() {
+            let DeValue::Table(table) = item.get_ref() else { continue };
+            for (inner, value) in table {
+                self.faults.note(format!("{}{key}[{index}].{}", self.path, inner.get_ref()), &value.span());
+            }
+        }
     }
 
     /// Puts the new name in the place of an old one, with a warning. A key that stands there under both names is a fault.
@@ -243,9 +266,11 @@ impl<'f, 't> Section<'f, 't> {
 
     fn finish(self) {
         for (key, _) in self.left {
-            let meant = match nearest(key.get_ref(), self.known.iter().copied()) {
-                Some(name) => format!("; did you mean `{name}`?"),
-                None => format!("; there are: {}", self.known.join(", ")),
+            let advice = secret_advice(key.get_ref(), &self.known);
+            let meant = match (advice, nearest(key.get_ref(), self.known.iter().copied())) {
+                (Some(advice), _) => format!("; {advice}"),
+                (None, Some(name)) => format!("; did you mean `{name}`?"),
+                (None, None) => format!("; there are: {}", self.known.join(", ")),
             };
             self.faults.add(&key.span(), format!("unknown key `{}{}`{meant}", self.path, key.get_ref()));
         }
@@ -254,13 +279,6 @@ impl<'f, 't> Section<'f, 't> {
 
 fn read_table<T: DeserializeOwned>(table: DeTable<'_>) -> Result<T, toml::de::Error> {
     T::deserialize(Deserializer::from(Spanned::new(0..0, table)))
-}
-
-/// To a word that is none of a list the message also names the one of the list that was probably meant.
-fn with_what_was_meant(message: &str) -> String {
-    let words = message.strip_prefix("unknown variant `").and_then(|rest| rest.split_once("`, expected "));
-    let meant = words.and_then(|(word, list)| nearest(word, list.split('`').skip(1).step_by(2)));
-    meant.map_or_else(|| message.to_owned(), |name| format!("{message}; did you mean `{name}`?"))
 }
 
 fn with_article(kind: &str) -> String {

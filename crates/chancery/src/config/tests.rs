@@ -54,14 +54,14 @@ fn all_faults_are_told_at_once_in_the_order_of_the_text() {
     let found = faults(text);
     let expected = [
         ("1:1: ", "unknown key `lissten`; did you mean `listen`?"),
-        ("2:10: ", "listen: invalid type: integer `7`"),
+        ("2:10: ", "listen: expected an IP address and a port, as in \"127.0.0.1:8080\", got 7"),
         ("4:1: ", "unknown key `limits.json_dept`; did you mean `json_depth`?"),
-        ("5:14: ", "limits.body_bytes: invalid value: integer `-1`"),
+        ("5:14: ", "limits.body_bytes: expected a whole number ≥ 0, got -1"),
         ("6:1: ", "unknown key `limits.nonsense`; there are: message_parts, "),
-        ("8:13: ", "retention.max_tasks: invalid type: string \"all\""),
-        ("10:14: ", "card.headerless: unknown variant `both`"),
+        ("8:13: ", "retention.max_tasks: expected a whole number ≥ 0, got \"all\""),
+        ("10:14: ", "card.headerless: unknown value `both`"),
         ("11:2: ", "unknown key `bugdet`; did you mean `budget`?"),
-        ("14:7: ", "agents.a.run: unknown variant `ehco`, expected one of `echo`, `conformance`, `recall`; did you mean `echo`?"),
+        ("14:7: ", "agents.a.run: unknown value `ehco`, expected one of `echo`, `conformance`, `recall`; did you mean `echo`?"),
         ("15:9: ", "agents.B C: an agent's name is "),
         ("17:9: ", "agents.c: needs `url`, or `run`"),
         ("18:1: ", "unknown key `agents.c.uri`; did you mean `url`?"),
@@ -98,7 +98,7 @@ fn a_section_that_is_none_and_agents_that_are_nobody_are_faults() {
 #[test]
 fn values_are_checked_where_they_stand() {
     for (text, word) in [
-        ("listen = 'localhost'", "socket address"),
+        ("listen = 'localhost'", "expected an IP address and a port"),
         ("public_url = 'h:1'", "must begin with http"),
         ("public_url = 'http://h?x=1'", "no user, query or fragment"),
         ("dedupe = 'on'", "`off` or `message_id`"),
@@ -262,7 +262,7 @@ fn callers_that_could_never_call_are_faults_where_they_stand() {
         ("[callers.a]\nkey_emv = 'K'", "did you mean `key_env`"),
         ("[issuers.a]\naudience = 'x'", "needs `issuer`"),
         ("[issuers.a]\nissuer = 'https://i'", "audiences: must name this node"),
-        ("[issuers.a]\nissuer = 'https://i'\naudience = 'x'\nalgorithms = ['HS256']", "unknown variant `HS256`"),
+        ("[issuers.a]\nissuer = 'https://i'\naudience = 'x'\nalgorithms = ['HS256']", "unknown value `HS256`"),
         ("[tls]\ncert_file = 'a.pem'", "needs cert_file and key_file"),
         ("[keys.push]\nfile = 'a'\nenv = 'B'", "not from both"),
         ("[keys.push]\n", "needs `file` or `env`"),

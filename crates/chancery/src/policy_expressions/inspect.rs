@@ -5,6 +5,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 
 use super::MAX_NESTING;
 use super::facts::NAMES;
+use crate::config::nearest;
 
 /// How many brackets may be open at once: each takes the parser a few hundred kilobytes of stack.
 pub(super) const MAX_BRACKETS: usize = 32;
@@ -28,7 +29,7 @@ pub(super) fn check_brackets(text: &str) -> Result<(), String> {
         }
         if open > MAX_BRACKETS {
             let (line, column) = line_and_column(text, offset);
-            return Err(format!("more than {MAX_BRACKETS} brackets are open at line {line} column {column}"));
+            return Err(format!("more than {MAX_BRACKETS} brackets are open at line {line} column {column} of the condition"));
         }
     }
     Ok(())
@@ -51,6 +52,11 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
+fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
+    let meant = nearest(name, known.iter().copied()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    format!("there is no {kind} {name:?}, only {}{meant}", known.join(", "))
+}
+
 #[derive(Default)]
 struct Walk<'a> {
     /// What the loop around here gives names to.
@@ -67,12 +73,12 @@ impl<'a> Walk<'a> {
         match &node.expr {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) if self.bound.contains(&name.as_str()) || NAMES.contains(&name.as_str()) => Ok(()),
-            Expr::Ident(name) => fault(format!("there is no {name:?}; there are {}", NAMES.join(", "))),
+            Expr::Ident(name) => fault(unknown("name", name, &NAMES)),
             Expr::Call(call) => {
                 let name = call.func_name.as_str();
                 let operator = !name.starts_with(|first: char| first.is_ascii_alphabetic());
                 if !operator && !FUNCTIONS.contains(&name) {
-                    return fault(format!("there is no function {name:?}; there are {}", FUNCTIONS.join(", ")));
+                    return fault(unknown("function", name, &FUNCTIONS));
                 }
                 call.target.iter().try_for_each(|target| self.visit(target, below))?;
                 call.args.iter().try_for_each(|argument| self.visit(argument, below))

@@ -70,11 +70,11 @@ fn a_condition_that_can_never_work_is_not_read() {
     for (text, said) in [
         ("", "line 1 column"),
         ("caller ==", "line 1 column"),
-        ("caller == 'x' &&\n  user == 'y'", "there is no \"user\"; there are caller, tenant"),
-        ("caller == 'x' &&\n  user == 'y'", "at line 2 column 3"),
-        ("request.auth == 'x'", "there is no \"request\""),
-        ("__result__ == 1", "there is no \"__result__\""),
-        ("['a'].all(x, x == 'a') && x == 'a'", "there is no \"x\""),
+        ("caller == 'x' &&\n  user == 'y'", "there is no name \"user\", only caller, tenant"),
+        ("caller == 'x' &&\n  user == 'y'", "(line 2 column 3 of the condition)"),
+        ("request.auth == 'x'", "there is no name \"request\""),
+        ("__result__ == 1", "there is no name \"__result__\""),
+        ("['a'].all(x, x == 'a') && x == 'a'", "there is no name \"x\""),
         ("caller.matches('(a+)+b')", "there is no function \"matches\""),
         ("now() > 1", "there is no function \"now\""),
         ("timestamp('2020-01-01T00:00:00Z') != 1", "there is no function \"timestamp\""),
@@ -232,7 +232,8 @@ fn all_faults_of_all_rules_are_told_with_the_rule_and_the_place() {
         Conditions::default().rules(&[rule("one", "caler == 'x'"), rule("two", "true"), rule("three", "1 +")]).unwrap_err();
     assert_eq!(faults.len(), 2);
     assert!(
-        faults[0].starts_with("the rule \"one\": there is no \"caler\"") && faults[0].ends_with("at line 1 column 1"),
+        faults[0].starts_with("the rule \"one\": there is no name \"caler\"")
+            && faults[0].ends_with("; did you mean `caller`? (line 1 column 1 of the condition)"),
         "{faults:?}"
     );
     assert!(faults[1].starts_with("the rule \"three\": "), "{faults:?}");

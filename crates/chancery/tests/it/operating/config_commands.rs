@@ -47,7 +47,7 @@ fn validate_says_all_faults_and_ends_with_2_or_says_ok() {
     let expected = "\
 chancery.toml:1:1: unknown key `lissten`; did you mean `listen`?
 chancery.toml:6:12: callers.a.may_call: there is no agent ehco here; did you mean `echo`?
-chancery.toml:8:20: routing.default_selector: unknown variant `fast`, expected one of `cheapest_under_latency`, `lowest_latency`, \
+chancery.toml:8:20: routing.default_selector: unknown value `fast`, expected one of `cheapest_under_latency`, `lowest_latency`, \
          `round_robin`, `capability_match`, `power_of_two_choices`
 ";
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), expected));
@@ -67,6 +67,33 @@ chancery.toml:8:20: routing.default_selector: unknown variant `fast`, expected o
     let ran = run(&home, ["validate", "no-such.toml"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
     assert!(ran.stderr.starts_with("chancery: cannot read no-such.toml: "), "{}", ran.stderr);
+}
+
+#[test]
+fn validate_names_common_mistakes_with_their_line_and_without_words_of_rust() {
+    let home = Home::new();
+    let key = ["sk", "-live-0123"].concat();
+    for (text, expected) in [
+        ("[limits]\nbody_bytes = -1\n".to_owned(), "2:14: limits.body_bytes: expected a whole number ≥ 0, got -1"),
+        ("hosts = []\nlisten: 127.0.0.1:80\n".to_owned(), "2:9: this line is YAML; a config is TOML or JSON"),
+        ("listen = '127.0.0.1:70000'\n".to_owned(), "1:10: listen: port 70000 does not exist: the highest port is 65535"),
+        (format!("[callers.a]\nkey_hash = 'x'\nkey = '{key}'\n"), "3:1: unknown key `callers.a.key`; a secret does not belong"),
+        (format!("[callers.a]\nkey_env = '{key}'\n"), "2:11: callers.a.key_env: expected the name of an environment variable"),
+        (
+            "[[policy.rules]]\nname = 'r'\ndeny_when = \"caler == 'x'\"\n".to_owned(),
+            "3:13: policy.rules[0].deny_when: the rule \"r\": there is no name \"caler\"",
+        ),
+        ("[routing]\ndefault_selector = 'roundrobin'\n".to_owned(), "2:20: routing.default_selector: unknown value `roundrobin`"),
+    ] {
+        std::fs::write(home.path().join("chancery.toml"), &text).unwrap();
+        let ran = run(&home, ["validate"]);
+        assert_eq!(ran.code, Some(2), "{text}");
+        assert!(ran.stdout.lines().any(|line| line.starts_with(&format!("chancery.toml:{expected}"))), "{text}\n{}", ran.stdout);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        for word in ["invalid type", "variant", "u64", "u32", "integer `", &key] {
+            assert!(!said.contains(word), "{word}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -96,10 +96,10 @@ fn budgets_and_policies_for_nobody_are_faults_for_validate_and_warnings_for_serv
     let ran = run(&home, ["validate"]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (Some(2), 4), "{}", ran.stdout);
     let scopes = [
-        "budget.caller.planer: bounds nobody: there is no caller planer here; did you mean `acme/planner`?",
-        "budget.tenant.default: bounds nobody: there is no tenant default here",
-        "budget.agent.ecko: bounds nobody: there is no agent ecko here; did you mean `echo`?",
-        "policy.caller.other/planner: bounds nobody: there is no caller other/planner here",
+        "budget.caller.planer: applies to nothing: there is no caller planer here; did you mean `acme/planner`?",
+        "budget.tenant.default: applies to nothing: there is no tenant default here",
+        "budget.agent.ecko: applies to nothing: there is no agent ecko here; did you mean `echo`?",
+        "policy.caller.other/planner: applies to nothing: there is no caller other/planner here",
     ];
     assert!(scopes.iter().all(|scope| ran.stdout.contains(scope)), "{}", ran.stdout);
     assert_eq!(run(&home, ["validate", "--unknown-ok"]).code, Some(0));
