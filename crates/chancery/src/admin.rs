@@ -199,7 +199,7 @@ async fn add_caller(
     }
     let name = record.name.clone();
     let key = admin_state.callers.add(record, admin_state.clock.now())?;
-    tracing::info!(caller = name, "a caller was added");
+    tracing::info!(caller = name, "an operator added a caller");
     Ok(Json(with_key(&admin_state, &name, key.as_ref())))
 }
 
@@ -221,13 +221,13 @@ async fn rotate_caller(
     AdminBody(how): AdminBody<RotateCaller>,
 ) -> Result<Json<Value>, Fault> {
     let key = admin_state.callers.rotate(&name, Duration::from_secs(how.overlap_seconds), admin_state.clock.now())?;
-    tracing::info!(caller = name, overlap_seconds = how.overlap_seconds, "a caller got a new key");
+    tracing::info!(caller = name, overlap_seconds = how.overlap_seconds, "an operator gave a caller a new key");
     Ok(Json(with_key(&admin_state, &name, Some(&key))))
 }
 
 async fn revoke_caller(State(admin_state): State<AdminState>, AdminPath(name): AdminPath<String>) -> Result<Json<Value>, Fault> {
     admin_state.callers.revoke(&name)?;
-    tracing::info!(caller = name, "a caller was revoked");
+    tracing::info!(caller = name, "an operator revoked a caller");
     Ok(Json(with_key(&admin_state, &name, None)))
 }
 
@@ -261,6 +261,6 @@ async fn rotate_keys(State(admin_state): State<AdminState>, AdminBody(how): Admi
     let overlap = how.overlap_seconds.map_or(KeyRegistry::OVERLAP, Duration::from_secs);
     let now = admin_state.clock.now();
     let made = admin_state.keys.rotate(key_use, how.owner.as_deref(), lead, overlap, now)?;
-    tracing::info!(key_use = %key_use, owner = how.owner, "keys were rotated");
+    tracing::info!(key_use = %key_use, owner = how.owner, "an operator rotated keys");
     Ok(Json(json!({ "keys": made.iter().map(|key| show_key(key, now)).collect::<Vec<_>>() })))
 }

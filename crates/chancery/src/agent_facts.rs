@@ -36,7 +36,7 @@ impl FactsFile {
         let bytes = folder.as_ref().and_then(|folder| folder.read(FILE).ok().flatten());
         let facts = bytes.map(|bytes| serde_json::from_slice(&bytes));
         let facts = facts.transpose().unwrap_or_else(|error| {
-            tracing::warn!(%error, file = FILE, "what was learnt about agents cannot be read and is learnt anew");
+            tracing::warn!(%error, file = FILE, "cannot read the learnt facts about agents; the node learns them again");
             None
         });
         let state = Arc::new(Mutex::new(State { facts: facts.unwrap_or_default(), due: false }));
@@ -93,7 +93,11 @@ fn write(folder: &DataFolder, state: &Mutex<State>) {
     let written =
         bytes.map_err(|fault| fault.to_string()).and_then(|bytes| folder.write(FILE, &bytes).map_err(|fault| fault.to_string()));
     if let Err(error) = written {
-        tracing::warn!(error, file = FILE, "what was learnt about agents is not kept over a restart");
+        tracing::warn!(
+            error,
+            file = FILE,
+            "cannot write the learnt facts about agents; the node learns them again after a restart"
+        );
     }
 }
 

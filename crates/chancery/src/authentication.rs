@@ -140,7 +140,7 @@ pub(crate) fn check_grants(configured: &[CallerRecord], registry: &CallerRegistr
             if configured {
                 faults.push(format!("callers.{}.{key}: there is no agent {agent} here", record.name));
             } else {
-                tracing::warn!(caller = record.name, %agent, "a caller that was added names an agent that is not here");
+                tracing::warn!(caller = record.name, %agent, "an added caller names an agent that does not exist; add the agent, or change the caller");
             }
         }
     }

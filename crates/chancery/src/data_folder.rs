@@ -52,7 +52,7 @@ impl Drop for DataFolder {
         // Closing alone would not do: a program that is being started at this moment holds a copy of every open file
         // until it runs, and with it the lock.
         if let Err(error) = self.lock.unlock() {
-            tracing::warn!(%error, "the lock of the data folder goes with the process only");
+            tracing::warn!(%error, folder = %self.path.display(), "cannot unlock the data folder; the system unlocks it when the process ends");
         }
     }
 }
@@ -115,7 +115,7 @@ impl DataFolder {
             // An empty token would be one that everybody knows.
             tracing::warn!(
                 file = %path.display(),
-                "the file is empty: a new token was made and written to it. Programs with the old token are refused by the admin API"
+                "the file is empty: the node wrote a new token to it. The admin API rejects programs with the old token"
             );
             write_whole(&path, token.as_bytes())?;
             kept = token.into_bytes();
@@ -186,7 +186,7 @@ impl Announced {
 impl Drop for Announced {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.0) {
-            tracing::debug!(%error, file = %self.0.display(), "could not be removed");
+            tracing::debug!(%error, file = %self.0.display(), "cannot remove the file with the address of the node");
         }
     }
 }

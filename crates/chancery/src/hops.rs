@@ -28,7 +28,7 @@ impl HopTokenService for SignedHops {
         // Work without a token can still be told apart by who does it, so it goes out.
         self.0
             .mint(&claims, &members)
-            .inspect_err(|error| tracing::error!(%error, task = %hop.task.task, "a task goes out without a hop token"))
+            .inspect_err(|error| tracing::error!(%error, task = %hop.task.task, "cannot make a hop token; the agent receives its task without one"))
             .ok()
     }
 

@@ -64,9 +64,9 @@ impl KeyRegistry {
         if let (None, Some(_), Some(folder)) = (&kept, &signers, &folder) {
             tracing::warn!(
                 folder = %folder.path().display(),
-                "{FILE} is missing, and there was one: new signing keys are made. Whoever pinned the old ones rejects this node's \
-                 cards, notifications and receipts, and hop tokens that agents hold are not recognised. Stop the node and put \
-                 {FILE} back from a backup to keep the old keys"
+                "{FILE} is missing, and there was one: the node made new signing keys. Receivers that pinned the old ones reject \
+                 this node's cards, notifications and receipts. Hop tokens that agents hold are invalid. Stop the node and \
+                 restore {FILE} from a backup to keep the old keys"
             );
         }
         let signers = signers.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(KeyRegistryError::Signers)?;
@@ -240,7 +240,7 @@ pub(crate) async fn keep_published(
             }
             match doors_handle.publish(&ring) {
                 Ok(()) => shown = now,
-                Err(error) => tracing::error!(%error, "the cards could not be signed anew and stay as they are"),
+                Err(error) => tracing::error!(%error, "cannot sign the cards again; the node serves the old ones"),
             }
         }
     }

@@ -58,7 +58,10 @@ impl NodeMemory {
         done.map_err(|error| {
             let public = error.public();
             if public.kind == ErrorKind::Internal {
-                tracing::error!(error = &error as &dyn std::error::Error, "the memory tier failed");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the memory tier failed; see memory.tier in the config"
+                );
             }
             public
         })

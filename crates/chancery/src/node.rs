@@ -241,7 +241,11 @@ impl NodeBuilder {
         let node = Node { chancery, doors_handle, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };
         let recovered = node.chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
-            tracing::info!(failed = recovered.failed, resumed = recovered.resumed, "took up tasks the last run left unfinished");
+            tracing::info!(
+                failed = recovered.failed,
+                resumed = recovered.resumed,
+                "recovered the tasks that the last run left unfinished"
+            );
         }
         if let Some(engine) = engine {
             engine.start(&node.chancery);

@@ -49,7 +49,10 @@ impl NodePartStore {
         let offload = Arc::clone(self.offload.as_ref().ok_or_else(|| broken("nothing is put away here"))?);
         let done = tokio::task::spawn_blocking(move || work(&offload)).await;
         done.map_err(|_| broken("the work broke off"))?.map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "a large part could not be kept or found");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot store or read a large part of a task; see memory.tier in the config"
+            );
             broken("the tier for large parts did not answer")
         })
     }
@@ -185,7 +188,7 @@ async fn keep_cleared(chancery: Chancery) {
     let stop = chancery.shutdown_token();
     while stop.run_until_cancelled(tokio::time::sleep(CLEAR_EVERY)).await.is_some() {
         if let Err(error) = chancery.clear_part_store().await {
-            tracing::warn!(%error, "large parts of forgotten tasks could not be thrown away");
+            tracing::warn!(%error, "cannot delete the large parts of deleted tasks; the node tries again");
         }
     }
 }

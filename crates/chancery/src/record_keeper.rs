@@ -44,7 +44,7 @@ pub(crate) async fn keep(chancery: Chancery, config: EvidenceConfig, keys: Arc<K
             signed => signed,
         };
         if let Err(fault) = kept {
-            tracing::error!(error = &fault as &dyn std::error::Error, "the record could not be signed or tidied up");
+            tracing::error!(error = &fault as &dyn std::error::Error, "cannot sign or trim the record; the node tries again");
         }
         remember(&*record, &keys).await;
     }
@@ -64,10 +64,10 @@ async fn remember(record: &dyn Record, keys: &KeyRegistry) {
     match record.checkpoints(0).await {
         Ok(checkpoints) => {
             if let Err(missing) = keys.record_mark.compare(&checkpoints) {
-                tracing::error!(missing, "checkpoints of the record are gone that this node signed");
+                tracing::error!(missing, "checkpoints that this node signed are missing from the record");
             }
         }
-        Err(error) => tracing::warn!(%error, "the checkpoints of the record could not be looked at"),
+        Err(error) => tracing::warn!(%error, "cannot read the checkpoints of the record"),
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn tidy(record: &dyn Record, config: &EvidenceConfig, now: Time
     let seals = checkpoints.iter().filter(|checkpoint| checkpoint.sealed).map(|seal| seal.end);
     for end in seals.filter(|end| *end > first && *end <= before) {
         record.forget(end).await?;
-        tracing::info!(end, "a segment of the record was forgotten");
+        tracing::info!(end, "deleted a segment of the record");
     }
     Ok(())
 }

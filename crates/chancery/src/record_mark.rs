@@ -65,7 +65,7 @@ impl RecordMark {
         if let (Some(folder), Some(mark), true) = (&self.folder, &*remembered, *remembered != before) {
             let bytes = serde_json::to_vec(mark).unwrap_or_default();
             if let Err(error) = folder.write(FILE, &bytes) {
-                tracing::warn!(%error, "the newest checkpoint of the record could not be remembered");
+                tracing::warn!(%error, "cannot store the newest checkpoint of the record; the next start cannot tell if it is missing");
             }
         }
         missing.map_or(Ok(()), |missing| {

@@ -139,7 +139,7 @@ impl Reloader {
         current.digest = Some(read.digest);
         current.rejected = None;
         let generation = current.generation;
-        tracing::info!(generation, file = %source.file.display(), "the config was reloaded");
+        tracing::info!(generation, file = %source.file.display(), "reloaded the config");
         Ok(Reloaded { generation, changed: true, changes })
     }
 
@@ -158,7 +158,7 @@ impl Reloader {
         let parts = self.running.parts();
         let known: Vec<_> = parts.caller_directory.callers.list().into_iter().map(|(record, _)| record).collect();
         for fault in crate::scope_names::unmatched(config, places, &known, &parts.other_agents()) {
-            tracing::warn!(%fault, "a budget or policy of the config bounds nobody");
+            tracing::warn!(%fault, "a budget or policy of the config applies to no caller, tenant or agent; correct its name");
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Reloader {
         let mut current = self.lock();
         for fault in &rejected.faults {
             let (file, generation) = (source.file.display(), current.generation);
-            tracing::warn!(%file, fault = %fault, generation, "a config was not taken; the old one holds");
+            tracing::warn!(%file, fault = %fault, generation, "rejected the config file; the old config stays in effect");
         }
         current.rejected = Some(rejected.clone());
         rejected

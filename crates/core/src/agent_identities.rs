@@ -17,7 +17,7 @@ impl Chancery {
     /// From now on paths name the agents of this node by their AgentIDs too. The first one that is set stays.
     pub fn set_agent_identities(&self, identities: Arc<dyn AgentIdentities>) {
         if self.0.identities.set(identities).is_err() {
-            tracing::warn!("the AgentIDs of this node's agents were set before; they stay as they were");
+            tracing::warn!("the AgentIDs of this node's agents are set already; the node ignores the second set");
         }
     }
 }

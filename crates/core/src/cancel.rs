@@ -68,7 +68,7 @@ impl ChanceryInner {
         let cascaded = self.cascade(id, |node| node.record.id != *id).await;
         for left in &cascaded {
             if let CascadeOutcome::Refused | CascadeOutcome::Unreachable = left.outcome {
-                tracing::warn!(task = %left.task, agent = %left.agent, reason = left.reason, "a task goes on although the one above it was cancelled");
+                tracing::warn!(task = %left.task, agent = %left.agent, reason = left.reason, "cannot cancel a task below a cancelled one; the agent works on");
             }
         }
         cascaded

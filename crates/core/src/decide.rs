@@ -74,7 +74,7 @@ impl ChanceryInner {
         match self.store.decide(Arc::new(decision)).await {
             Ok(()) => self.retention.one_more_decided(),
             Err(fault) => {
-                tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "an unreadable answer was not recorded");
+                tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "cannot store the decision about an unreadable answer");
             }
         }
     }
@@ -108,7 +108,7 @@ impl ChanceryInner {
             refused: Some(denial.kind.reason().into()),
             verdicts,
         };
-        tracing::info!(decision = &*id, caller = %context.caller.name, agent = %agent.name, rule = ?denial.rule, "refused: {}", denial.message);
+        tracing::info!(decision = &*id, caller = %context.caller.name, agent = %agent.name, rule = ?denial.rule, "refused a call: {}", denial.message);
         if let Err(fault) = self.store.decide(Arc::new(decision)).await {
             return internal(fault);
         }

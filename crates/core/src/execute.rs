@@ -208,7 +208,7 @@ impl ChanceryInner {
             }
             Ok(false) => false,
             Err(fault) => {
-                tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "a task could not be taken back");
+                tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "cannot withdraw a task that its agent rejected");
                 false
             }
         }
@@ -218,7 +218,7 @@ impl ChanceryInner {
     async fn links(&self, live: &LiveTask, turn_origin: TurnOrigin) -> (Option<Link>, Option<Link>) {
         let record = &live.record;
         let unread = |fault: StoreError| {
-            tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "links could not be read");
+            tracing::error!(task = %record.id, error = &fault as &dyn std::error::Error, "cannot read the links of a task; the agent receives the message without them");
             None
         };
         match turn_origin {

@@ -192,7 +192,11 @@ pub(crate) fn shown(record: &TaskRecord, mut task: Arc<Task>, history_length: Op
 /// is told to come back.
 pub(crate) fn internal(fault: StoreError) -> Error {
     let reference = crate::ids::fresh_id();
-    tracing::error!(reference = &*reference, error = &fault as &dyn std::error::Error, "the store failed");
+    tracing::error!(
+        reference = &*reference,
+        error = &fault as &dyn std::error::Error,
+        "the store failed; the caller's error has this reference"
+    );
     let error = match fault.trouble {
         StoreTrouble::None => Error::new(ErrorKind::Internal, format!("internal error, reference {reference}")),
         StoreTrouble::Unavailable | StoreTrouble::Damaged => {

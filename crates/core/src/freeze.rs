@@ -38,7 +38,7 @@ impl ChanceryInner {
         let change = self.govern.freezes.change().await;
         self.store.freeze(freeze.clone()).await.map_err(internal)?;
         change.apply(|frozen| frozen.insert(freeze.scope.clone(), freeze.clone())).await;
-        tracing::warn!(scope = %freeze.scope, by = &*freeze.by, why = freeze.why.as_deref(), "frozen");
+        tracing::warn!(scope = %freeze.scope, by = &*freeze.by, why = freeze.why.as_deref(), "an operator froze a scope");
         Ok(freeze)
     }
 
@@ -47,7 +47,7 @@ impl ChanceryInner {
         let note = self.noted(|| RecordNote::Thawed { scope: scope.clone(), by: Arc::clone(&by), at: self.clock.now() });
         let stored = self.store.thaw(&scope, note).await.map_err(internal)?;
         let known = change.apply(|frozen| frozen.remove(&scope)).await.is_some();
-        tracing::warn!(%scope, by = &*by, "thawed");
+        tracing::warn!(%scope, by = &*by, "an operator thawed a scope");
         Ok(stored || known)
     }
 }

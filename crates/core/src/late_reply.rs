@@ -32,7 +32,7 @@ impl LateReply {
         let reply = match self.outcome().await {
             Ok(reply) => reply,
             Err(error) => {
-                tracing::warn!(task = %self.live.record.id, error = %error, "a late reply shows the task as it is recorded");
+                tracing::warn!(task = %self.live.record.id, error = %error, "the turn failed after its reply began; the reply shows the task as stored");
                 Reply::Sent(Sent::Task(shown(&self.live.record, self.live.task(), self.history_length)))
             }
         };

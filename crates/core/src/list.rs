@@ -142,7 +142,7 @@ impl PageReader {
             None => self.read().await,
         };
         read.unwrap_or_else(|error| {
-            tracing::debug!(%error, "a page ends early");
+            tracing::debug!(%error, "a page of a list ends early");
             self.cut();
             None
         })

@@ -64,11 +64,11 @@ impl ChanceryInner {
                     }
                 }
                 Ok(other) => {
-                    tracing::error!(task = %live.record.id, ?other, "the store took an update for a creation");
+                    tracing::error!(task = %live.record.id, ?other, "the store took an update for a new task: this is a defect");
                     return self.give_up(&live);
                 }
                 Err(fault) => {
-                    tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "updates could not be recorded");
+                    tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "cannot store the updates of a task; its turn ends");
                     return self.give_up(&live);
                 }
             }
@@ -79,7 +79,7 @@ impl ChanceryInner {
     async fn record_spend(&self, live: &LiveTask, spend: Option<Spend>) {
         let Some(spend) = spend else { return };
         if let Err(fault) = self.store.settle(&live.record.id, spend).await {
-            tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "what a turn cost could not be recorded");
+            tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "cannot store the cost of a turn");
         }
     }
 

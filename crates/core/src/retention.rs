@@ -152,7 +152,7 @@ impl Chancery {
             let (swept, more) = match self.sweep_once().await {
                 Ok(swept) => swept,
                 Err(fault) => {
-                    tracing::error!(error = &fault as &dyn std::error::Error, "ended tasks could not be swept");
+                    tracing::error!(error = &fault as &dyn std::error::Error, "cannot delete ended tasks; the node tries again");
                     return gone;
                 }
             };
@@ -187,7 +187,7 @@ impl Chancery {
             }
             let gone = self.sweep().await;
             if gone > 0 {
-                tracing::debug!(tasks = gone, "swept ended tasks");
+                tracing::debug!(tasks = gone, "deleted ended tasks");
             }
         }
     }

@@ -315,12 +315,16 @@ impl Chancery {
         let ended = async { tokio::join!(inner.background.wait(), inner.loops.ended()) };
         if tokio::time::timeout(patience, ended).await.is_err() {
             let (turns, loops) = (inner.background.len(), inner.loops.running());
-            tracing::warn!(turns, ?loops, "turns or loops are still running; their tasks are taken up at the next start");
+            tracing::warn!(
+                turns,
+                ?loops,
+                "turns or loops still run after the time for a shutdown; the next start resumes their tasks"
+            );
         }
         if let Some(record) = &inner.record
             && let Err(fault) = record.sign(inner.clock.now()).await
         {
-            tracing::error!(error = &fault as &dyn std::error::Error, "the end of the record could not be signed");
+            tracing::error!(error = &fault as &dyn std::error::Error, "cannot sign the end of the record");
         }
         inner.store.close(patience).await
     }

@@ -345,7 +345,7 @@ impl TaskUpdateSink {
     fn end_with(&self, event: TaskEvent) {
         // Refused only when the task has ended otherwise meanwhile, by a cancel for instance. That ending stands.
         if let Err(reason) = self.live.take_last(event, self.clock.now(), &self.limits) {
-            tracing::debug!(task = %self.live.record.id, ?reason, "an ending came too late");
+            tracing::debug!(task = %self.live.record.id, ?reason, "ignored an ending of a task that had ended");
         }
     }
 

@@ -104,7 +104,7 @@ impl ChanceryInner {
                 None => self.select_agent(context, request, send, &skill, offering),
             },
         };
-        tracing::debug!(skill, agent = &*agent.name, "a call at the root address is routed by its skill");
+        tracing::debug!(skill, agent = &*agent.name, "routed a call at the root address by its skill");
         Ok(agent)
     }
 

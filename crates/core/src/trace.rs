@@ -194,8 +194,8 @@ impl ChanceryInner {
         if self.govern.trees.warns_now(now) {
             tracing::warn!(
                 %agent,
-                "looks like a loop that cannot be placed: this agent and another have begun trees in turn, all of them open. \
-                 `chancery agents url {agent}` gives the agent an address of its own, by which its calls are placed"
+                "looks like a loop that cannot be placed: this agent and another start trees in turn, and all of them are open. \
+                 `chancery agents url {agent}` gives the agent its own address, which identifies its calls"
             );
         }
     }

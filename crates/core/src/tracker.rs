@@ -73,9 +73,11 @@ impl LoopTracker {
             *tracked.counts().panics.entry(name).or_default() += 1;
             let reason = panic_text(&*panic);
             match need {
-                LoopNeed::Optional => tracing::error!(name, reason, "a background loop panicked; the node works on without it"),
+                LoopNeed::Optional => {
+                    tracing::error!(name, reason, "a background loop panicked; the node runs without it until a restart")
+                }
                 LoopNeed::Vital => {
-                    tracing::error!(name, reason, "a background loop panicked that the node needs; the node ends");
+                    tracing::error!(name, reason, "a vital background loop panicked; the node ends");
                     tracked.failed.cancel();
                 }
             }

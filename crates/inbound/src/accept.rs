@@ -69,7 +69,7 @@ pub(crate) async fn accept_connections<P: ConnectionProtocol>(
         }
         let limits = &doors.settings().limits;
         let Some(way_in) = WayIn::of(tls.as_ref(), address, &connections, &handshakes, limits) else {
-            tracing::debug!(%address, "too many connections; one was closed at once");
+            tracing::debug!(%address, "closed a connection at once: limits.connections or limits.connections_per_address are open");
             continue;
         };
         let stream = StallGuard::new(stream, Duration::from_millis(limits.write_stall_ms));
@@ -122,13 +122,13 @@ async fn accept(listener: &TcpListener, stop: &CancellationToken) -> Option<(Tcp
             Ok((stream, address)) => {
                 // Small writes must not wait for each other: events and frames are small writes.
                 if let Err(fault) = stream.set_nodelay(true) {
-                    tracing::debug!(error = %fault, "TCP_NODELAY could not be set");
+                    tracing::debug!(error = %fault, "cannot set TCP_NODELAY");
                 }
                 return Some((stream, address.ip()));
             }
             Err(fault) => {
                 // Out of file descriptors, mostly. Others will close; until then, do not spin.
-                tracing::warn!(error = %fault, "a connection could not be accepted");
+                tracing::warn!(error = %fault, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }

@@ -133,7 +133,7 @@ impl Doors {
     }
 
     fn rejection(&self, refusal: &CredentialRefusal, origin: &ConnectionOrigin) -> Rejection {
-        tracing::info!(kind = ?refusal.kind, reason = %refusal.reason, address = ?origin.address, "a call was turned away");
+        tracing::warn!(kind = ?refusal.kind, reason = %refusal.reason, address = ?origin.address, "rejected a call because of its credentials");
         let error = refusal.to_error();
         let challenges = match error.kind {
             ErrorKind::Unauthenticated => self.settings().authenticator.challenges(refusal),

@@ -99,7 +99,7 @@ impl CardRenderer {
         let shapes = match rendered {
             Ok(shapes) => Arc::new(shapes),
             Err(error) => {
-                tracing::error!(agent = %name, base = base.shown(), %error, "a card could not be signed for one more host");
+                tracing::error!(agent = %name, base = base.shown(), %error, "cannot sign a card for another host of the node");
                 return None;
             }
         };

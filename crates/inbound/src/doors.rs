@@ -377,12 +377,12 @@ pub(crate) async fn answer(chancery: &Chancery, context: &CallContext, call: Cal
 /// What the service answered, for the log.
 pub(crate) fn note(context: &CallContext, operation: Operation, answer: &Result<Answer, Error>) {
     match answer {
-        Ok(_) => tracing::debug!(trace = %context.trace, ?operation, version = %context.version, "answered"),
+        Ok(_) => tracing::debug!(trace = %context.trace, ?operation, version = %context.version, "answered a call"),
         Err(error) if error.kind == ErrorKind::Internal => {
-            tracing::error!(trace = %context.trace, ?operation, version = %context.version, error = %error, "failed");
+            tracing::error!(trace = %context.trace, ?operation, version = %context.version, error = %error, "a call failed");
         }
         Err(error) => {
-            tracing::debug!(trace = %context.trace, ?operation, version = %context.version, kind = ?error.kind, error = %error, "refused")
+            tracing::debug!(trace = %context.trace, ?operation, version = %context.version, kind = ?error.kind, error = %error, "refused a call")
         }
     }
 }

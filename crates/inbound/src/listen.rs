@@ -61,8 +61,8 @@ impl ConnectionProtocol for HttpConnections {
         };
         match ended {
             Ok(Ok(())) => {}
-            Ok(Err(fault)) => tracing::debug!(?address, error = fault, "a connection ended badly"),
-            Err(_) => tracing::warn!(?address, "a connection was still open after limits.drain_ms and was closed"),
+            Ok(Err(fault)) => tracing::debug!(?address, error = fault, "a connection ended with an error"),
+            Err(_) => tracing::warn!(?address, "closed a connection that was still open after limits.drain_ms"),
         }
     }
 

@@ -26,7 +26,13 @@ impl Doors {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        tracing::info!(kind = ?error.kind, address = ?origin.address, host = ?head.headers.get("host"), "a request was turned away");
+        tracing::warn!(
+            kind = ?error.kind,
+            address = ?origin.address,
+            host = ?head.headers.get("host"),
+            %error,
+            "rejected a request because of its Host or Origin; `hosts` lists the names of this node"
+        );
         if is_grpc {
             return GrpcDoors::refuse(&error, head.uri.path());
         }

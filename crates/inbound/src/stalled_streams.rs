@@ -96,7 +96,7 @@ impl<F: Future<Output = ()>> Future for WatchedStream<F> {
         }
         let late = timer.as_mut().poll(context);
         if late.is_ready() {
-            tracing::debug!("the reader of a stream took nothing for limits.write_stall_ms; the stream was reset");
+            tracing::debug!("reset a stream whose reader accepted no byte for limits.write_stall_ms");
         }
         late
     }

@@ -103,7 +103,7 @@ impl ConnectionProtocol for SwpConnections {
         let known = match doors.know_channel(&origin).await {
             Ok(known) => known,
             Err(error) => {
-                tracing::info!(?address, code = %codec::SwpCode::SecurityPolicy, %error, "an SWP channel is nobody's and was closed");
+                tracing::warn!(?address, code = %codec::SwpCode::SecurityPolicy, %error, "closed an SWP connection that did not authenticate");
                 return;
             }
         };
@@ -113,6 +113,6 @@ impl ConnectionProtocol for SwpConnections {
 
     fn log_failed_handshake(address: IpAddr, error: &io::Error) {
         let code = codec::SwpCode::SecurityPolicy;
-        tracing::info!(%address, %code, %error, "an SWP channel could not be secured");
+        tracing::warn!(%address, %code, %error, "the TLS handshake of an SWP connection failed");
     }
 }

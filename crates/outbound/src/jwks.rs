@@ -158,7 +158,7 @@ impl JwksCache {
                 attempt.end(Some(fault.clone()));
                 match shelf.usable(now) {
                     Some(document) => {
-                        tracing::warn!(%fault, origin = %url.origin().ascii_serialization(), "keys not renewed, the old ones stay");
+                        tracing::warn!(%fault, origin = %url.origin().ascii_serialization(), "cannot fetch a key set (JWKS); the node uses the cached one");
                         Ok(document)
                     }
                     None => Err(fault),

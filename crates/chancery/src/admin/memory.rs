@@ -96,7 +96,7 @@ async fn publish(
         return Err(Fault::new(StatusCode::BAD_REQUEST, "the upload broke off".to_owned()));
     }
     let published = published?;
-    tracing::info!(witness = %published.witness, count = published.count, "a collection was published");
+    tracing::info!(witness = %published.witness, count = published.count, "an operator published a collection");
     Ok(json_of(published))
 }
 
@@ -170,7 +170,7 @@ async fn grant(State(admin_state): State<AdminState>, AdminBody(body): AdminBody
         Ok((grant, text))
     });
     let (grant, text) = issued.await?;
-    tracing::info!(grant = grant.id, grantee = %grant.grantee, "memory was granted");
+    tracing::info!(grant = grant.id, grantee = %grant.grantee, "an operator granted access to memory");
     Ok(Json(json!({ "id": grant.id, "grant": text, "says": grant })))
 }
 
@@ -193,6 +193,6 @@ async fn revoke(State(admin_state): State<AdminState>, AdminPath(id): AdminPath<
     let now = admin_state.clock.now();
     let revoked = id.clone();
     admin_state.memory()?.blocking(move |gate, ring| gate.grants(ring).revoke(&revoked, now)).await?;
-    tracing::info!(grant = id, "a grant was revoked");
+    tracing::info!(grant = id, "an operator revoked a memory grant");
     Ok(Json(json!({ "id": id, "state": "revoked" })))
 }

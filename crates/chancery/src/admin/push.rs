@@ -52,7 +52,7 @@ pub(super) fn routes(admin_state: AdminState) -> Router {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        tracing::error!(error = &error as &dyn std::error::Error, "the operator's call could not be answered");
+        tracing::error!(error = &error as &dyn std::error::Error, "the store failed during an operator's call");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the store could not answer; the log says why".to_owned())
     }
 }

@@ -221,7 +221,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     }
     // Before anybody is told that the node is there: whoever changes the file from then on is seen to.
     if let Err(error) = node.watch_config() {
-        tracing::warn!(%error, "changes of the config file are not seen; `chancery reload` and SIGHUP work");
+        tracing::warn!(%error, "cannot watch the config file; apply a change with `chancery reload` or SIGHUP");
     }
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id(), certificate: node.certificate() };
     let announced = node.data_folder().map(|folder| folder.announce(&whereabouts)).transpose().map_err(|fault| anyhow!(fault))?;
@@ -231,8 +231,8 @@ async fn serve(start: Start) -> Result<(), Failure> {
     if node.is_open() && node.agents_elsewhere().len() > 1 {
         tracing::warn!(
             "no callers are configured: calls between agents are placed by their hop token, their trace or their address. \
-             An agent that passes on none of them begins trees of its own; loops and tree caps do not see it. \
-             `chancery agents url NAME` gives an agent its address; `[callers]` makes it certain."
+             An agent that forwards none of them starts its own trees, outside the limits on loops and trees. \
+             `chancery agents url NAME` gives an agent its address; `[callers]` identifies every caller."
         );
     }
 
@@ -255,7 +255,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let ending = async { tokio::join!(node.serve(listener, stop.clone()), slim, stopping) };
     tokio::select! {
         ((), (), stored) = ending => stored.context("the store did not close in order")?,
-        () = overdue(&stop) => tracing::warn!("gave up waiting; what was acknowledged is kept"),
+        () = overdue(&stop) => tracing::warn!("stopped waiting for running turns; everything acknowledged is stored"),
     }
     if failed.is_cancelled() {
         let names: Vec<_> = node.loop_panics().into_keys().collect();
@@ -279,7 +279,7 @@ fn look_ahead(start: &Start) -> Result<(), Failure> {
     }
     let Preflight { faults, unmatched } = chancery::preflight(config, places, &around);
     for fault in unmatched {
-        tracing::warn!(%fault, "a budget or policy of the config bounds nobody");
+        tracing::warn!(%fault, "a budget or policy of the config applies to no caller, tenant or agent; correct its name");
     }
     let lines: Vec<String> = faults
         .iter()
@@ -309,7 +309,7 @@ fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(
         return Err(Failure::Usage(fault));
     }
     if !node.is_open() && !node.speaks_tls() {
-        tracing::warn!(%address, "callers are authenticated, and without [tls] no SWP peer can be: all of them are turned away");
+        tracing::warn!(%address, "SWP cannot authenticate callers without [tls], so the node rejects every SWP connection; set [tls]");
     }
     Ok(())
 }
@@ -321,15 +321,15 @@ fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<()
     }
     match (node.is_open(), !address.ip().is_loopback()) {
         (true, true) => {
-            tracing::warn!(%address, "callers are not authenticated: anybody who reaches this address can use the agents and read every task");
+            tracing::warn!(%address, "callers are not authenticated: every client that reaches this address can use the agents and read every task; set [callers]");
             Ok(())
         }
         (true, false) => {
-            tracing::info!("no callers are configured: everybody on this machine may call");
+            tracing::info!("no callers are configured: every program on this machine can call the agents");
             Ok(())
         }
         (false, true) if !node.speaks_tls() => {
-            tracing::warn!(%address, "credentials come in unencrypted: set [tls], or let only something that speaks TLS reach this address");
+            tracing::warn!(%address, "credentials arrive unencrypted: set [tls], or make this address reachable through a TLS proxy only");
             Ok(())
         }
         (false, _) => Ok(()),

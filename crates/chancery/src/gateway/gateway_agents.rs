@@ -137,7 +137,7 @@ impl Gateway {
         self.observed.note(&remote, &self.chancery).await;
         self.remotes().insert(remote.name.clone(), Arc::clone(&remote));
         self.keep_checked(&remote);
-        tracing::info!(agent = %remote.name, "an agent was added");
+        tracing::info!(agent = %remote.name, "an operator added an agent");
         Ok(report::agent(&remote))
     }
 
@@ -154,7 +154,7 @@ impl Gateway {
             self.remotes().remove(name);
             self.serve(|agents| agents.without(name))?;
         }
-        tracing::info!(agent = name, "an agent was removed");
+        tracing::info!(agent = name, "an operator removed an agent");
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl Gateway {
             return Err(GatewayError::AnotherWaits(name.to_owned()));
         }
         self.show(&remote).await;
-        tracing::info!(agent = name, anew, "the card of an agent was approved");
+        tracing::info!(agent = name, anew, "an operator approved the card of an agent");
         Ok(json!({ "name": name, "approved": before, "agent": report::agent(&remote) }))
     }
 
@@ -313,7 +313,7 @@ impl Gateway {
             None => agents,
         });
         if let Err(error) = shown {
-            tracing::error!(%error, "the cards could not be signed anew and stay as they are");
+            tracing::error!(%error, "cannot sign the cards again; the node serves the old ones");
         }
     }
 
@@ -328,7 +328,7 @@ impl Gateway {
         let Some(remote) = remote else { return };
         let name = remote.name.to_string();
         if let Err(error) = self.keys.ensure_keys(&[(name.clone(), None)], &KeysConfig::default(), self.chancery.now()) {
-            tracing::error!(agent = name, %error, "there is no key for the agent's card; it stays under its old name");
+            tracing::error!(agent = name, %error, "cannot make a key for the agent's card; the agent keeps its old name");
             return;
         }
         let at_root = self.chancery.agents().first().name == before.name;
@@ -337,13 +337,13 @@ impl Gateway {
         let agent = gateway_parts.mount.at(given, at_root);
         let served = self.serve(|agents| agents.renamed(&before.name, agent));
         if let Err(error) = served {
-            tracing::error!(%error, "the cards could not be signed anew and stay as they are");
+            tracing::error!(%error, "cannot sign the cards again; the node serves the old ones");
         }
         before.gone.cancel();
         self.remotes().remove(&before.name);
         self.remotes().insert(remote.name.clone(), Arc::clone(&remote));
         self.keep_checked(&remote);
-        tracing::info!(before = %before.name, agent = %remote.name, "the agent's card was read, and it is served under its name");
+        tracing::info!(before = %before.name, agent = %remote.name, "read the agent's card; the node serves the agent under the name of the card");
     }
 
     /// Changes what is served, and shows it.
@@ -370,7 +370,7 @@ impl Gateway {
     fn unpin(&self, remote: &Remote) {
         for replica in remote.pool().replicas() {
             if let Err(error) = replica.unpin() {
-                tracing::error!(agent = %remote.name, error, "the pin of an agent that was not added stays");
+                tracing::error!(agent = %remote.name, error, "cannot remove the pin of an agent that could not be added");
             }
         }
     }

@@ -73,12 +73,19 @@ pub(crate) async fn gather(
     for record in remote_parts.agent_registry.added() {
         let mut taken = given.iter().map(|given| given.name.as_str()).chain(all.iter().map(|(_, found)| &*found.remote.name));
         if taken.any(|name| name == record.name) {
-            tracing::warn!(agent = record.name, "the config has an agent of this name; the one that was added is left out");
+            tracing::warn!(
+                agent = record.name,
+                "the config has an agent of this name; the node does not serve the added one. Rename one of them"
+            );
             continue;
         }
         match make(&record.name, &AgentConfig::from(&record), true) {
             Ok(made) => all.extend(made.map(|found| (None, found))),
-            Err(fault) => tracing::error!(agent = record.name, fault, "an agent that was added is left out"),
+            Err(fault) => tracing::error!(
+                agent = record.name,
+                fault,
+                "the node does not serve an added agent; correct the fault, or remove the agent with `chancery agents rm`"
+            ),
         }
     }
     let cards = futures::future::join_all(all.iter().map(|(_, found)| found.cards(now))).await;

@@ -39,7 +39,7 @@ impl InCode {
         if self.outranks_config || *config == silent {
             return Some(selector);
         }
-        tracing::info!(selector = selector.name(), "the config's [routing] counts, and not the selector given in code");
+        tracing::info!(selector = selector.name(), "[routing] of the config overrides the selector of the program");
         None
     }
 }

@@ -85,7 +85,7 @@ pub(super) async fn settle_names(
 
 fn keep(remote_parts: &RemoteParts, url: &str, name: &str) {
     if let Err(error) = remote_parts.agent_registry.keep_name(url, name) {
-        tracing::error!(agent = name, %error, "the name of an agent could not be kept; it may have another after a restart");
+        tracing::error!(agent = name, %error, "cannot store the name of an agent; the agent may have another name after a restart");
     }
 }
 

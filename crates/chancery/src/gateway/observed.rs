@@ -44,7 +44,9 @@ impl ObservedCards {
                 let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
                 digests.insert(place, digest);
             }
-            Err(fault) => tracing::error!(error = &fault as &dyn std::error::Error, "a card could not be recorded"),
+            Err(fault) => {
+                tracing::error!(error = &fault as &dyn std::error::Error, "cannot write the card of an agent to the record")
+            }
         }
     }
 }

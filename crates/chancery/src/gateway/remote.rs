@@ -123,11 +123,14 @@ impl Remote {
             (Some(_), false) => {
                 return Err("has a runner here beside `url`; say routing.fallback = \"local\" to have it used".to_owned());
             }
-            (None, true) => tracing::warn!(agent = name, "routing.fallback is \"local\", but nothing runs this agent here"),
+            (None, true) => tracing::warn!(
+                agent = name,
+                "routing.fallback is \"local\", but the agent has no `run`: there is nothing to fall back to"
+            ),
             _ => {}
         }
         let seed = rand::random();
-        tracing::debug!(agent = name, seed, "chooses among replicas");
+        tracing::debug!(agent = name, seed, "seeded the choice among replicas");
         let pool = Pool::new(replicas, config.routing.plan(seed), config.health.clone(), Arc::clone(clock));
         let pool = in_code.selector(&config.routing).into_iter().fold(pool, Pool::choosing_by);
         Ok(Some(Self {
@@ -194,7 +197,7 @@ impl Remote {
         let fault = self.pool.replicas().find_map(|replica| replica.seen().fault);
         let reason = fault.as_ref().map_or_else(|| "no answer yet".to_owned(), DiscoveryError::for_operator);
         let url = self.config.urls.first();
-        tracing::warn!(agent = %self.name, url, reason, "the agent has no card yet; it is served as soon as it has");
+        tracing::warn!(agent = %self.name, url, reason, "cannot read the agent's card yet; the node shows a stand-in and tries again");
         let approved = self.pool.replicas().find_map(|replica| replica.seen().counts);
         let card = approved.map_or_else(|| self.stand_in(fault.as_ref()), |found| self.shown_as(front(&found, &self.public_url)));
         ShownCards { card, extended: None }
@@ -241,7 +244,9 @@ impl Remote {
                 (Ok(found), Ok(Some(extended))) => {
                     return Some(self.shown_as(front_extended(&found, &extended, &self.public_url)));
                 }
-                (_, Err(error)) => tracing::info!(agent = %self.name, %error, "no extended card"),
+                (_, Err(error)) => {
+                    tracing::warn!(agent = %self.name, url = replica.address().url, %error, "cannot read the agent's extended card");
+                }
                 _ => {}
             }
         }
@@ -257,7 +262,10 @@ impl Remote {
                     self.pool.learn(replica.name(), Arc::new(found.card.clone()));
                     shown = shown.or_else(|| Some(self.shown_as(front(&found, &self.public_url))));
                 }
-                Err(error) => tracing::info!(agent = %self.name, error = error.for_operator(), "no card"),
+                Err(error) => {
+                    let (url, error) = (&replica.address().url, error.for_operator());
+                    tracing::warn!(agent = %self.name, url, error, "cannot read the agent's card");
+                }
             }
         }
         shown
@@ -297,7 +305,7 @@ fn dialable(mut url: Url) -> Url {
         _ => None,
     };
     if let Some(loopback) = loopback {
-        tracing::info!(typed = %url, address = %loopback, "an unspecified address is called at the loopback");
+        tracing::info!(typed = %url, address = %loopback, "the URL has an unspecified address; the node calls the loopback address instead");
         // Only URLs without a host refuse one.
         let _ = url.set_ip_host(loopback);
     }

@@ -100,7 +100,7 @@ impl RunningNode {
         *self.assembled.lock().unwrap_or_else(PoisonError::into_inner) = Assembled { config, key_sets };
         // The cards were rendered before the callers counted that they say the credentials of.
         if let Err(error) = self.doors_handle.publish(&self.parts.keys.ring()) {
-            tracing::error!(%error, "the cards could not be signed anew and stay as they are");
+            tracing::error!(%error, "cannot sign the cards again; the node serves the old ones");
         }
         Ok(())
     }

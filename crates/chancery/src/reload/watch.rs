@@ -48,7 +48,7 @@ impl Reloader {
         })?;
         // The folder and not the file: editors put a new file in the place of the old one.
         watcher.watch(&folder, RecursiveMode::NonRecursive)?;
-        tracing::info!(file = %source.file.display(), "the config file is watched");
+        tracing::info!(file = %source.file.display(), "watching the config file");
         // It may have changed between the start that read it and now.
         let now = std::fs::read_to_string(&source.file).map(|text| digest(&text));
         if now.ok().as_ref() != Some(&source.digest) {

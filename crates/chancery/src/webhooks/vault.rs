@@ -54,9 +54,9 @@ impl KeyVault {
         if self.made_now && registrations > 0 {
             tracing::warn!(
                 registrations,
-                "{FILE} is missing, and there was one: new keys are made. What registrations of webhooks keep secret, and the \
-                 secrets agreed with origins, cannot be opened: deliveries that need them fail. Stop the node and put {FILE} back \
-                 from a backup, or let the receivers register anew"
+                "{FILE} is missing, and there was one: the node made new keys. It cannot open the secrets of webhooks and of \
+                 origins: deliveries that need them fail. Stop the node and restore {FILE} from a backup, or register the \
+                 webhooks again"
             );
         }
     }
@@ -102,7 +102,7 @@ impl Vault for KeyVault {
             Ok(sealed) => SealedSecret { kek_id: sealed.kek_id, bytes: sealed.bytes.into() },
             Err(error) => {
                 // Nothing opens that, so deliveries fail and say why.
-                tracing::error!(%error, "a webhook's secrets could not be sealed");
+                tracing::error!(%error, "cannot seal the secrets of a webhook; its deliveries fail");
                 SealedSecret { kek_id: "".into(), bytes: Vec::new().into() }
             }
         }

@@ -198,11 +198,11 @@ impl Allotment {
             span.record(name, tokens);
         }
         span.record("chancery.cost_usd", tracing::field::display(spend.settled.saturating_add(spend.overrun).usd));
-        tracing::debug!(parent: &span, known_by = ?actual.usd_source, "settled");
+        tracing::debug!(parent: &span, known_by = ?actual.usd_source, "settled the cost of a turn");
         if settled.overrun.usd.0 > 0 || settled.overrun.tokens > 0 {
             tracing::warn!(
                 task = %node.record.id, agent = %node.record.agent, usd = %settled.overrun.usd, tokens = settled.overrun.tokens,
-                "an agent reports more than was set aside for it"
+                "an agent reported a higher cost than the node reserved for it"
             );
         }
         // Asked for only by those who are told.

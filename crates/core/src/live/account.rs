@@ -111,7 +111,7 @@ impl LiveTask {
                 && state.stop.is_none()
                 && let Some(stop) = state.weigh()
             {
-                tracing::info!(task = %self.record.id, reason = stop.reason(), "a task is stopped");
+                tracing::info!(task = %self.record.id, reason = stop.reason(), "the node stops a task");
                 state.halt(stop);
             }
         }

@@ -116,7 +116,7 @@ impl Engine {
     pub async fn run(self: &Arc<Self>) {
         while !self.stopping.is_cancelled() {
             let sleep = self.round().await.unwrap_or_else(|fault| {
-                tracing::error!(error = &fault as &dyn std::error::Error, "webhooks could not be looked for");
+                tracing::error!(error = &fault as &dyn std::error::Error, "cannot search for due webhooks; the node tries again");
                 AFTER_FAULT
             });
             tokio::select! {
@@ -153,7 +153,7 @@ impl Engine {
     /// The clock may have been set: everything that is planned goes along.
     async fn follow_the_clock(&self) -> Result<(), StoreError> {
         let Some(set) = self.timeline.was_set() else { return Ok(()) };
-        tracing::warn!(was = %set.was, is = %set.is, "the clock was set; deliveries go on as they were planned");
+        tracing::warn!(was = %set.was, is = %set.is, "the clock was set; deliveries keep their planned intervals");
         self.outbox.clock_set(set).await?;
         self.timeline.follow(set);
         Ok(())

@@ -121,7 +121,7 @@ impl Engine {
         let taken = verdict == DeliveryVerdict::Ack;
         if token.is_some() {
             self.metrics().replays.add(1);
-            tracing::info!(letter = dead.id, task = %dead.task, origin = &*dead.origin, taken, http, "a dead letter was put to its webhook again");
+            tracing::info!(letter = dead.id, task = %dead.task, origin = &*dead.origin, taken, http, "sent a dead letter to its webhook again");
         }
         let at = self.now();
         let delivered = (self.recording && token.is_some()).then(|| Delivered {
@@ -140,7 +140,7 @@ impl Engine {
             tracing::error!(
                 letter = dead.id,
                 error = &fault as &dyn std::error::Error,
-                "what became of a replay could not be kept yet"
+                "cannot store the result of a replay yet"
             );
             tokio::select! {
                 () = tokio::time::sleep(AFTER_FAULT) => {}

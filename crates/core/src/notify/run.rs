@@ -63,7 +63,11 @@ impl Engine {
             Ok(Some(run)) => run.go(grant).await,
             Ok(None) => self.hand_back(grant),
             Err(fault) => {
-                tracing::error!(lane, error = &fault as &dyn std::error::Error, "a webhook's task could not be read");
+                tracing::error!(
+                    lane,
+                    error = &fault as &dyn std::error::Error,
+                    "cannot read the task of a webhook; the node tries again"
+                );
                 self.hand_back(grant);
             }
         }
@@ -82,7 +86,11 @@ impl Engine {
                 run.settle(step, None, now).await;
             }
             Ok(None) => {}
-            Err(fault) => tracing::error!(lane, error = &fault as &dyn std::error::Error, "a webhook's task could not be read"),
+            Err(fault) => tracing::error!(
+                lane,
+                error = &fault as &dyn std::error::Error,
+                "cannot read the task of a webhook; the node tries again"
+            ),
         }
         self.notifier.in_flight.end(lane, epoch);
     }
@@ -120,7 +128,7 @@ impl<'e> Run<'e> {
                 Ok(None) => return self.engine.hand_back(held),
                 Err(fault) => {
                     let task = &self.record.id;
-                    tracing::error!(%task, error = &fault as &dyn std::error::Error, "what to tell a webhook could not be read");
+                    tracing::error!(%task, error = &fault as &dyn std::error::Error, "cannot read the events for a webhook; the node tries again");
                     let now = self.engine.now();
                     self.settle(LaneAction::Release { span: None, next_at: now + AFTER_FAULT }, None, now).await;
                     return self.engine.hand_back(held);

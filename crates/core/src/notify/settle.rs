@@ -62,7 +62,7 @@ impl Run<'_> {
                 tracing::error!(
                     lane,
                     error = &fault as &dyn std::error::Error,
-                    "what became of a notification could not be kept"
+                    "cannot store the result of a delivery; the webhook may receive the notification again"
                 );
                 false
             }
@@ -221,12 +221,12 @@ impl Run<'_> {
             LaneAction::Ack { .. } if failed >= FAILING => {
                 tracing::info!(%task, origin, url, seq, attempt, "push.endpoint.recovered: a webhook answers again");
             }
-            LaneAction::Ack { .. } => tracing::debug!(%task, origin, url, seq, attempt, "a notification was taken"),
+            LaneAction::Ack { .. } => tracing::debug!(%task, origin, url, seq, attempt, "a webhook accepted a notification"),
             LaneAction::Retry { .. } if attempt == FAILING => {
-                tracing::warn!(%task, origin, url, seq, attempt, http, error, "push.endpoint.failing: a webhook fails again and again");
+                tracing::warn!(%task, origin, url, seq, attempt, http, error, "push.endpoint.failing: a webhook keeps failing");
             }
             LaneAction::Retry { .. } => {
-                tracing::info!(%task, origin, url, seq, attempt, http, error, "a notification was not taken and is tried again");
+                tracing::warn!(%task, origin, url, seq, attempt, http, error, "a webhook did not accept a notification; the node tries again");
             }
             LaneAction::Reject { disable: Some(reason), .. }
             | LaneAction::GiveUp { reason, .. }
@@ -235,9 +235,11 @@ impl Run<'_> {
             }
             LaneAction::Reject { reason, .. } => {
                 let reason = reason.as_str();
-                tracing::warn!(%task, origin, url, seq, http, reason, "a notification was rejected and is kept as a dead letter");
+                tracing::warn!(%task, origin, url, seq, http, reason, "a webhook rejected a notification; the node keeps it as a dead letter");
             }
-            LaneAction::Gone { .. } => tracing::warn!(%task, origin, url, "push.config.gone: a webhook says that it is no more"),
+            LaneAction::Gone { .. } => {
+                tracing::warn!(%task, origin, url, "push.config.gone: a webhook answered that it no longer exists")
+            }
             LaneAction::Pin { .. } | LaneAction::Skip { .. } | LaneAction::Park { .. } | LaneAction::Release { .. } => {}
         }
     }
@@ -246,9 +248,9 @@ impl Run<'_> {
         let registration = &self.lane.registration;
         let (task, origin, why) = (&registration.task, &*registration.origin, reason.as_str());
         if reason == DisableReason::BlockedAddress {
-            tracing::warn!(security = true, %task, origin, url, error, "a webhook led to an address that may not be called");
+            tracing::warn!(security = true, %task, origin, url, error, "a webhook resolved to an address that is not allowed; see push.allow_nets");
         }
-        tracing::warn!(%task, origin, url, reason = why, http, error, "push.endpoint.disabled: nothing more is sent to a webhook");
+        tracing::warn!(%task, origin, url, reason = why, http, error, "push.endpoint.disabled: the node sends nothing more to a webhook");
     }
 }
 

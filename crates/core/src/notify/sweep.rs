@@ -41,7 +41,10 @@ impl Engine {
                 }
                 Ok(_) => return,
                 Err(fault) => {
-                    return tracing::error!(error = &fault as &dyn std::error::Error, "old webhooks could not be swept");
+                    return tracing::error!(
+                        error = &fault as &dyn std::error::Error,
+                        "cannot delete old webhooks; the node tries again"
+                    );
                 }
             }
         }

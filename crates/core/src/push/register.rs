@@ -107,7 +107,7 @@ impl ChanceryInner {
             Ok(Some(lane)) => push.notifier.in_flight.stop(lane),
             Ok(None) => {}
             Err(fault) => {
-                tracing::error!(%task, error = &fault as &dyn std::error::Error, "a webhook could not be taken back");
+                tracing::error!(%task, error = &fault as &dyn std::error::Error, "cannot remove a webhook whose registration failed");
             }
         }
     }

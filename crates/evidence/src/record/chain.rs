@@ -49,7 +49,7 @@ impl Scribe for Recorder {
         if let Some(sealed) = &end.sealed {
             match signed_body(sealed) {
                 Ok(body) => stand.hash = from_hex(&body.hash).unwrap_or(NOTHING),
-                Err(fault) => tracing::error!(%fault, "the record goes on after a seal that is not whole"),
+                Err(fault) => tracing::error!(%fault, "cannot read the last seal of the record; the record continues after it"),
             }
             stand.previous = checkpoint::digest(sealed);
             (stand.next, stand.first) = (sealed.end, sealed.end);
@@ -66,7 +66,7 @@ impl Scribe for Recorder {
         if let Some(newest) = &end.newest
             && stand.next < newest.end
         {
-            tracing::error!(signed = newest.end, found = stand.next, "entries of the record are gone that were signed");
+            tracing::error!(signed = newest.end, found = stand.next, "signed entries are missing from the record");
             // Their places stay empty, so that nobody takes others for them.
             stand.next = newest.end;
             stand.hash = signed_body(newest).ok().and_then(|body| from_hex(&body.hash)).unwrap_or(stand.hash);
@@ -109,11 +109,11 @@ impl Standing {
                     self.tree.push(&entry.hash);
                 }
                 if entries.last().map(|entry| entry.hash) != Some(block.hash) || self.next != block.first {
-                    tracing::error!(first = block.first, "a block of the record is not as it was written");
+                    tracing::error!(first = block.first, "a block of the record does not match its hash");
                 }
                 self.last_at = entries.last().map_or(self.last_at, |entry| entry.at);
             }
-            Err(fault) => tracing::error!(%fault, "a block of the record is not as it was written"),
+            Err(fault) => tracing::error!(first = block.first, %fault, "cannot read a block of the record"),
         }
         self.hash = block.hash;
         self.next = block.first.saturating_add(block.count);
@@ -136,7 +136,7 @@ struct Recording {
 impl Recording {
     fn signature(&mut self, at: Timestamp, sealed: bool) {
         let Some(key) = self.key.load_full() else {
-            tracing::error!("there is no key to sign the record with");
+            tracing::error!("cannot sign the record: the node has no receipt key");
             return;
         };
         let stand = &self.stand;
@@ -163,7 +163,7 @@ impl Recording {
                 }
                 self.unwritten.checkpoints.push(checkpoint);
             }
-            Err(fault) => tracing::error!(fault, "the record could not be signed"),
+            Err(fault) => tracing::error!(fault, "cannot sign the record"),
         }
     }
 
@@ -223,7 +223,7 @@ impl Chain for Recording {
     fn add(&mut self, lines: &RecordLines) {
         if let Err(fault) = self.link_all(&lines.0) {
             // They are ours, so they can be read; if not, that is told rather than nothing.
-            tracing::error!(%fault, "lines for the record cannot be read");
+            tracing::error!(%fault, "cannot read lines for the record: this is a defect");
         }
     }
 

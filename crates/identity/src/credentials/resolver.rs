@@ -31,7 +31,7 @@ impl Default for AllowAll {
 
 impl IdentityResolver for AllowAll {
     fn allows(&self, _: &AgentId) -> bool {
-        self.told.call_once(|| tracing::info!("no allowlist of agent ids is configured: every agent that is a caller is let in"));
+        self.told.call_once(|| tracing::info!("identity.allow is not set: the node accepts every agent that is a caller"));
         true
     }
 }

@@ -99,14 +99,14 @@ impl SwpConnection {
         let over = self.serve(&mut incoming, &frames).await;
         let address = self.origin.address;
         match over {
-            Over::Done(why) => tracing::debug!(?address, why, "an SWP connection is over"),
+            Over::Done(why) => tracing::debug!(?address, why, "an SWP connection ended"),
             Over::Refused(reject) => {
                 let (code, reason) = (reject.code(), reject.reason().name());
-                tracing::info!(?address, caller = %self.known.caller.name, %code, reason, %reject, "an SWP frame was refused, and its connection closed");
+                tracing::warn!(?address, caller = %self.known.caller.name, %code, reason, %reject, "rejected an SWP frame and closed its connection");
             }
             Over::Tampered(error) => {
                 let (caller, code) = (&self.known.caller.name, SwpCode::SecurityPolicy);
-                tracing::warn!(?address, %caller, %code, %error, "the TLS of an SWP connection failed, and the connection was closed");
+                tracing::warn!(?address, %caller, %code, %error, "closed an SWP connection whose TLS failed");
             }
         }
         // What is under way goes on in the service; only nobody here reports on it any more.
@@ -176,7 +176,7 @@ impl SwpConnection {
         let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let Received { envelope, payload } = reader.read(body, timestamps, elapsed)?;
         if envelope.flags != 0 {
-            tracing::debug!(flags = envelope.flags, "an SWP envelope has flags that nobody knows");
+            tracing::debug!(flags = envelope.flags, "an SWP envelope has unknown flags");
         }
         match payload {
             FramePayload::A2a(a2a::A2aMessage::Handshake(handshake)) => {
@@ -210,7 +210,7 @@ impl SwpConnection {
             agent_id = handshake.agent_id,
             proven,
             capabilities = handshake.capabilities.len(),
-            "an SWP peer says who it is"
+            "an SWP peer sent its AgentID"
         );
     }
 

@@ -229,7 +229,9 @@ impl TaskSession {
         let now = millis(self.doors.chancery().now());
         let mut reply = to.reply(report.message.msg_type(), now, report.message.to_payload());
         reply.extensions = report.given.to_extensions();
-        reply.encode(&self.limits).inspect_err(|reject| tracing::info!(%reject, "a report on a task does not fit into a frame"))
+        reply
+            .encode(&self.limits)
+            .inspect_err(|reject| tracing::warn!(%reject, "a report on a task is too large for an SWP frame"))
     }
 }
 

@@ -177,7 +177,7 @@ impl AgentClient {
             if next >= until {
                 return Err(fault);
             }
-            tracing::debug!(url = self.shared.interface.url, tried, "not reached, trying again: {fault}");
+            tracing::debug!(url = self.shared.interface.url, tried, "cannot reach the agent, trying again: {fault}");
             sleep_until(next).await;
             tried += 1;
         }

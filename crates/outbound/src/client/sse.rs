@@ -202,7 +202,7 @@ impl SseReader {
             event = number,
             path = fault.path,
             reason = fault.reason,
-            "an event of an agent cannot be read, skipped"
+            "skipped an event of an agent that cannot be read"
         );
         self.answers.terms.count_one(Leniency::SkippedEvent);
         self.skipped.count += 1;

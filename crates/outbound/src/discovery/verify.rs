@@ -162,8 +162,8 @@ pub(super) fn judge(peer: &PeerLocation, verification: &Verification) -> Result<
     match refusal {
         None => Ok(()),
         Some(reason) => {
-            let expected = peer.agent_id.as_ref().map_or("nobody in particular", AgentId::as_str);
-            tracing::warn!(peer = %peer.name, url = peer.url, expected, reason, "a card is refused; the peer is not called");
+            let expected = peer.agent_id.as_ref().map_or("any agent", AgentId::as_str);
+            tracing::warn!(peer = %peer.name, url = peer.url, expected, reason, "rejected the card of an agent; the node does not call the agent");
             Err(DiscoveryError::refused(peer, reason))
         }
     }

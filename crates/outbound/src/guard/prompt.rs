@@ -61,7 +61,7 @@ impl Prompt {
 fn confirm(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     if let Err(fault) = stream.set_quickack(true) {
-        tracing::debug!(%fault, "a confirmation could not be hurried");
+        tracing::debug!(%fault, "cannot set TCP_QUICKACK");
     }
     #[cfg(not(target_os = "linux"))]
     let _ = stream;

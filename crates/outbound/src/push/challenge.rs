@@ -73,7 +73,7 @@ impl Challenger {
             }
             Err(FailedChallenge { reason, public }) => {
                 let origin = Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-                tracing::warn!(origin, reason, "a webhook did not answer its challenge");
+                tracing::warn!(origin, reason, "a webhook did not answer its challenge (push.challenge)");
                 let required = self.mode == Challenge::Required;
                 if required { Err(format!("did not answer the challenge: {public}")) } else { Ok(()) }
             }

@@ -83,13 +83,13 @@ impl MessageDelivery<'_> {
             if is_of_other_version(&error)
                 && let Some(other) = self.replica.next_version(&replica_client)
             {
-                tracing::info!(peer = self.replica.name(), from = %replica_client.version, to = %other.version, "the agent does not speak a version; another is tried");
+                tracing::info!(peer = self.replica.name(), url = self.replica.address().url, from = %replica_client.version, to = %other.version, "the agent does not support an A2A version; the node tries another");
                 (is_first, no_stream, self.never_stream) = (false, None, false);
                 replica_client = other;
                 continue;
             }
             if self.context_may_be_unwanted(&replica_client, mode, &error) {
-                tracing::info!(peer = self.replica.name(), %error, "the agent refused a message; it is put without a context id");
+                tracing::info!(peer = self.replica.name(), url = self.replica.address().url, %error, "the agent refused a message; the node sends it without a context id");
                 self.no_context = true;
                 continue;
             }
@@ -252,7 +252,7 @@ impl MessageDelivery<'_> {
 
     fn failed(&self, replica_client: &ReplicaClient, mode: CallMode, error: ClientError) -> AskOutcome {
         let (peer, url) = (self.replica.name(), &replica_client.client.interface().url);
-        tracing::warn!(peer, url, %error, "the agent did not take a message");
+        tracing::warn!(peer, url, %error, "the agent did not accept a message");
         if let (ClientError::NotUnderstood(_), CallMode::Blocking | CallMode::Immediate, true) =
             (&error, mode, replica_client.streams)
         {

@@ -134,7 +134,7 @@ fn hold(
 ) -> Result<Arc<Discovered>, DiscoveryError> {
     let Some(pin) = keeper.pin(&peer.name) else {
         if let Err(error) = keeper.keep(&peer.name, Pin::of(&found, now)) {
-            tracing::error!(peer = %peer.name, error, "the pin of a card could not be kept; it is pinned again at the next start");
+            tracing::error!(peer = %peer.name, url = found.url, error, "cannot store the pin of a card; the node pins the card again at the next start");
         }
         return Ok(found);
     };
@@ -148,7 +148,7 @@ fn hold(
             state.pending = None;
             if is_news {
                 state.warned = Some(found.digest.clone());
-                tracing::warn!(peer = %peer.name, url = found.url, reason, "a card is refused; the peer is not called");
+                tracing::warn!(peer = %peer.name, url = found.url, reason, "rejected the card of an agent; the node does not call the agent");
             }
             Err(DiscoveryError::refused(peer, reason))
         }
@@ -157,7 +157,7 @@ fn hold(
             if !told {
                 tracing::warn!(
                     peer = %peer.name, url = found.url, approved = pin.structure, structure = found.structure,
-                    "a card promises something else than the approved one, which is used on; see `chancery agents ls` and approve it there"
+                    "a card promises something else than the approved one, which stays in use; see `chancery agents ls` and approve it there"
                 );
             }
             state.pending = Some(found);

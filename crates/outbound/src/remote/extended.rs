@@ -82,7 +82,7 @@ impl Replica {
         if self.seen().pinned
             && let Some(reason) = other_signer(&found.verification, &verification)
         {
-            tracing::warn!(peer = self.name(), reason, "an extended card is refused");
+            tracing::warn!(peer = self.name(), url = found.url, reason, "rejected the extended card of an agent");
             return Err(DiscoveryError::refused(self.address(), reason).into());
         }
         let (url, version) = (replica_client.client.interface().url.clone(), replica_client.version);

@@ -140,7 +140,7 @@ impl Follower {
             }
             Err(error @ ClientError::NotUnderstood(_)) => Err(self.lost(&error.public().message)),
             Err(error) => {
-                tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
+                tracing::warn!(peer = self.replica.name(), url = self.replica.address().url, %error, "cannot read a task at its agent");
                 rounds.failed += 1;
                 if rounds.failed > self.limits.reconnects {
                     self.blameless = matches!(error, ClientError::Busy { .. });
@@ -220,7 +220,7 @@ impl Follower {
             Ok(AgentAnswer::Whole(TaskEvent::Created(task))) => task,
             Ok(_) => return Ok(Ok(RoundOutcome::Nothing)),
             Err(error) => {
-                tracing::info!(peer = self.replica.name(), %error, "a task could not be looked at");
+                tracing::warn!(peer = self.replica.name(), url = self.replica.address().url, %error, "cannot read a task at its agent");
                 return Ok(Err(error));
             }
         };
@@ -238,7 +238,8 @@ impl Follower {
     }
 
     pub(super) fn not_believed(&self, strange: &Strange) -> RunError {
-        tracing::warn!(peer = self.replica.name(), task = %self.remote.turn.task.id, ?strange, "an agent is not believed");
+        let (peer, url, task) = (self.replica.name(), &self.replica.address().url, &self.remote.turn.task.id);
+        tracing::warn!(peer, url, %task, %strange, "rejected an inconsistent answer of an agent");
         RunError::new(strange.to_string())
     }
 

@@ -195,7 +195,7 @@ impl Follower {
             }
             ClientError::Refused(error) => Err(RunError::new(error.message)),
             error => {
-                tracing::info!(peer = self.replica.name(), %error, "a stream broke off");
+                tracing::warn!(peer = self.replica.name(), url = self.replica.address().url, %error, "the stream of an agent broke off");
                 listening.is_cut = true;
                 if !goes_on {
                     return Ok(Step::Leave);

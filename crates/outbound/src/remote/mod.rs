@@ -195,7 +195,7 @@ impl RemoteRunner {
             let replica_client = match replica.client(self.clock.now()).await {
                 Ok(replica_client) => replica_client,
                 Err(error) => {
-                    tracing::warn!(peer = replica.name(), url = replica.address().url, %error, "an agent cannot be called");
+                    tracing::warn!(peer = replica.name(), url = replica.address().url, %error, "cannot call an agent");
                     lease.end(CallOutcome::Failed);
                     let reason = self.failed(&replica, &error.to_string());
                     return Attempt::NotSeen(Box::new(Untouched { reason, remote, updates }));

@@ -52,14 +52,17 @@ pub trait FactsKeeper: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Default)]
 pub struct AgentNotes {
     replica: Arc<str>,
+    /// The address of the agent, for the log.
+    url: Arc<str>,
     facts: Mutex<AgentFacts>,
     keeper: Option<Arc<dyn FactsKeeper>>,
 }
 
 impl AgentNotes {
-    pub fn new(replica: Arc<str>, keeper: Option<Arc<dyn FactsKeeper>>) -> Self {
+    /// `url` is the address that the log names beside the replica.
+    pub fn new(replica: Arc<str>, url: Arc<str>, keeper: Option<Arc<dyn FactsKeeper>>) -> Self {
         let facts = keeper.as_ref().and_then(|keeper| keeper.facts(&replica)).unwrap_or_default();
-        Self { replica, facts: Mutex::new(facts), keeper }
+        Self { replica, url, facts: Mutex::new(facts), keeper }
     }
 
     pub fn facts(&self) -> AgentFacts {
@@ -91,8 +94,9 @@ impl AgentNotes {
         if is_new {
             tracing::info!(
                 peer = &*self.replica,
+                url = &*self.url,
                 ?leniencies,
-                "the agent deviates from its version; its answers are read all the same"
+                "the agent deviates from its A2A version; the node reads its answers anyway"
             );
             self.save(&facts);
         }
@@ -106,7 +110,13 @@ impl AgentNotes {
             return;
         }
         let (way, reason) = (if streams { "stream" } else { "unary" }, reason.into());
-        tracing::warn!(peer = &*self.replica, way, reason, "the agent is called another way from now on");
+        tracing::warn!(
+            peer = &*self.replica,
+            url = &*self.url,
+            way,
+            reason,
+            "the node calls the agent in another way from now on"
+        );
         facts.prefers = Some(CallPreference { streams, reason });
         self.save(&facts);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chancery_core::health::{HealthConfig, OpenCall, PeerPool, PeerStanding};
+use chancery_core::health::{Ejection, HealthConfig, OpenCall, PeerPool, PeerStanding};
 use chancery_core::routing::{CallOutcome, PeerId, PeerSelector, PeerSnapshot, RoutingPlan, TaskSpec};
 use chancery_core::{Clock, MicroUsd, SelectorQuery, Turn};
 use chancery_protocol::{AgentCard, Timestamp};
@@ -147,8 +147,10 @@ impl Pool {
     pub(super) fn finish(&self, chosen: ChosenReplica, outcome: CallOutcome, cost: Option<MicroUsd>) {
         let now = self.clock.now();
         let latency = u64::try_from(now.micros().saturating_sub(chosen.since.micros())).unwrap_or(0);
-        for ejection in self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), cost, now) {
-            tracing::warn!(?ejection, "a replica does far worse than its siblings and is left alone for a while");
+        let ejections = self.lock().finish(chosen.call, outcome, Duration::from_micros(latency), cost, now);
+        for Ejection { peer, reason, until } in ejections {
+            let url = self.replicas.get(&peer).map(|replica| replica.address().url.as_str());
+            tracing::warn!(%peer, url, ?reason, %until, "a replica does far worse than its siblings; the node stops calling it until then");
         }
     }
 

@@ -79,7 +79,7 @@ impl Replica {
         credentials: AgentCredentials,
     ) -> Self {
         let (card_pin, call_plan, extended) = (CardPin::default(), Mutex::default(), extended::CachedExtendedCard::default());
-        let notes = Arc::new(AgentNotes::new(Arc::clone(&address.name), None));
+        let notes = Arc::new(AgentNotes::new(Arc::clone(&address.name), address.url.as_str().into(), None));
         let settings = AgentSettings::default();
         let end = ReplicaEnd::default();
         Self { address, way_out, discovery, limits, credentials, settings, notes, card_pin, call_plan, extended, end }
@@ -94,7 +94,7 @@ impl Replica {
     /// The same, with what is learnt about the agent kept over restarts.
     #[must_use]
     pub fn noted_by(self, keeper: Arc<dyn FactsKeeper>) -> Self {
-        let notes = Arc::new(AgentNotes::new(Arc::clone(&self.address.name), Some(keeper)));
+        let notes = Arc::new(AgentNotes::new(Arc::clone(&self.address.name), self.address.url.as_str().into(), Some(keeper)));
         Self { notes, ..self }
     }
 

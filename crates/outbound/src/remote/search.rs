@@ -44,7 +44,8 @@ pub(super) async fn find_task(
         Ok(Reply::Tasks(page)) => page,
         Ok(_) => return None,
         Err(error) => {
-            tracing::info!(%error, "the agent did not list the tasks of a context");
+            let url = &replica_client.client.interface().url;
+            tracing::warn!(url, %error, "the agent did not list the tasks of a context");
             return None;
         }
     };

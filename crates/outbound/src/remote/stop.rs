@@ -33,11 +33,11 @@ pub(super) async fn cancel_at(
     match replica_client.client.call(cancel, conditions).await {
         Ok(reply) => CancelAnswer::Task(reply),
         Err(ClientError::Refused(error)) if error.kind != ErrorKind::TaskNotFound => {
-            tracing::info!(peer = replica.name(), %error, "the agent refused to cancel a task");
+            tracing::warn!(peer = replica.name(), url = replica.address().url, %error, "the agent refused to cancel a task");
             CancelAnswer::Refused(refusal(replica, &error))
         }
         Err(error) => {
-            tracing::info!(peer = replica.name(), %error, "the agent did not confirm that it stopped");
+            tracing::warn!(peer = replica.name(), url = replica.address().url, %error, "the agent did not confirm a cancel");
             CancelAnswer::Unknown
         }
     }
@@ -69,7 +69,7 @@ pub(super) fn when_named(
         }
         let cancel = Request::CancelTask(CancelTask { tenant: None, id: id.clone(), metadata: None });
         if let Err(error) = client.call(&cancel, &conditions).await {
-            tracing::info!(task = %id, %error, "a task that nobody waits for could not be cancelled at its agent");
+            tracing::warn!(task = %id, url = client.interface().url, %error, "cannot cancel a task at its agent after its turn ended");
         }
     };
     spawn_watched("cancel of an unnamed task", async move {

@@ -66,7 +66,7 @@ pub(super) fn run(
             if rope.0.ring()
                 && let Err(fault) = checkpoint::carry_over(connection)
             {
-                tracing::warn!(%fault, "the write-ahead log could not be started anew");
+                tracing::warn!(%fault, "cannot restart the write-ahead log; it grows until the next checkpoint");
             }
         }
     }

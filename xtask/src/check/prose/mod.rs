@@ -26,7 +26,7 @@ pub(super) fn violations(file: &File) -> Vec<Violation> {
     violations
 }
 
-/// The same for what commands and errors of the crates print, as far as it can be found in their text.
+/// The same for what commands, errors and the log of the crates print, as far as it can be found in their text.
 pub(super) fn violations_in_help_and_errors(file: &File) -> Vec<Violation> {
     let is_source = file.is_rust() && file.path.starts_with("crates/") && file.path.contains("/src/");
     if !is_source {
@@ -166,8 +166,9 @@ mod tests {
 
     #[test]
     fn help_and_errors_are_read_in_the_sources_of_the_crates_alone() {
-        let text = "#[error(\"nobody called\")]\nstruct A;\n";
-        let found = |path: &str| violations_in_help_and_errors(&file(path, text)).len();
-        assert_eq!((found("crates/core/src/a.rs"), found("crates/core/tests/a.rs"), found("xtask/src/a.rs")), (1, 0, 0));
+        for text in ["#[error(\"nobody called\")]\nstruct A;\n", "fn a() {\n    tracing::warn!(\"nobody called\");\n}\n"] {
+            let found = |path: &str| violations_in_help_and_errors(&file(path, text)).len();
+            assert_eq!((found("crates/core/src/a.rs"), found("crates/core/tests/a.rs"), found("xtask/src/a.rs")), (1, 0, 0));
+        }
     }
 }

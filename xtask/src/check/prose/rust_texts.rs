@@ -1,14 +1,18 @@
-//! Finds the texts in Rust files that users read: help texts of commands, and the messages of errors.
+//! Finds the texts in Rust files that users read: help texts of commands, messages of errors and lines of the log.
 
 use super::sentences::{ProseUnit, plain};
 
 /// What a file with commands has in one of its `derive` attributes.
 const COMMAND_DERIVES: &[&str] = &["Parser", "Args", "Subcommand", "ValueEnum"];
 
-/// The help texts and error messages of one Rust file. In a file with commands every `///` comment counts as help: which of
+/// The macros of `tracing` that write a line of the log.
+const LOG_MACROS: &[&str] = &["tracing::trace!(", "tracing::debug!(", "tracing::info!(", "tracing::warn!(", "tracing::error!("];
+
+/// The help texts, error messages and log messages of one Rust file. In a file with commands every `///` comment counts as help: which of
 /// them clap prints cannot be seen in the text alone.
 pub(super) fn of_rust(text: &str) -> Vec<ProseUnit> {
     let mut units = error_messages(text);
+    units.extend(log_messages(text));
     if has_commands(text) {
         units.extend(doc_comments(text));
     }
@@ -54,11 +58,41 @@ fn error_messages(text: &str) -> Vec<ProseUnit> {
     let mut units = Vec::new();
     for (at, rest) in of_types.chain(of_kinds) {
         let Some(literal) = rest.trim_start().strip_prefix('"') else { continue };
-        let line = text[..at].matches('\n').count() + 1;
-        let message = up_to_quote(literal).split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
-        units.push(ProseUnit { line, text: message, terse: true });
+        units.push(message_unit(text, at, literal));
     }
     units
+}
+
+/// The message of each log macro: the string that is an argument of its own, not the value of a field.
+fn log_messages(text: &str) -> Vec<ProseUnit> {
+    let calls = LOG_MACROS.iter().flat_map(|name| text.match_indices(name));
+    calls.filter_map(|(at, opening)| Some(message_unit(text, at, own_argument(&text[at + opening.len()..])?))).collect()
+}
+
+/// The text behind the quote of the first string that is an argument of its own in a macro call.
+fn own_argument(arguments: &str) -> Option<&str> {
+    let (mut depth, mut before, mut rest) = (0_usize, ',', arguments);
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '"' if depth == 0 && before == ',' => return Some(rest),
+            '"' => rest = rest[up_to_quote(rest).len()..].strip_prefix('"').unwrap_or_default(),
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if !c.is_whitespace() {
+            before = c;
+        }
+    }
+    None
+}
+
+/// A string literal as one line of prose, at the line of `at`.
+fn message_unit(text: &str, at: usize, literal: &str) -> ProseUnit {
+    let line = text[..at].matches('\n').count() + 1;
+    let message = up_to_quote(literal).split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
+    ProseUnit { line, text: message, terse: true }
 }
 
 /// The literal's text up to its closing quote.
@@ -92,6 +126,15 @@ mod tests {
     fn messages_of_error_kinds_are_read_with_and_without_a_format() {
         let text = "Error::new(ErrorKind::A, \"one\")\nError::new(\n    ErrorKind::B,\n    format!(\"two {x}\"),\n)\nErrorKind::C => 1,\n";
         assert_eq!(texts(text), [(1, "one".to_owned()), (3, "two {x}".to_owned())]);
+    }
+
+    #[test]
+    fn log_messages_are_read_and_the_values_of_their_fields_are_not() {
+        let text = "tracing::info!(\"one\");\ntracing::warn!(%a, way = \"left\", x = f(b, \"c\"), \"two {a}\", a);\n\
+                    tracing::error!(\n    name,\n    \"three \\\n     lines\",\n);\ntracing::debug!(way = \"no message\");\ninfo!(\"no\");\n";
+        let mut found = texts(text);
+        found.sort();
+        assert_eq!(found, [(1, "one".to_owned()), (2, "two {a}".to_owned()), (3, "three lines".to_owned())]);
     }
 
     #[test]

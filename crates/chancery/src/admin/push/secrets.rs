@@ -81,7 +81,7 @@ async fn rotate(State(admin_state): State<AdminState>) -> Result<Json<Value>, Fa
     let id = webhooks.vault.rotate(admin_state.clock.now())?;
     webhooks.secrets.reseal()?;
     let done = admin_state.engine()?.reseal().await?;
-    tracing::info!(key = &*id, moved = done.moved, lost = done.lost, "the vault has a new key");
+    tracing::info!(key = &*id, moved = done.moved, lost = done.lost, "an operator made a new key for the webhook vault");
     Ok(Json(json!({ "id": id, "moved": done.moved, "lost": done.lost, "keys": keys(&admin_state).await?.0 })))
 }
 
@@ -98,7 +98,7 @@ async fn retire(State(admin_state): State<AdminState>, AdminBody(Key { id }): Ad
         return Err(Fault::new(StatusCode::CONFLICT, message));
     }
     admin_state.webhooks()?.vault.retire(&id)?;
-    tracing::info!(key = id, "a key of the vault was retired");
+    tracing::info!(key = id, "an operator retired a key of the webhook vault");
     Ok(Json(json!({ "keys": keys(&admin_state).await?.0 })))
 }
 
@@ -142,6 +142,6 @@ struct OfOrigin {
 async fn remove(State(admin_state): State<AdminState>, AdminBody(of): AdminBody<OfOrigin>) -> Result<Json<Value>, Fault> {
     let origin = push_origin(&of.origin).map_err(|fault| Fault::bad(format!("origin: {fault}")))?;
     admin_state.webhooks()?.disagree(&origin)?;
-    tracing::info!(origin, "an operator took a secret for webhooks away");
+    tracing::info!(origin, "an operator removed a secret for webhooks");
     Ok(Json(json!({ "origin": origin })))
 }

@@ -82,7 +82,7 @@ impl DemoStage {
     pub(super) async fn clear(&self) {
         self.stop.cancel();
         if let Err(error) = self.plane.shut_down(PATIENCE).await {
-            tracing::warn!(%error, "the control plane did not close in order");
+            tracing::warn!(%error, "the node of the demo did not close its store");
         }
     }
 }

@@ -25,17 +25,17 @@ pub(super) fn reload_on_hang_up(
             match node.reload().await {
                 // What is wrong with a file was logged where it was found.
                 Ok(_) | Err(ReloadError::Rejected(_)) => {}
-                Err(error @ ReloadError::NoFile) => tracing::debug!(%error, "nothing to reload"),
+                Err(error @ ReloadError::NoFile) => tracing::debug!(%error, "SIGHUP has no config file to reload"),
             }
             match node.reload_tls() {
-                Ok(()) if node.speaks_tls() => tracing::info!("certificates were read anew"),
+                Ok(()) if node.speaks_tls() => tracing::info!("reloaded the TLS certificates"),
                 Ok(()) => {}
-                Err(error) => tracing::error!(%error, "the old certificate stays"),
+                Err(error) => tracing::error!(%error, "cannot reload the TLS certificate; the node keeps the old one"),
             }
             here.certificate = node.certificate();
             let announced = announced.as_ref().and_then(Weak::upgrade);
             if let Some(Err(error)) = announced.map(|announced| announced.change(&here)) {
-                tracing::error!(%error, "commands on this machine will not know the new certificate");
+                tracing::error!(%error, "cannot write the new certificate to the data folder; commands on this machine reject it until the node restarts");
             }
         }
     });

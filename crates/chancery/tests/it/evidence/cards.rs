@@ -59,7 +59,7 @@ fn a_card_is_in_the_record_if_it_was_shown_whether_it_counts_waits_or_is_refused
     let _impostor = far(&other_home, &url, SECOND);
     let node = front(&home, &url);
     let refused = recorded(3);
-    assert!(node.log().contains("a card is refused"), "{}", node.log());
+    assert!(node.log().contains("rejected the card of an agent"), "{}", node.log());
     assert_eq!((&refused[..1], &refused[..2]), (&first[..], &waits[..]), "nothing was recorded that was not shown");
     assert!(refused.len() == 3 && refused[0] != refused[1] && refused[1] != refused[2], "{refused:?}");
 }

@@ -40,7 +40,7 @@ async fn a_database_that_was_put_back_lacks_checkpoints_and_status_names_them() 
             line.send("complete").await;
         }
     }
-    assert!(server.log().contains("checkpoints of the record are gone that this node signed"), "{}", server.log());
+    assert!(server.log().contains("checkpoints that this node signed are missing from the record"), "{}", server.log());
     assert!(server.terminate().0.success());
     std::fs::remove_file(home.data().join("record-mark.json")).unwrap();
     let (_server, _line) = serve(&home, SMALL);

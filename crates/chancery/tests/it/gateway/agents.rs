@@ -206,9 +206,9 @@ fn a_card_of_another_signer_is_refused_and_nobody_is_called() {
     let refused = listed(&home).unwrap();
     assert_eq!((&refused["state"], &refused["replicas"][0]["pending"]), (&json!("refused"), &Value::Null));
     let log = node.log();
-    let warning = log.lines().find(|line| line.contains("a card is refused")).expect("a warning");
+    let warning = log.lines().find(|line| line.contains("rejected the card of an agent")).expect("a warning");
     assert!(warning.contains("WARN") && warning.contains(&signer), "{warning}");
-    assert_eq!(log.matches("a card is refused").count(), 1, "it is warned of once");
+    assert_eq!(log.matches("rejected the card of an agent").count(), 1, "it is warned of once");
     is_refused(&run(&home, ["agents", "approve", "tester"]), 1, &["waits"]);
 
     // An operator who knows better can say so.

@@ -382,7 +382,7 @@ async fn an_agent_whose_card_is_refused_is_not_called_and_the_log_says_whom_it_i
         let reason = sent["task"]["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
         assert!(reason.contains("is refused"), "{reason}");
         let log = gateway.log();
-        let warned = log.lines().find(|line| line.contains("a card is refused") && line.contains("pinned#"));
+        let warned = log.lines().find(|line| line.contains("rejected the card of an agent") && line.contains("pinned#"));
         let warned = warned.unwrap_or_else(|| panic!("{log}"));
         assert!(warned.contains("WARN"), "{warned}");
         for id in named {

@@ -198,6 +198,6 @@ async fn a_cascade_says_which_peer_did_not_stop() {
     let cancelled: Value = cancel.header("x-api-key", key("user")).json(&body).send().await.unwrap().json().await.unwrap();
     assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{cancelled}");
     let log = node.log();
-    let left = log.lines().find(|line| line.contains("although the one above it was cancelled")).expect("it is said");
+    let left = log.lines().find(|line| line.contains("cannot cancel a task below a cancelled one")).expect("it is said");
     assert_eq!(serde_json::from_str::<Value>(left).expect("a line of JSON")["agent"], "b", "{left}");
 }

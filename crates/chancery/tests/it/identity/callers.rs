@@ -266,7 +266,7 @@ fn no_key_is_ever_logged_or_kept() {
     }
     let token = std::fs::read_to_string(home.data().join("admin.token")).unwrap();
     let log = server.log();
-    assert!(log.contains("a caller got a new key"), "the log is read while it is written: {log}");
+    assert!(log.contains("an operator gave a caller a new key"), "the log is read while it is written: {log}");
     for secret in [&first, &second, &third, token.trim()] {
         assert!(!log.contains(secret));
     }

@@ -128,7 +128,10 @@ async fn a_hang_up_changes_the_certificate_for_new_connections_and_open_ones_liv
         change();
         server.signal("HUP");
         complaints += 1;
-        eventually(what, || (server.log().matches("the old certificate stays").count() == complaints).then_some(()));
+        eventually(what, || {
+            (server.log().matches("cannot reload the TLS certificate; the node keeps the old one").count() == complaints)
+                .then_some(())
+        });
         assert_eq!(fresh().await, second.der, "{what}");
     };
     refused("a damaged certificate", &|| put(&home, "node.pem", "-----BEGIN CERTIFICATE-----\nno")).await;

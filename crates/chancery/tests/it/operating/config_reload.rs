@@ -29,7 +29,7 @@ impl Watched {
         let home = Home::new();
         let setup = Setup::in_home(&home).config(config).env("LOAD_KEY", KEY).env("OTHER_KEY", OTHER_KEY);
         let server = setup.start();
-        eventually("the file is watched", || server.log().contains("the config file is watched").then_some(()));
+        eventually("the file is watched", || server.log().contains("watching the config file").then_some(()));
         Self { server, home, client: reqwest::Client::new() }
     }
 
@@ -190,7 +190,7 @@ async fn a_file_with_faults_changes_nothing_and_each_is_logged_and_shown() {
     assert!(faults[0].contains("unknown key `routing.json_dept`"), "{faults:#?}");
     assert!(faults[1].contains("callers.load2.agent: there is no agent nobody here"), "{faults:#?}");
     let log = node.server.log();
-    assert!(log.contains("WARN") && log.contains("json_dept") && log.contains("the old one holds"), "{log}");
+    assert!(log.contains("WARN") && log.contains("json_dept") && log.contains("the old config stays in effect"), "{log}");
     // Who asks is told the same, and what only shows once the rest is understood.
     let (status, answer) = node.admin(true, "reload").await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);

@@ -144,6 +144,19 @@ fn logs_are_json_when_nobody_watches() {
     assert_eq!(entry["public_url"], server.url());
 }
 
+#[test]
+fn an_agent_that_cannot_be_reached_is_a_warning_with_its_name_its_url_and_the_reason() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (home, url) = (Home::new(), format!("http://{closed}/"));
+    let server = Setup::in_home(&home).args(["--memory"]).config(&format!("[agents.research]\nurl = '{url}'\n")).start();
+    let line = eventually("it is logged", || {
+        server.log().lines().find(|line| line.contains("cannot read the agent's card")).map(str::to_owned)
+    });
+    let entry: Value = serde_json::from_str(&line).expect("a line of JSON");
+    assert_eq!((&entry["level"], &entry["agent"], &entry["url"]), (&"WARN".into(), &"research".into(), &url.as_str().into()));
+    assert!(entry["error"].as_str().is_some_and(|error| !error.is_empty()), "{entry}");
+}
+
 #[tokio::test]
 async fn agents_are_served_under_the_names_they_are_given() {
     let server = Setup::conformance().args(["--agent", "echo", "--agent-name", "tester"]).start();

@@ -71,7 +71,7 @@ async fn a_peer_that_nobody_answers_for_is_looked_for_until_it_is_back() {
     let (last, cutter, first) = behind_a_cutter().await;
     let (events, mut seen) = three_of_twenty(&first).await;
     cutter.set(false);
-    soon("the first tries were in vain", async || first.log().contains("a stream broke off").then_some(())).await;
+    soon("the first tries were in vain", async || first.log().contains("the stream of an agent broke off").then_some(())).await;
     cutter.set(true);
     seen.extend(events.all().await.expect("to its end"));
     let expected: Vec<String> = (1..=20).map(|number| format!("chunk-{number} ")).collect();

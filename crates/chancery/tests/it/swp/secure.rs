@@ -154,17 +154,17 @@ async fn a_record_that_was_changed_on_its_way_closes_the_connection_and_is_logge
     let mut peer = secured.connect_over(Flipping { line, flips: false }, Some(&planner), false).await.expect("let in");
     peer.give("whole", "conformance", "complete hello", Some(Convention::Text)).await;
     assert!(peer.outcome().await.1.ok);
-    assert!(!secured.node.log().contains("the TLS of an SWP connection failed"), "{}", secured.node.log());
+    assert!(!secured.node.log().contains("closed an SWP connection whose TLS failed"), "{}", secured.node.log());
 
     peer.line.get_mut().0.flips = true;
     peer.give("changed", "conformance", "complete hello", Some(Convention::Text)).await;
     assert!(peer.is_closed().await);
     let log = crate::support::patience::soon("it is logged", async || {
         let log = secured.node.log();
-        log.contains("the TLS of an SWP connection failed").then_some(log)
+        log.contains("closed an SWP connection whose TLS failed").then_some(log)
     })
     .await;
-    let line = log.lines().find(|line| line.contains("the TLS of an SWP connection failed")).expect("a line");
+    let line = log.lines().find(|line| line.contains("closed an SWP connection whose TLS failed")).expect("a line");
     for word in ["WARN", "planner", "SECURITY_POLICY", "decrypt"] {
         assert!(line.contains(word), "{word} in {line}");
     }

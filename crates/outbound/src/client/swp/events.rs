@@ -92,7 +92,7 @@ impl SwpEvents {
             match self.silence.hold(line.next()).await.and_then(|received| received) {
                 Ok(received) => self.take(received.payload, &received.envelope.extensions)?,
                 Err(ClientError::Transport(Transport::Cut(why))) if self.may_repeat() => {
-                    tracing::debug!(why, heard = self.heard, "an SWP line was cut; the task is sent again");
+                    tracing::debug!(why, heard = self.heard, "an SWP connection was cut; the client sends the task again");
                     self.line = None;
                     if self.tried >= self.tries() {
                         return Err(ClientError::Transport(Transport::Cut(why)));
@@ -131,7 +131,7 @@ impl SwpEvents {
                     (self.reused, self.skip) = (false, self.heard);
                     return Ok(());
                 }
-                Err(fault) if self.tried < self.tries() => tracing::debug!(%fault, "an SWP peer is not there; tried again"),
+                Err(fault) if self.tried < self.tries() => tracing::debug!(%fault, "cannot reach an SWP peer; trying again"),
                 Err(fault) => return Err(fault),
             }
         }

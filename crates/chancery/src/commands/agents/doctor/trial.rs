@@ -64,7 +64,8 @@ impl Patient<'_> {
     }
 
     async fn try_one(&self, interface: &Interface) -> Trial {
-        let notes = Arc::new(AgentNotes::new(interface.url.as_str().into(), None));
+        let url: Arc<str> = interface.url.as_str().into();
+        let notes = Arc::new(AgentNotes::new(Arc::clone(&url), url, None));
         let mut trial = Trial { interface: interface.clone(), steps: Vec::new(), deviations: BTreeMap::new() };
         self.call_all(&mut trial, &notes).await;
         trial.deviations = notes.facts().leniencies;

@@ -19,5 +19,5 @@ async fn push_rejected() {
     let letters = crate::support::patience::soon("both are kept as dead letters", look).await;
     assert!(letters.iter().all(|letter| letter["reason"] == "rejected" && letter["http"] == 400 && letter["attempts"] == 1));
     assert_eq!(receiver.got().len(), 2, "each once");
-    assert!(server.log().contains("was rejected and is kept as a dead letter"), "{}", server.log());
+    assert!(server.log().contains("rejected a notification; the node keeps it as a dead letter"), "{}", server.log());
 }

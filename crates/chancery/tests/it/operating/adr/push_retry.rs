@@ -20,6 +20,8 @@ async fn push_retry() {
         assert_eq!((again.header("webhook-id"), &again.body), (first[0].header("webhook-id"), &first[0].body));
     }
     let log = server.log();
-    let failures = log.lines().filter(|line| line.contains("is tried again") && line.contains(r#""seq":1,"#));
+    let failures = log
+        .lines()
+        .filter(|line| line.contains("did not accept a notification; the node tries again") && line.contains(r#""seq":1,"#));
     assert_eq!(failures.count(), 2, "{log}");
 }

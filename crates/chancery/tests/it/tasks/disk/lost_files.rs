@@ -46,9 +46,9 @@ async fn a_file_that_is_gone_or_empty_is_said_at_the_start_with_what_follows() {
     let server = start(&home);
     let said = warnings(&server);
     for (file, follows) in [
-        ("keys.json", "new signing keys are made"),
-        ("vault.json", "cannot be opened"),
-        ("admin.token", "Programs with the old token are refused"),
+        ("keys.json", "the node made new signing keys"),
+        ("vault.json", "cannot open the secrets of webhooks"),
+        ("admin.token", "rejects programs with the old token"),
     ] {
         assert!(said.iter().any(|line| line.contains(file) && line.contains(follows)), "{file}: {said:#?}");
     }
