@@ -96,8 +96,8 @@ fn subject(options: &Compare, ground: &Ground) -> Result<Contestant> {
     }
     // Built by itself, not beside this package: features of other packages must not change what is measured.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status =
-        Command::new(cargo).args(["build", "--release", "--quiet", "--package", "chancery"]).status().context("cargo")?;
+    let arguments = ["build", "--profile", "dist", "--quiet", "--package", "chancery"];
+    let status = Command::new(cargo).args(arguments).status().context("cargo")?;
     if !status.success() {
         bail!("chancery does not build");
     }

@@ -5,6 +5,9 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
+/// The profile of packages and benches, in the root `Cargo.toml`.
+const PACKAGED: &str = "dist";
+
 /// A cargo command at the root. `cargo run` describes the xtask package in the environment; build scripts that watch
 /// those variables would rebuild on every change between a plain `cargo` call and one made from here.
 pub(crate) fn command(root: &Path) -> Command {
@@ -46,8 +49,13 @@ pub(crate) fn codegen_arguments(check: bool) -> Vec<&'static str> {
 
 pub(crate) fn bench(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     let mut command = command(root);
-    command.args(["run", "--release", "--locked", "-p", "chancery-bench", "--"]).args(arguments);
+    command.args(bench_arguments()).args(arguments);
     finish(&mut command)
+}
+
+/// Figures are those of the packaged build, so the bench and the node it starts have its profile.
+fn bench_arguments() -> [&'static str; 7] {
+    ["run", "--profile", PACKAGED, "--locked", "-p", "chancery-bench", "--"]
 }
 
 /// Runs a command on this terminal and passes its exit code on.
@@ -67,6 +75,15 @@ mod tests {
         assert!(describes_this_package("CARGO_MANIFEST_DIR"));
         assert!(!describes_this_package("CARGO_TARGET_DIR"));
         assert!(!describes_this_package("CARGO_HOME"));
+    }
+
+    #[test]
+    fn benches_measure_the_profile_of_packages() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the repository");
+        let manifest = std::fs::read_to_string(root.join("Cargo.toml")).expect("the root manifest");
+        let manifest: toml::Table = manifest.parse().expect("TOML");
+        assert_eq!(manifest["profile"][PACKAGED]["lto"].as_str(), Some("fat"));
+        assert!(bench_arguments().join(" ").starts_with("run --profile dist "));
     }
 
     #[test]
