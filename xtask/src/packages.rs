@@ -20,12 +20,30 @@ pub(crate) struct Package {
     pub manifest_path: PathBuf,
     pub dependencies: Vec<Dependency>,
     pub features: BTreeMap<String, Vec<String>>,
+    #[serde(flatten)]
+    pub listing: Listing,
+}
+
+/// What a registry shows of a package.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct Listing {
+    pub description: Option<String>,
+    pub license: Option<String>,
+    pub repository: Option<String>,
+    pub readme: Option<PathBuf>,
+    pub keywords: Vec<String>,
+    pub categories: Vec<String>,
+    /// The registries that may have the package; none for a package that stays unpublished.
+    pub publish: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Dependency {
     /// The package's own name, also where the manifest renames it.
     pub name: String,
+    /// The versions that will do; `*` where the manifest has a path alone.
+    #[serde(default)]
+    pub req: String,
     pub kind: Option<DependencyKind>,
 }
 
@@ -71,13 +89,22 @@ pub(crate) mod samples {
                 Some(name) => (name, Some(DependencyKind::Dev)),
                 None => (*used, None),
             })
-            .map(|(name, kind)| Dependency { name: name.to_owned(), kind })
+            .map(|(name, kind)| Dependency { name: name.to_owned(), req: "^1".to_owned(), kind })
             .collect();
         Package {
             name: name.to_owned(),
             manifest_path: PathBuf::from(format!("{folder}/Cargo.toml")),
             dependencies,
             features: BTreeMap::new(),
+            listing: Listing {
+                description: Some("Words".to_owned()),
+                license: Some("MIT".to_owned()),
+                repository: Some("https://example.org/it".to_owned()),
+                readme: Some(PathBuf::from("README.md")),
+                keywords: vec!["a2a".to_owned()],
+                categories: vec!["network-programming".to_owned()],
+                publish: Some(Vec::new()),
+            },
         }
     }
 }

@@ -63,15 +63,15 @@ pub use self::node::{Node, NodeBuilder};
 pub use self::preflight::{Preflight, Surroundings, preflight};
 pub use self::reload::{Rejected, ReloadError, Reloaded};
 
-/// The versions of the A2A protocol implemented here, newest first. The workspace's Cargo metadata says the same.
+/// The versions of the A2A protocol implemented here, newest first. The package's Cargo metadata says the same.
 pub const A2A_VERSIONS: [&str; 3] = ["1.0.1", "0.3.0", "0.1.0"];
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn the_versions_are_those_of_the_cargo_metadata() {
-        let manifest: toml::Table = include_str!("../../../Cargo.toml").parse().unwrap();
-        let versions = manifest["workspace"]["metadata"]["a2a"]["versions"].as_array().unwrap();
+        let manifest: toml::Table = include_str!("../Cargo.toml").parse().unwrap();
+        let versions = manifest["package"]["metadata"]["a2a"]["versions"].as_array().unwrap();
         let versions: Vec<_> = versions.iter().filter_map(toml::Value::as_str).collect();
         assert_eq!(versions, super::A2A_VERSIONS);
     }

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_documented_examples_are_tool_parts() {
-        let document = include_str!("../../../docs/tool-parts.md");
+        let document = include_str!("../docs/tool-parts.md");
         let examples: Vec<&str> = document.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
         assert_eq!(examples.len(), 3);
         for example in examples {

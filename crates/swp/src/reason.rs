@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_documented_table_has_the_row_of_every_reason() {
-        let page = include_str!("../../../docs/swp.md");
+        let page = include_str!("../docs/swp.md");
         for reason in FrameReason::ALL {
             let row = format!("| `{reason}` | {} | `{}` | `{}` |", reason.says(), reason.code(), reason.fine_code());
             assert!(page.contains(&row), "docs/swp.md lacks the row\n{row}");

@@ -3,9 +3,11 @@
 mod features;
 mod fences;
 mod layers;
+mod listings;
 mod lockfiles;
 mod machine_paths;
 pub(crate) mod opening;
+mod own_files;
 mod promises;
 mod proof_types;
 mod prose;
@@ -62,6 +64,7 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
     violations.extend(layers::violations(packages));
     violations.extend(fences::violations(packages));
     violations.extend(features::violations(packages));
+    violations.extend(listings::violations(packages));
     violations.extend(threat_rows::violations(files));
     violations.extend(promises::violations(files));
     violations.extend(type_names::violations(files));
@@ -72,6 +75,7 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
         violations.extend(secret_comparisons::violations(file));
         violations.extend(proof_types::violations(file));
         violations.extend(machine_paths::violations(file));
+        violations.extend(own_files::violations(file));
         violations.extend(prose::violations(file));
         violations.extend(prose::violations_in_help_and_errors(file));
         violations.extend(lockfiles::violations(file));

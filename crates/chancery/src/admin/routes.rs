@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_operation() {
-        let documented = include_str!("../../../../docs/operating.md");
+        let documented = include_str!("../../docs/operating.md");
         assert!(documented.contains(&table()), "docs/operating.md should have:\n{}", table());
     }
 

@@ -128,16 +128,16 @@ fn a_list_of_things_is_ls_and_one_of_them_is_show() {
 #[test]
 fn documentation_has_the_words_of_today() {
     let documents = [
-        include_str!("../../../../README.md"),
-        include_str!("../../../../docs/operating.md"),
-        include_str!("../../../../docs/identity.md"),
-        include_str!("../../../../docs/memory.md"),
-        include_str!("../../../../docs/governance.md"),
-        include_str!("../../../../docs/peers.md"),
-        include_str!("../../../../docs/from-rvagent.md"),
-        include_str!("../../../../docs/evidence.md"),
-        include_str!("../../../../docs/push.md"),
-        include_str!("../../../../docs/configuration.md"),
+        include_str!("../../README.md"),
+        include_str!("../../docs/operating.md"),
+        include_str!("../../docs/identity.md"),
+        include_str!("../../docs/memory.md"),
+        include_str!("../../docs/governance.md"),
+        include_str!("../../docs/peers.md"),
+        include_str!("../../docs/from-rvagent.md"),
+        include_str!("../../docs/evidence.md"),
+        include_str!("../../docs/push.md"),
+        include_str!("../../docs/configuration.md"),
     ];
     for (number, text) in documents.iter().enumerate() {
         for word in NOT_SHOWN.iter().filter(|word| word.starts_with("chancery ") || word.contains(' ')) {

@@ -101,7 +101,7 @@ mod tests {
         ]
         .concat();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-        let text = include_str!("../../../../examples/chancery.toml");
+        let text = include_str!("../../examples/chancery.toml");
         let shown = |name: &str| text.lines().any(|line| line.trim_start_matches("# ").starts_with(&format!("{name} = ")));
         let hidden: Vec<_> = names.iter().filter(|name| !shown(name)).collect();
         assert!(names.len() >= 20 && hidden.is_empty(), "{hidden:?}");

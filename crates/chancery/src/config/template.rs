@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-const SHIPPED: &str = include_str!("../../../../examples/chancery.toml");
+const SHIPPED: &str = include_str!("../../examples/chancery.toml");
 
 /// The name the schema is written under, beside the config that refers to it.
 pub const SCHEMA_FILE: &str = "chancery.schema.json";

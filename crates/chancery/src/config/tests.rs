@@ -13,7 +13,7 @@ fn faults(text: &str) -> Vec<String> {
 }
 
 fn examples() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples"))
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn passes_its_tests(folder: &str) {
 }
 
 fn cargo(folder: &str, arguments: &[&str]) -> Output {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let workspace = crate::toolbox::repository().join(folder);
     Command::new(env!("CARGO")).args(arguments).current_dir(workspace).output().expect("cargo starts")
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +11,7 @@ use crate::frameworks::{self, CHOICE, FRAMEWORKS, Framework, SDK_PROBES};
 use crate::machine::MACHINE;
 use crate::matrix::{self, Attempt, Comparison, Tally};
 use crate::server::Server;
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, repository};
 use crate::{say, snippets};
 
 /// Servers that are tried at once. More would have the machine's load decide what times out.
@@ -135,10 +134,6 @@ fn again(command: &Command) -> Command {
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("it has an address").port()
-}
-
-fn repository() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 #[test]

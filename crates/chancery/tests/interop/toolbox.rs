@@ -18,7 +18,7 @@ pub(crate) struct Toolbox {
 impl Toolbox {
     /// For tests.
     pub(crate) fn new() -> Self {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop");
+        let sources = repository().join("tests/interop");
         let temporary = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
         Self::at(sources, temporary.join("interop"), "dev")
     }
@@ -87,6 +87,12 @@ impl Toolbox {
         };
         Err(format!("the packages of tests/interop/{name} are not installed in the versions it pins: run `{command}`"))
     }
+}
+
+/// The folder of the repository that the tests run in. A package of the crate alone has none of the programs.
+pub(crate) fn repository() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().find(|folder| folder.join("tests/interop/README.md").is_file()).unwrap_or(package)
 }
 
 /// A script replaces its copy in one step, because tests that run at once start the same scripts.

@@ -18,7 +18,7 @@ use crate::operating::cli::run;
 use crate::support::server::Home;
 
 fn packets() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/evidence/packets");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/evidence/packets");
     let mut files: Vec<_> = std::fs::read_dir(folder).expect("packets").map(|file| file.expect("a file").path()).collect();
     files.sort();
     files

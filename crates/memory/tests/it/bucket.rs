@@ -2,7 +2,6 @@
 //! XML interface that Google's storage shares with it; `cargo xtask interop` installs it.
 
 #[allow(dead_code, reason = "shared with the tests against other programs")]
-#[path = "../../../chancery/tests/interop/toolbox.rs"]
 mod toolbox;
 
 use std::io::{Read as _, Write as _};

@@ -2,10 +2,8 @@
 //! could not be kept as such, and afterwards nothing is missing.
 
 #[allow(dead_code, reason = "core's own tests use the rest")]
-#[path = "../../../core/tests/it/push/network.rs"]
 mod network;
 #[allow(dead_code, reason = "core's own tests use the rest")]
-#[path = "../../../core/tests/it/push/push_plane.rs"]
 mod push_plane;
 
 use std::sync::{Arc, Mutex};

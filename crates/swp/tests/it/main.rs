@@ -1,4 +1,5 @@
-//! SWP from outside the crate: properties, and the vectors of `fixtures/swp`.
+//! SWP from outside the crate: properties, and the vectors of `fixtures`.
 
+mod limits;
 mod properties;
 mod vectors;

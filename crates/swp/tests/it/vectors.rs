@@ -1,4 +1,4 @@
-//! Every vector of `fixtures/swp`: one connection each, frame by frame, with what became of each frame and under which names.
+//! Every vector of `fixtures`: one connection each, frame by frame, with what became of each frame and under which names.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,7 +50,7 @@ struct Step {
 }
 
 fn vectors(file: &str) -> Vec<Vector> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/swp").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(file);
     let text = std::fs::read_to_string(&path).expect("the fixture is there");
     toml::from_str::<Vectors>(&text).unwrap_or_else(|fault| panic!("{file}: {fault}")).vector
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// The cards of a version, by file name.
 fn cards(version: &str) -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cards").join(version);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cards").join(version);
     let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
     let cards: Vec<_> = files.map(|path| (path.display().to_string(), std::fs::read_to_string(path).unwrap())).collect();
     assert!(cards.len() >= 2, "{version} has too few cards");

@@ -36,7 +36,7 @@ impl Captured {
 }
 
 fn captured() -> Vec<Captured> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/frameworks");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/frameworks");
     let mut all = Vec::new();
     for framework in fs::read_dir(&folder).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_dir()) {
         for file in fs::read_dir(framework.path()).unwrap().map(Result::unwrap) {

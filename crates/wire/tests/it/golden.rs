@@ -17,7 +17,7 @@ use chancery_wire::{Codec, Frames, errors as table};
 use crate::samples::{self, calls};
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
 /// What one codec writes, by the name of its file.

@@ -114,7 +114,7 @@ const END: &str = "<!-- End of the made table -->";
 
 #[test]
 fn the_table_in_the_docs_is_the_one_that_the_keys_declare() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
     let text = std::fs::read_to_string(&file).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the docs mark where the table begins");
     let (shown, after) = rest.split_once(END).expect("and where it ends");

@@ -49,7 +49,7 @@ fn frames_are_read_as_one_connection_and_each_is_told_with_its_codes() {
 
 #[test]
 fn every_scenario_of_the_profile_is_decoded_as_its_vector_says() {
-    let vectors: toml::Table = include_str!("../../../../../fixtures/swp/a2a.toml").parse().expect("TOML");
+    let vectors: toml::Table = include_str!("../../../fixtures/swp/a2a.toml").parse().expect("TOML");
     let mut told = 0;
     for vector in vectors["vector"].as_array().expect("vectors") {
         let frames = vector["frames"].as_array().expect("frames");

@@ -115,7 +115,7 @@ const GOLDEN: [Golden; 9] = [
 ];
 
 fn folder(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/evidence").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
 pub(crate) fn fixture(name: &str) -> Vec<u8> {

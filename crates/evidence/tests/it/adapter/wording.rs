@@ -11,7 +11,7 @@ fn section<'a>(manual: &'a str, heading: &str) -> &'a str {
 
 #[test]
 fn nothing_said_about_discovery_and_handoff_goes_beyond_visibility() {
-    let manual = include_str!("../../../../../docs/evidence.md");
+    let manual = include_str!("../../../docs/evidence.md");
     for (place, text) in [
         ("discovery.rs", include_str!("../../../src/adapter/discovery.rs")),
         ("handoff.rs", include_str!("../../../src/adapter/handoff.rs")),
@@ -29,7 +29,7 @@ fn nothing_said_about_discovery_and_handoff_goes_beyond_visibility() {
 
 #[test]
 fn the_manual_and_the_module_say_what_v1_never_produces() {
-    let manual = include_str!("../../../../../docs/evidence.md");
+    let manual = include_str!("../../../docs/evidence.md");
     for text in [section(manual, "\n## Discovery\n"), include_str!("../../../src/adapter/discovery.rs")] {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("//! ", "");
         assert!(

@@ -40,7 +40,7 @@ fn a_bundle_of_the_pinned_event_has_the_published_digests() {
 
 #[test]
 fn the_digest_of_a_fixture_is_the_published_one() {
-    let packet = include_bytes!("../../../../../fixtures/evidence/packets/a2a_happy_task_requested.json");
+    let packet = include_bytes!("../../../fixtures/packets/a2a_happy_task_requested.json");
     use chancery_evidence::adapter::{Adapter, ConversionMode, Input, Options, RawPayloadRef, RawPayloads, Stamps};
     struct Nowhere;
     impl RawPayloads for Nowhere {

@@ -24,7 +24,7 @@ impl Matrix {
     /// Tells every story in `fixtures/scenarios` in these ways: all ways of telling a story at once, one story after the
     /// other. `except` may have a reason why one cannot be told.
     pub(crate) async fn tell(url: &str, columns: &[Combination], except: impl Fn(&str) -> Option<&'static str>) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/scenarios");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/scenarios");
         let mut rows = Vec::new();
         for story in Story::all_in(&folder) {
             let cells = columns.iter().map(|&combination| tell(url, &story, combination, except(&story.name)));

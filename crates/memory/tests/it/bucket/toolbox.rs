@@ -1,0 +1,1 @@
+../../../../chancery/tests/interop/toolbox.rs

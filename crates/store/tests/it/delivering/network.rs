@@ -1,0 +1,1 @@
+../../../../core/tests/it/push/network.rs
