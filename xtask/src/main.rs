@@ -4,6 +4,7 @@
 mod cargo;
 mod check;
 mod costs;
+mod features;
 mod fetch;
 mod interop;
 mod map;

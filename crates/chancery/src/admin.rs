@@ -7,6 +7,10 @@ mod extract;
 mod fault;
 mod freezes;
 mod governance;
+#[cfg(feature = "memory-tier")]
+mod memory;
+#[cfg(not(feature = "memory-tier"))]
+#[path = "admin/memory_absent.rs"]
 mod memory;
 mod page;
 mod push;
@@ -52,6 +56,7 @@ pub(crate) struct AdminState {
     /// The node was started without callers: it lets everybody in until it is started again.
     pub(crate) open: bool,
     pub(crate) parts: Arc<AdminParts>,
+    #[cfg_attr(not(feature = "memory-tier"), expect(dead_code, reason = "only the memory routes read it"))]
     pub(crate) memory: Option<NodeMemory>,
     /// Delivers notifications, where there are webhooks.
     pub(crate) engine: Option<Arc<Engine>>,

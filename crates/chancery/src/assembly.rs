@@ -53,6 +53,10 @@ pub(crate) async fn assemble(
     parts: &NodeParts,
     replaced: Option<&Replaced>,
 ) -> Result<Assembly, BuildError> {
+    // A config file was checked when it was read; a config that a program made was not.
+    if let Some(missing) = config.missing_features().into_iter().next() {
+        return Err(BuildError::Feature { key: missing.key, feature: missing.feature });
+    }
     let rules = config.rulebook().map_err(BuildError::Rules)?;
     let mut key_sets = replaced.and_then(|replaced| replaced.key_sets_for(config));
     let authenticator = who_is_who(config, &callers, parts, &mut key_sets, replaced)?;

@@ -41,6 +41,8 @@ pub enum BuildError {
     TlsFile(#[from] TlsFileError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error("{key}: needs the feature `{feature}`, which this build does not have")]
+    Feature { key: String, feature: &'static str },
     #[error("policy.rules: {}", .0.join("; "))]
     Rules(Vec<String>),
     #[error("outbound: {0}")]

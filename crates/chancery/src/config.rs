@@ -15,6 +15,7 @@ mod from_rvagent;
 mod governance;
 mod issuer;
 mod keys;
+mod lacking;
 mod names;
 mod nearest;
 mod notation;
@@ -62,6 +63,7 @@ use self::effect::declare_section;
 pub use self::effect::{ChangedKey, TakesEffect};
 pub use self::fault::{ConfigError, ConfigFault};
 pub use self::file::ConfigFile;
+#[cfg(feature = "cli")]
 pub(crate) use self::file::digest;
 pub use self::from_rvagent::{TakenOver, from_rvagent};
 pub use self::governance::{GovernanceConfig, PriceConfig};
@@ -254,6 +256,7 @@ impl Config {
         }
         let all = |config: &Self, places: &Places| {
             let mut faults = agreement::faults(config, places);
+            faults.extend(lacking::faults(config, places));
             faults.extend(more(config, places));
             faults
         };

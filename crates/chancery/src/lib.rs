@@ -21,12 +21,20 @@ mod exposure;
 mod gateway;
 mod hops;
 mod key_registry;
+#[cfg(feature = "memory-tier")]
+mod memory;
+#[cfg(not(feature = "memory-tier"))]
+#[path = "memory_absent.rs"]
 mod memory;
 mod mount;
 mod node;
 mod node_parts;
 mod opened_store;
 mod part_store;
+#[cfg(feature = "policy-cel")]
+pub mod policy_expressions;
+#[cfg(not(feature = "policy-cel"))]
+#[path = "policy_expressions_absent.rs"]
 pub mod policy_expressions;
 mod preflight;
 mod record_keeper;

@@ -47,6 +47,10 @@ impl NodeMemory {
         Ok(Some(Self { gate, keys: Arc::clone(keys) }))
     }
 
+    pub(crate) fn tier(&self) -> &Arc<Tier> {
+        self.gate.tier()
+    }
+
     /// Runs what blocks. What goes wrong is logged whole and told in part.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,

@@ -111,7 +111,7 @@ impl Service {
         });
         chancery.set_address_rotations(parts.agent_registry.address_rotations());
         let memory = NodeMemory::of(&chancery, &config.memory, keys, now)?;
-        let tier = memory.as_ref().map(|memory| memory.gate.tier());
+        let tier = memory.as_ref().map(NodeMemory::tier);
         part_store::set_up(&chancery, &config.artifacts, tier, &caller_directory.public_url.to_string())?;
         let engine = webhooks.as_ref().and_then(|webhooks| webhooks.engine(&chancery, &keys.ring()));
         let gateway = Gateway::new(gateway_parts.clone(), Arc::clone(keys), chancery.clone());

@@ -4,6 +4,7 @@
 mod placed;
 mod restart;
 mod running;
+#[cfg(feature = "cli")]
 mod watch;
 
 use std::path::PathBuf;

@@ -5,12 +5,17 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chancery_identity::{Algorithm, PublicKey};
-use ruvector_rulake::RuLakeBundle;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::Capability;
+
+/// The version of witnesses that cards name.
+const WITNESS_FORMAT: u32 = 2;
+
+#[cfg(feature = "tier")]
+const _: () = assert!(WITNESS_FORMAT == ruvector_rulake::RuLakeBundle::FORMAT_VERSION);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -81,7 +86,7 @@ impl MemoryConfig {
             "type": "rvlake",
             "shard": self.shard,
             "capabilities": Capability::ALL,
-            "witness_format_version": RuLakeBundle::FORMAT_VERSION,
+            "witness_format_version": WITNESS_FORMAT,
         });
         facts.as_object().cloned()
     }

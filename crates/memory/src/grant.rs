@@ -1,7 +1,5 @@
 //! Who may do what with which memory until when: signed by the node that says so, and taken back through the tier.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,47 +11,13 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::storage_backend::StorageBackend;
-use crate::{GrantRefusal, MemoryError, Witness};
+use crate::{Capability, GrantRefusal, MemoryError, Witness};
 
 /// A longer text is not looked at.
 pub const MAX_GRANT: usize = 4 * 1024;
 const TYPE: &str = "chancery-memory-grant+jwt";
 /// How far the clocks of nodes that share a tier may be apart.
 const LEEWAY: Duration = Duration::from_secs(30);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Capability {
-    Read,
-    Write,
-    Search,
-}
-
-impl Capability {
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Search];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Search => "search",
-        }
-    }
-}
-
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Capability {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|one| one.name() == text).ok_or("a capability is read, write or search")
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

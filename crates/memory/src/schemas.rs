@@ -8,13 +8,7 @@ use chancery_protocol::{Artifact, ArtifactKind, Error, ErrorKind};
 use jsonschema::{Draft, Retrieve, Uri, Validator};
 use serde_json::Value;
 
-/// What is wrong with a schema.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}: {reason}")]
-pub struct SchemaFault {
-    pub file: String,
-    pub reason: String,
-}
+use crate::SchemaFault;
 
 /// By their `$id`.
 #[derive(Debug, Default)]

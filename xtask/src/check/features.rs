@@ -1,25 +1,42 @@
-//! One build for everybody: no feature flags, and every package under the same lints.
+//! Features only leave dependencies out for programs that embed a node: each is listed here, documented, and built alone.
 
 use super::Violation;
+use crate::features::{ALONE, PAGE};
 use crate::packages::Package;
 use crate::tree::File;
 
-/// Features somebody argued for, with the argument. Transports and stores are chosen in config and never belong here.
-const ALLOWED: &[(&str, &str)] = &[];
+/// The features of the lower crates, each for a feature of the facade. What a node does is chosen in its config.
+const LOWER: &[(&str, &str)] = &[("chancery-memory", "tier"), ("chancery-memory", "schemas")];
 
-pub(super) fn violations(packages: &[Package]) -> Vec<Violation> {
+const FACADE: &str = "chancery";
+
+pub(super) fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
+    let violation = |package: &Package, fault: String, remedy: &str| Violation {
+        rule: "features",
+        place: package.name.clone(),
+        fault,
+        remedy: remedy.to_owned(),
+    };
+    let page = files.iter().find(|file| file.path == PAGE).map_or("", |file| &file.text);
     let mut violations = Vec::new();
     for package in packages {
-        for feature in package.features.keys() {
-            if ALLOWED.contains(&(&package.name, feature)) {
+        for feature in package.features.keys().filter(|feature| *feature != "default") {
+            if package.name != FACADE {
+                if !LOWER.contains(&(&package.name, feature)) {
+                    let remedy =
+                        "make it a config setting, or list it in xtask/src/check/features.rs with a feature of the facade";
+                    violations.push(violation(package, format!("has the feature {feature:?}"), remedy));
+                }
                 continue;
             }
-            violations.push(Violation {
-                rule: "features",
-                place: package.name.clone(),
-                fault: format!("has the feature {feature:?}"),
-                remedy: "make it a config setting, or make the dependency unconditional: there is one build".to_owned(),
-            });
+            if feature != "cli" && !ALONE.contains(&feature.as_str()) {
+                let fault = format!("has the feature {feature:?}, which is never built alone");
+                violations.push(violation(package, fault, "add it to xtask/src/features.rs"));
+            }
+            if !page.contains(&format!("| `{feature}` |")) {
+                let fault = format!("has the feature {feature:?}, which {PAGE} does not list");
+                violations.push(violation(package, fault, "add its row to the table there"));
+            }
         }
     }
     violations
@@ -51,16 +68,26 @@ mod tests {
     use crate::packages::samples::package;
 
     #[test]
-    fn a_feature_for_a_transport_or_a_store_is_refused() {
-        let mut inbound = package("chancery-inbound", &[]);
-        inbound.features.insert("grpc".into(), vec!["dep:tonic".into()]);
+    fn a_feature_of_a_lower_crate_that_is_not_listed_is_refused() {
+        let mut memory = package("chancery-memory", &[]);
+        memory.features.insert("default".into(), vec!["tier".into()]);
+        memory.features.insert("tier".into(), vec![]);
         let mut store = package("chancery-store", &[]);
         store.features.insert("postgres".into(), vec![]);
-        let places: Vec<_> = violations(&[inbound, store, package("chancery", &[])])
-            .into_iter()
-            .map(|v| format!("{} {}", v.place, v.fault))
-            .collect();
-        assert_eq!(places, ["chancery-inbound has the feature \"grpc\"", "chancery-store has the feature \"postgres\""]);
+        let places: Vec<_> = violations(&[memory, store], &[]).into_iter().map(|v| format!("{} {}", v.place, v.fault)).collect();
+        assert_eq!(places, ["chancery-store has the feature \"postgres\""]);
+    }
+
+    #[test]
+    fn a_feature_of_the_facade_is_documented_and_built_alone() {
+        let mut facade = package("chancery", &[]);
+        facade.features.insert("cli".into(), vec![]);
+        facade.features.insert("schemas".into(), vec![]);
+        facade.features.insert("extra".into(), vec![]);
+        let page = file(PAGE, "| `cli` | commands |\n| `extra` | more |\n");
+        let faults: Vec<_> = violations(&[facade], &[page]).into_iter().map(|v| v.fault).collect();
+        let alone = "has the feature \"extra\", which is never built alone";
+        assert_eq!(faults, [alone, "has the feature \"schemas\", which docs/embedding.md does not list"]);
     }
 
     #[test]

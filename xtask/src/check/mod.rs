@@ -63,7 +63,7 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
     let mut violations = Vec::new();
     violations.extend(layers::violations(packages));
     violations.extend(fences::violations(packages));
-    violations.extend(features::violations(packages));
+    violations.extend(features::violations(packages, files));
     violations.extend(listings::violations(packages));
     violations.extend(threat_rows::violations(files));
     violations.extend(promises::violations(files));

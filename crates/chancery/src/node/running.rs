@@ -75,7 +75,8 @@ impl Node {
         self.reloader.reload().await
     }
 
-    /// Reloads the config file whenever it changes. Does nothing for a node without one.
+    /// Reloads the config file whenever it changes. Does nothing for a node without one. Needs the feature `cli`.
+    #[cfg(feature = "cli")]
     pub fn watch_config(&self) -> Result<(), BuildError> {
         self.reloader.watch().map_err(|error| BuildError::Watch(error.to_string()))
     }

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chancery_core::Chancery;
 use chancery_identity::credentials::CallerRecord;
 use chancery_inbound::DoorsHandle;
 use chancery_outbound::JwksCache;
@@ -46,10 +45,6 @@ impl RunningNode {
 
     pub(crate) fn service(&self) -> &Service {
         &self.service
-    }
-
-    pub(crate) fn chancery(&self) -> &Chancery {
-        &self.service.chancery
     }
 
     pub(crate) fn doors_handle(&self) -> &DoorsHandle {

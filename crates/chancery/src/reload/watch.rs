@@ -55,8 +55,8 @@ impl Reloader {
             let _ = since_start.send(Happened::Settled);
         }
         drop(since_start);
-        let (reloader, stopping) = (Arc::clone(self), self.running.chancery().shutdown_token());
-        let loops = self.running.chancery().loops().clone();
+        let (reloader, stopping) = (Arc::clone(self), self.running.service().chancery.shutdown_token());
+        let loops = self.running.service().chancery.loops().clone();
         loops.start("config file", LoopNeed::Optional, async move {
             let _watcher = watcher;
             loop {

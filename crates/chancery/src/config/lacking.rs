@@ -1,0 +1,38 @@
+//! Keys of a config that this build cannot obey, because it was made without a feature.
+
+use super::Config;
+use super::fault::ConfigFault;
+use super::places::Places;
+
+/// A key, and the feature that it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MissingFeature {
+    pub(crate) key: String,
+    pub(crate) feature: &'static str,
+}
+
+impl MissingFeature {
+    pub(crate) fn reason(&self) -> String {
+        format!("needs the feature `{}`, which this build does not have", self.feature)
+    }
+}
+
+impl Config {
+    /// What the config asks for and the build lacks. Rules of `[[policy.rules]]` are refused where they are read.
+    pub(crate) fn missing_features(&self) -> Vec<MissingFeature> {
+        let mut missing = Vec::new();
+        let mut need = |is_there: bool, feature: &'static str, key: &str, is_asked: bool| {
+            if is_asked && !is_there {
+                missing.push(MissingFeature { key: key.to_owned(), feature });
+            }
+        };
+        need(cfg!(feature = "memory-tier"), "memory-tier", "memory.tier", self.memory.tier.is_some());
+        need(cfg!(feature = "memory-tier"), "memory-tier", "artifacts.offload", self.artifacts.offload);
+        need(cfg!(feature = "schemas"), "schemas", "artifacts.schemas", self.artifacts.schemas.is_some());
+        missing
+    }
+}
+
+pub(super) fn faults(config: &Config, places: &Places) -> Vec<ConfigFault> {
+    config.missing_features().iter().map(|missing| places.fault(&missing.key, &missing.reason())).collect()
+}

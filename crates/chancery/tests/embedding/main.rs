@@ -1,0 +1,85 @@
+//! A program that embeds a node, whatever features the build has: a present feature works, a missing one is named in the refusal.
+
+use axum::body::Body;
+use axum::http::Request;
+use chancery::{Artifact, Config, Finished, Node, Part, RunError, TaskRunner, TaskUpdateSink, Turn, async_trait, new_card};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+struct Greeter;
+
+#[async_trait]
+impl TaskRunner for Greeter {
+    async fn run(&self, turn: Turn, mut updates: TaskUpdateSink) -> Result<Finished, RunError> {
+        let greeting = format!("Hello, {}!", turn.message.first_text().unwrap_or("stranger"));
+        updates.artifact(Artifact::new("greeting", vec![Part::text(greeting)])).await?;
+        Ok(updates.complete(None))
+    }
+}
+
+async fn embedded(folder: &std::path::Path, config: Config) -> Result<Node, chancery::BuildError> {
+    let builder = Node::builder().agent("greeter", new_card("Greeter", "Greets you."), Greeter);
+    builder.config(config).sqlite(folder).build().await
+}
+
+async fn ask(node: &Node, request: Request<Body>) -> (u16, Value) {
+    let answer = node.router().oneshot(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+fn call(method: &str, params: &Value) -> Request<Body> {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let head = Request::post("/").header("host", "127.0.0.1:7420").header("a2a-version", "1.0");
+    head.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap()
+}
+
+#[tokio::test]
+async fn an_agent_with_sqlite_answers_json_rpc_with_any_features() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = embedded(folder.path(), Config::default()).await.unwrap();
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "Ada" }] });
+    let (_, sent) = ask(&node, call("SendMessage", &json!({ "message": message }))).await;
+    let task = &sent["result"]["task"];
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "Hello, Ada!", "{sent}");
+    node.shut_down(std::time::Duration::from_secs(5)).await.unwrap();
+    drop(node);
+    let again = embedded(folder.path(), Config::default()).await.unwrap();
+    let (_, found) = ask(&again, call("GetTask", &json!({ "id": task["id"] }))).await;
+    assert_eq!(found["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{found}");
+}
+
+/// A feature, whether the build has it, and a config that needs it.
+fn needy() -> Vec<(&'static str, bool, &'static str)> {
+    vec![
+        ("memory-tier", cfg!(feature = "memory-tier"), "[memory]\ntier = \"/nowhere/at/all\"\n"),
+        ("schemas", cfg!(feature = "schemas"), "[artifacts]\nschemas = \"/nowhere/at/all\"\n"),
+        ("policy-cel", cfg!(feature = "policy-cel"), "[[policy.rules]]\nname = \"nobody\"\ndeny_when = \"depth > 3\"\n"),
+    ]
+}
+
+#[test]
+fn a_config_file_that_needs_a_missing_feature_is_refused_with_the_name_of_the_feature() {
+    for (feature, is_there, text) in needy() {
+        match Config::parse(text) {
+            Ok(_) => assert!(is_there, "{feature} is missing and its config was accepted"),
+            Err(faults) => {
+                assert!(!is_there, "{feature}: {faults:?}");
+                assert!(faults.iter().any(|fault| fault.to_string().contains(&format!("`{feature}`"))), "{faults:?}");
+                assert!(faults.iter().all(|fault| fault.line > 0), "{faults:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_config_of_a_program_that_needs_a_missing_feature_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.memory.tier = Some(folder.path().join("tier").display().to_string());
+    let refused = embedded(folder.path(), config).await.err().map(|error| error.to_string());
+    assert_eq!(refused.is_none(), cfg!(feature = "memory-tier"), "{refused:?}");
+    assert!(refused.is_none_or(|refused| refused.contains("`memory-tier`")));
+}
