@@ -7,10 +7,11 @@ use std::collections::HashMap;
 
 use chancery_core::push::{NewRegistration, Registered};
 use chancery_core::{Append, Appended, Idempotency, Keyed, Progress, RecordLines, Spend, StoreError};
-use chancery_protocol::{TaskId, Timestamp};
+use chancery_protocol::{TaskId, TaskState, Timestamp};
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension, Statement};
 
+use super::ended_counts::CountChanges;
 use super::entries::{self, LogRow, place};
 use super::fault::SqliteFault;
 use super::keys::KeyTable;
@@ -70,6 +71,8 @@ pub(super) struct Statements<'c> {
     open_rows: HashMap<TaskId, i64, RandomState>,
     /// How many finished tasks there are. Counting them anew for each sweep would take longer than the sweep.
     pub(super) finished: u64,
+    /// Of the transaction that runs.
+    pub(super) ended: CountChanges,
 }
 
 /// So many open tasks have hints; then they are collected anew.
@@ -106,7 +109,7 @@ impl<'c> Statements<'c> {
                 .prepare("SELECT id FROM tasks WHERE tenant = ?1 AND owner = ?2 AND client_task_id = ?3")?,
             make: connection.prepare(&insert(&TASK_COLUMNS))?,
             make_governed: connection.prepare(&insert(&governed))?,
-            stand: connection.prepare("SELECT num, seq, stage = 3, lanes FROM tasks WHERE id = ?1")?,
+            stand: connection.prepare("SELECT num, seq, stage = 3, lanes, state, message_only FROM tasks WHERE id = ?1")?,
             advance: connection.prepare(&update(&PROGRESS_COLUMNS))?,
             advance_settled: connection.prepare(&update(&settled))?,
             log: connection.prepare("INSERT INTO log (place, last_seq, entries) VALUES (?1, ?2, ?3)")?,
@@ -116,6 +119,7 @@ impl<'c> Statements<'c> {
             laning: Laning::prepare(connection)?,
             open_rows: HashMap::default(),
             finished: connection.query_row("SELECT count(*) FROM tasks WHERE stage = 3", [], |row| row.get(0))?,
+            ended: CountChanges::default(),
         })
     }
 
@@ -140,7 +144,13 @@ impl<'c> Statements<'c> {
             Some(creation) => (self.make(prepared, creation.idempotency.as_ref())?, 0),
             None => self.advance(prepared)?,
         };
-        self.finished += u64::from(numbering::is_finished(&prepared.append.progress));
+        let Append { task: record, progress, .. } = &prepared.append;
+        if numbering::is_finished(progress) {
+            self.finished += 1;
+            if !progress.message_only {
+                self.ended.add(record, progress.state, 1);
+            }
+        }
         for row in &prepared.rows {
             self.log.execute((place(task, row.first_seq), row.last_seq, &row.entries))?;
         }
@@ -244,9 +254,11 @@ impl<'c> Statements<'c> {
             return Ok((num, 0));
         }
         let stand = self.stand.query_row([task.id.as_str()], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, usize>(3)?))
+            let was_listed = row.get::<_, bool>(2)? && !row.get::<_, bool>(5)?;
+            let ended = was_listed.then(|| row.get::<_, i64>(4)).transpose()?.and_then(TaskState::from_number);
+            Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?, row.get::<_, bool>(2)?, row.get::<_, usize>(3)?, ended))
         });
-        let Some((num, seq, was_finished, lanes)) = stand.optional()? else {
+        let Some((num, seq, was_finished, lanes, had_ended)) = stand.optional()? else {
             return Err(Stop::Refused(numbering::unknown(task)));
         };
         if seq != prepared.follows {
@@ -257,6 +269,9 @@ impl<'c> Statements<'c> {
         }
         self.change(num, prepared, WHATEVER_IT_IS)?;
         self.finished -= u64::from(was_finished);
+        if let Some(state) = had_ended {
+            self.ended.add(task, state, -1);
+        }
         Ok((num, lanes))
     }
 

@@ -12,7 +12,7 @@ use super::entries::{decode_row, places};
 use super::fault::SqliteFault;
 use super::find::{COLUMNS, stored};
 use super::schema::{self, MOST_ENTRIES};
-use super::{connection, decisions, ledger, snapshots};
+use super::{connection, decisions, ended_counts, ledger, snapshots};
 
 /// What was found in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +76,7 @@ pub(super) fn examine(path: &Path) -> Result<Examined, StoreError> {
     examined.part("table tasks", |examined| tasks(&connection, examined));
     examined.part("table log", |examined| orphans(&connection, examined, "log", "place >> 24"));
     examined.part("the costs in table tasks", |examined| costs(&connection, examined));
+    examined.part("table ended_counts", |examined| counts(&connection, examined));
     examined.part("table links", |examined| orphans(&connection, examined, "links", "task"));
     examined.part("table snapshots", |examined| orphans(&connection, examined, "snapshots", "task"));
     examined.part("table decisions", |examined| decided(&connection, examined));
@@ -173,6 +174,13 @@ fn orphans(connection: &Connection, examined: &mut Examined, table: &str, task: 
     match connection.query_row(&sql, [], |row| row.get::<_, u64>(0))? {
         0 => {}
         rows => examined.add(format!("table {table}: {rows} rows belong to no task")),
+    }
+    Ok(())
+}
+
+fn counts(connection: &Connection, examined: &mut Examined) -> Result<(), SqliteFault> {
+    if connection.prepare(ended_counts::WRONG)?.exists([])? {
+        examined.add("table ended_counts: a count of ended tasks differs from the tasks".to_owned());
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Pages of tasks, newest status first.
 
-use chancery_core::{ListCursor, ListFilter, Stored, TaskListing};
+use chancery_core::{ListCursor, ListFilter, TaskListing};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
+use super::ended_counts;
 use super::fault::SqliteFault;
 use super::find::{COLUMNS, stored};
 
@@ -14,8 +15,13 @@ struct Conditions {
 }
 
 impl Conditions {
+    /// Of listed tasks.
     fn of(filter: &ListFilter) -> Self {
-        let mut conditions = Self { sql: "message_only = 0".into(), values: Vec::new() };
+        Self::beside("message_only = 0", filter)
+    }
+
+    fn beside(first: &str, filter: &ListFilter) -> Self {
+        let mut conditions = Self { sql: first.into(), values: Vec::new() };
         if let Some(owner) = &filter.owner {
             conditions.add("tenant = ?", owner.tenant.to_string());
             conditions.add("owner = ?", owner.name.to_string());
@@ -26,8 +32,10 @@ impl Conditions {
         if let Some(caller) = &filter.caller {
             conditions.add("owner = ?", caller.to_string());
         }
-        if let Some(agents) = &filter.agents {
-            conditions.add_one_of("agent", agents.iter().map(|agent| agent.to_string()));
+        match filter.agents.as_deref() {
+            Some([agent]) => conditions.add("agent = ?", agent.to_string()),
+            Some(agents) => conditions.add_one_of("agent", agents.iter().map(|agent| agent.to_string())),
+            None => {}
         }
         if let Some(context) = &filter.context_id {
             conditions.add("context_id = ?", context.to_string());
@@ -60,25 +68,65 @@ impl Conditions {
     }
 }
 
-/// Which tasks come from where: those that ended from one index, those that are open from another, each in the order of lists.
-fn sources(filter: &ListFilter) -> [&'static str; 2] {
-    let ended = match (&filter.owner, &filter.tenant) {
-        // Without a name of the index SQLite would take that of owners and sort what it finds there.
-        (None, None) => "tasks INDEXED BY tasks_finished WHERE stage = 3",
-        _ => "tasks WHERE stage = 3",
+/// An index has the tasks of each agent in the order of lists; those of so many agents are put together from it.
+const MOST_AGENTS: usize = 32;
+
+const ENDED_IN_ORDER: &str = "tasks INDEXED BY tasks_finished WHERE stage = 3";
+const ENDED_OF_AGENT: &str = "tasks INDEXED BY tasks_listed WHERE stage = 3";
+const OPEN: &str = "tasks INDEXED BY tasks_open WHERE stage < 3";
+
+/// The parts that a list is put together from, each in the order of lists: the ended tasks of each agent, or of all, and the open ones.
+fn parts(filter: &ListFilter, agents: &[String]) -> Vec<(&'static str, Conditions)> {
+    let mut parts = Vec::new();
+    if filter.owner.is_some() && agents.len() <= MOST_AGENTS {
+        parts.extend(agents.iter().map(|agent| {
+            let of_agent = ListFilter { agents: Some(vec![agent.as_str().into()]), ..filter.clone() };
+            (ENDED_OF_AGENT, Conditions::of(&of_agent))
+        }));
+    } else {
+        parts.push((ENDED_IN_ORDER, Conditions::of(filter)));
+    }
+    parts.push((OPEN, Conditions::of(filter)));
+    parts
+}
+
+/// The agents whose tasks an owner's list has.
+fn agents(connection: &Connection, filter: &ListFilter) -> Result<Vec<String>, SqliteFault> {
+    let mut agents: Vec<String> = match (&filter.owner, &filter.agents) {
+        (None, _) => return Ok(Vec::new()),
+        (Some(_), Some(agents)) => agents.iter().map(|agent| agent.to_string()).collect(),
+        (Some(owner), None) => ended_counts::agents_of(connection, owner)?,
     };
-    [ended, "tasks INDEXED BY tasks_open WHERE stage < 3"]
+    agents.sort_unstable();
+    agents.dedup();
+    Ok(agents)
 }
 
 /// A page without its limit, which is the last parameter, and the values of the other parameters.
-pub(super) fn page_query(filter: &ListFilter, after: Option<&ListCursor>) -> (String, Vec<Value>) {
-    let mut matching = Conditions::of(filter);
-    if let Some(cursor) = after {
-        matching.starting_after(cursor);
+pub(super) fn page_query(filter: &ListFilter, agents: &[String], after: Option<&ListCursor>) -> (String, Vec<Value>) {
+    let mut values = Vec::new();
+    let parts = parts(filter, agents).into_iter().map(|(source, mut matching)| {
+        if let Some(cursor) = after {
+            matching.starting_after(cursor);
+        }
+        values.append(&mut matching.values);
+        format!("SELECT {COLUMNS} FROM {source} AND {}", matching.sql)
+    });
+    let sql = parts.collect::<Vec<_>>().join(" UNION ALL ");
+    (format!("{sql} ORDER BY status_at DESC, id DESC LIMIT ?"), values)
+}
+
+/// Queries whose answers add up to the number of tasks in a list. Ended tasks are counted already, unless the list is of one context
+/// or of some time.
+fn total_queries(filter: &ListFilter, agents: &[String]) -> Vec<(String, Vec<Value>)> {
+    let of_part =
+        |(source, matching): (&str, Conditions)| (format!("SELECT count(*) FROM {source} AND {}", matching.sql), matching.values);
+    if filter.context_id.is_some() || filter.status_at_or_after.is_some() {
+        return parts(filter, agents).into_iter().map(of_part).collect();
     }
-    let [ended, open] = sources(filter).map(|source| format!("SELECT {COLUMNS} FROM {source} AND {}", matching.sql));
-    let values = [matching.values.clone(), matching.values].concat();
-    (format!("{ended} UNION ALL {open} ORDER BY status_at DESC, id DESC LIMIT ?"), values)
+    let ended = Conditions::beside("tasks > 0", filter);
+    let counted = format!("SELECT ifnull(sum(tasks), 0) FROM ended_counts WHERE {}", ended.sql);
+    vec![(counted, ended.values), of_part((OPEN, Conditions::of(filter)))]
 }
 
 pub(super) fn list(
@@ -87,42 +135,104 @@ pub(super) fn list(
     after: Option<&ListCursor>,
     limit: usize,
 ) -> Result<TaskListing, SqliteFault> {
-    if lists_no_agent(filter) {
+    // A list of no agent's tasks is empty. SQLite knows that too, and then refuses to use an index that the query names.
+    if filter.agents.as_ref().is_some_and(Vec::is_empty) {
         return Ok(TaskListing { tasks: Vec::new(), total: 0 });
     }
-    // One view for both, or the total could contradict the page.
+    // One view for all, or the total could contradict the page.
     let view = connection.transaction()?;
-    let matching = Conditions::of(filter);
+    let agents = agents(&view, filter)?;
     let mut total = 0;
-    for source in sources(filter) {
-        let sql = format!("SELECT count(*) FROM {source} AND {}", matching.sql);
-        total += view.prepare_cached(&sql)?.query_row(params_from_iter(&matching.values), |row| row.get::<_, u64>(0))?;
+    for (sql, values) in total_queries(filter, &agents) {
+        total += view.prepare_cached(&sql)?.query_row(params_from_iter(&values), |row| row.get::<_, u64>(0))?;
     }
-    Ok(TaskListing { tasks: page(&view, filter, after, limit)?, total })
-}
-
-/// A list of no agent's tasks is empty. SQLite knows that too, and then refuses to use an index that the query names.
-fn lists_no_agent(filter: &ListFilter) -> bool {
-    filter.agents.as_ref().is_some_and(Vec::is_empty)
-}
-
-/// A page, without how many match in all.
-pub(super) fn page(
-    connection: &Connection,
-    filter: &ListFilter,
-    after: Option<&ListCursor>,
-    limit: usize,
-) -> Result<Vec<Stored>, SqliteFault> {
-    if lists_no_agent(filter) {
-        return Ok(Vec::new());
-    }
-    let (sql, mut values) = page_query(filter, after);
+    let (sql, mut values) = page_query(filter, &agents, after);
     values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
     let mut tasks = Vec::new();
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = view.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(&values))?;
     while let Some(row) = rows.next()? {
         tasks.push(stored(row)?);
     }
-    Ok(tasks)
+    Ok(TaskListing { tasks, total })
+}
+
+#[cfg(test)]
+mod tests {
+    use chancery_protocol::{Caller, TaskState, Timestamp};
+    use rusqlite::StatementStatus;
+
+    use super::*;
+    use crate::sqlite::schema;
+
+    /// A database with so many ended tasks of one owner at two agents, a few of another owner, and ten open ones.
+    fn filled(tasks: i64) -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let insert = "INSERT INTO tasks (id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes,
+                                         message_only, stage)
+                      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
+                      SELECT format('t%07d', n), 'c', iif(n % 20 = 0, 'seldom', 'echo'), 'acme', iif(n <= 20, 'bob', 'ada'), '1.0', n,
+                             iif(n % 10 = 0, 4, 3), n, 2, 9, 0, 3 FROM numbers";
+        connection.execute(insert, [tasks]).unwrap();
+        connection.execute_batch("UPDATE tasks SET stage = 1, state = 2 WHERE num > (SELECT max(num) - 10 FROM tasks)").unwrap();
+        let count = "INSERT INTO ended_counts SELECT tenant, owner, agent, state, count(*) FROM tasks WHERE stage = 3
+                     GROUP BY tenant, owner, agent, state";
+        connection.execute_batch(count).unwrap();
+        connection
+    }
+
+    /// What SQLite does for a page of twenty and the total, in steps of its machine.
+    fn steps(connection: &Connection, filter: &ListFilter, after: Option<&ListCursor>) -> i64 {
+        let agents = agents(connection, filter).unwrap();
+        let (page, mut values) = page_query(filter, &agents, after);
+        values.push(20.into());
+        let mut steps = 0;
+        for (sql, values) in total_queries(filter, &agents).into_iter().chain([(page, values)]) {
+            let mut statement = connection.prepare(&sql).unwrap();
+            let mut rows = statement.query(params_from_iter(&values)).unwrap();
+            while rows.next().unwrap().is_some() {}
+            drop(rows);
+            steps += i64::from(statement.get_status(StatementStatus::VmStep));
+        }
+        steps
+    }
+
+    #[test]
+    fn a_page_and_its_total_cost_the_same_whatever_the_number_of_tasks() {
+        let (few, many) = (filled(1_000), filled(50_000));
+        let all = ListFilter::default();
+        let ada = ListFilter { owner: Some(Caller::new("acme", "ada")), ..all.clone() };
+        let at = |agent: &str| ListFilter { agents: Some(vec![agent.into()]), ..ada.clone() };
+        let failed = ListFilter { state: Some(TaskState::Failed), ..ada.clone() };
+        for filter in [all, ada.clone(), at("echo"), at("seldom"), failed] {
+            for status_at in [None, Some(500)] {
+                let after = status_at.map(|at| ListCursor { status_at: Timestamp::from_micros(at), id: "x".into() });
+                let (little, much) = (steps(&few, &filter, after.as_ref()), steps(&many, &filter, after.as_ref()));
+                assert!(much * 2 <= little * 3, "{filter:?} after {after:?}: {little} steps, then {much}");
+            }
+        }
+    }
+
+    #[test]
+    fn totals_from_counts_are_those_of_the_tasks() {
+        let mut connection = filled(1_000);
+        let all = ListFilter::default();
+        let ada = ListFilter { owner: Some(Caller::new("acme", "ada")), ..all.clone() };
+        let cases = [
+            (all.clone(), 1_000),
+            (ada.clone(), 980),
+            (ListFilter { agents: Some(vec!["seldom".into()]), ..ada.clone() }, 49),
+            (ListFilter { agents: Some(vec!["seldom".into(), "echo".into(), "echo".into()]), ..ada.clone() }, 980),
+            (ListFilter { state: Some(TaskState::Working), ..ada.clone() }, 10),
+            (ListFilter { caller: Some("bob".into()), ..all.clone() }, 20),
+            (ListFilter { tenant: Some("acme".into()), state: Some(TaskState::Failed), ..all.clone() }, 99),
+            (ListFilter { status_at_or_after: Some(Timestamp::from_micros(901)), ..ada.clone() }, 100),
+            (ListFilter { context_id: Some("c".into()), ..ada }, 980),
+        ];
+        for (filter, total) in cases {
+            let listed = list(&mut connection, &filter, None, 5_000).unwrap();
+            assert_eq!((listed.total, listed.tasks.len() as u64), (total, total), "{filter:?}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ mod append;
 mod checkpoint;
 mod connection;
 mod decisions;
+mod ended_counts;
 mod entries;
 mod examine;
 mod facts;

@@ -13,7 +13,7 @@ use crate::numbering;
 const APPLICATION_ID: i32 = 0x4368_6379;
 
 /// Step `n` leads from version `n` to `n + 1`. Steps that were released never change; new ones are added at the end.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     include_str!("schema/v1.sql"),
     include_str!("schema/v2.sql"),
     include_str!("schema/v3.sql"),
@@ -26,6 +26,7 @@ const STEPS: [&str; 12] = [
     include_str!("schema/v10.sql"),
     include_str!("schema/v11.sql"),
     include_str!("schema/v12.sql"),
+    include_str!("schema/v13.sql"),
 ];
 
 /// The version in which a task and its ledger became one row. Its rows are carried over in parts, between two halves of the step.
@@ -138,7 +139,8 @@ mod tests {
         let cursor = ListCursor { status_at: Timestamp::from_micros(5), id: "x".into() };
         let owner = ListFilter { owner: Some(Caller::new("acme", "ada")), ..ListFilter::default() };
         for (filter, index) in [(owner, "tasks_listed"), (ListFilter::default(), "tasks_finished")] {
-            let listed = plan(&list::page_query(&filter, Some(&cursor)).0);
+            let agents = ["echo".to_owned(), "other".to_owned()];
+            let listed = plan(&list::page_query(&filter, &agents, Some(&cursor)).0);
             assert!(listed.contains(index) && listed.contains("tasks_open"), "{listed}");
             let whole = listed.split("; ").any(|line| line == "SCAN tasks");
             assert!(!whole && (filter.owner.is_none() || !listed.contains("TEMP")), "{listed}");

@@ -6,9 +6,11 @@ use chancery_core::{PastSpend, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
+use super::ended_counts::CountChanges;
 use super::entries::places;
 use super::fault::SqliteFault;
 use super::keys::KeyTable;
+use super::schema::TaskStage;
 use super::{decisions, outbox, spent};
 use crate::past;
 
@@ -35,9 +37,10 @@ pub(super) fn sweep(
     plan: SweepPlan,
     finished: u64,
     place: &mut SweepCursor,
+    ended: &mut CountChanges,
 ) -> Result<u64, SqliteFault> {
     let too_many = plan.keep_at_most.map_or(0, |keep| finished.saturating_sub(keep));
-    let tasks = due(connection, plan, too_many, place)?;
+    let tasks = due(connection, plan, too_many, place, ended)?;
     let since = since(plan);
     remove(connection, &tasks)?;
     let gone = tasks.len() as u64;
@@ -78,13 +81,18 @@ pub(super) fn withdraw(
     connection: &Connection,
     task: &TaskId,
     keys: &mut KeyTable<'_>,
+    ended: &mut CountChanges,
 ) -> Result<Option<Withdrawn>, SqliteFault> {
-    let sql = "SELECT num, stage, lanes > 0, key, tenant, owner FROM tasks WHERE id = ?1 AND seq = 1";
+    let sql = "SELECT num, stage, lanes > 0, key, tenant, owner, agent, state, message_only FROM tasks WHERE id = ?1 AND seq = 1";
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_row([task.as_str()], |row| {
         let key = row.get::<_, Option<String>>(3)?;
         let names = key.map(|key| Ok::<_, rusqlite::Error>((key, row.get::<_, String>(4)?, row.get::<_, String>(5)?)));
-        Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?, names.transpose()?))
+        let stage: i64 = row.get(1)?;
+        if stage == TaskStage::Finished as i64 {
+            ended.remove_row(row, 4)?;
+        }
+        Ok((row.get(0)?, stage, row.get(2)?, names.transpose()?))
     });
     let Some((num, stage, told, names)) = found.optional()? else { return Ok(None) };
     if let Some((key, tenant, owner)) = names {
@@ -129,7 +137,8 @@ fn runs(mut numbers: Vec<i64>) -> Vec<(i64, i64)> {
 pub(super) fn finished_query() -> String {
     let costs = spent::COLUMNS;
     format!(
-        "SELECT {costs}, num, status_at, lanes > 0, id, root, trace IS NOT NULL FROM tasks
+        "SELECT {costs}, num, status_at, lanes > 0, id, root, trace IS NOT NULL, tenant, owner, agent,
+                state, message_only FROM tasks
          WHERE stage = 3 AND (status_at, id) > (?1, ?2) ORDER BY status_at, id"
     )
 }
@@ -166,7 +175,13 @@ impl SweepCursor {
 
 /// The tasks that go: the oldest, as long as they are too old or there are too many. Those that webhooks are yet to be told
 /// of stay, and so do those of trees that go on, in whose place nobody else has to go.
-fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut SweepCursor) -> Result<Vec<Due>, SqliteFault> {
+fn due(
+    connection: &Connection,
+    plan: SweepPlan,
+    too_many: u64,
+    place: &mut SweepCursor,
+    ended: &mut CountChanges,
+) -> Result<Vec<Due>, SqliteFault> {
     let stopped = place.stopped.take();
     let went_on = stopped.is_some();
     let (status_at, id, mut of_trees) = stopped.unwrap_or((i64::MIN, String::new(), 0));
@@ -193,6 +208,7 @@ fn due(connection: &Connection, plan: SweepPlan, too_many: u64, place: &mut Swee
         } else {
             let governed: bool = row.get(AFTER_COSTS + 5)?;
             let cost = if governed { spent::last_turn_since(row, since)? } else { None };
+            ended.remove_row(row, AFTER_COSTS + 6)?;
             tasks.push(Due { num, told, cost });
         }
         // Where many must stay, those that were passed are not passed again before the end was reached. A few are: what has ended

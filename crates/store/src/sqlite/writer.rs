@@ -156,6 +156,7 @@ impl StoreWriter<'_> {
         if outcome.is_err() {
             self.statements.counts().into_iter().zip(counts_before).for_each(|(count, before)| *count = before);
             self.lines.0.clear();
+            self.statements.ended.forget();
             self.chain.iter_mut().for_each(|chain| chain.undo());
             // SQLite has undone the transaction by itself after some faults; after the others we do.
             if !self.connection.is_autocommit()
@@ -171,6 +172,7 @@ impl StoreWriter<'_> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let done = batch.iter().map(|job| self.perform(job)).collect::<Result<_, _>>()?;
         self.keep_record()?;
+        self.statements.ended.write(self.connection)?;
         self.connection.execute_batch("COMMIT")?;
         self.chain.iter_mut().for_each(|chain| chain.written());
         Ok(done)
@@ -214,14 +216,14 @@ impl StoreWriter<'_> {
 
     /// Deletes old tasks and returns how many are gone.
     pub(super) fn sweep(&mut self, plan: SweepPlan) -> Result<u64, SqliteFault> {
-        let gone = sweep::sweep(self.connection, plan, self.statements.finished, &mut self.place)?;
+        let gone = sweep::sweep(self.connection, plan, self.statements.finished, &mut self.place, &mut self.statements.ended)?;
         self.statements.finished -= gone;
         Ok(gone)
     }
 
     /// Takes back a task as if it had never been made, and returns whether there was one to take back.
     pub(super) fn withdraw(&mut self, task: &TaskId, lines: &RecordLines) -> Result<bool, SqliteFault> {
-        let withdrawn = sweep::withdraw(self.connection, task, &mut self.statements.keys)?;
+        let withdrawn = sweep::withdraw(self.connection, task, &mut self.statements.keys, &mut self.statements.ended)?;
         self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
         if withdrawn.is_some() {
             self.add_to_record(lines);

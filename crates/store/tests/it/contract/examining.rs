@@ -116,6 +116,8 @@ async fn what_does_not_fit_together_is_named_with_its_task() {
         ("UPDATE log SET entries = '[]x' WHERE place = (SELECT num * 16777216 + 1 FROM tasks WHERE id = 't05')", "task t05: "),
         ("UPDATE decisions SET body = '{' WHERE id = 'd7'", "decision d7: "),
         ("DELETE FROM tasks WHERE id = 't06'", "table log: "),
+        ("UPDATE ended_counts SET tasks = tasks + 1", "table ended_counts: "),
+        ("DELETE FROM ended_counts", "table ended_counts: "),
     ] {
         let copy = folder.path().join("copy.db");
         std::fs::copy(&path, &copy).unwrap();

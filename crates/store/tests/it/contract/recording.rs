@@ -174,7 +174,7 @@ const TWO_ROWS_PER_TASK: &str = "
         FROM tasks WHERE trace IS NOT NULL;
     DROP INDEX ledger_trees; DROP INDEX ledger_roots; DROP INDEX tasks_open; DROP INDEX tasks_finished; DROP INDEX tasks_listed;
     ALTER TABLE tasks ADD COLUMN key_fingerprint BLOB; ALTER TABLE tasks ADD COLUMN key_expires_at INTEGER;
-    DROP TABLE IF EXISTS snapshots;";
+    DROP TABLE snapshots; DROP TABLE ended_counts;";
 
 #[tokio::test]
 async fn a_record_from_before_the_shorthand_is_read_and_goes_on() {
