@@ -1,4 +1,4 @@
-//! Keeps what was learnt about agents elsewhere in a file of the data folder. Calls never wait for it.
+//! Stores the learnt facts about remote agents in a file of the data folder. Calls never wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

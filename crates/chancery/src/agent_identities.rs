@@ -1,4 +1,5 @@
-//! The AgentIDs of this node's agents: those on the cards it shows, and those that agents elsewhere proved or are pinned to.
+//! The AgentIDs of this node's agents: from the cards that the node serves, and from the proofs and pins of
+//! remote agents.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Agents an operator added while the node ran, and the cards that were approved of all agents elsewhere.
+//! Agents that an operator added to a running node, and the approved cards of all remote agents.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;

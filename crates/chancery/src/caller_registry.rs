@@ -1,4 +1,4 @@
-//! Everybody who may call: those of the config, and those an operator added while the node ran.
+//! All callers of the node: those in the config, and those that an operator added to the running node.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

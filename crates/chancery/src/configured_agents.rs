@@ -1,4 +1,5 @@
-//! Which agents a node serves: those it was given in code, then, if it was told so, those of its config.
+//! The agents that a node serves: first those of the program, then those of the config if the program uses
+//! it.
 
 use std::sync::Arc;
 

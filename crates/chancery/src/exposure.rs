@@ -1,4 +1,5 @@
-//! Listeners that would let in everybody, or let others read along: what `chancery serve` refuses without `--insecure`.
+//! Listeners that accept every client or unencrypted credentials: `chancery serve` refuses them without
+//! `--insecure`.
 
 use std::net::SocketAddr;
 

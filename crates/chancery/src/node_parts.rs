@@ -1,4 +1,4 @@
-//! What lasts as long as a node, whatever its config says, and the service that its first assembly is made with.
+//! The parts that last as long as a node, and the service that its first assembly makes. A reload keeps both.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Which caller, agent, tenant or skill an operator means by a name, and which names of a config mean nobody.
+//! Resolves an operator's name of a caller, agent, tenant or skill, and finds names of a config that match
+//! nothing.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Stops a task: its runner is asked first, then told.
+//! Cancels a task: first a request to its runner, then an order.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A flow that goes on in the background when whoever waits for it gives up.
+//! Runs a flow to its end in the background when its caller stops waiting.
 
 use std::future::Future;
 use std::pin::Pin;

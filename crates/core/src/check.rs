@@ -1,4 +1,4 @@
-//! Whether a request's values make sense, whatever transport it came by. Faults name the field.
+//! Checks the values of a request, the same for every transport. Faults name the field.
 
 use chancery_protocol::{Error, ListTasks, Message, Metadata, SendMessage, Unknown, control_character};
 

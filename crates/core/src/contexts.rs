@@ -1,9 +1,10 @@
-//! Context ids made here carry a mark of whom they were made for, so that nobody goes on with another's conversation.
+//! Context ids of this node carry a mark of their owner, so that no other caller can continue the
+//! conversation.
 //!
-//! A context belongs to its owner like a task does: the same id in two owners' hands is two contexts. So a name of the
-//! caller's own choosing is always fine. An id of the form we make is fine only in the hands of whom it was made for, and
-//! the answer to anybody else does not depend on whether it ever was one. The mark takes the place of random bits, so
-//! that no store has to be asked and the answer is the same after the context's tasks were swept.
+//! A context belongs to its owner, like a task. The same id of two owners is two contexts, so a caller may
+//! use any name of its own. An id in the node's form is valid only for the owner that it was made for. The
+//! answer to another caller does not depend on whether the id exists. The mark replaces random bits of the
+//! id. So no store lookup is needed, and the answer stays the same after the context's tasks are deleted.
 
 use chancery_protocol::{Caller, ContextId, Error};
 use uuid::Uuid;

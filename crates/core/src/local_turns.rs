@@ -1,4 +1,4 @@
-//! Measures the turns of agents that run in this process, so that selectors can compare them with agents elsewhere.
+//! Measures the turns of agents in this process, so that selectors can compare them with remote agents.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

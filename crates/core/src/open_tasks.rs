@@ -1,4 +1,4 @@
-//! The tasks something is going on with, by id. Whoever works on or reads a task keeps it here; nobody else does.
+//! The open tasks by id: those that a turn works on or a stream reads.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;

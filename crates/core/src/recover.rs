@@ -1,4 +1,4 @@
-//! Tasks nobody works on any more: after a restart they are taken up again or fail, and after a fault of the store they fail.
+//! Recovers tasks without a runner: after a restart they resume or fail, and after a store fault they fail.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What was put away, back in its place: in answers, in events and in notifications, for those who take no references.
+//! Restores offloaded parts in answers, events and notifications, for readers that do not accept references.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A call that came before is known by its key: it is shown what it made, and no rule is asked again.
+//! Recognises a repeated call by its key: it gets the result of the first one, and no rule is evaluated
+//! again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A failure of the store, and whether anybody can do something about it by waiting.
+//! A failure of the store, and whether waiting can help.
 
 /// What a failure says about the store as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

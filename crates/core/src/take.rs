@@ -1,4 +1,4 @@
-//! A message finds its task, or makes one: the rules are asked, then it is recorded and its turn begins.
+//! Finds or makes the task of a message: rules are evaluated, the message is recorded, and its turn begins.
 
 use std::sync::Arc;
 

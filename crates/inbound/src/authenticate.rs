@@ -1,4 +1,4 @@
-//! Who is calling: credentials become a caller, or the call is turned away at the door.
+//! Authenticates a call: its credentials become a caller, or the call is rejected.
 
 use bytes::Bytes;
 use chancery_identity::credentials::{CredentialRefusal, Known, PresentedCredentials, RequestFacts};

@@ -1,4 +1,4 @@
-//! Reads a request's body under the limits on size and time, and takes only what is said to be JSON.
+//! Reads a request's body under the limits on size and time, and accepts only the JSON content type.
 
 use bytes::{Bytes, BytesMut};
 use chancery_protocol::{Error, ErrorKind};

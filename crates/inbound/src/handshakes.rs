@@ -1,6 +1,7 @@
 //! TLS handshakes that are under way, bounded apart from connections: when there are too many, the slowest makes room.
 //!
-//! Whoever floods an address with handshakes that never end takes no place of callers that finish theirs, also at that address.
+//! A client that floods an address with unfinished handshakes takes no slot from callers that finish theirs,
+//! even at the same address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

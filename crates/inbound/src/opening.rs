@@ -1,6 +1,6 @@
 //! A connection must open with something: what comes before its first request's head has a deadline of its own.
 //!
-//! Which HTTP a connection speaks shows in its first bytes, and nobody else watches the time until they are there.
+//! The first bytes show which HTTP a connection speaks, and no other code limits the time until they arrive.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! Refused sends of the original protocol, passed on to the GET streams that wait for the task they would have made.
+//! Forwards refused sends of the original protocol to the GET streams that wait for the task they would have
+//! made.
 
 use std::sync::Arc;
 

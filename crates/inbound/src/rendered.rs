@@ -1,4 +1,4 @@
-//! Things everybody may fetch, rendered once and served as bytes that caches can keep.
+//! Public documents, rendered once and served as bytes that caches can store.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Large events are encoded once for all that read them: in one version and form their payload is the same for everybody.
+//! Encodes a large event once for all its readers: in one version and form the payload is the same for each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,4 +1,4 @@
-//! A tier in a bucket, at Amazon, at Google or at whoever speaks like the first.
+//! A tier in a bucket of Amazon S3, of Google Cloud Storage, or of an S3-compatible service.
 
 use std::future::Future;
 use std::io::Read as _;

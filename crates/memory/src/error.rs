@@ -1,4 +1,4 @@
-//! Why memory was not given, and how much of that a caller is told.
+//! The errors of memory access, and the part of each that a caller sees.
 
 use chancery_protocol::{Error, ErrorKind};
 use ruvector_rulake::RuLakeError;

@@ -1,4 +1,4 @@
-//! Why a call to somebody else did not come back with what was asked for.
+//! The reasons for which a call to another server failed.
 
 use chancery_protocol::{ErrorKind, Version};
 use chancery_wire::errors::json_rpc_code;

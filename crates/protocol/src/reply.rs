@@ -1,4 +1,4 @@
-//! What a caller can be told: one variant per kind of answer.
+//! The answers to a caller: one variant per kind.
 
 use std::sync::Arc;
 

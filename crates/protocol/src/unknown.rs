@@ -1,4 +1,4 @@
-//! Members that no version of the protocol has, kept as they came so that they can be passed on.
+//! Members that no version of the protocol has, preserved so that the node can forward them.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What was agreed on with the senders, put together before anything is let in.
+//! Configures a receiver: the senders, their keys and its limits, before it accepts notifications.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A notification that was let in, held until somebody says how it went.
+//! An accepted notification, held until the program reports its result.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The other end of push: takes notifications in, verified, once and in order, whoever sent them.
+//! The receiver of push notifications: accepts them verified, once and in order, from every sender.
 //!
 //! ```
 //! use axum::{Router, routing::post};

@@ -1,4 +1,4 @@
-//! Checks a notification from its bytes to the moment somebody may work on it.
+//! Checks a notification, from its bytes to its delivery to the program.
 
 use std::fmt;
 use std::sync::Arc;

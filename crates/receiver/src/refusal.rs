@@ -1,4 +1,4 @@
-//! Why a notification is not passed on, and what its sender is told.
+//! The reasons to reject a notification, and the answer to its sender.
 
 use axum::response::{IntoResponse, Response};
 use chancery_identity::webhook::{JwtFault, VerifyFault};

@@ -1,4 +1,4 @@
-//! Settings that are refused where they stand, because nobody can mean them.
+//! Rejects settings without a possible meaning at their place in the config.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! What happens to a lane, whatever it is kept in.
+//! The changes of a lane, the same for every store.
 
 use std::sync::Arc;
 

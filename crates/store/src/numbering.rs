@@ -1,4 +1,4 @@
-//! The rules about an append that hold in every store, whatever it keeps its logs in.
+//! The rules of an append that hold in every store.
 
 use chancery_core::{Append, Progress, StoreError, TaskRecord};
 use chancery_protocol::TaskId;

@@ -1,4 +1,4 @@
-//! Refuses ids and names with control characters, whatever a store keeps them in.
+//! Rejects ids and names with control characters, in every store.
 
 use chancery_core::push::NewRegistration;
 use chancery_core::{Append, Decision, Freeze, StoreError, TaskRecord};

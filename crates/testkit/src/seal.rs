@@ -1,4 +1,4 @@
-//! A seal anybody could break, for tests that are not about seals.
+//! An insecure seal, for tests that are not about seals.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -1,4 +1,4 @@
-//! Reads what webhooks are sent, by whoever sends it: which form it has, and what it says.
+//! Reads the notifications that webhooks receive: their form, and their event.
 
 use chancery_protocol::{Error, ErrorKind, Operation, Reply, TaskEvent};
 use serde::Deserialize;

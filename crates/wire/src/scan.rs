@@ -1,4 +1,4 @@
-//! Looks over JSON before anybody reads it, and refuses what two readers could understand differently.
+//! Scans JSON before it is read, and rejects text that two readers could understand differently.
 //!
 //! Duplicate keys at any depth, bytes that are not UTF-8, and nesting or node counts past the limits never get as far
 //! as a typed reader. Plain syntax is left to that reader.

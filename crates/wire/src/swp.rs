@@ -1,7 +1,7 @@
 //! SWP's A2A profile onto the model and back: a task is a message that is sent, its events and its result are the answer's stream.
 //!
-//! A task says of its input how it is to be read: as text, as JSON, as octets of somebody's own, or as a whole A2A message in
-//! protobuf, in which nothing is lost. Whoever sends the last is answered in kind.
+//! A task declares the form of its input: text, JSON, opaque octets, or a whole A2A message in protobuf,
+//! which loses nothing. A task in the last form gets its answer in the same form.
 
 mod content;
 mod report;

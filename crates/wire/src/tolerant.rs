@@ -1,4 +1,5 @@
-//! Reads what agents send: by its shape, whatever version the agent claims, with every deviation counted by name.
+//! Reads the answers of agents by their shape, regardless of the claimed version, and counts every deviation
+//! by name.
 
 mod card;
 mod envelope;

@@ -78,6 +78,7 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
         violations.extend(own_files::violations(file));
         violations.extend(prose::violations(file));
         violations.extend(prose::violations_in_help_and_errors(file));
+        violations.extend(prose::violations_in_comments(file));
         violations.extend(lockfiles::violations(file));
         violations.extend(features::unlinted(file));
     }

@@ -1,4 +1,4 @@
-//! `/admin/v1/config` and `/admin/v1/reload`: which config holds, and reading the file anew.
+//! `/admin/v1/config` and `/admin/v1/reload`: the config in effect, and reloading its file.
 
 use std::sync::{Arc, Weak};
 

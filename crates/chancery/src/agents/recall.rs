@@ -1,4 +1,4 @@
-//! The recall agent: takes over memory by its witness, says what is nearest to a query, and adds to it.
+//! The recall agent: imports memory by its witness, returns the entries nearest to a query, and adds entries.
 
 use async_trait::async_trait;
 use chancery_core::{Finished, RunError, TaskRunner, TaskUpdateSink, Turn};

@@ -1,5 +1,5 @@
-//! Who the command line calls as, and whom it believes. Secrets come from files and the environment: an argument could be
-//! read by everybody who can list processes.
+//! The credentials and trusted certificates of the command line. Secrets come from files and the environment,
+//! because every user of the machine can list the arguments of processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `chancery reload`: the node on this machine reads its config file anew.
+//! `chancery reload`: the node on this machine reads its config file again.
 
 use chancery::config::{TakesEffect, every_key};
 use chancery_outbound::CallError;

@@ -1,4 +1,5 @@
-//! Results on stdout, remarks on stderr, and nothing a stranger wrote that could steer the terminal.
+//! Prints results on stdout and remarks on stderr, and escapes untrusted text that could control the
+//! terminal.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! The keys of `[agents.NAME]` that say how one agent elsewhere is called, whatever its card says.
+//! The keys of `[agents.NAME]` that set how the node calls one remote agent. They override its card.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

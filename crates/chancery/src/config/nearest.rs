@@ -1,4 +1,4 @@
-//! The name somebody probably meant.
+//! Finds the known name nearest to a misspelt one.
 
 /// The name closest to `word`, if any is close enough to be a slip of the hand.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,4 +1,4 @@
-//! The `[health]` section, and what `[routing]` and it promise to whoever writes them.
+//! The `[health]` section, and tests of the promises of `[routing]` and `[health]`.
 
 use chancery_rules::health::HealthConfig;
 

@@ -1,4 +1,4 @@
-//! One table of a config while it is being read: who asks for its keys gets them, what nobody asked for is a fault.
+//! Reads one table of a config: components take their keys, and a key that no component takes is a fault.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! What a type can be read from, asked of the type itself and answered as JSON Schema, so that the schema of a config needs
-//! no list of its own that could differ from what is read.
+//! Derives the JSON Schema of a type from its `Deserialize`. So the schema of a config needs no list of its
+//! own that could differ from the reader.
 
 mod probe;
 

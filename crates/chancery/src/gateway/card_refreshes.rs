@@ -1,4 +1,4 @@
-//! Looks at many agents, again and again: one that hangs holds up nobody else.
+//! Refreshes the cards of many agents periodically. An agent that hangs does not delay the others.
 
 use std::collections::BTreeMap;
 

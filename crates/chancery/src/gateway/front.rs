@@ -1,4 +1,5 @@
-//! The card of an agent elsewhere as this node shows it: every address is ours, every promise one that we keep.
+//! The card of a remote agent as this node serves it: with the node's addresses, and only with promises that
+//! the node keeps.
 
 use chancery_outbound::discovery::{Discovered, Verification};
 use chancery_outbound::remote::Extended;

@@ -1,4 +1,4 @@
-//! All agents elsewhere that a node stands in front of: gathered at the start, added, approved and removed while it runs.
+//! All remote agents of the gateway: collected at the start, added, approved and removed while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

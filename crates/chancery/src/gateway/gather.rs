@@ -1,4 +1,4 @@
-//! The agents elsewhere that a node begins with, or goes on with when its config has changed.
+//! Collects the remote agents of a node at its start and after a change of its config.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

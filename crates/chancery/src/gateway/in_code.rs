@@ -1,4 +1,4 @@
-//! What a program that builds a node says about its agents elsewhere, beside the config.
+//! The settings for remote agents that a program gives to its node, beside the config.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Agents elsewhere, behind this node: called through the guarded way out and shown under our own addresses.
+//! Remote agents behind this node: called through the outbound guard, and served under the node's addresses.
 
 mod card_refreshes;
 mod front;

@@ -1,4 +1,4 @@
-//! Names agents that nobody named: by their card once it was read, by host and port before.
+//! Names agents that have no configured name: by their card after it was read, by host and port before.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

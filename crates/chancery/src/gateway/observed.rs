@@ -1,4 +1,4 @@
-//! Which cards of agents elsewhere were fetched, for the record, whatever was judged of them: each at first, and again when it has changed.
+//! Records each fetched card of a remote agent, accepted or not: the first one, and each change.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

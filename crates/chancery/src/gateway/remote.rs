@@ -1,4 +1,5 @@
-//! One agent elsewhere as it is configured: where it is, who it must be, and the card it is shown with.
+//! One remote agent of the config: its addresses, its required identity, and the card that the node serves
+//! for it.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! What an operator is told of agents: where they are, what was approved of them, what waits, and how they do.
+//! The report on agents for operators: addresses, approved cards, cards that wait for approval, and health.
 
 use chancery_core::Agent;
 use chancery_core::health::{BreakerState, PeerStanding};

@@ -1,4 +1,4 @@
-//! What a node says of the agents elsewhere that it stands in front of.
+//! The list of remote agents of a node.
 
 use super::Node;
 

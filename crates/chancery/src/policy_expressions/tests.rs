@@ -1,4 +1,4 @@
-//! Conditions say what they mean, and those that nobody can mean or nobody can afford are not read.
+//! Tests that conditions mean what they say, and that pointless or too expensive conditions are rejected.
 
 use chancery_rules::lineage::Attribution;
 use chancery_rules::policy::{CallFacts, Expression as _, PolicyError, RuleConfig};

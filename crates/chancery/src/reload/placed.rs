@@ -1,4 +1,4 @@
-//! Where in a config file somebody has to look for what is wrong with a node.
+//! Finds the place in a config file that a fault of the node belongs to.
 
 use crate::build_error::BuildError;
 use crate::caller_registry::CallerRegistryError;

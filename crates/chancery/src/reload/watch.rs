@@ -1,4 +1,4 @@
-//! Watches the config file and reloads it when somebody has finished writing it.
+//! Watches the config file and reloads it after a writer has finished.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What one turn of a task was given: money that is held for it, a slot, and bounds. It is given back once, whatever happens.
+//! The allotment of one turn: reserved money, a slot, and limits. It is returned exactly once.
 
 use std::sync::Arc;
 use std::time::Duration;

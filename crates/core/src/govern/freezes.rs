@@ -1,4 +1,5 @@
-//! What is frozen. Whoever admits a call holds the list until the call is recorded, so that nothing slips past a freeze.
+//! The list of freezes. Admission holds the list until the call is recorded, so that no call slips past a
+//! freeze.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

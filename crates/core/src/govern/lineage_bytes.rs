@@ -1,4 +1,4 @@
-//! How many bytes the lineage of a task adds to the call of an agent elsewhere, and what is left out where there are too many.
+//! Limits the bytes that lineage adds to a call of a remote agent, and drops what exceeds the limit.
 
 use std::sync::Arc;
 

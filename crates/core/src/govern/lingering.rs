@@ -1,4 +1,4 @@
-//! Tasks of agents elsewhere that ended a moment ago: agents that answer first and call on afterwards still call for them.
+//! Tasks of remote agents that ended recently: agents that answer first and call later still call for them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

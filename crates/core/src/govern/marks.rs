@@ -1,7 +1,7 @@
 //! The marks this node puts into the traces of the calls it makes: a member of `tracestate` and a span id that name the task.
 //!
-//! Agents that propagate W3C trace contexts bring them back by themselves. A mark opens nothing: whoever has it was given it with
-//! the task, and a call that brings it is bounded and charged there.
+//! Agents that propagate W3C trace contexts return them without extra work. A mark grants no access: its
+//! holder received it with the task, and a call with it is limited and charged there.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! What agents elsewhere call their open tasks, in words that are no names of this node: a call that uses one comes from there.
+//! The ids that remote agents give to their open tasks, unknown to this node otherwise: a call that uses one
+//! comes from that agent.
 //!
-//! An agent that makes ids of its own tells them to nobody but this node and those it calls. A name proves nothing, and so it only
-//! places the call that brings it where it is bounded and charged.
+//! An agent that makes its own ids sends them only to this node and to the agents that it calls. An id proves
+//! nothing. So it only decides under which task a call is limited and charged.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! The time by which budgets count. It goes on evenly, whatever is done to the machine's clock while the node
-//! runs.
+//! The clock of budgets. It advances evenly, also when the machine's clock is set while the node runs.
 
 use std::sync::Arc;
 use std::time::Duration;

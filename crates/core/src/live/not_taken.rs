@@ -1,4 +1,4 @@
-//! Why a task does not take an update, and how its caller hears of it.
+//! The reasons for which a task rejects an update, and the error for its caller.
 
 use chancery_protocol::{Error, ErrorKind};
 use chancery_rules::task_state::EventRefusal;

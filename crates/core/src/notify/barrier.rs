@@ -1,4 +1,4 @@
-//! The first-attempt barrier: whoever looks for notifications right after an answer finds them.
+//! The first-attempt barrier: a receiver that looks for notifications right after an answer finds them.
 
 use tokio::time::Instant;
 

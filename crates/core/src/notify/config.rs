@@ -1,4 +1,4 @@
-//! How notifications are delivered: the part of the `[push]` section that the engine goes by.
+//! The delivery settings of notifications: the part of the `[push]` section that the engine uses.
 
 use std::collections::HashSet;
 use std::sync::Arc;

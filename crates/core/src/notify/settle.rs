@@ -1,4 +1,4 @@
-//! What became of a delivery, written down in one step: the cursor, the attempt, a receipt if it was taken, a letter if it is given up.
+//! Stores the result of a delivery in one step: the cursor, the attempt, and a receipt or a dead letter.
 
 use std::sync::Arc;
 

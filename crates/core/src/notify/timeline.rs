@@ -1,5 +1,5 @@
-//! The time by which deliveries are planned. It goes on evenly whatever is done to the machine's clock; when that was set, what is planned
-//! is moved along first, and only then is the new time taken over.
+//! The clock of delivery plans. It advances evenly. When the machine's clock is set, the planned times move
+//! first, and then the new time applies.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

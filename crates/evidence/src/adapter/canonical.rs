@@ -1,4 +1,5 @@
-//! The adapter's own canonical JSON and its digests. It is not RFC 8785: keys go by code point, and numbers keep their kind.
+//! The adapter's own canonical JSON and its digests. It is not RFC 8785: keys are ordered by code point, and
+//! numbers keep their kind.
 
 use std::fmt::Write as _;
 

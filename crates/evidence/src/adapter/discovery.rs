@@ -1,7 +1,7 @@
 //! `discovery`: which signals about agent cards were seen in a packet (freeze G4-A, v1).
 //!
-//! A boolean that is true means one thing: a producer put the JSON boolean `true` at the allowlisted path, inside nested objects. It says
-//! nothing about the card, whoever serves it, or whoever read it.
+//! A boolean that is true means one thing: a producer put the JSON boolean `true` at the allowlisted path,
+//! inside nested objects. It says nothing about the card, its server, or its reader.
 //!
 //! `typed_payload` and `unmapped` are frozen members of the source enum that v1 never produces: no typed path and no rule for unmapped keys is
 //! frozen yet. What v1 does produce is `attributes` and `unknown`. `signature_material_visible` is `false` for every packet in v1.

@@ -1,4 +1,4 @@
-//! The fields of a packet that are read. Whatever has another JSON type than its field wants is as good as absent.
+//! The fields that the adapter reads from a packet. A field with another JSON type counts as absent.
 
 use serde_json::{Map, Value};
 

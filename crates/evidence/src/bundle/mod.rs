@@ -1,4 +1,4 @@
-//! Bundles: evidence in one file that anybody can check without us.
+//! Bundles: evidence in one file that third parties can check without this node.
 //!
 //! A bundle is a gzipped tar of exactly two files, `manifest.json` and `events.ndjson`. Events are CloudEvents, one in a line,
 //! each with the digest of its content; the manifest names their number, their common run and the digest over all of theirs. A bundle of

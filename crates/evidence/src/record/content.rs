@@ -1,4 +1,4 @@
-//! The digest of what was said, in place of what was said.
+//! The digest of a message or artifact, which the record holds instead of the content.
 //!
 //! The digest is SHA-256 over all parts in order, each as one letter (`t` text, `r` bytes, `u` link, `d` data), its length in
 //! bytes as eight bytes, the highest first, and the bytes: text and links in UTF-8, data as the JSON text it came in.

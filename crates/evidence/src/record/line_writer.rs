@@ -1,5 +1,6 @@
-//! Writes lines of the record in its shorthand. Whoever holds it writes the members of each object in the order of their names, so
-//! that they are canonical JSON (RFC 8785) when they are written out; numbers beyond 2^53 - 1 are written as text.
+//! Writes lines of the record in its shorthand. Its users write the members of each object in the order of
+//! their names, so that the expanded lines are canonical JSON (RFC 8785). Numbers beyond 2^53 - 1 are written
+//! as text.
 
 use chancery_core::{RecordLines, Rule};
 use chancery_identity::strict_json::MAX_SAFE_INTEGER;

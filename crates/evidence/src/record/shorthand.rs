@@ -1,4 +1,5 @@
-//! The shorthand the record is kept in: a quarter as long as the entries it stands for, and written out again to the letter.
+//! The shorthand of the record: a quarter of the length of its entries, and expanded to exactly the same
+//! bytes.
 //!
 //! A block begins with [`SHORTHAND`]. A line of it is its time, as eight bytes, the highest first, then what its data holds, then
 //! [`END`] and the number of its type. Data is a sequence of these, commas and colons being understood:

@@ -1,13 +1,14 @@
 //! The bytes of a card that a JSON Web Signature covers. There is more than one form, because the signers in use differ.
 //!
-//! The specification signs the card without its signatures, without members that are unset or have the default value, but with
-//! required ones even if empty. The official SDKs sign only members of their schema, and then drop whatever is empty, at every
-//! level, required or not. For many cards these are the same bytes. Where they are not, we sign both, so that each reader finds a
-//! signature it can verify; and we verify either. Nothing says what 0.3 signs, so there we sign the whole card, and again the way
-//! the SDK for 0.3 does.
+//! The specification signs the card without its signatures and without members that are unset or have the
+//! default value. It keeps required members even if they are empty. The official SDKs sign only members of
+//! their schema, and drop empty members at every level, required or not. For many cards these are the same
+//! bytes. Where they differ, the node signs both, so that each reader finds a signature it can verify. The
+//! node verifies either form. No document says what 0.3 signs. So the node signs the whole card there, and
+//! again in the form of the SDK for 0.3.
 //!
-//! Taking more than one form is safe because a verified card is handed on only as far as the form covered it (see
-//! [`super::Verified::card`]): what somebody added in a place that a form leaves out is gone by then.
+//! Accepting more than one form is safe: a verified card contains only what the form covered (see
+//! [`super::Verified::card`]). Content that was added in a place that the form leaves out is gone by then.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Which addresses of keys (`jku`) a card may name: otherwise whoever forges a card would also say where to check it.
+//! Checks which key addresses (`jku`) a card may name: otherwise the forger of a card could also choose its
+//! keys.
 
 use std::net::IpAddr;
 

@@ -1,13 +1,14 @@
 //! Hop tokens: what an agent is given with a task and sends along when it calls on, so that the call is known to come from it.
 //!
-//! A token is `NODE.BODY`, then `.NODE.HANDLE` for each node before this one that the task came through. `NODE` is the tag of a node,
-//! eight hex digits. `BODY` is base64url over a tag of the key (2 bytes), the claims (35 to 51 bytes) and their mark (16 bytes of
-//! HMAC-SHA256 over the node's tag, the key's tag and the claims). Other nodes pass `BODY` on as the value of a member of `tracestate`.
+//! A token is `NODE.BODY`, then `.NODE.HANDLE` for each node before this one that the task came through.
+//! `NODE` is the tag of a node, eight hex digits. `BODY` is base64url over a tag of the key (2 bytes), the
+//! claims (35 to 51 bytes) and their mark. The mark is 16 bytes of HMAC-SHA256 over the node's tag, the key's
+//! tag and the claims. Other nodes forward `BODY` as the value of a member of `tracestate`.
 //!
-//! Only the node that issued a token can say anything about it, so a secret that only it has is as good as a signature that everybody
-//! could check, and a twentieth of its cost. For the same reason a token names its task and repeats nothing that is on record there:
-//! a token with all of it as JSON had 670 bytes, this one has at most 101. The secret comes from the key of hop tokens and from
-//! nothing else, so that nothing made with any other key can be taken for a token.
+//! Only the node that issued a token verifies it. So a MAC with the node's secret is as good as a public
+//! signature, at a twentieth of the cost. For the same reason a token names its task and repeats nothing that
+//! is on record there. A token with all of it as JSON had 670 bytes; this one has at most 101. The secret is
+//! derived from the key of hop tokens alone, so that nothing made with another key is a valid token.
 
 mod claims;
 

@@ -1,10 +1,11 @@
 //! What a key may sign. Each use has keys of its own, and no two uses ever sign the same bytes.
 //!
-//! The second half holds even if somebody gives one key for two uses: a card is signed as `BASE64URL.BASE64URL` (one dot) or as
-//! JSON that opens with a brace; a push as `ID.SECONDS.BODY` with an id of letters, digits, `_` and `-` (two dots and no brace
-//! before them), or as a JWT, whose header names another type than that of a card; a request, with the key of cards, as
-//! lines that open with a quotation mark (RFC 9421); our own formats open with a domain that has spaces and ends in a zero byte, which
-//! neither of the others can.
+//! The second half holds even if an operator gives one key for two uses, because the signed texts differ. A
+//! card is signed as `BASE64URL.BASE64URL` (one dot) or as JSON that opens with a brace. A push is signed as
+//! `ID.SECONDS.BODY` with an id of letters, digits, `_` and `-`: two dots and no brace before them. It can
+//! also be a JWT, whose header names another type than that of a card. A request is signed with the key of
+//! cards, as lines that open with a quotation mark (RFC 9421). The node's own formats open with a domain that
+//! has spaces and ends in a zero byte. None of the others can contain that.
 
 use std::fmt;
 use std::str::FromStr;

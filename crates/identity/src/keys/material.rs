@@ -1,4 +1,4 @@
-//! The private half of a key, whatever it is for. Nothing outside this folder can make it sign.
+//! The private half of a key, for every use. Only this folder can sign with it.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! Notifications to webhooks: signed so that receivers can tell who sent them, that they are meant for them, and that they are fresh.
 //!
-//! The signature is the one of Standard Webhooks 1.0.0, over `ID.SECONDS.BODY`: HMAC-SHA256 (`v1`) where sender and receiver share a
-//! secret, Ed25519 (`v1a`) with a key that everybody can look up. The id names the receiver too ([`audience`]), so that what was
-//! signed for one cannot be passed on to another.
+//! The signature follows Standard Webhooks 1.0.0, over `ID.SECONDS.BODY`. It is HMAC-SHA256 (`v1`) if sender
+//! and receiver share a secret, or Ed25519 (`v1a`) with a published key. The id names the receiver too
+//! ([`audience`]), so that a notification for one receiver is invalid at another.
 
 mod id;
 mod jwt;

@@ -1,4 +1,4 @@
-//! The task ids of one caller: the same on all its connections, and nobody else's.
+//! The task ids of one caller: shared by all its connections, and separate from those of other callers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,4 +1,4 @@
-//! The trace contexts that a connection was told of: its own, and those of tasks that are still to come.
+//! The trace contexts of an SWP connection: its own, and those of tasks that are still to come.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The events of one open stream, whatever it comes over.
+//! The events of one open stream, over any binding.
 
 use std::future::Future;
 use std::pin::Pin;

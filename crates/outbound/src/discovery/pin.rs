@@ -1,4 +1,4 @@
-//! The card of an agent that somebody approved, and whether another one may take its place.
+//! The approved card of an agent, and whether another card may replace it.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a card promises, apart from how it says it: a change here is one that somebody should look at.
+//! The promises of a card, apart from their wording: an operator should review a change of them.
 
 use chancery_identity::{SealKey, jcs};
 use chancery_protocol::AgentCard;

@@ -1,4 +1,5 @@
-//! What of a signed card its signers vouched for: the rest may have been added by whoever serves it.
+//! The part of a signed card that its signatures cover: the server of the card may have added the other
+//! members.
 
 use chancery_protocol::AgentCard;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Ports nobody may be made to speak HTTP to.
+//! Ports that must never receive HTTP.
 
 /// What browsers refuse (the Fetch standard's list), complete.
 const BROWSERS: &[u16] = &[

@@ -1,4 +1,5 @@
-//! Why a call out did not happen or was cut: the inner reason for logs, the outer one for everybody else.
+//! The reason for which an outgoing call was refused or cut: an inner one for the log, an outer one for
+//! callers.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

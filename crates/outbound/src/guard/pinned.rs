@@ -1,4 +1,4 @@
-//! Certificates that somebody told us of beforehand, and servers that ask for one of ours.
+//! Pinned server certificates, and servers that require a client certificate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

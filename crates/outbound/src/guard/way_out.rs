@@ -1,4 +1,5 @@
-//! The way out to one configured agent. That somebody wrote it down allows its own address, and no other.
+//! The guard for calls to one configured agent. The config entry allows the agent's own address, and no
+//! other.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The issuers' keys for those who check tokens.
+//! The issuers' key sets for the verification of tokens.
 
 use std::sync::Arc;
 

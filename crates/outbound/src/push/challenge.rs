@@ -1,4 +1,4 @@
-//! Whether a webhook wants to be told: whoever owns the URL answers with the token it is asked with.
+//! Verifies that a webhook's owner wants notifications: the URL must answer with the token of the challenge.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What became of an exchange, in the words of the rules.
+//! The outcome of an HTTP exchange in the terms of the rules.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};

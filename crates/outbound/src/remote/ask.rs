@@ -1,4 +1,4 @@
-//! Puts a caller's message to an agent elsewhere, once.
+//! Sends a caller's message to a remote agent, once.
 
 use std::future::Future;
 use std::pin::Pin;

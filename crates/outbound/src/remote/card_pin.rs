@@ -1,4 +1,4 @@
-//! Which card of a replica counts, and which one waits for somebody to approve it.
+//! Decides which card of a replica is in use, and which one waits for approval.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The card an agent elsewhere shows to callers it knows, which this node is by its credentials.
+//! The extended card of a remote agent, fetched with the node's credentials.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

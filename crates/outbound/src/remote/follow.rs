@@ -1,4 +1,5 @@
-//! Follows a task at an agent elsewhere to the end of its turn: by its stream, by another after a cut, or by polling.
+//! Follows a task at a remote agent to the end of its turn: by its stream, by another after a cut, or by
+//! polling.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The named limits on following a task at an agent elsewhere: part of the `[peers]` section.
+//! The named limits on following a task at a remote agent: part of the `[peers]` section.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where one agent is told of the lineage of its task: in headers, in metadata, or in both.
+//! Where an agent receives the lineage of its task: in headers, in metadata, or in both.
 
 use chancery_core::GOVERNANCE_EXTENSION;
 use chancery_core::lineage::AgentNaming;

@@ -1,4 +1,4 @@
-//! What an agent elsewhere has said of a task, so that hearing it again changes nothing and nothing it said is lost.
+//! The state of a task at a remote agent, so that repeated events change nothing and no event is lost.
 
 mod artifacts;
 mod echo;

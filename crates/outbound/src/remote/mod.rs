@@ -1,4 +1,5 @@
-//! An agent elsewhere as if it were here: its words become updates of our own task, and the task is found again.
+//! Runs turns at a remote agent: its events become updates of the node's own task, and a restart finds the
+//! task again.
 
 pub(crate) mod address;
 mod ask;

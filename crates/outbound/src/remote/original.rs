@@ -1,4 +1,4 @@
-//! What agents of the original protocol are told beside the message: those built on `rvagent-a2a` refuse a task without it.
+//! Metadata for agents of the original protocol: those built on `rvagent-a2a` refuse a task without it.
 
 use chancery_protocol::{Json, Metadata, TraceId};
 use serde_json::{Value, json};

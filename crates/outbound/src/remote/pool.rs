@@ -1,4 +1,5 @@
-//! The replicas of one agent: who is asked, what is learnt from each call, and who is left alone for a while.
+//! The replicas of one agent: which one is called, what each call teaches, and which one is ejected for a
+//! while.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! One agent elsewhere: its card, its address, and the client that speaks to it.
+//! One replica of a remote agent: its card, its address, and its client.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Tells an agent elsewhere to stop, and says truthfully what came of it.
+//! Cancels a task at a remote agent, and reports the agent's answer as it is.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! Artifacts whose shape a receiver can rely on, carried by parts that every version of the protocol has.
 //!
-//! The kind and its version stand in `metadata.ruvector` of the artifact and of each part, so that a part keeps its kind in a
-//! message too. Whoever does not know them sees text or data.
+//! The kind and its version are in `metadata.ruvector` of the artifact and of each part, so that a part keeps
+//! its kind in a message too. A reader without support for them sees text or data.
 
 mod read;
 mod rvagent;

@@ -1,4 +1,4 @@
-//! Which version of the typed artifacts two sides speak, and what becomes of one that is newer.
+//! The version of typed artifacts that two sides share, and the handling of a newer one.
 
 use crate::{Error, ErrorKind};
 

@@ -5,7 +5,7 @@
 //! | nothing (left out, null) | configured price, else measured, else the estimate |
 //! | a number up to 9,000,000,000 USD, or as many tokens as 9,000,000,000,000,000 | reported; past a millionth it is rounded up |
 //! | zero, where the config has a price above zero | ignored: the price counts |
-//! | zero, elsewhere | reported: agents that cost nothing exist |
+//! | zero, remote | reported: agents that cost nothing exist |
 //! | negative, NaN, infinite, 1e308, text that is no number, anything else | ignored, and the first row |
 //!
 //! What was held only as a bound (all that remains of a cap, or what a caller's hint added) is no guess at

@@ -1,10 +1,11 @@
 //! All counters of a ledger, in one table behind one lock.
 //!
-//! One lock, because a reservation takes all its scopes or none and must never be seen half made. Measured with six scopes on
-//! one thread, a lock for each of them, taken in an order and all held, has half the rate, and threads meet at the
-//! global scope anyway. Trying several times before a thread sleeps gained nothing over the standard lock. Counters without
-//! locks cannot take several scopes at once: they add first and take back, and a neighbour is refused for what was never
-//! spent. `cargo xtask bench --only ledger` shows what it costs.
+//! The books have one lock, because a reservation takes all its scopes or none and must never be seen half
+//! made. A lock for each scope, taken in an order and all held, has half the rate: measured with six scopes
+//! on one thread. Threads meet at the global scope anyway. Trying several times before a thread sleeps gained
+//! nothing over the standard lock. Counters without locks cannot take several scopes at once. They add first
+//! and take back, and a neighbour is refused for what was never spent. `cargo xtask bench --only ledger`
+//! shows what it costs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

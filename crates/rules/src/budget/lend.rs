@@ -1,7 +1,7 @@
-//! A call that holds all there was, because nobody knows what it needs, lends it to the calls that are made for it.
+//! A call of unknown cost reserves the whole budget, and lends it to the calls that are made for it.
 //!
-//! Without that, work of unknown price could give none of its budget to anybody. What is lent and not spent is free again, and
-//! the lender may take it when it needs it.
+//! Without that, work of unknown price could pass none of its budget to its subtasks. Lent money that is not
+//! spent is free again, and the lender may take it when it needs it.
 
 use chancery_protocol::Timestamp;
 

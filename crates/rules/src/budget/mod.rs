@@ -14,9 +14,8 @@
 //! absorbed: in a sliding window it leaves as a settled amount of the same moment would, in a tree it stays as long as the tree.
 //!
 //! A window slides by sixtieths, and a sixtieth counts until all of it is out, so a burst across a minute's
-//! end cannot double a cap. Nothing here reads a clock. Every `now` is by one that nobody sets while the node
-//! runs, so that setting the wall clock frees nothing; should one go back all the same, it forgives nothing
-//! (`sliding.rs`).
+//! end cannot double a cap. Nothing here reads a clock. Every `now` comes from a monotonic clock, so that
+//! setting the wall clock frees nothing. Should it go back all the same, it forgives nothing (`sliding.rs`).
 
 mod account;
 mod actual;

@@ -1,8 +1,9 @@
-//! Who waits for a scope that is full, first come first served in each scope. The waiting itself is done elsewhere.
+//! The queue of a full scope, first come first served in each scope. The caller of this module does the
+//! waiting.
 //!
-//! A ticket stands in line for every scope it was refused by. It may try again when nobody stands before it in the line of any
-//! scope it is charged to. So of all that wait the oldest may always try, nobody is passed by who needs a scope they wait for, and
-//! whoever needs none of those is not held up.
+//! A ticket waits in the queue of every scope that refused it. It may try again when it is first in the queue
+//! of each scope that it is charged to. So the oldest ticket may always try, and no ticket overtakes another
+//! in a scope that both need. A ticket that needs none of those scopes is not delayed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Which AgentIDs the agents of this node have, and how a path names an agent for those who read it elsewhere.
+//! The AgentIDs of this node's agents, and the name of an agent in a path that other nodes read.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Rules in the operator's own words. How the words are read is somebody else's business; what follows from them is not.
+//! Rules from the operator's expressions. The parser of expressions is behind a trait; their effect is here.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! What is asked before a task goes out, in its order: the skill, a slot, the cost and the tokens.
+//! The policy checks before a task is sent, in their order: the skill, a slot, the cost and the tokens.
 
 use std::sync::Arc;
 

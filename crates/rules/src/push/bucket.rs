@@ -1,4 +1,4 @@
-//! A token bucket: how many requests a second somebody is sent.
+//! A token bucket: limits the requests per second to one receiver.
 
 use std::time::Duration;
 

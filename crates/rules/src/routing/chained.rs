@@ -1,4 +1,4 @@
-//! Several selectors in a row: the first that picks somebody wins.
+//! A chain of selectors: the first that picks a peer wins.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The fastest peer, whatever it costs.
+//! Selects the fastest peer, regardless of cost.
 
 use super::{PeerId, PeerSelector, PeerSnapshot, TaskSpec};
 

@@ -1,12 +1,13 @@
 //! Which of several peers gets a task: what is known of each, and the selectors that choose.
 //!
-//! A selector sees the peers that can be called now (see `health`) and offer what the task needs. It picks one or none;
-//! none hands the task to the next selector of a chain, and in the end to the caller as "nobody to call".
+//! A selector sees the peers that can be called now (see `health`) and offer what the task needs. It picks
+//! one or none. None hands the task to the next selector of a chain, and after the last one the call fails.
 //!
-//! A peer nothing is known of is cold: it never had a result, or was not called for so long that what was known is
-//! forgotten. Every selector that goes by measurements tries a cold peer that has no open task before the others. While
-//! that task is open the peer comes after all that are measured (with two choices: it counts as slow as the slowest). So
-//! every peer is measured, one that never answers holds few tasks, and a slow first impression does not last for ever.
+//! A peer is cold if it never had a result, or was not called for so long that its measurements are
+//! forgotten. Every selector that uses measurements tries a cold peer that has no open task before the
+//! others. While that task is open the peer comes after all that are measured (with two choices: it counts as
+//! slow as the slowest). So every peer is measured, one that never answers holds few tasks, and a slow first
+//! result is not permanent.
 
 mod capability_match;
 mod chained;

@@ -1,4 +1,4 @@
-//! Two peers at random, and the better of them: near the best balance without everybody running to the same peer.
+//! Selects the better of two random peers: near the best balance, without a rush to one peer.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Everybody in turn.
+//! Selects every peer in turn.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What can go wrong in the SQLite store, and how the port hears of it.
+//! The faults of the SQLite store, and their form at the port.
 
 use std::sync::Arc;
 

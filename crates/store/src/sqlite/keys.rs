@@ -1,4 +1,4 @@
-//! Idempotency keys in a table of their own: a key lives for its time, whatever becomes of the task it made.
+//! Idempotency keys in a table of their own: a key expires at its own time, independent of the task it made.
 
 use chancery_core::{ExpiryPlan, Idempotency, Keyed, TaskRecord};
 use chancery_protocol::{Caller, TaskId, Timestamp};

@@ -1,4 +1,4 @@
-//! With whom tasks go on, when agents elsewhere work on them.
+//! The links of tasks to the remote agents that work on them.
 
 use std::sync::Arc;
 

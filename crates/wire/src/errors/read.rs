@@ -1,4 +1,4 @@
-//! The other direction of the table: a peer's error, in whatever shape it came, as a kind of ours.
+//! The error table in the other direction: a peer's error, in any shape, as a kind of this node.
 
 use std::borrow::Cow;
 use std::time::Duration;

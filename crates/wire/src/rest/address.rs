@@ -1,4 +1,4 @@
-//! The table the other way round, for a client: where an operation is asked for, and what of its params goes where.
+//! The REST table for a client: the address of an operation, and the place of each parameter.
 
 use std::collections::BTreeMap;
 

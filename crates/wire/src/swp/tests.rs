@@ -1,4 +1,4 @@
-//! Reports on a task, from whoever works on it to whoever gave it.
+//! Tests of reports on a task, from its worker to its caller.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Documents say one fact a sentence, in at most thirty words, and use words that readers search for.
 //!
-//! Checked are the documents of the root, everything below `docs`, the Unreleased part of the changelog and the comments of
-//! the example config. What ends a sentence is in [`sentences::split`], what counts as a word in [`sentences::words`].
+//! Checked are the documents of the root, everything below `docs`, the Unreleased part of the changelog, the comments of the
+//! example config, and in the crates help texts, messages of errors and the log, and comments. What ends a sentence is in [`sentences::split`], what counts as a word in [`sentences::words`].
 
 mod phrases;
 mod rust_texts;
@@ -14,6 +14,8 @@ use sentences::ProseUnit;
 
 const MOST_WORDS: usize = 30;
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+/// The crates whose `///` comments follow the rule. The others still have comments from before the rule.
+const DOCUMENTED: &[&str] = &[];
 const CHANGELOG: &str = "CHANGELOG.md";
 const CONFIG: &str = "examples/chancery.toml";
 
@@ -34,6 +36,24 @@ pub(super) fn violations_in_help_and_errors(file: &File) -> Vec<Violation> {
     }
     let mut violations = Vec::new();
     for unit in rust_texts::of_rust(&file.text) {
+        violations.extend(long_sentences(file, &unit));
+        violations.extend(refused_phrases(file, &unit));
+    }
+    violations
+}
+
+/// The same for the `//!` comments of the crates, and for the `///` comments of those in [`DOCUMENTED`].
+pub(super) fn violations_in_comments(file: &File) -> Vec<Violation> {
+    let Some((name, path)) = file.path.strip_prefix("crates/").and_then(|path| path.split_once('/')) else { return Vec::new() };
+    if !file.is_rust() || !path.starts_with("src/") {
+        return Vec::new();
+    }
+    let mut units = rust_texts::comments(&file.text, "//!");
+    if DOCUMENTED.contains(&name) {
+        units.extend(rust_texts::comments(&file.text, "///"));
+    }
+    let mut violations = Vec::new();
+    for unit in units {
         violations.extend(long_sentences(file, &unit));
         violations.extend(refused_phrases(file, &unit));
     }
@@ -162,6 +182,19 @@ mod tests {
         assert_eq!(faults("examples/chancery.toml", "a = 1 # whoever\n"), ["examples/chancery.toml:1: says \"whoever\""]);
         assert!(faults("benches/README.md", "whoever").is_empty());
         assert!(faults("crates/core/src/a.rs", "// whoever").is_empty());
+    }
+
+    #[test]
+    fn opening_comments_of_the_crates_are_read_and_not_those_of_tests() {
+        let found = |path: &str| {
+            let found = violations_in_comments(&file(path, format!("//! Whoever.\n\n/// {}\nstruct A;\n", sentence(31))));
+            found.into_iter().map(|violation| violation.fault).collect::<Vec<_>>()
+        };
+        assert_eq!(found("crates/new/src/a.rs"), ["says \"whoever\""]);
+        assert!(found("crates/new/tests/a.rs").is_empty() && found("xtask/src/a.rs").is_empty());
+        for name in DOCUMENTED {
+            assert_eq!(found(&format!("crates/{name}/src/a.rs")).len(), 2, "{name}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(super) fn of_rust(text: &str) -> Vec<ProseUnit> {
     let mut units = error_messages(text);
     units.extend(log_messages(text));
     if has_commands(text) {
-        units.extend(doc_comments(text));
+        units.extend(doc_comments(text, "///"));
     }
     for unit in &mut units {
         unit.text = plain(&unit.text, unit.terse);
@@ -28,14 +28,28 @@ fn has_commands(text: &str) -> bool {
     names.any(|name| COMMAND_DERIVES.contains(&name))
 }
 
-/// Each run of `///` lines, paragraph by paragraph.
-fn doc_comments(text: &str) -> Vec<ProseUnit> {
+/// The comments of one Rust file that begin with `mark`, for the prose rule.
+pub(super) fn comments(text: &str, mark: &str) -> Vec<ProseUnit> {
+    let mut units = doc_comments(text, mark);
+    for unit in &mut units {
+        unit.text = plain(&unit.text, unit.terse);
+    }
+    units
+}
+
+/// Each run of lines that begin with `mark`, paragraph by paragraph. Items of a list and rows of a table are paragraphs of
+/// their own, and code blocks are left out.
+fn doc_comments(text: &str, mark: &str) -> Vec<ProseUnit> {
     let mut units: Vec<ProseUnit> = Vec::new();
-    let mut open = false;
+    let (mut open, mut fenced) = (false, false);
     for (number, line) in text.lines().enumerate() {
-        let comment = line.trim_start().strip_prefix("///").map(str::trim).filter(|comment| !comment.is_empty());
+        let comment = line.trim_start().strip_prefix(mark).map(str::trim);
+        let is_fence = comment.is_some_and(|comment| comment.starts_with("```"));
+        fenced = comment.is_some() && fenced != is_fence;
+        let comment = comment.filter(|comment| !comment.is_empty() && !fenced && !is_fence);
+        let is_item = comment.is_some_and(|comment| comment.starts_with("- ") || comment.starts_with('|'));
         match (comment, units.last_mut()) {
-            (Some(comment), Some(unit)) if open => {
+            (Some(comment), Some(unit)) if open && !is_item => {
                 unit.text.push(' ');
                 unit.text.push_str(comment);
             }
@@ -135,6 +149,15 @@ mod tests {
         let mut found = texts(text);
         found.sort();
         assert_eq!(found, [(1, "one".to_owned()), (2, "two {a}".to_owned()), (3, "three lines".to_owned())]);
+    }
+
+    #[test]
+    fn comments_are_read_by_their_mark_without_code_and_item_by_item() {
+        let text = "//! File.\n\n/// One\n/// more:\n/// - a\n/// - b\n///\n/// ```\n/// code\n/// ```\n/// Last.\nstruct A;\n";
+        let found = |mark| comments(text, mark).into_iter().map(|unit| (unit.line, unit.text)).collect::<Vec<_>>();
+        assert_eq!(found("//!"), [(1, "File.".to_owned())]);
+        let expected = [(3, "One more:"), (5, "- a"), (6, "- b"), (11, "Last.")].map(|(line, text)| (line, text.to_owned()));
+        assert_eq!(found("///"), expected);
     }
 
     #[test]

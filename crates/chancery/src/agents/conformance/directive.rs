@@ -1,4 +1,4 @@
-//! What the conformance agent can be told, and how a message tells it.
+//! The directives of the conformance agent, and how a message carries them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The flags that say how an agent is called, whatever its card says.
+//! The flags that set how the node calls an agent. They override its card.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Whoever has the agents: the node that runs, or the file of the added ones in the folder of one that does not.
+//! Access to the agents: through the running node, or through the file of added agents in the data folder.
 
 use chancery::{AgentRecord, AgentRegistry, AgentRegistryError, show_added};
 use chancery_outbound::{Admin, CallError};

@@ -1,4 +1,4 @@
-//! Whoever has the callers: the node that runs, or their file in the folder of one that does not.
+//! Access to the callers: through the running node, or through their file in the data folder.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Where the keys come from that a card is verified with: given, published by whoever signed, or on the card itself.
+//! The source of the keys that verify a card: an argument, the signer's published key set, or the card
+//! itself.
 
 use std::path::Path;
 

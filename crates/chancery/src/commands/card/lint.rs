@@ -1,4 +1,4 @@
-//! What is wrong with a card: members its version requires, values nobody could use, and habits that break clients.
+//! Finds faults of a card: missing members of its version, unusable values, and habits that break clients.
 
 use std::collections::BTreeSet;
 

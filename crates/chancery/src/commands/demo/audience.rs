@@ -1,4 +1,4 @@
-//! Who watches the demo: a program, a terminal whose lines are drawn over, or whatever takes plain lines.
+//! The output of the demo: JSON for a program, redrawn lines for a terminal, plain lines for everything else.
 
 use chancery_core::MicroUsd;
 

@@ -1,4 +1,5 @@
-//! Holds what happened against what the settings promise. Nobody here knows how a scene is meant to go.
+//! Compares the events of the demo with the promises of its settings. No code here knows the script of a
+//! scene.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! What callers and agents write that is not for them to write: links that look like ours, too much, and kinds nobody knows.
+//! Tests of forbidden writes by callers and agents: links that look like the node's, parts that are too
+//! large, unknown kinds.
 
 use chancery_memory::Digest;
 use chancery_protocol::TaskStatus;

@@ -1,4 +1,4 @@
-//! Artifacts of an agent elsewhere: pieces as they come, and what a picture of the task shows beyond them.
+//! Artifacts of a remote agent: chunks as they arrive, and what a snapshot of the task adds to them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

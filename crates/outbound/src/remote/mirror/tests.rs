@@ -1,4 +1,4 @@
-//! What a mirror passes on, and what it knows already.
+//! Tests of what a mirror forwards, and what it already knows.
 
 use chancery_protocol::{Artifact, Part, Role};
 

@@ -1,4 +1,4 @@
-//! Lanes are asked for by themselves, taken over, and go.
+//! Registers, reads, replaces and deletes lanes.
 
 use chancery_core::push::{NewRegistration, Registered, Registration, Resealed};
 use chancery_protocol::TaskId;

@@ -1,7 +1,7 @@
 //! Tasks, statuses and artifacts of 0.3, to be written.
 //!
-//! Some readers of the proto's JSON refuse members that the proto does not have, so no form adds any of ours. What a peer
-//! added is passed on as everywhere.
+//! Some readers of the proto's JSON refuse members that the proto does not have, so no form adds members of
+//! the node. Members that a peer added are forwarded, as in every version.
 
 use std::sync::Arc;
 

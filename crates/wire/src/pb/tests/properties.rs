@@ -1,4 +1,4 @@
-//! Whatever a message holds, it comes back from its bytes.
+//! Every message survives the way to bytes and back.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a caller is told: one function per kind of answer.
+//! Encodes replies: one function per kind of answer.
 
 use chancery_protocol::{Error, Reply, Sent};
 
