@@ -1,6 +1,6 @@
 //! Documents say one fact a sentence, in at most thirty words, and use words that readers search for.
 //!
-//! Checked are the documents of the root, everything below `docs`, the Unreleased part of the changelog, the comments of the
+//! Checked are the documents of the root, everything below `docs`, every README, the Unreleased part of the changelog, the comments of the
 //! example config, and in the crates help texts, messages of errors and the log, and comments. What ends a sentence is in [`sentences::split`], what counts as a word in [`sentences::words`].
 
 mod phrases;
@@ -13,7 +13,7 @@ use phrases::REFUSED;
 use sentences::ProseUnit;
 
 const MOST_WORDS: usize = 30;
-const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+const DOCUMENTS: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
 /// The crates whose `///` comments follow the rule. The others still have comments from before the rule.
 const DOCUMENTED: &[&str] = &[];
 const CHANGELOG: &str = "CHANGELOG.md";
@@ -62,7 +62,7 @@ pub(super) fn violations_in_comments(file: &File) -> Vec<Violation> {
 
 fn units(file: &File) -> Vec<ProseUnit> {
     let path = file.path.as_str();
-    let is_page = path.starts_with("docs/") && path.ends_with(".md");
+    let is_page = path == "README.md" || path.ends_with("/README.md") || path.starts_with("docs/") && path.ends_with(".md");
     if is_page || DOCUMENTS.contains(&path) {
         sentences::of_markdown(&file.text)
     } else if path == CHANGELOG {
@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn config_comments_are_read_and_other_files_are_not() {
         assert_eq!(faults("examples/chancery.toml", "a = 1 # whoever\n"), ["examples/chancery.toml:1: says \"whoever\""]);
-        assert!(faults("benches/README.md", "whoever").is_empty());
+        assert_eq!(faults("benches/README.md", "whoever"), ["benches/README.md:1: says \"whoever\""]);
+        assert!(faults("fixtures/frameworks/notes.md", "whoever").is_empty());
         assert!(faults("crates/core/src/a.rs", "// whoever").is_empty());
     }
 
